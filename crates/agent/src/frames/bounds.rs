@@ -1,10 +1,11 @@
-//! Which stack an address lies on, and up to where that stack may be read.
+//! Finds the stack that an address lies on, and the end up to which that stack may be read.
 //!
-//! Unwinding reads only between the stack pointer and the upper end of the mapping that holds it,
-//! so that wrong unwind information can end a stack early but cannot fault.
+//! Unwinding reads only between the stack pointer and the upper end of the mapping that holds it.
+//! So wrong unwind information can end a stack early but cannot cause a fault.
 //!
-//! Where unwind information says that a frame's caller runs on another stack, that one is asked of
-//! the kernel each time, unless it is the thread's own: any other may have been unmapped since.
+//! If unwind information says that a frame's caller runs on another stack, the kernel is asked
+//! about that stack each time. Only the thread's own stack needs no question. Any other stack may
+//! have been unmapped since the last time.
 
 use heapr_ring::sys;
 
@@ -13,47 +14,48 @@ use crate::frames::stack_range::StackRange;
 use crate::modules::memory_map::{self, Access, Place};
 use crate::x86_64::thread_pointer;
 
-/// Ranges that a thread knows: its own stack first, then those found since (signal stacks, fibers),
-/// oldest replaced.
+/// Ranges that a thread knows: first its own stack, then those found since (signal stacks, fibers),
+/// of which the oldest is replaced.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct KnownRanges {
     ranges: [StackRange; KNOWN_MAX],
     next: usize,
-    /// The part of the thread's own stack that has been seen mapped, for who gets there from
-    /// another stack: what lies below it may be a guard, or not be there yet.
+    /// Low end of the part of the thread's own stack that has been seen mapped, for a stack that
+    /// continues there from another one. Memory below it may be a guard, or not be mapped yet.
     seen_low: usize,
 }
 
-/// A thread that runs more fibers than this asks the kernel anew at each switch (3 µs).
+/// Number of ranges that a thread remembers. If it runs more fibers, it asks the kernel anew at
+/// each switch (3 µs).
 const KNOWN_MAX: usize = 16;
 
-/// The kernel leaves at least this much below the main stack free of other mappings (`mmap_base`:
-/// gap of 128 MiB or the stack limit, whichever is more), so that an address in it can only be the
+/// Bytes below the main thread's stack that the kernel leaves free of other mappings. (`mmap_base`:
+/// 128 MiB or the stack limit, whichever is more.) So an address in this range can only be the
 /// stack's.
 const MAIN_GAP_BYTES: usize = 128 << 20;
 
 impl KnownRanges {
-    /// Knows nothing yet.
+    /// Ranges of a thread that knows no stack yet.
     pub(crate) const EMPTY: Self = Self { ranges: [StackRange::EMPTY; KNOWN_MAX], next: 0, seen_low: 0 };
 
-    /// The range that holds `sp`; `EMPTY` if it cannot be told. `is_main`: the calling thread is
-    /// the main one.
+    /// Returns the range that holds `sp`; `EMPTY` if it cannot be found. `is_main`: the calling
+    /// thread is the main one.
     #[inline(always)]
     pub(crate) fn find(&mut self, sp: usize, is_main: bool) -> StackRange {
         let own = self.own();
         if own.contains(sp) { own } else { self.find_other(sp, is_main) }
     }
 
-    /// The thread's own stack, if it is known.
+    /// Returns the thread's own stack; `EMPTY` if it is not known yet.
     #[inline(always)]
     pub(crate) fn own(&self) -> StackRange {
         let [own, ..] = self.ranges;
         own
     }
 
-    /// The stack that holds an address which a frame of another stack leads to; `EMPTY` if no stack
-    /// does.
+    /// Returns the stack that holds an address to which a frame of another stack leads; `EMPTY` if
+    /// no stack does.
     #[cold]
     #[inline(never)]
     pub(crate) fn across(&mut self, address: usize) -> StackRange {
@@ -94,7 +96,7 @@ impl KnownRanges {
     }
 }
 
-/// The stack that holds `sp`, and whether it is the thread's own, which stays for as long as the
+/// Finds the stack that holds `sp`, and whether it is the thread's own, which exists as long as the
 /// thread.
 fn discover(sp: usize, is_main: bool) -> (StackRange, bool) {
     let main_high = control_block::main_high();
@@ -119,12 +121,12 @@ fn discover(sp: usize, is_main: bool) -> (StackRange, bool) {
         Place::Mapped { low, high } => StackRange { low, high },
         Place::Other | Place::Unknown => StackRange::EMPTY,
     };
-    // A thread's control block lies at the top of its own stack; what is above it is no frame.
+    // A thread's control block lies at the top of its own stack; no frame lies above it.
     let control_block = thread_pointer::thread_pointer();
     if mapping.contains(control_block) && control_block > sp {
         return (StackRange { low: mapping.low, high: control_block }, true);
     }
-    // Where the C library does not tell where the main stack ends, it is taken to be the one that
-    // is seen first.
+    // If the C library does not tell where the main stack ends, the first stack that is seen is
+    // taken to be the main one.
     (mapping, is_main && main_high == 0)
 }

@@ -1,14 +1,14 @@
-//! What glibc keeps of a thread in its control block: its id and its stack. The kernel tells both
-//! too, but a program may have forbidden itself the calls that ask for them (seccomp), and would be
-//! ended for the first event of its next thread.
+//! A thread's id and stack from glibc's control block. The kernel provides both, too. But a program
+//! may have forbidden itself the system calls (seccomp), and would then be killed at the first
+//! event of its next thread.
 //!
 //! ```text
 //! low                                   sp ------> frames        thread pointer            high
 //! | guard |                             |                        | struct pthread, 2,304 bytes |
 //! ```
-//! Nothing is taken on trust: the id's place must have held the first thread's, and the two words
-//! that say where the stack lies must enclose the stack pointer and the control block, which lies
-//! at the top of the stack.
+//! Everything is verified. The id's location must have held the first thread's id. The two words
+//! that describe the stack must enclose the stack pointer and the control block, which lies at the
+//! top of the stack.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -19,24 +19,25 @@ use crate::modules::link_map;
 use crate::state::AGENT;
 use crate::x86_64::thread_pointer;
 
-/// Where `stackblock` and `stackblock_size` lie differs: behind the unwind buffers, before the end
-/// of the structure.
+/// Offsets at which `stackblock` and `stackblock_size` are searched: after the unwind buffers,
+/// before the end of the structure. The exact offset differs.
 const STACK_OFFSETS: core::ops::Range<usize> = 0x600..0x8c0;
-/// From the thread pointer to the stack's upper end: the structure, and what its alignment leaves.
+/// Bytes from the thread pointer to the stack's upper end: the structure, and what its alignment
+/// leaves.
 const ABOVE_BYTES: core::ops::Range<usize> = 0x8c0..0x2000;
 
-/// Whether this is glibc's control block as described above.
+/// Whether the control block is glibc's as described above.
 static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
-/// Upper end of the main thread's stack: `__libc_stack_end`; 0 if the C library does not tell.
+/// Upper end of the main thread's stack: `__libc_stack_end`; 0 if the C library does not export it.
 static MAIN_HIGH: AtomicUsize = AtomicUsize::new(0);
 
-/// Learns where the main thread's stack ends.
+/// Reads where the main thread's stack ends.
 pub(crate) fn start() {
     start_with(link_map::find_anywhere(b"__libc_stack_end"));
 }
 
-/// As [`start`], with the address of `__libc_stack_end`; 0 if it is not known.
+/// Starts like [`start`], with the address of `__libc_stack_end`; 0 if it is not known.
 pub(crate) fn start_with(variable_avma: usize) {
     let variable = variable_avma as *const usize;
     if !variable.is_null() {
@@ -45,7 +46,7 @@ pub(crate) fn start_with(variable_avma: usize) {
     }
 }
 
-/// See [`MAIN_HIGH`]. No C library but glibc tells it.
+/// Returns [`MAIN_HIGH`], which only glibc exports.
 pub(crate) fn main_high() -> usize {
     MAIN_HIGH.load(Relaxed)
 }
@@ -58,26 +59,27 @@ fn word(offset: usize) -> usize {
 /// Identity of the calling thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
-    /// Id of the thread that its events are told of.
+    /// Id of the thread to which its events are attributed.
     pub(crate) thread_id: u32,
     pub(crate) is_main: bool,
-    /// The kernel's id of the thread, as far as it is known: it tells whether the thread lives.
+    /// The kernel's id of the thread, as far as it is known, by which its death is found.
     pub(crate) kernel_id: u32,
-    /// The control block has this id, and the kernel clears it there when the thread has ended.
+    /// Whether the control block has this id, and the kernel clears it there when the thread has
+    /// ended.
     pub(crate) is_in_block: bool,
-    /// The thread is another process's, which shares this one's memory, and whose state it uses is
-    /// not known: its events are told of the first thread, which lives longest.
+    /// True if the thread belongs to another process, which shares this one's memory, and uses an
+    /// unknown thread's state. Its events are attributed to the first thread, which lives longest.
     pub(crate) is_lent: bool,
 }
 
-/// The id in the calling thread's control block; 0 if the C library is another one.
+/// Returns the id in the calling thread's control block; 0 if the C library is not glibc.
 fn id_in_block() -> u32 {
-    // SAFETY: only glibc tells where the main stack ends.
+    // SAFETY: only glibc exports where the main stack ends.
     if main_high() == 0 { 0 } else { unsafe { thread_pointer::id_in_control_block() } }
 }
 
-/// Identity of the calling thread by its control block or by the kernel. A child that shares the
-/// memory (vfork, clone) has the block of its parent's thread.
+/// Returns the identity of the calling thread from its control block or the kernel. A child that
+/// shares the memory (vfork, clone) has the block of its parent's thread.
 pub(crate) fn identity() -> Identity {
     let process_id = AGENT.fork_local().map_or(0, |local| local.process_id.load(Relaxed));
     let in_block = id_in_block();
@@ -117,13 +119,13 @@ fn of_block(thread_id: u32, process_id: u32) -> Identity {
     }
 }
 
-/// The same for the first thread of a forked child, whose control block may still have the parent's
-/// id (a raw clone). Its process is registered.
+/// Returns the identity of the first thread of a forked child, whose control block may still have
+/// the parent's id (a raw clone). The child's process is registered.
 pub(crate) fn identity_in_child() -> Identity {
     let process_id = AGENT.fork_local().map_or(0, |local| local.process_id.load(Relaxed));
     let (thread_id, asked_id) = (sys::thread_id(), sys::process_id());
     if process_id != 0 && asked_id != process_id {
-        // A child of the child, which shares its memory.
+        // A grandchild, which shares the child's memory.
         return of_block(process_id, process_id);
     }
     learn(thread_id, asked_id);
@@ -131,7 +133,7 @@ pub(crate) fn identity_in_child() -> Identity {
     Identity { thread_id, is_main: thread_id == asked_id, kernel_id: thread_id, is_in_block, is_lent: false }
 }
 
-/// Learns from a thread whose ids the kernel has told whether the control block has them.
+/// Checks, on a thread whose ids the kernel has told, whether the control block has them.
 fn learn(thread_id: u32, process_id: u32) {
     if let Some(local) = AGENT.fork_local() {
         let _ = local.process_id.compare_exchange(0, process_id, Relaxed, Relaxed);
@@ -141,12 +143,12 @@ fn learn(thread_id: u32, process_id: u32) {
     AGENT.has_ids_in_blocks.store(u32::from(is_known), Relaxed);
 }
 
-/// Learns it from the calling thread, which the program has started itself.
+/// Checks this on the calling thread, which the program has started itself.
 pub(crate) fn learn_here() {
     learn(sys::thread_id(), sys::process_id());
 }
 
-/// The calling thread's own stack up to its control block, if `sp` lies on it.
+/// Returns the calling thread's own stack up to its control block, if `sp` lies on it.
 pub(crate) fn own_stack(sp: usize) -> Option<StackRange> {
     let control_block = thread_pointer::thread_pointer();
     if !IS_KNOWN.load(Relaxed) {

@@ -1,6 +1,6 @@
 //! A frame of a stack, and a word that its rule has read.
 
-/// Where a stack begins: the state right after the hooked function will have returned.
+/// State at which a stack begins: right after the hooked function will have returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Start {
@@ -12,28 +12,29 @@ pub(crate) struct Start {
     pub(crate) bp: usize,
 }
 
-/// A kept frame: 40 bytes.
+/// A frame of the cached stack: 40 bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Frame {
-    /// Return address into the frame's function; for a frame interrupted by a signal its address
-    /// plus one.
+    /// Return address into the frame's function. For a frame that a signal interrupted: the address
+    /// of the interrupted instruction plus one.
     pub(crate) pc: usize,
     pub(crate) sp: usize,
     pub(crate) bp: usize,
-    /// [`crate::tree::path_hash`] of the path to it, if it is one of the first `Kept::hashed`
-    /// frames.
+    /// [`crate::tree::path_hash`] of the path to this frame, if it is one of the first
+    /// `Kept::hashed` frames.
     pub(crate) hash: u64,
     pub(crate) words_end: u32,
-    /// It was interrupted by a signal at `pc - 1`.
+    /// Whether the frame was interrupted by a signal, at `pc - 1`.
     pub(crate) is_exact: bool,
-    /// Its rule, or one further out that is reached before the frame pointer register is restored,
-    /// reads that register. Else `bp` is whatever the program had in it, and proves nothing.
+    /// True if the frame's own rule reads the frame pointer register, or the rule of an outer frame
+    /// does before one restores the register. If false, `bp` is whatever the program had in the
+    /// register, and proves nothing.
     pub(crate) needs_bp: bool,
-    /// Whether `needs_bp` does not depend on the frames further out: its own rule reads or restores
-    /// the register.
+    /// Whether `needs_bp` is independent of the frames further out: the frame's own rule reads or
+    /// restores the register.
     pub(crate) settles_bp: bool,
-    /// Its last word is the caller's `bp`.
+    /// Whether the frame's last word is the caller's `bp`.
     pub(crate) has_bp_word: bool,
 }
 
@@ -45,22 +46,22 @@ impl Frame {
         Start { pc: self.pc, sp: self.sp, bp: self.bp }
     }
 
-    /// Whether unwinding from `state` is unwinding from this frame, as long as the words outwards
-    /// are the same.
+    /// True if unwinding from `state` is the same as unwinding from this frame, as long as the
+    /// words outwards are equal.
     #[inline(always)]
     pub(crate) fn is_at(&self, state: Start) -> bool {
         self.pc == state.pc && self.sp == state.sp && (self.bp == state.bp || !self.needs_bp)
     }
 }
 
-/// What is remembered of a frame that calls the allocator: only a hash is made from it. All zero:
-/// nothing.
+/// Size of an innermost frame, one that calls the allocator; it is used for a hash only. All zero:
+/// unused entry.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Innermost {
     pub(crate) pc: usize,
-    /// How far above it its caller lies; 0: it is no plain frame, or was not known when it was
-    /// asked for.
+    /// Distance from its stack pointer to its caller's, in bytes; 0: the frame is not plain, or its
+    /// rule was not known then.
     pub(crate) frame_bytes: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The last captured stack of a thread's level, as proof of what has not changed since: see
-//! [`crate::stack`].
+//! The cached stack: the last captured stack of a thread's level, which proves which frames are
+//! unchanged. See [`crate::stack`].
 
 use heapr_ring::sys;
 
@@ -10,16 +10,17 @@ use crate::frames::suffix::StackSuffix;
 use crate::modules;
 use crate::tree;
 
-/// Frames for which a thread's first arrays have room.
+/// Number of frames that fit in a thread's first arrays.
 pub(crate) const FIRST_CAPACITY: usize = 256;
-/// Words per frame for which there is room: no rule reads more than three, nearly all one or two.
+/// Number of words per frame that fit: no rule reads more than three, nearly all read one or two.
 pub(crate) const WORDS_PER_FRAME: usize = 3;
-/// Entries of the memo from a whole stack to the one cut to `--max-frames`.
+/// Number of entries of the memo from a whole stack to the one cut to `--max-frames`.
 pub(crate) const CUT_MEMO: usize = 64;
-/// Frames that call the allocator of which something is remembered.
+/// Number of frames that call the allocator whose sizes are remembered.
 pub(crate) const INNERMOST: usize = 16;
 
-/// The kept stack of a level, and room for the frames being unwound. All zero: nothing kept.
+/// The cached stack of a level, and room for the frames being unwound. All zero: no stack is
+/// cached.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Kept {
@@ -29,44 +30,45 @@ pub(crate) struct Kept {
     pub(crate) fresh_words: *mut Word,
     pub(crate) capacity: usize,
     pub(crate) depth: usize,
-    /// Hash of the kept stack's path.
+    /// Hash of the cached stack's path.
     pub(crate) path_hash: u64,
-    /// How many frames, from the outer end, have the hash of their path. A repair of the stack
-    /// leaves those further in for when they are asked for ([`Kept::settle_hashes`]).
+    /// Number of frames, from the outer end, that have the hash of their path. A repair of the
+    /// stack leaves the hashes further in to [`Kept::settle_hashes`].
     pub(crate) hashed: usize,
-    /// The node of the kept stack.
+    /// The cached stack's node.
     pub(crate) node: u32,
-    /// Null at first, and at the levels of signal handlers.
+    /// Null at first, and on the levels of signal handlers.
     pub(crate) shortcuts: *mut Shortcuts,
-    /// The suffix by which the last stack was found, if it was (it is only compared), and the
-    /// capture since which all were found by it.
+    /// The suffix by which the last stack was found, or null (the pointer is only compared).
+    /// `last_suffix_capture` is the capture since which all stacks were found by it.
     pub(crate) last_suffix: *const StackSuffix,
     pub(crate) last_suffix_capture: u32,
-    /// How its words are compared for a recent suffix: see [`crate::stack::suffix_cache`].
+    /// State of comparing the cached words for a recent suffix: see [`crate::stack::suffix_cache`].
     pub(crate) comparing: u32,
-    /// Suffixes that were asked for lately and not found, less those that were found; and what
-    /// follows from it.
+    /// Recent suffix lookups that failed, less those that succeeded. `finds_by_return` follows from
+    /// this count.
     pub(crate) suffix_misses: u32,
     pub(crate) finds_by_return: bool,
     pub(crate) innermost: [Innermost; INNERMOST],
-    /// The epoch of the rules and suffixes that the level remembers.
+    /// Code epoch of the rules and suffixes that the level remembers.
     pub(crate) code_epoch: u32,
-    /// The same if a stack is kept, and can be proven; else 0.
+    /// Code epoch of the cached stack, if one is cached and can be proven; else 0.
     pub(crate) proof_epoch: u32,
     pub(crate) capture_count: u32,
-    /// The upper end of the stack that its inner frames lie on, if the outer ones lie on the
-    /// thread's own; 0 if all lie on one.
+    /// Upper end of the inner frames' stack, if the outer ones lie on the thread's own stack; 0 if
+    /// all lie on one.
     pub(crate) inner_high: usize,
-    /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
+    /// Whether a rule was used that needs more than (pc, sp, bp): then no frame of the stack can be
+    /// proven later.
     pub(crate) is_unprovable: bool,
     pub(crate) cut_memo: [(u32, u32); CUT_MEMO],
-    /// The salt when its first frame was kept. If it is another at present, the parts of the hash
-    /// may be made with either.
+    /// The salt when the stack's first frame was stored. If the present salt differs, parts of the
+    /// hash may have been made with either.
     pub(crate) first_salt: u64,
 }
 
 impl Kept {
-    /// Whether the level has its table of shortcuts, which is made unless there is no memory.
+    /// True if the level has its table of shortcuts, which is made here unless there is no memory.
     #[inline(always)]
     pub(crate) fn has_shortcuts(&mut self) -> bool {
         if self.shortcuts.is_null() {
@@ -75,7 +77,7 @@ impl Kept {
         !self.shortcuts.is_null()
     }
 
-    /// Maps all that the first stacks need.
+    /// Maps all arrays that the first stacks need.
     pub(crate) fn prepare(&mut self) {
         if self.capacity == 0 {
             self.grow(0, 0);
@@ -83,19 +85,19 @@ impl Kept {
         let _ = self.has_shortcuts();
     }
 
-    /// Drops the kept stack.
+    /// Drops the cached stack.
     pub(crate) fn forget(&mut self) {
         (self.depth, self.proof_epoch) = (0, 0);
     }
 
-    /// Whether the kept frames are those of the stack that begins at `start` and has `node`.
+    /// True if the cached frames are those of the stack that begins at `start` and has `node`.
     #[inline(always)]
     pub(crate) fn is_of(&self, start: Start, node: u32) -> bool {
-        // SAFETY: `depth` frames are kept.
+        // SAFETY: `depth` frames are cached.
         self.depth != 0 && self.node == node && unsafe { self.frame(self.depth.wrapping_sub(1)) }.is_at(start)
     }
 
-    /// Gives each kept frame the hash of its path.
+    /// Gives each cached frame the hash of its path.
     #[inline(always)]
     pub(crate) fn settle_hashes(&mut self) {
         if self.hashed < self.depth {
@@ -120,7 +122,7 @@ impl Kept {
         self.hashed = self.depth;
     }
 
-    /// The frame at `index` from the outer end.
+    /// Returns the frame at `index` from the outer end.
     #[inline(always)]
     #[expect(
         clippy::mut_from_ref,
@@ -131,7 +133,7 @@ impl Kept {
         unsafe { &mut *self.frames.add(index) }
     }
 
-    /// Doubles the arrays (or makes the first). `false`: no memory.
+    /// Doubles the arrays (or makes the first ones). Returns `false` if there is no memory.
     #[cold]
     pub(crate) fn grow(&mut self, fresh_count: usize, fresh_words: usize) -> bool {
         let capacity = if self.capacity == 0 { FIRST_CAPACITY } else { self.capacity.wrapping_mul(2) };
@@ -139,7 +141,7 @@ impl Kept {
         let old = (self.frames, self.words, self.fresh, self.fresh_words, self.capacity);
         let frames = memory.cast::<Frame>();
         // SAFETY: the mapping has room for 2 × capacity frames and 2 × WORDS_PER_FRAME × capacity
-        // words; the old arrays hold the counts that are copied.
+        // words. The old arrays hold the counts that are copied.
         unsafe {
             self.frames = frames;
             self.fresh = frames.add(capacity);
@@ -158,10 +160,10 @@ impl Kept {
         true
     }
 
-    /// Whether any of `words[..count]` no longer has its value.
+    /// True if any of `words[..count]` has changed.
     ///
     /// # Safety
-    /// 1. `count` words are kept.
+    /// 1. `count` words are cached.
     /// 2. They are readable.
     #[inline(always)]
     pub(crate) unsafe fn is_any_changed(&self, count: usize) -> bool {
@@ -191,14 +193,14 @@ impl Kept {
         differing != 0
     }
 
-    /// Index plus one of the innermost word of `words[..count]` that no longer has its value; 0 if
-    /// all have.
+    /// Returns the index plus one of the innermost word of `words[..count]` that has changed; 0 if
+    /// all are unchanged.
     #[inline(always)]
     pub(crate) unsafe fn first_change(&self, count: usize) -> usize {
         let mut left = count;
-        // SAFETY: `count` words are kept; their addresses were readable when they were read, and
-        // lie on a stack on which the current stack pointer lies deeper (checked by the caller), so
-        // they still are.
+        // SAFETY: `count` words are cached, and their addresses were readable when they were read.
+        // They lie on a stack on which the current stack pointer lies deeper (checked by the
+        // caller), so they still are readable.
         unsafe {
             while left >= 4 {
                 let words = self.words.add(left - 4);
@@ -228,20 +230,21 @@ fn bytes_for(capacity: usize) -> usize {
     capacity.wrapping_mul(2 * size_of::<Frame>() + 2 * WORDS_PER_FRAME * size_of::<Word>())
 }
 
-/// Whether the kept words may be read from the stack `range`: the outermost one lies in it. A stack
-/// that spans two has its outermost word on the thread's `own` stack, which stays mapped; of the
-/// other one as much must be there as was.
+/// True if the cached words may be read from the stack `range`: the outermost one lies in it. A
+/// stack that spans two has its outermost word on the thread's `own` stack, which stays mapped. The
+/// other stack must be mapped at least as far up as it was.
 pub(crate) fn is_within(kept: &Kept, range: StackRange, own: StackRange) -> bool {
     if kept.inner_high != 0 {
         return range == own || range.high >= kept.inner_high;
     }
-    // SAFETY: only asked with a kept stack; a frame without words has no first one and reads
-    // nothing.
+    // SAFETY: called only if a stack is cached, so the array is mapped. A single frame (`depth` 1)
+    // may have no words; then the value is not used.
     let outermost = unsafe { *kept.words };
     kept.depth == 1 || outermost.address < range.high
 }
 
-/// The same, where it is seen at once: a stack that ends at `high`.
+/// Fast path of [`is_within`]: true if the cached stack certainly lies on a stack that ends at
+/// `high`.
 #[inline(always)]
 pub(crate) fn is_surely_within(kept: &Kept, high: usize) -> bool {
     // SAFETY: as above.
@@ -252,13 +255,13 @@ pub(crate) fn is_surely_within(kept: &Kept, high: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// A kept stack of `count` words, which lie in `memory`.
+    /// Makes a cached stack of `count` words, which lie in `memory`.
     fn kept(memory: &[usize], words: &mut Vec<Word>) -> Kept {
         *words = memory
             .iter()
             .map(|place| Word { address: core::ptr::from_ref(place).expose_provenance(), value: *place })
             .collect();
-        // SAFETY: all zero: nothing kept.
+        // SAFETY: all zero: no stack is cached.
         let mut kept: Kept = unsafe { core::mem::zeroed() };
         kept.words = words.as_mut_ptr();
         kept
@@ -284,7 +287,7 @@ mod tests {
                             .filter(|&place| place < asked)
                             .max()
                             .map_or(0, |place| place + 1);
-                        // SAFETY: `count` words are kept.
+                        // SAFETY: `count` words are cached.
                         let found = unsafe { kept.first_change(asked) };
                         assert_eq!(found, expected, "{asked} of {count}: {changed:?}");
                         // SAFETY: as above.

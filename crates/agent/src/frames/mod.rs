@@ -1,5 +1,4 @@
-//! The frames that a thread keeps of its stacks, and what it remembers of them: see
-//! [`crate::stack`].
+//! A thread's cached frames and the tables of its recent stacks: see [`crate::stack`].
 
 pub(crate) mod bounds;
 pub(crate) mod control_block;

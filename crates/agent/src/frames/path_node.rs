@@ -1,13 +1,13 @@
-//! The node of the kept stack: found by the hash of its path, made with those outwards of it if it
-//! is new.
+//! The node of the cached stack. It is found by the hash of its path; if it is new, it is made
+//! together with missing outer nodes.
 
 use crate::frames::kept_stack::Kept;
 use crate::modules;
 use crate::tree;
 
-/// The node of the path with this hash is about to be looked up among those that the thread
-/// remembers. (To prefetch the large table's entry too took clang as much time as waiting for it
-/// does where it is needed: what it misses is the translation of the address.)
+/// Prefetches the entry of a path that is about to be looked up among the nodes that the thread
+/// remembers. (Prefetching the large table's entry too is no faster on clang than waiting for it
+/// later. The miss is that of the address translation.)
 #[inline(always)]
 pub(crate) fn prefetch(kept: &Kept, hash: u64) {
     // SAFETY: null, or a table of this level alone, which is never unmapped.
@@ -16,11 +16,11 @@ pub(crate) fn prefetch(kept: &Kept, hash: u64) {
     }
 }
 
-/// Gives the fresh frames, which lie innermost first, the hashes of their paths, as those that
-/// follow the `base` kept ones, and the kept stack the innermost one's.
+/// Gives the fresh frames, which are stored innermost first, the hashes of their paths, as frames
+/// that follow the `base` cached ones. The cached stack gets the hash of the innermost one.
 ///
 /// # Safety
-/// 1. `base` frames are kept and `fresh` ones unwound.
+/// 1. `base` frames are cached and `fresh` ones unwound.
 #[inline(always)]
 pub(crate) unsafe fn hash_fresh(kept: &mut Kept, base: usize, fresh: usize) {
     let salt = modules::salt();
@@ -39,12 +39,13 @@ pub(crate) unsafe fn hash_fresh(kept: &mut Kept, base: usize, fresh: usize) {
         frame.hash = hash;
     }
     kept.path_hash = hash;
-    // The frames are moved while the entry is on its way.
+    // The frames are moved while the entry is loaded.
     prefetch(kept, hash);
 }
 
-/// Numbers the kept stack, of which the outer `shared` frames have nodes. One that gets none is no
-/// longer kept, so that the next such stack is counted as lost again.
+/// Finds or makes the node of the cached stack, of which the outer `shared` frames have nodes. A
+/// stack that gets no node is dropped from the cache, so that the next such stack is counted as
+/// lost again.
 #[inline(always)]
 pub(crate) fn enter(kept: &mut Kept, shared: usize) {
     (kept.comparing, kept.last_suffix) = (0, core::ptr::null());
@@ -55,7 +56,7 @@ pub(crate) fn enter(kept: &mut Kept, shared: usize) {
     kept.proof_epoch = if kept.depth == 0 || kept.is_unprovable { 0 } else { kept.code_epoch };
 }
 
-/// The node of the kept stack, of which the outer `shared` frames have nodes.
+/// Returns the node of the cached stack, of which the outer `shared` frames have nodes.
 #[inline(always)]
 fn of(kept: &mut Kept, shared: usize) -> u32 {
     let hash = kept.path_hash;
@@ -67,9 +68,9 @@ fn of(kept: &mut Kept, shared: usize) -> u32 {
     known.unwrap_or_else(|| add_nodes(kept, shared))
 }
 
-/// Makes the nodes of the kept stack that do not exist yet, and gives the innermost one's. A node's
-/// ancestors are there wherever it is itself, so that those which the stack shares with the one
-/// before are not looked up, but for the innermost of them.
+/// Makes the missing nodes of the cached stack, and returns the innermost one's. A node's ancestors
+/// exist wherever it exists itself. So of those that the stack shares with the one before only the
+/// innermost is looked up.
 #[cold]
 #[inline(never)]
 fn add_nodes(kept: &mut Kept, shared: usize) -> u32 {

@@ -1,12 +1,13 @@
-//! Frames that were unwound to take the place of kept ones: see [`crate::stack::repair`].
+//! Frames that were unwound to replace cached ones: see [`crate::stack::repair`].
 
 use core::mem::MaybeUninit;
 
 use crate::frames::frame::Word;
 
-/// Frames repaired in one stack, at most.
+/// Largest number of frames that are repaired in one stack.
 const REPAIRED_MAX: usize = 16;
-/// Words of a frame: its return address and the frame pointer; only realigned frames read a third.
+/// Largest number of words of a frame: its return address and the frame pointer. Only realigned
+/// frames read a third.
 pub(crate) const WORDS_MAX: usize = 2;
 
 /// New state of a frame.
@@ -20,17 +21,17 @@ pub(crate) struct Repaired {
     pub(crate) words: [MaybeUninit<Word>; WORDS_MAX],
 }
 
-/// The frames that were unwound, innermost first. They are 1 KiB, which the program's stack may not
-/// have: a level keeps them. All zero: none.
+/// The frames that were unwound, innermost first. They take 1 KiB, which the program's stack may
+/// not have, so a level holds them. All zero: empty.
 pub(crate) struct Repairs {
     repaired: [MaybeUninit<Repaired>; REPAIRED_MAX],
     pub(crate) count: usize,
 }
 
 impl Repairs {
-    /// Room for the next frame. Its words are written where they stay: what was written as single
-    /// words must reach the cache before it can be copied as a whole (a fifth of the time that
-    /// all this takes).
+    /// Returns room for the next frame. Its words are written directly into their final location.
+    /// Words that were written singly must reach the cache before they can be copied as a whole.
+    /// (That would take a fifth of the time of the whole repair.)
     #[inline(always)]
     pub(crate) fn room(&mut self) -> Option<*mut Repaired> {
         Some(self.repaired.get_mut(self.count)?.as_mut_ptr())
@@ -39,7 +40,7 @@ impl Repairs {
     #[inline(always)]
     pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = &Repaired> + ExactSizeIterator {
         let written = self.repaired.iter().take(self.count);
-        // SAFETY: the first `count` are counted once they are written.
+        // SAFETY: `count` is raised only after a frame is written.
         written.map(|repaired| unsafe { repaired.assume_init_ref() })
     }
 }

@@ -1,5 +1,5 @@
-//! What a thread remembers of its recent stacks: their suffixes ([`crate::frames::suffix`]), their
-//! nodes and their frames' rules; and the kept one's words in pairs.
+//! A thread's memory of its recent stacks: their suffixes ([`crate::frames::suffix`]), their nodes
+//! and their frames' rules. It also holds the cached stack's words in pairs.
 
 use heapr_ring::sys;
 
@@ -9,11 +9,11 @@ use crate::frames::word_pairs::WordPairs;
 use crate::tree;
 use crate::x86_64::prefetch;
 
-/// Stacks whose nodes a thread remembers: 64 KiB, which stay in the second-level cache where the
-/// tree's table does not (clang: 146,000 stacks all over 32 MiB, 70 ns a lookup).
+/// Number of stacks whose nodes a thread remembers: 64 KiB, which stay in the second-level cache.
+/// The tree's table does not (clang: 146,000 stacks spread over 32 MiB, 70 ns a lookup).
 const NODES: usize = 1 << 12;
 
-/// A stack's node. All zero: none.
+/// A stack's node. All zero: free.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct KnownNode {
@@ -21,13 +21,14 @@ struct KnownNode {
     node: u32,
 }
 
-/// What a thread remembers. All zero: nothing.
+/// The tables of a thread. All zero: empty.
 #[repr(C, align(64))]
 pub(crate) struct Shortcuts {
     pub(crate) suffixes: SuffixTable,
     nodes: [KnownNode; NODES],
     pub(crate) rules: KnownRules,
-    /// The kept stack's words, if it says so.
+    /// The cached stack's words in pairs; valid only if its `comparing` says that they are laid
+    /// out.
     pub(crate) pairs: WordPairs,
 }
 
@@ -37,17 +38,17 @@ impl Shortcuts {
     pub(crate) fn allocate() -> *mut Self {
         let Ok(memory) = sys::map_anonymous(size_of::<Self>(), false) else { return core::ptr::null_mut() };
         let shortcuts = memory.cast::<Self>();
-        // SAFETY: a mapping of this size, all zero: valid, and of this level alone.
+        // SAFETY: a mapping of this size, all zero, which is a valid value, and used by this level
+        // alone.
         if unsafe { (*shortcuts).suffixes.prepare() } {
             return shortcuts;
         }
-        // SAFETY: the mapping made above, to which nothing refers.
+        // SAFETY: the mapping made above, to which no reference exists.
         unsafe { sys::unmap(memory, size_of::<Self>()) };
         core::ptr::null_mut()
     }
 
-    /// The node of the path with this hash is about to be looked up: its entry is pulled into the
-    /// caches.
+    /// Prefetches the entry of the path with this hash, because its node is about to be looked up.
     #[inline(always)]
     pub(crate) fn prefetch_node(&self, hash: u64) {
         if let Some(known) = self.nodes.get((hash >> 32) as usize % NODES) {
@@ -55,7 +56,8 @@ impl Shortcuts {
         }
     }
 
-    /// The node of the path with this hash, looked up in the tree only if it is not remembered.
+    /// Returns the node of the path with this hash, which is looked up in the tree only if it is
+    /// not remembered.
     #[inline(always)]
     pub(crate) fn node(&mut self, hash: u64) -> Option<u32> {
         let Some(known) = self.nodes.get_mut((hash >> 32) as usize % NODES) else { return tree::find(hash) };

@@ -1,4 +1,4 @@
-//! A part of memory that is a stack.
+//! A memory range that is a stack.
 
 /// A readable range of stack, `low..high`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,13 +8,13 @@ pub(crate) struct StackRange {
 }
 
 impl StackRange {
-    /// Holds no address.
+    /// Range that holds no address.
     pub(crate) const EMPTY: Self = Self { low: 0, high: 0 };
 
-    /// Whether a frame with stack pointer `sp` on this stack may read the word at `address`:
+    /// True if a frame with stack pointer `sp` on this stack may read the word at `address`:
     /// between the stack pointer and the upper end. A function that a signal interrupted
-    /// (`is_exact`) may have popped a register already that its table still names: the word is
-    /// there yet, in the red zone of 128 bytes (read only within the page that `sp` is on).
+    /// (`is_exact`) may already have popped a register that its table still names. That word still
+    /// exists in the red zone of 128 bytes (read only within the page that `sp` is on).
     #[inline(always)]
     pub(crate) fn may_read(self, address: usize, sp: usize, is_exact: bool) -> bool {
         const RED_ZONE_BYTES: usize = 128;

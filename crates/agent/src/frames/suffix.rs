@@ -1,21 +1,21 @@
-//! A stack's suffix: its frames from the top down to one that it shares with others, remembered by
-//! their words.
+//! A stack's suffix: its frames from the innermost one out to one that it shares with others,
+//! remembered by their words.
 //!
 //! ```text
 //! start (pc, sp, bp)  --words-->  base frame (sp, bp, path, number from the outer end)
 //! ```
 //!
-//! It is proof in the same sense as the kept stack (see [`crate::stack`]): unwinding is a pure
-//! function of the state and of the words read, so the same start and the same words lead to the
-//! same base. Comparing them takes a tenth of the time of unwinding, and the node is known, if the
-//! base has the same path. (Python, redis, Node, clang and jq have 3.3 to 4.1 such frames in each
-//! new stack, which took 60 ns.)
+//! A suffix is proof in the same sense as the cached stack (see [`crate::stack`]). Unwinding is a
+//! pure function of the state and of the words read. So the same start and the same words lead to
+//! the same base. Comparing the words takes a tenth of the time of unwinding, and the node is known
+//! if the base has the same path. (Python, redis, Node, clang and jq have 3.3 to 4.1 such frames in
+//! each new stack, which took 60 ns.)
 
 use crate::frames::frame::{Frame, Start, Word, read};
 
 use crate::x86_64::{AllEqual, Pair};
 
-/// Words of a suffix: a return address for each frame, and some frame pointers.
+/// Largest number of words of a suffix: a return address for each frame, and some frame pointers.
 const WORDS_MAX: usize = 24;
 
 /// A word that a suffix's rules have read.
@@ -33,7 +33,7 @@ struct SuffixWord(u64);
 const OFFSET_MASK: u64 = (1 << 16) - 1;
 
 impl SuffixWord {
-    /// The word, and what of it does not fit (0: all does).
+    /// Packs a word; also returns the bits that do not fit (0: all fit).
     #[inline(always)]
     fn new(word: Word, start_sp: usize) -> (Self, u64) {
         let (value, offset_bytes) = (word.value as u64, word.address.wrapping_sub(start_sp) as u64);
@@ -51,7 +51,7 @@ impl SuffixWord {
         ((self.0 & OFFSET_MASK) << 3) as usize
     }
 
-    /// The bits in which the word is not what was read: 0 if it is.
+    /// Returns the bits in which the word differs from the one that was read; 0 if it is equal.
     ///
     /// # Safety
     /// 1. The word is readable.
@@ -62,64 +62,64 @@ impl SuffixWord {
     }
 }
 
-/// One suffix, in four cache lines of which most use two. All zero: none.
+/// One suffix, in four cache lines of which most suffixes use two. All zero: free.
 ///
 /// ```text
 /// words   |s 0|s 1| ... |s n|                 |ret 1 .. |bp 1, ret 1|bp 0, ret 0|
-///          those that stand alone  -->         <--  those of frames that keep the frame pointer below the return address, compared
-///                                                   as one
+///          singles: compared one by one -->     <-- pairs, of frames that keep the frame pointer
+///                                                  below the return address: compared as one
 /// ```
 ///
-/// In both the outermost frame's come first. Those that stand alone are compared two at a time: of
-/// an odd number the last one is there twice.
+/// Singles and pairs both begin with those of the outermost frame. Singles are compared two at a
+/// time: if their number is odd, the last one is stored twice.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct StackSuffix {
     start: Start,
-    /// Of the path to the base, whose last frame's address is the outermost return address of the
-    /// words.
+    /// Hash of the path to the base; the base's return address is the outermost return address
+    /// among the words.
     base_hash: u64,
     base_sp: usize,
     base_bp: usize,
-    /// Of the whole stack.
+    /// Node of the whole stack.
     pub(crate) node: u32,
-    /// How far the base frame lies behind the outermost one, where those are kept.
+    /// Offset of the base frame in the array of cached frames, from the outermost one.
     base_offset_bytes: u32,
-    /// Which of the words that stand alone are return addresses, by their numbers.
+    /// Bit mask of the singles that are return addresses, by their numbers.
     returns: u32,
     /// Offset of the highest word, in words.
     span: u16,
-    /// Words that stand alone, an even number.
+    /// Number of singles, an even one.
     singles: u8,
-    /// Pairs; with [`NEEDS_BP`].
+    /// Number of pairs; with the flag [`NEEDS_BP`].
     pairs: u8,
     words: [SuffixWord; WORDS_MAX],
 }
 
-/// The program's frame pointer register matters at the start (see [`Frame::needs_bp`]).
+/// Flag: the program's frame pointer register matters at the start (see [`Frame::needs_bp`]).
 const NEEDS_BP: u8 = 1 << 7;
 
 const _: () = assert!(
     size_of::<StackSuffix>() == 256 && core::mem::offset_of!(StackSuffix, words) % size_of::<Pair>() == 0
 );
 
-/// What a suffix is made from.
+/// The parts of an unwound stack from which a suffix is made.
 #[derive(Clone, Copy)]
 pub(crate) struct Unwound<'a> {
     pub(crate) start: Start,
-    /// The whole stack's node.
+    /// Node of the whole stack.
     pub(crate) node: u32,
-    /// The frame that the suffix leads to, and its number from the outer end.
+    /// The frame to which the suffix leads, and its index from the outer end.
     pub(crate) base: Frame,
     pub(crate) base_index: usize,
-    /// The frames from there inwards, outermost first.
+    /// The frames inwards of the base, outermost first.
     pub(crate) frames: &'a [Frame],
     /// The words of the whole stack.
     pub(crate) words: *const Word,
 }
 
 impl Unwound<'_> {
-    /// Whether it is short enough for a suffix.
+    /// True if the frames have few enough words for a suffix.
     #[inline(always)]
     pub(crate) fn is_short(&self) -> bool {
         self.frames.last().is_some_and(|top| self.words_until(top) <= WORDS_MAX)
@@ -132,11 +132,12 @@ impl Unwound<'_> {
 }
 
 impl StackSuffix {
-    /// Becomes that of a stack. `false`: some word does not fit, and the suffix is none now.
+    /// Fills this suffix from a stack. Returns `false` if some word does not fit; the suffix is
+    /// invalid then.
     ///
     /// # Safety
     /// 1. `unwound.words` holds as many words as its frames say.
-    /// 2. It is short.
+    /// 2. The unwound frames are short ([`Unwound::is_short`]).
     #[inline(always)]
     pub(crate) unsafe fn set(&mut self, unwound: &Unwound<'_>) -> bool {
         let Some(top) = unwound.frames.last() else { return false };
@@ -151,11 +152,11 @@ impl StackSuffix {
         let (mut singles, mut pairs, mut returns) = (0_u8, 0_u8, 0_u32);
         let mut last_single = SuffixWord(0);
         let mut number = base.words_end;
-        // From both ends: there is room for all, as it is short.
+        // Words are placed from both ends: there is room for all, as the suffix is short.
         let mut places = self.words.iter_mut();
         for frame in unwound.frames {
-            // A frame's words: where its rule finds the stack pointer, if it must look; the return
-            // address; the frame pointer.
+            // A frame's words are, in order: the one that holds the stack pointer, if its rule must
+            // read it; the return address; the frame pointer.
             let return_number = frame.words_end.wrapping_sub(1).wrapping_sub(u32::from(frame.has_bp_word));
             // SAFETY: (1).
             let word = |number: u32| unsafe { *unwound.words.add(number as usize) };
@@ -182,7 +183,7 @@ impl StackSuffix {
             }
         }
         if singles % 2 != 0 {
-            // There is a place: those that are left are of an odd number, too.
+            // There is an element left, because the number of remaining ones is odd, too.
             let Some(place) = places.next() else { return false };
             *place = last_single;
             singles = singles.wrapping_add(1);
@@ -203,30 +204,30 @@ impl StackSuffix {
         misfit == 0
     }
 
-    /// Whether it is of a stack that begins there.
+    /// True if the suffix is of a stack that begins at `start`.
     #[inline(always)]
     pub(crate) fn begins_at(&self, start: Start) -> bool {
         self.start.pc == start.pc && self.start.sp == start.sp
     }
 
-    /// Number of the base frame from the outer end.
+    /// Returns the index of the base frame from the outer end.
     #[inline(always)]
     pub(crate) fn base_index(&self) -> usize {
         self.base_offset_bytes as usize / size_of::<Frame>()
     }
 
-    /// Whether the base frame is one of the first `depth`.
+    /// True if the base frame is one of the first `depth`.
     #[inline(always)]
     pub(crate) fn is_among(&self, depth: usize) -> bool {
         (self.base_offset_bytes as usize) < depth.wrapping_mul(size_of::<Frame>())
     }
 
-    /// The frame of `frames` to which this suffix leads a stack that begins at `start`. Whether it
-    /// is one of those that are kept is left to the caller.
+    /// Returns the frame of `frames` to which this suffix leads a stack that begins at `start`. The
+    /// caller must check that the frame is one of those that are cached.
     ///
     /// # Safety
     /// 1. `start.sp` lies on a mapped stack that is readable up to `high`.
-    /// 2. The frames have been kept at `frames` when the suffix was, or were moved there.
+    /// 2. The frames were cached at `frames` when the suffix was made, or were moved there.
     #[inline(always)]
     pub(crate) unsafe fn leads_from(
         &self,
@@ -246,8 +247,8 @@ impl StackSuffix {
             return None;
         }
         let mut differing = base.sp ^ self.base_sp;
-        // SAFETY: (1); no word lies above the highest, which was seen to lie below `high`. The
-        // words that stand alone are counted, and of an even number.
+        // SAFETY: (1); no word lies above the highest one, which was checked to lie below `high`.
+        // There are `singles` of them, an even number.
         unsafe {
             let mut word = self.words.as_ptr();
             let end = word.add(usize::from(self.singles));
@@ -262,10 +263,10 @@ impl StackSuffix {
         leads_there.then_some(base)
     }
 
-    /// The rest of [`StackSuffix::leads_from`]: what most suffixes do not have.
+    /// Rest of [`StackSuffix::leads_from`], for suffixes with pairs, which are few.
     ///
     /// # Safety
-    /// 1. As there; the highest word was seen to lie below `high`.
+    /// 1. As for [`StackSuffix::leads_from`]; the highest word was checked to lie below `high`.
     #[inline(never)]
     unsafe fn pairs_lead_from(&self, sp: usize, bp: usize) -> bool {
         if self.pairs & NEEDS_BP != 0 && self.start.bp != bp {
@@ -287,10 +288,11 @@ impl StackSuffix {
         pairs.map(|pair| unsafe { &*pair.as_ptr().cast::<Pair>() })
     }
 
-    /// The frames' return addresses, outermost first.
+    /// Returns the frames' return addresses, outermost first.
     pub(crate) fn return_addresses(&self) -> impl Iterator<Item = usize> {
         let of_pairs = self.pairs().map(|&Pair([_, upper])| SuffixWord(upper));
-        // (Not bit by bit: several shifts at once are made by SSE's floating point.)
+        // (A test of each bit by its number is slower: the compiler makes several shifts at once
+        // with SSE.)
         let (words, singles, mut returns) = (&self.words, usize::from(self.singles), self.returns);
         let of_singles = core::iter::from_fn(move || {
             let number = returns.trailing_zeros() as usize;
@@ -300,11 +302,11 @@ impl StackSuffix {
         let (mut of_pairs, mut of_singles) = (of_pairs.peekable(), of_singles.peekable());
         let outer_first = core::iter::from_fn(move || {
             let offset = |word: &SuffixWord| word.offset_bytes();
-            // The one that lies higher is further out.
+            // The word at the higher address is further out.
             let is_pair = of_pairs.peek().map(offset) > of_singles.peek().map(offset);
             if is_pair { of_pairs.next() } else { of_singles.next() }
         });
-        // The first is the base's own, the start's is in no word.
+        // The first word is the base's own return address; the start's `pc` is in no word.
         outer_first.map(SuffixWord::value).skip(1).chain([self.start.pc])
     }
 }

@@ -1,5 +1,5 @@
-//! The suffixes of a thread's recent stacks, found by where they start (and where many start at one
-//! place, by where they go first: see [`crate::stack::suffix_cache::tag`]).
+//! The suffixes of a thread's recent stacks, found by their start. If many stacks have the same
+//! start, the innermost return address is used, too: see [`crate::stack::suffix_cache::tag`].
 //!
 //! ```text
 //! suffixes   [4 ways            ][4][4] ...        1 KiB a set
@@ -7,10 +7,10 @@
 //! next   [1][1][1] ...                         which of the four is replaced next
 //! ```
 //!
-//! A program that allocates in a loop has the same few stacks in turn: the frames between the
+//! A program that allocates in a loop has the same few stacks in turn. The frames between the
 //! allocator and the loop differ from the last stack's, but not from those of the stack before. A
-//! large program has thousands in turn, so that the table grows where many suffixes are kept. (Of
-//! the 3.3 million stacks of clang that differ from the one before, 1.6 million have one of 128
+//! large program has thousands of such stacks, so the table grows if many suffixes are entered.
+//! (3.3 million stacks of clang differ from the one before. Of these, 1.6 million have one of 128
 //! suffixes, 2.3 one of 512, 2.75 one of 2,048, and 2.8 one of 8,192.)
 
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
@@ -21,33 +21,33 @@ use crate::frames::frame::{Frame, Start};
 use crate::frames::suffix::{StackSuffix, Unwound};
 use crate::x86_64::equal_words;
 
-/// Suffixes with the same hash of their start.
+/// Number of suffixes with the same hash of their start.
 const WAYS: usize = 4;
-/// Sets of the first table (32 KiB), and by how many times it grows.
+/// Number of sets of the first table (32 KiB), and the factor by which it grows.
 const FIRST_SETS: usize = 32;
 const GROWTH: usize = 4;
-/// Sets at most (512 KiB): a thread's suffixes should fit the second-level cache.
+/// Largest number of sets (512 KiB): a thread's suffixes should fit in the second-level cache.
 const SETS_MAX: usize = 512;
-/// A table grows when each of its suffixes has been replaced so often: 512 KiB are taken by threads
-/// that have had 10,000 stacks unwound.
+/// Number of times that each suffix must have been replaced before a table grows. With it, only
+/// threads with 10,000 unwound stacks get 512 KiB.
 const REPLACED: usize = 16;
-/// What the grown tables of all threads may take together: 30 of the largest. A program with
+/// Largest sum of the grown tables of all threads, in bytes: 30 of the largest ones. A program with
 /// hundreds of threads is a large one anyway, and its other threads keep their first tables.
 const GROWN_BYTES_MAX: usize = 16 << 20;
 
 type Tags = [u32; WAYS];
 type Set = [StackSuffix; WAYS];
 
-/// A thread's suffixes. All zero: none.
+/// A thread's suffixes. All zero: no table yet.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct SuffixTable {
     sets: *mut Set,
-    /// Behind the sets, in the same mapping.
+    /// One array entry per set, after the sets in the same mapping.
     tags: *mut Tags,
     next: *mut u8,
     set_count: usize,
-    /// Suffixes kept since there is this table.
+    /// Number of suffixes entered since this table was made.
     kept_count: usize,
 }
 
@@ -55,25 +55,24 @@ fn bytes_for(set_count: usize) -> usize {
     set_count.wrapping_mul(size_of::<Set>() + size_of::<Tags>() + 1)
 }
 
-/// What a suffix is found by: a hash of where it starts, and of where the innermost frame returns
-/// to.
+/// Key of a suffix: a hash of its start and of the innermost frame's return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
 impl Tag {
-    /// `return_address`: where the innermost frame returns to; 0: that does not matter.
+    /// Makes the key. `return_address` is the innermost frame's; 0: it is not part of the key.
     #[inline(always)]
     pub(crate) fn of(start: Start, return_address: usize) -> Self {
-        // Without bp: in most code it is just another register, and another one each time.
+        // Without bp: in most code it is an ordinary register, with another value each time.
         let (pc, sp) = ((start.pc ^ return_address.rotate_left(24)) as u64, start.sp as u64);
         let product = u128::from(pc ^ 0x9e37_79b9_7f4a_7c15) * u128::from(sp ^ 0xd6e8_feb8_6659_fd93);
-        // Of the folded product each bit depends on all bits of both. 0 is that of a suffix that
-        // may be half written, or forgotten.
+        // Each bit of the folded product depends on all bits of both factors. 0 marks a suffix that
+        // may be half written, or was forgotten.
         Self((((product >> 64) as u64 ^ product as u64) as u32).max(1))
     }
 }
 
-/// The kept stack, to a frame of which a suffix must lead.
+/// The cached stack; a suffix must lead to one of its frames.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptFrames {
     pub(crate) frames: *const Frame,
@@ -81,20 +80,19 @@ pub(crate) struct KeptFrames {
 }
 
 impl SuffixTable {
-    /// The number of the set for a tag. There are sets.
+    /// Returns the index of the set for a tag. The table must exist.
     #[inline(always)]
     fn set_of(&self, tag: Tag) -> usize {
         tag.0 as usize & self.set_count.wrapping_sub(1)
     }
 
-    /// A suffix from `start` whose words all have their values and that ends at a frame of the kept
-    /// stack.
+    /// Returns a suffix from `start` whose words are all unchanged and that ends at a frame of the
+    /// cached stack.
     ///
     /// # Safety
     /// 1. `start.sp` lies on a mapped stack that is readable up to `high`.
-    /// 2. `kept` has as many frames as it says; the suffixes are those of stacks that were kept
-    ///    there.
-    /// 3. There is a table (see [`SuffixTable::prepare`]).
+    /// 2. `kept` has as many frames as it says; the suffixes are of stacks that were cached there.
+    /// 3. The table exists (see [`SuffixTable::prepare`]).
     #[inline(always)]
     pub(crate) unsafe fn find(
         &self,
@@ -104,10 +102,10 @@ impl SuffixTable {
         kept: KeptFrames,
     ) -> Option<(&StackSuffix, &Frame)> {
         let set = self.set_of(tag);
-        // SAFETY: the number of a set, by (3).
+        // SAFETY: the index of a set, by (3).
         let mut equal = unsafe { equal_words(*self.tags.add(set), tag.0) };
         while equal != 0 {
-            // SAFETY: the number of a set, and of a suffix in it; (1), (2).
+            // SAFETY: the indexes of a set, and of a suffix in it; (1), (2).
             unsafe {
                 let suffix = &*self.sets.add(set).cast::<StackSuffix>().add(equal.trailing_zeros() as usize);
                 if let Some(base) = suffix.leads_from(start, high, kept.frames)
@@ -121,7 +119,7 @@ impl SuffixTable {
         None
     }
 
-    /// Keeps the suffix of a stack. `grown_bytes`: what the grown tables of the process take.
+    /// Enters the suffix of a stack. `grown_bytes` is the sum of the process's grown tables.
     ///
     /// # Safety
     /// 1. `unwound.words` holds as many words as its frames say.
@@ -132,7 +130,7 @@ impl SuffixTable {
         }
         let set = self.set_of(tag);
         self.kept_count = self.kept_count.wrapping_add(1);
-        // SAFETY: the number of a set, and of a suffix in it; (1).
+        // SAFETY: the indexes of a set, and of a suffix in it; (1).
         unsafe {
             let next = &mut *self.next.add(set);
             let number = usize::from(*next) % WAYS;
@@ -150,18 +148,18 @@ impl SuffixTable {
         }
     }
 
-    /// Makes the first table unless there is one. `false`: there is no memory for it.
+    /// Makes the first table unless there is one. Returns `false` if there is no memory for it.
     pub(crate) fn prepare(&mut self) -> bool {
         // (A first table is not counted.)
         self.set_count != 0 || self.grow(&AtomicUsize::new(0))
     }
 
-    /// Forgets all suffixes: code was unloaded or replaced.
+    /// Forgets all suffixes, because code was unloaded or replaced.
     #[cold]
     #[inline(never)]
     pub(crate) fn forget(&mut self) {
         for set in 0..self.set_count {
-            // SAFETY: the number of a set.
+            // SAFETY: the index of a set.
             unsafe { *self.tags.add(set) = [0; WAYS] };
         }
     }
@@ -171,19 +169,19 @@ impl SuffixTable {
         self.kept_count >= self.set_count.wrapping_mul(WAYS * REPLACED) && self.set_count < SETS_MAX
     }
 
-    /// Takes the place of a smaller table, whose suffixes are forgotten, if there is room for it.
-    /// `false`: there is no table.
+    /// Replaces a smaller table, whose suffixes are forgotten, if a larger one may be made. Returns
+    /// `false` if there is no table afterwards.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, grown_bytes: &AtomicUsize) -> bool {
         let (old, old_count) = (self.sets, self.set_count);
         let is_first = old_count == 0;
         let set_count = if is_first { FIRST_SETS } else { old_count.wrapping_mul(GROWTH) };
-        // A first table is no grown one.
+        // A first table does not count as a grown one.
         let old_bytes = if old_count <= FIRST_SETS { 0 } else { bytes_for(old_count) };
         let more_bytes = if is_first { 0 } else { bytes_for(set_count).wrapping_sub(old_bytes) };
-        // If it may not, or there is no memory, it is tried again when as many suffixes have been
-        // kept.
+        // If the table may not grow, or there is no memory, the next attempt follows after as many
+        // suffixes.
         self.kept_count = 0;
         if grown_bytes.fetch_add(more_bytes, Relaxed).wrapping_add(more_bytes) > GROWN_BYTES_MAX {
             grown_bytes.fetch_sub(more_bytes, Relaxed);
@@ -196,12 +194,12 @@ impl SuffixTable {
         self.sets = memory.cast();
         self.tags = self.sets.wrapping_add(set_count).cast();
         self.next = self.tags.wrapping_add(set_count).cast();
-        // The larger table serves as one of the old size, too, should a signal handler jump out of
-        // here.
+        // The larger table serves as one of the old size, too, in case a signal handler jumps out
+        // of here.
         compiler_fence(SeqCst);
         self.set_count = set_count;
         if !is_first {
-            // SAFETY: the mapping of the table before, to which nothing refers.
+            // SAFETY: the mapping of the former table, to which no reference exists.
             unsafe { sys::unmap(old.cast(), bytes_for(old_count)) };
         }
         true
@@ -213,7 +211,7 @@ mod tests {
     use super::*;
     use crate::frames::frame::Word;
 
-    /// A stack in memory of its own: frames that are four words apart, each with a return address.
+    /// A stack in its own memory: frames that are four words apart, each with a return address.
     struct Stack {
         memory: Vec<usize>,
         frames: Vec<Frame>,
@@ -221,13 +219,13 @@ mod tests {
     }
 
     impl Stack {
-        /// `pcs` from the outermost on; the innermost lies at the lower end.
+        /// `pcs` begins with the outermost one; the innermost frame lies at the lower end.
         fn new(pcs: &[usize]) -> Self {
             Self::with_frame_pointers(pcs, |_| false)
         }
 
-        /// The same; the frames that are named keep the frame pointer right below their return
-        /// address.
+        /// Makes a stack in which the frames that `keeps` selects save the frame pointer right
+        /// below their return address.
         fn with_frame_pointers(pcs: &[usize], keeps: impl Fn(usize) -> bool) -> Self {
             let mut memory = vec![0; pcs.len() * 4 + 4];
             let base = memory.as_ptr() as usize;
@@ -280,8 +278,8 @@ mod tests {
         fn find<'t>(&self, table: &'t SuffixTable, start: Start) -> Option<&'t StackSuffix> {
             let high = self.memory.as_ptr_range().end as usize;
             let kept = KeptFrames { frames: self.frames.as_ptr(), depth: self.frames.len() - 1 };
-            // SAFETY: the stack's memory up to its end, and its frames but the innermost; the
-            // suffixes are those of stacks of as many frames.
+            // SAFETY: the stack's memory up to its end, and its frames except the innermost; the
+            // suffixes are of stacks of as many frames.
             let found = unsafe { table.find(Tag::of(start, 0), start, high, kept) };
             found.map(|(suffix, base)| {
                 assert!(core::ptr::eq(base, &raw const self.frames[suffix.base_index()]));
@@ -315,7 +313,7 @@ mod tests {
         for other in [Start { pc: 0x51, ..start }, Start { sp: start.sp - 32, ..start }] {
             assert!(stack.find(&table, other).is_none());
         }
-        // Nobody needs the frame pointer.
+        // No frame needs the frame pointer.
         assert!(stack.find(&table, Start { bp: 9, ..start }).is_some());
         for number in 0..stack.memory.len() {
             let (before, is_word) = (stack.memory[number], (1..4).contains(&(number / 4)));
@@ -334,7 +332,7 @@ mod tests {
         stack.frames[1].bp = 1;
         assert!(stack.find(&table, start).is_none());
         stack.frames[1].bp = 0;
-        // The base's place is there, but it is not kept any more.
+        // The base is still in memory, but it is not cached any more.
         for depth in 0..3 {
             let kept = KeptFrames { frames: stack.frames.as_ptr(), depth };
             let high = stack.memory.as_ptr_range().end as usize;
@@ -367,7 +365,7 @@ mod tests {
                 stack.memory[place] ^= 1;
             }
         }
-        // Elsewhere than below the return address it is a word of its own.
+        // A frame pointer that does not lie below the return address is a single word.
         let mut stack = Stack::with_frame_pointers(&pcs, |number| number == 5);
         let number = stack.words.iter().position(|word| word.value == 0x7005).unwrap();
         stack.words[number].address -= 8;

@@ -1,7 +1,7 @@
-//! The words of a kept stack that is compared again and again, laid out for that.
+//! The words of a cached stack in a layout for repeated comparison.
 //!
-//! Code with frame pointers saves its caller's right below the return address, and both are words
-//! that the stack's frames have read. Such neighbours are compared as one:
+//! Code with frame pointers saves its caller's frame pointer right below the return address, and
+//! both are words that the stack's frames have read. Such neighbours are compared as one:
 //!
 //! ```text
 //! kept     outermost                                          innermost
@@ -11,19 +11,20 @@
 //! ends     |1, 0|1, 1|2, 1|3, 1|                             by frame: how many pairs and singles it and those outwards of it have
 //! ```
 //!
-//! (Of Node's 2.2 million stacks found by a suffix each had 37 words from its base outwards, 34 of
-//! them in pairs. Python and clang++ have next to none, and stay with the words as they were read.)
+//! (Each of Node's 2.2 million stacks found by a suffix had 37 words from its base outwards, 34 of
+//! them in pairs. Python and clang++ have almost no pairs, and their words stay as they were read.)
 
 use crate::frames::frame::{Frame, Word, read};
 
 use crate::x86_64::{AllEqual, Pair};
 
-/// Pairs, singles and frames at most: a longer stack stays as it is.
+/// Largest numbers of pairs, singles and frames: the words of a longer stack stay as they were
+/// read.
 const PAIRS_MAX: usize = 96;
 const SINGLES_MAX: usize = 32;
 const FRAMES_MAX: usize = 128;
 
-/// A kept stack's words in pairs. All zero: of no frame.
+/// A cached stack's words in pairs. All zero: of no frame.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct WordPairs {
@@ -34,7 +35,7 @@ pub(crate) struct WordPairs {
     ends: [Ends; FRAMES_MAX],
 }
 
-/// Values, and how many bytes above the anchor each lies.
+/// Values, and the distance of each from the anchor in bytes.
 #[derive(Debug)]
 #[repr(C)]
 struct Laid<T, const MAX: usize> {
@@ -43,7 +44,8 @@ struct Laid<T, const MAX: usize> {
 }
 
 impl<T, const MAX: usize> Laid<T, MAX> {
-    /// Adds one to the first `count`. `None`: there is no place for it, or it lies too far away.
+    /// Adds a value to the first `count`. Returns `None` if there is no room for it, or it lies too
+    /// far away.
     fn put(&mut self, count: &mut u8, value: T, offset_bytes: usize) -> Option<()> {
         let number = usize::from(*count);
         *self.offsets_bytes.get_mut(number)? = u32::try_from(offset_bytes).ok()?;
@@ -52,7 +54,7 @@ impl<T, const MAX: usize> Laid<T, MAX> {
         Some(())
     }
 
-    /// The first `count`, with their offsets.
+    /// Returns the first `count` values, with their offsets.
     #[inline(always)]
     fn first(&self, count: u8) -> impl Iterator<Item = (&T, usize)> {
         let offsets_bytes = self.offsets_bytes.iter().map(|&offset_bytes| offset_bytes as usize);
@@ -60,7 +62,7 @@ impl<T, const MAX: usize> Laid<T, MAX> {
     }
 }
 
-/// How many pairs and singles there are up to the end of a frame's words.
+/// Number of pairs and singles up to the end of a frame's words.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ends {
     pairs: u8,
@@ -68,8 +70,8 @@ struct Ends {
 }
 
 impl WordPairs {
-    /// Lays out the words of a stack. `false`: it is too long or too far spread, or hardly any of
-    /// its words are neighbours.
+    /// Lays out the words of a stack. Returns `false` if it is too long or too far spread, or
+    /// hardly any of its words are neighbours.
     ///
     /// # Safety
     /// 1. `words` holds as many words as the frames say.
@@ -80,7 +82,7 @@ impl WordPairs {
         unsafe { self.lay(frames, words) }.is_some_and(|ends| ends.pairs >= ends.singles)
     }
 
-    /// How many there are of the whole stack.
+    /// Lays out the words; returns the numbers of pairs and singles of the whole stack.
     unsafe fn lay(&mut self, frames: &[Frame], words: *const Word) -> Option<Ends> {
         self.anchor = frames.last()?.sp;
         let above = |anchor: usize, word: Word| word.address.wrapping_sub(anchor);
@@ -107,8 +109,8 @@ impl WordPairs {
         (frames.len() <= FRAMES_MAX).then_some(ends)
     }
 
-    /// Whether the words from a frame outwards are as they were, its number counted from the outer
-    /// end.
+    /// True if all words from a frame outwards are unchanged; the frame's index is counted from the
+    /// outer end.
     ///
     /// # Safety
     /// 1. The stack was laid out, and has such a frame.
@@ -135,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// A stack in memory of its own, the innermost frame at the lower end.
+    /// A stack in its own memory, the innermost frame at the lower end.
     struct Stack {
         memory: Vec<usize>,
         frames: Vec<Frame>,
@@ -143,8 +145,8 @@ mod tests {
     }
 
     impl Stack {
-        /// By frame, outermost first: how many words it takes, whether it keeps the frame pointer,
-        /// and whether right below its return address.
+        /// Makes a stack of frames, outermost first. Each is described by its number of words,
+        /// whether it saves the frame pointer, and whether right below its return address.
         fn new(shape: &[(usize, bool, bool)]) -> Self {
             let size: usize = shape.iter().map(|(words, ..)| words + 3).sum();
             let memory: Vec<usize> = (0..size).map(|number| number * 0x9e37_79b9).collect();
@@ -173,7 +175,7 @@ mod tests {
         }
 
         fn pairs(&self) -> Option<Box<WordPairs>> {
-            // SAFETY: all of it may be zero.
+            // SAFETY: all fields may be zero.
             let mut pairs = Box::new(unsafe { core::mem::zeroed::<WordPairs>() });
             // SAFETY: the stack's own words.
             unsafe { pairs.lay_out(&self.frames, self.words.as_ptr()) }.then_some(pairs)
@@ -199,7 +201,7 @@ mod tests {
                 stack.memory[place] ^= 1 << 40;
                 for (index, frame) in stack.frames.iter().enumerate() {
                     let is_among = number.is_some_and(|number| number < frame.words_end as usize);
-                    // SAFETY: one of the frames that were laid out, whose words are there.
+                    // SAFETY: one of the frames that were laid out, whose words still exist.
                     prop_assert_eq!(unsafe { pairs.stand(index) }, !is_among);
                 }
                 stack.memory[place] ^= 1 << 40;
@@ -217,7 +219,7 @@ mod tests {
         spread.words[1].address += 1 << 33;
         spread.words[0].address += 1 << 33;
         assert!(spread.pairs().is_none());
-        // A word further in than the innermost frame: on the stack that a signal handler has.
+        // A word further in than the innermost frame: it lies on a signal handler's stack.
         let mut below = Stack::new(&[(1, true, true); 3]);
         below.frames[2].sp = below.words[5].address + 8;
         assert!(below.pairs().is_none());

@@ -1,25 +1,25 @@
-//! Unwinding frames of any kind, until the kept stack is met again: what
-//! [`crate::stack::plain_frames`] leaves.
+//! General path of unwinding, for frames of any kind, until the cached stack is met: used if
+//! [`crate::stack::plain_frames`] returns `None`.
 //!
 //! ```text
-//! kept    [main] [loop] [base] [f] [g]        `base` frames of it may still be met
+//! cached  [main] [loop] [base] [f] [g]        `base` of its frames may still be met
 //! fresh   [top] [z] [y] ...                   innermost first, each with the words that its rule has read
 //! now     [main] [loop] [base] .. [y] [z] [top]
 //! ```
 //!
-//! A frame that is met stands only if the words outwards of it do. Where one has changed, the
-//! frames inwards of the change stand and are taken over, and unwinding goes on from there: see
-//! [`crate::stack`].
+//! A frame that is met is valid only if the words outwards of it are unchanged. If one has changed,
+//! the frames inwards of the change are valid and are taken over, and unwinding continues from
+//! there: see [`crate::stack`].
 //!
-//! **Several stacks.** A signal handler may have one of its own, and code may go on on another
+//! **Several stacks.** A signal handler may have its own stack. Code may also continue on another
 //! stack and say so in its unwind tables (Rust's `stacker`, split stacks, fibers). Words of another
-//! stack may be compared later only if that one is still mapped then:
+//! stack may be compared later only if that stack is still mapped then:
 //!
 //! ```text
-//! stacks, from the innermost frame outwards     kept as proof
+//! stacks, from the innermost frame outwards     cached as proof
 //! any one                                       yes
 //! another one, then the thread's own            yes: see [`crate::frames::kept_stack::is_within`]
-//! anything else                                 no: the next stack is unwound in full
+//! any other combination                         no: the next stack is unwound in full
 //! ```
 
 use crate::frames::frame::{Frame, Start, Word, read};
@@ -37,22 +37,23 @@ use crate::state::{AGENT, own_stack};
 use crate::tree;
 use crate::x86_64::{Rule, Step};
 
-/// Times that a stack goes on on another one, at most: each may ask the kernel.
+/// Largest number of times that a stack continues on another one: each may be a question to the
+/// kernel.
 const CROSSINGS_MAX: usize = 256;
 
-/// How unwinding went on from a frame.
+/// Result of unwinding one frame.
 enum Outcome {
     Caller { pc: usize, sp: usize, bp: usize },
     Root,
     Cut,
 }
 
-/// Unwinds until the kept stack is met again, or to the end. `new`: its suffix is not known, and to
-/// be kept.
+/// Unwinds until the cached stack is met, or to the end. `new`: the tag of the stack's suffix if
+/// that is not known, and is to be remembered.
 #[inline(never)]
 pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, new: Option<Tag>) -> u32 {
     let mut range = first_range;
-    // Frames kept so far that may still be met: `base` of them.
+    // Number of cached frames that may still be met.
     let mut base = scope.level().kept.depth;
     let mut fresh = 0_usize;
     let mut fresh_words = 0_usize;
@@ -105,8 +106,8 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
                 }
                 base = changed;
                 if !range.contains(state.sp) {
-                    // The change lies on the thread's own stack, on which the outer frames of two
-                    // lie.
+                    // The change lies on the thread's own stack, on which the outer frames of a
+                    // two-stack capture lie.
                     range = own;
                     crossing_count = 1;
                 }
@@ -114,7 +115,8 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
         }
         let kept = &mut scope.level().kept;
         if is_cut || fresh >= FRESH_FRAMES_MAX || (kept.capacity <= fresh && !kept.grow(fresh, fresh_words)) {
-            // It goes on, but there is no room for it: who asks for its outer frames must know.
+            // The stack continues, but there is no room for it. The count tells users that outer
+            // frames are missing.
             AGENT.count(|slot| &slot.stacks_lost);
             is_cut = true;
             base = 0;
@@ -128,7 +130,7 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
                     events::add(&slot.rule_miss_count, 1);
                 }
                 let Some(rule) = rules::look_up(state.pc as u64, &mut Records { scope }) else {
-                    // Data: wrong unwind information, or none, led here.
+                    // The address is data: wrong or missing unwind information led here.
                     is_cut = true;
                     base = 0;
                     break;
@@ -167,15 +169,15 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
                         break;
                     }
                     range = match across {
-                        // The kernel has said where it was interrupted.
+                        // The kernel has recorded where the code was interrupted.
                         _ if is_signal_caller && own.contains(sp) => own,
                         found if found.contains(sp) => found,
                         _ => scope.state().ranges.across(sp),
                     };
                     let kept = &mut scope.level().kept;
                     if crossing_count == 1 && first_range != own && own.contains(sp) {
-                        // SAFETY: base is at most depth. What lies outwards of a frame of the
-                        // thread's own stack does so, too.
+                        // SAFETY: base is at most depth. Frames outwards of a frame on the thread's
+                        // own stack lie on that stack, too.
                         while base > 0 && !own.contains(unsafe { kept.frame(base - 1).sp }) {
                             base -= 1;
                         }
@@ -221,13 +223,13 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
     finish(scope, node, start)
 }
 
-/// The counters of this level, if it has a slot yet.
+/// Returns the counters of this level, if it has a slot yet.
 fn slot(scope: &mut Scope) -> Option<&'static heapr_wire::ThreadSlot> {
     // SAFETY: null, or a slot of the pool, which is never unmapped.
     unsafe { scope.level().slot.as_ref() }
 }
 
-/// Moves a kept frame that still stands to the fresh ones, because one further out has changed.
+/// Moves a valid cached frame to the fresh ones, because a frame further out has changed.
 fn take_over(kept: &mut Kept, index: usize, fresh: &mut usize, fresh_words: &mut usize) -> bool {
     if *fresh >= kept.capacity && !kept.grow(*fresh, *fresh_words) {
         return false;
@@ -293,7 +295,8 @@ fn step(
     }
 }
 
-/// Whether a word lies on the stack that a frame's caller runs on, which is found at the first one.
+/// True if a word lies on the stack of a frame's caller, which is determined at the first such
+/// word.
 #[cold]
 #[inline(never)]
 fn is_across(scope: &mut Scope, across: &mut StackRange, address: usize) -> bool {
@@ -308,7 +311,7 @@ fn is_across(scope: &mut Scope, across: &mut StackRange, address: usize) -> bool
 #[inline(never)]
 fn slowly(scope: &mut Scope, state: Start, range: StackRange) -> Outcome {
     scope.level().kept.is_unprovable = true;
-    // (264 bytes: copied for every frame they took a hundredth of clang's time.)
+    // (264 bytes: copying them for every frame took a hundredth of clang's time.)
     let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
     match own_stack::run(|| verify::slow_step(state.pc, state.sp, is_main, ranges)) {
         Some((pc, sp, bp, _)) if sp > state.sp || !range.contains(sp) => Outcome::Caller { pc, sp, bp },
@@ -316,8 +319,8 @@ fn slowly(scope: &mut Scope, state: Start, range: StackRange) -> Outcome {
     }
 }
 
-/// Appends the fresh frames, which lie innermost first, to the `base` kept ones, and numbers their
-/// nodes.
+/// Appends the fresh frames, which are stored innermost first, to the `base` cached ones, and finds
+/// their nodes.
 fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize) -> u32 {
     let kept = &mut scope.level().kept;
     while kept.capacity < base.wrapping_add(fresh) {
@@ -341,7 +344,8 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
         for number in 0..fresh {
             let frame = *kept.fresh.add(fresh - 1 - number);
             source_end = source_end.wrapping_sub(frame.words_end as usize);
-            // A frame pointer that nobody needs further out may change without changing the stack.
+            // A frame pointer that no frame further out needs may change without changing the
+            // stack.
             let has_bp_word = frame.has_bp_word && needs_bp;
             let count = (frame.words_end as usize).wrapping_sub(usize::from(frame.has_bp_word && !needs_bp));
             // One to three words: a loop is faster than a call of memcpy.

@@ -1,8 +1,8 @@
 //! Capturing the caller's stack, at the cost of what changed since the thread's last one.
 //!
 //! Unwinding a frame is a pure function of its state (pc, sp, bp) and of the stack words that its
-//! rule reads. The last stack is kept with the state of each frame and the (address, value) of each
-//! word read:
+//! rule reads. The last stack is cached with the state of each frame and the (address, value) of
+//! each word read:
 //!
 //! ```text
 //! frames   outermost                                   innermost
@@ -10,16 +10,16 @@
 //! words    |w0 w1|           |w2|      |w3 w4||w5|        (frame i's words end at frames[i].words_end)
 //! ```
 //!
-//! A new stack is unwound from the top until its state equals that of a kept frame; then the words
-//! from that frame outwards are read again and compared. All equal: the rest is proven to be what a
-//! full unwind would give, and its node is known. A difference at frame j: everything above j
-//! stands, and unwinding goes on from j.
+//! A new stack is unwound from the innermost frame until its state equals that of a cached frame.
+//! Then the words from that frame outwards are read again and compared. If all are equal, the rest
+//! is proven to be what a full unwind would give, and its node is known. If frame j has changed,
+//! all frames inwards of j are still valid, and unwinding continues from j.
 //!
-//! **The frame pointer** is part of a state only where a rule reads it before one further out
+//! **The frame pointer** is part of a state only if a rule reads it before a rule further out
 //! restores it (`needs_bp`). In code compiled without frame pointers it is a register like any
-//! other, with another value each time: there it is neither compared nor are the words kept that it
-//! was saved in. Whether it is needed depends on the frames further out. So when those
-//! change, unwinding goes on from a frame whose own rule settles it:
+//! other, with another value each time. There it is not compared, and the words in which it was
+//! saved are not cached. Whether it is needed depends on the frames further out. So when those
+//! change, unwinding continues from a frame whose own rule settles it:
 //!
 //! ```text
 //! rule            needs_bp                      settles_bp
@@ -28,26 +28,26 @@
 //! neither         as the caller's               no
 //! ```
 //!
-//! Which function leads to which (each answers the stack's node; what it could not prove it hands
-//! on):
+//! The functions that capture a stack, and the order in which they call each other. Each returns
+//! the stack's node, or hands over to the next function if it cannot prove the stack:
 //!
 //! ```text
-//! function            is for                                            goes on with
+//! function            is for                                            continues with
 //! capture             any stack                                         capture_as
-//! capture_plainly     the same, where nothing special is asked for      capture_as
-//! capture_as          the thread's own stack, and one is kept           capture_at_top, capture_by_suffix; else capture_elsewhere
-//! capture_elsewhere   another stack, or none is kept                    the same two; else capture_anew
-//! capture_at_top      a start that is the kept stack's                  its node; else capture_changed
-//! capture_changed     the same, with a word that has changed            repair; else capture_by_suffix
+//! capture_plainly     any stack, if the session wants nothing special   capture_as
+//! capture_as          the thread's own stack, and one is cached         capture_at_top, capture_by_suffix; else capture_elsewhere
+//! capture_elsewhere   another stack, or none is cached                  capture_at_top, capture_by_suffix; else capture_anew
+//! capture_at_top      a start that is the cached stack's                its node; else capture_changed
+//! capture_changed     such a start, and a word that has changed         repair; else capture_by_suffix
 //! capture_by_suffix   another start                                     suffix_cache; else unwind_again, unwind_onto_kept
-//! unwind_again        a suffix that comes again and again               unwind_onto_kept
-//! unwind_onto_kept    frames down to the kept stack                     plain_frames; else any_frames
-//! capture_anew        nothing that is kept proves anything              any_frames
+//! unwind_again        a suffix that repeats                             unwind_onto_kept
+//! unwind_onto_kept    frames out to the cached stack                    plain_frames; else any_frames
+//! capture_anew        a stack of which no cached frame is proof         any_frames
 //! ```
 //!
-//! Whichever is taken, the frames must be those of a full unwind ([`verify`]). With `HEAPR_VERIFY`
-//! each is compared; heapr's test `victims` does so for the programs that say `verify` in their
-//! header.
+//! Whichever path is taken, the frames must be those of a full unwind ([`verify`]). With
+//! `HEAPR_VERIFY` each stack is compared with one; heapr's test `victims` does so for the programs
+//! that say `verify` in their header.
 
 pub(crate) mod any_frames;
 pub(crate) mod plain_frames;
@@ -73,17 +73,17 @@ use crate::state::AGENT;
 use crate::tree;
 use crate::x86_64::Rule;
 
-/// The node of the stack that begins at `start`.
+/// Returns the node of the stack that begins at `start`.
 ///
-/// (All that a stack is captured by takes its arguments in registers: where a scope is passed by
-/// address, each call stores them.)
+/// (All functions that capture a stack take their arguments in registers: where a scope is passed
+/// by address, each call stores its fields.)
 #[inline(never)]
 pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
     if is_special() { capture_as::<true>(scope, start) } else { capture_as::<false>(scope, start) }
 }
 
-/// Must give what [`capture`] gives where [`is_special`] says no; heapr's test `victims` compares
-/// both with full unwinds.
+/// Fast path of [`capture`] if [`is_special`] is false; must return the same node. heapr's test
+/// `victims` compares both with full unwinds.
 #[inline(always)]
 pub(crate) fn capture_plainly(scope: &mut Scope, start: Start) -> u32 {
     capture_as::<false>(scope, start)
@@ -96,7 +96,8 @@ fn capture_as<const IS_SPECIAL: bool>(scope: &mut Scope, start: Start) -> u32 {
     let own = scope.state().ranges.own();
     let kept = &mut scope.level().kept;
     let is_provable = kept.proof_epoch == AGENT.code_epoch.load(Relaxed);
-    // What nearly all stacks are; of the rest the same is asked again, with what takes longer.
+    // Nearly all stacks meet these conditions. For the rest `capture_elsewhere` checks the same
+    // with slower means.
     if sp < own.high && sp >= own.low && is_provable && is_surely_within(kept, own.high) {
         kept.capture_count = kept.capture_count.wrapping_add(1);
         if top(kept).is_at(start) {
@@ -109,11 +110,11 @@ fn capture_as<const IS_SPECIAL: bool>(scope: &mut Scope, start: Start) -> u32 {
     }
 }
 
-/// On another stack than the thread's own, or without a kept one.
+/// Captures a stack that is not on the thread's own stack, or when no stack is cached.
 #[inline(never)]
 fn capture_elsewhere<const IS_SPECIAL: bool>(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
     let mut scope = handle.scope();
-    // A forked child's thread must know whose stack it is on.
+    // A forked child's thread must first learn whose stack it is on.
     scope.state().revive();
     let range = range_of(&mut scope, sp);
     let own = scope.state().ranges.own();
@@ -129,23 +130,22 @@ fn capture_elsewhere<const IS_SPECIAL: bool>(handle: ScopeHandle, pc: usize, sp:
     }
 }
 
-/// The stack that `sp` lies on.
+/// Returns the stack that `sp` lies on.
 #[inline(always)]
 fn range_of(scope: &mut Scope, sp: usize) -> StackRange {
     let is_main = scope.state().is_main;
     scope.state().ranges.find(sp, is_main)
 }
 
-/// The innermost frame of the kept stack. There is one.
+/// Returns the innermost frame of the cached stack, which must exist.
 #[inline(always)]
 fn top(kept: &Kept) -> &Frame {
-    // SAFETY: a stack is kept, of as many frames as the depth says, and that is at most the
-    // capacity.
+    // SAFETY: a stack is cached, of `depth` frames, and that is at most the capacity.
     unsafe { kept.frame(kept.depth.wrapping_sub(1)) }
 }
 
-/// The kept stack's node, which begins at the same place, if it stands or can be repaired. Its
-/// words may be read.
+/// Returns the cached stack's node for a stack with the same start, if all words are unchanged or
+/// the stack can be repaired. The cached words must be readable.
 #[inline(never)]
 fn capture_at_top<const IS_SPECIAL: bool>(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
     let mut scope = handle.scope();
@@ -160,7 +160,7 @@ fn capture_at_top<const IS_SPECIAL: bool>(handle: ScopeHandle, pc: usize, sp: us
     capture_changed::<IS_SPECIAL>(handle, pc, sp, bp, change)
 }
 
-/// The same, of whose words the one before number `change` is the innermost that is another now.
+/// Slow path of [`capture_at_top`]: the innermost changed word is the one before number `change`.
 #[inline(never)]
 fn capture_changed<const IS_SPECIAL: bool>(
     handle: ScopeHandle,
@@ -172,10 +172,10 @@ fn capture_changed<const IS_SPECIAL: bool>(
     let mut scope = handle.scope();
     let range = range_of(&mut scope, sp);
     if range != scope.state().ranges.own() && scope.level().kept.inner_high != 0 {
-        // Frames of two stacks are not repaired.
+        // A stack that spans two is not repaired.
         return capture_by_suffix::<IS_SPECIAL>(handle, pc, sp, bp, range.high);
     }
-    // SAFETY: a stack is kept, and `change` is one of its words.
+    // SAFETY: a stack is cached, and `change` is one of its words.
     match unsafe { repair::repair(handle, range, change) } {
         Some(node) if IS_SPECIAL => finish(&mut scope, node, Start { pc, sp, bp }),
         Some(node) => node,
@@ -183,29 +183,30 @@ fn capture_changed<const IS_SPECIAL: bool>(
     }
 }
 
-/// The node to give for the kept stack.
+/// Returns the node to report for the cached stack, after verifying or cutting it if the session
+/// says so.
 #[inline(always)]
 pub(crate) fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
     if !is_special() {
         return node;
     }
     let kept = &scope.level().kept;
-    // SAFETY: `depth` frames are kept, and are not changed until `finish_specially` has returned.
+    // SAFETY: `depth` frames are cached, and are not changed until `finish_specially` has returned.
     let frames = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
-    // Since it was begun modules may have been found that are hashed in another way.
+    // Since the stack was begun, modules may have been found that change the salt.
     let salt = modules::salt();
     let hashed = (kept.first_salt == salt).then_some(Hashed { path_hash: kept.path_hash, salt });
     finish_specially(scope, node, start, frames, hashed)
 }
 
-/// Whether more is to be done with a stack than to find its node.
+/// True if stacks must be verified or cut.
 #[inline(always)]
 pub(crate) fn is_special() -> bool {
     AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_STACK_SPECIAL != 0)
 }
 
-/// Compares `frames` with a full unwind (and with the hash by which their node was found, where it
-/// is kept), or cuts them, as the session says.
+/// Compares `frames` with a full unwind (and with the hash by which their node was found, if
+/// known), or cuts them, as the session says.
 #[cold]
 #[inline(never)]
 pub(crate) fn finish_specially(
@@ -221,7 +222,7 @@ pub(crate) fn finish_specially(
     let max_frames = control.max_frames.load(Relaxed) as usize;
     let kept = &mut scope.level().kept;
     if verify_every != 0 && kept.capture_count.is_multiple_of(verify_every) && !frames.is_empty() {
-        // (From here, and so on the program's stack.)
+        // (Called from here, and so on the program's stack.)
         verify::compare(frames, hashed, start, is_main, ranges);
     }
     if max_frames == 0 || frames.len() <= max_frames {
@@ -249,8 +250,8 @@ pub(crate) fn finish_specially(
     cut
 }
 
-/// Takes a recent stack's suffix, or unwinds. A stack is kept, and its words may be read; the
-/// present one is readable up to `high`.
+/// Finds the node by a recent stack's suffix, or unwinds. A stack must be cached, and its words
+/// readable; the present stack is readable up to `high`.
 #[inline(never)]
 fn capture_by_suffix<const IS_SPECIAL: bool>(
     handle: ScopeHandle,
@@ -267,7 +268,7 @@ fn capture_by_suffix<const IS_SPECIAL: bool>(
         Recent::Suffix(suffix) if !IS_SPECIAL => suffix.node,
         Recent::Suffix(suffix) => {
             let suffix: *const StackSuffix = suffix;
-            // SAFETY: a suffix of this level's, which keeps it until another is kept in its place.
+            // SAFETY: a suffix in this level's table, where it stays until another replaces it.
             let node = suffix_cache::take_specially(&mut scope, start, unsafe { &*suffix });
             node.unwrap_or_else(|| unwind_again(handle, pc, sp, bp))
         }
@@ -276,14 +277,14 @@ fn capture_by_suffix<const IS_SPECIAL: bool>(
     }
 }
 
-/// Unwinds a stack whose suffix is known, so that it is kept.
+/// Unwinds a stack whose suffix is known, so that the whole stack is cached.
 #[cold]
 #[inline(never)]
 fn unwind_again(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
     unwind_onto_kept(handle, pc, sp, bp, false)
 }
 
-/// Unwinds down to the kept stack. `is_new`: the suffix is not known, and to be kept.
+/// Unwinds out to the cached stack. `is_new`: the suffix is not known, and is to be remembered.
 #[inline(never)]
 fn unwind_onto_kept(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, is_new: bool) -> u32 {
     let start = Start { pc, sp, bp };
@@ -296,8 +297,8 @@ fn unwind_onto_kept(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, is_new
     }
 }
 
-/// Makes the kept frames those of the stack that begins at `start`, whose node is `node`: it may
-/// have been found without them.
+/// Makes the cached frames those of the stack that begins at `start` and has `node`, which may have
+/// been found by its suffix only.
 #[cold]
 #[inline(never)]
 pub(crate) fn settle(scope: &mut Scope, start: Start, node: u32) {
@@ -317,7 +318,7 @@ pub(crate) fn settle(scope: &mut Scope, start: Start, node: u32) {
     }
 }
 
-/// Unwinds to the end: nothing is kept that proves anything.
+/// Unwinds to the end: no cached frame proves anything.
 #[cold]
 #[inline(never)]
 fn capture_anew(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
@@ -344,14 +345,14 @@ fn capture_anew(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
     any_frames::unwind(&mut scope, start, range, None)
 }
 
-/// The rule for a frame that returns to `pc`, if it is known. The kept stack's epoch is the present
-/// one.
+/// Returns the rule for a frame that returns to `pc`, if it is known. The cached stack's epoch must
+/// be the present one.
 #[inline(always)]
 pub(crate) fn cached_rule(kept: &Kept, pc: usize) -> Option<Rule> {
     cached_rule_of(kept.shortcuts, pc)
 }
 
-/// The same, by what the level remembers.
+/// Returns the rule by a level's shortcuts; see [`cached_rule`].
 #[inline(always)]
 pub(crate) fn cached_rule_of(shortcuts: *mut Shortcuts, pc: usize) -> Option<Rule> {
     // SAFETY: null, or a table of this level alone, which is never unmapped.

@@ -1,24 +1,24 @@
-//! The kept stack repaired in its place, which must be what unwinding it anew gives; heapr's test
-//! `victims` holds it.
+//! Repairs the cached stack in place, which must give what unwinding anew gives; heapr's test
+//! `victims` checks that.
 //!
-//! A loop that calls one function or another, and ends in the same allocation, changes some frames
-//! in the middle of the stack and leaves its shape as it is: each frame lies where the one before
-//! lay, and reads as many words.
+//! A loop may call one function or another, and end in the same allocation. That changes some
+//! frames in the middle of the stack and leaves its shape as it is. Each frame lies at the address
+//! of the one before, and reads as many words.
 //!
 //! ```text
-//! kept   [main] [loop: a] [f] [g] [leaf]        words   |..|..|..|..|..|
+//! cached [main] [loop: a] [f] [g] [leaf]        words   |..|..|..|..|..|
 //! now    [main] [loop: b] [h] [g] [leaf]                    ^^ ^^          the innermost that changed: where to begin
 //! ```
 //!
-//! The frames inside of the change stand. From there outwards each frame is unwound, and takes the
-//! place of the kept one, until a kept frame is met whose words have not changed either. Nothing is
-//! moved, and what stands further in keeps its part of the hash. Where the shape differs in
-//! anything nothing has been written, and [`crate::stack`] goes the general way. (Of the test
-//! program with frames that change on thirty levels nine of ten new stacks are repaired.)
+//! The frames inwards of the change are valid. From there outwards each frame is unwound, and
+//! replaces the cached one, until a cached frame is met whose words have not changed. No frame is
+//! moved, and the valid frames further in keep their part of the hash. If the shape differs in any
+//! respect, the cached stack is unchanged, and [`crate::stack`] takes the general path. (In the
+//! test program with frames that change on thirty levels, nine of ten new stacks are repaired.)
 //!
 //! **The frame pointer** may be unproven in a frame that does not need it. A repaired frame must
-//! say the same of it as the one before (`needs_bp`, `settles_bp`, `has_bp_word`), so that all
-//! frames further in still tell the truth, and none is unwound by it where it is not proven.
+//! have the same flags as the one before (`needs_bp`, `settles_bp`, `has_bp_word`). Then all frames
+//! further in keep correct flags, and no frame is unwound by a frame pointer that is not proven.
 
 use core::mem::MaybeUninit;
 
@@ -34,13 +34,13 @@ use crate::stack;
 use crate::tree;
 use crate::x86_64::{Rule, Step};
 
-/// The node of the stack whose top frame is that of the kept one, and of whose words the one before
-/// number `change` is the innermost that is another now. `None`: it has another shape, and nothing
-/// was changed.
+/// Returns the node of the stack whose innermost frame is that of the cached stack; its innermost
+/// changed word is the one before number `change`. Returns `None`, without any change, if the stack
+/// has another shape.
 ///
 /// # Safety
-/// 1. A stack is kept, and its words lie in `range` or outwards of it, where the thread's stack
-///    goes on.
+/// 1. A stack is cached, and its words lie in `range` or outwards of it, where the thread's stack
+/// continues.
 /// 2. `change` is at least 1 and not above the number of its words.
 #[inline(never)]
 pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usize) -> Option<u32> {
@@ -52,10 +52,10 @@ pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usiz
     // SAFETY: (1), (2).
     unsafe { unwind_in_place(kept, range, change, work) }?;
     if is_outermost_level {
-        // Not for the suffixes: for the nodes that it remembers.
+        // Not for the suffixes, but for the nodes in the shortcuts.
         let _ = kept.has_shortcuts();
     }
-    // SAFETY: frames of the kept stack, and their own words.
+    // SAFETY: frames of the cached stack, and their own words.
     unsafe { commit(kept, work) };
     // SAFETY: null, or a slot of the pool, which is never unmapped.
     if let Some(slot) = unsafe { level.slot.as_ref() } {
@@ -65,7 +65,7 @@ pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usiz
     Some(level.kept.node)
 }
 
-/// Unwinds from the innermost change on, to the outermost frame that is another than before.
+/// Unwinds from the innermost change on, out to the outermost frame that differs from before.
 #[inline(always)]
 unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &mut Repairs) -> Option<()> {
     // SAFETY: (2) of `repair`.
@@ -91,16 +91,16 @@ unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &
         let first_word = outer.words_end as usize;
         let kept_count = (frame.words_end as usize).wrapping_sub(first_word);
         let room = work.room()?;
-        // SAFETY: the room for a frame; its words may be anything until they are counted.
+        // SAFETY: the room for a frame; its words may be uninitialised until they are counted.
         let words = unsafe { &mut (*room).words };
         let (caller, read_count) = step(rule, Frame { pc, bp, ..frame }, range, words)?;
-        // The last word is the frame pointer, which is not kept where nobody needs it.
+        // The last word is the frame pointer, which is not cached if no frame needs it.
         let count = read_count.wrapping_sub(usize::from(rule.restores_bp() && !has_bp_word));
         is_bp_known |= rule.restores_bp();
         if count != kept_count || outer.sp != caller.sp || (outer.needs_bp && !is_bp_known) {
             return None;
         }
-        // SAFETY: as above; with the words all of it is written.
+        // SAFETY: as above; together with the words every field is written.
         unsafe {
             (&raw mut (*room).index).write(index);
             (&raw mut (*room).pc).write(pc);
@@ -131,7 +131,7 @@ unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &
     }
 }
 
-/// The frame, of the outer `depth`, that has read word number `end` - 1.
+/// Returns the index of the frame, among the outer `depth`, that has read word number `end` - 1.
 #[inline(always)]
 unsafe fn frame_of_word(kept: &Kept, depth: usize, end: usize) -> usize {
     let mut index = depth.wrapping_sub(1);
@@ -142,7 +142,7 @@ unsafe fn frame_of_word(kept: &Kept, depth: usize, end: usize) -> usize {
     index
 }
 
-/// Unwinds one frame; its caller, and how many words it has read.
+/// Unwinds one frame; returns its caller, and the number of words read.
 #[inline(always)]
 fn step(
     rule: Rule,
@@ -168,13 +168,13 @@ fn step(
     }
 }
 
-/// Puts the frames into their places, and finds the node.
+/// Writes the frames into the cached stack, and finds its node.
 #[inline(always)]
 unsafe fn commit(kept: &mut Kept, work: &Repairs) {
     let salt = modules::salt();
     let mut hash = kept.path_hash;
     for repaired in work.all() {
-        // SAFETY: the index of a kept frame.
+        // SAFETY: the index of a cached frame.
         let frame = unsafe { kept.frame(repaired.index) };
         let part = |pc: usize| tree::part_hash(repaired.index, pc as u64, salt);
         hash = hash.wrapping_sub(part(frame.pc)).wrapping_add(part(repaired.pc));
@@ -183,7 +183,7 @@ unsafe fn commit(kept: &mut Kept, work: &Repairs) {
         kept.hashed = kept.hashed.min(repaired.index);
     }
     kept.path_hash = hash;
-    // The rest is written while the tables' entries are on their way.
+    // The words are written while the tables' entries are loaded.
     path_node::prefetch(kept, hash);
     tree::prefetch_node(hash);
     for repaired in work.all() {

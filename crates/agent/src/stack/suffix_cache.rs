@@ -1,13 +1,13 @@
-//! A recent stack's suffix in place of unwinding, which must lead to the same node; heapr's test
-//! `victims` holds it.
+//! Finds a stack by a recent stack's suffix instead of unwinding, which must lead to the same node;
+//! heapr's test `victims` checks that.
 //!
-//! It leads to a frame of the kept stack. One that was unwound is remembered: see
+//! A suffix leads to a frame of the cached stack. The suffix of an unwound stack is remembered: see
 //! [`crate::frames::suffix`].
 //!
 //! ```text
-//! kept     [main] [loop] [f] [g]
+//! cached   [main] [loop] [f] [g]
 //! recent          [loop] [h] [k]        the suffix that began at k: its words, the base that it leads to, its node
-//! now      [main] [loop] [h] [k]        as recent: its words and those from the base outwards are as they were
+//! now      [main] [loop] [h] [k]        as recent: its words and those from the base outwards are unchanged
 //! ```
 
 use crate::frames::frame::{Frame, Innermost, Start, read};
@@ -22,39 +22,39 @@ use crate::stack::{self, finish_specially};
 use crate::state::AGENT;
 use crate::x86_64::Rule;
 
-/// What is known of a stack by the recent ones.
+/// Result of a lookup among the recent stacks.
 pub(crate) enum Recent<'a> {
-    /// Its suffix, and with it its node.
+    /// The stack's suffix, which has its node.
     Suffix(&'a StackSuffix),
-    /// The last ones had the same suffix: it is worth to be kept as a whole.
+    /// The last stacks had the same suffix: the whole stack is worth caching.
     ComesAgain,
-    /// Nothing.
+    /// No recent stack has the same suffix.
     Unknown,
 }
 
-/// A stack whose suffix was found so often in a row is unwound the next time, and kept. (At once:
-/// 57,000 times on clang, 2 to 3 % of the agent.)
+/// Number of successive captures that find the same suffix before the stack is unwound and cached.
+/// (Doing so at once would be 57,000 times on clang, 2 to 3 % of the agent.)
 const REPEATS: u32 = 4;
-/// A suffix that is not found counts for so many that are. (Of clang's every sixth is not found,
-/// with return addresses every tenth; of Python's one in hundreds, and there the return address
-/// distinguishes nothing and took 4 to 5 ns a stack.)
+/// Number of successful lookups that make up for a failed one. (Of clang's every sixth lookup
+/// fails, with return addresses every tenth. Of Python's one in hundreds fails, and there the
+/// return address distinguishes no stacks and took 4 to 5 ns a stack.)
 const MISS: u32 = 16;
-/// At this count suffixes begin to be found by where the innermost frame returns to, too, and at 0
-/// they end to be: some thousand in a row, so that the suffixes, which are not found by the other
-/// kind of tag, are seldom given up.
+/// Count of failed lookups at which the innermost frame's return address becomes part of the tag;
+/// at count 0 that ends. It takes some thousand failures in a row. So the suffixes, which cannot be
+/// found by the other kind of tag, are seldom given up.
 const MISSES: u32 = 1 << 14;
 
-/// [`Kept::comparing`]: a kept stack's words are compared as they were read until they have been so
-/// often, before they are laid out in pairs, which takes about as long as this.
+/// Limit of [`Kept::comparing`]: number of comparisons of a cached stack's words as they were read,
+/// before they are laid out in pairs. The layout takes about as long as these comparisons.
 const COMPARED: u32 = 16;
-/// [`Kept::comparing`]: they were not worth it, and are compared as they were read from now on.
+/// [`Kept::comparing`]: a layout was not worth it, and the words are compared as they were read.
 const AS_READ: u32 = COMPARED;
-/// [`Kept::comparing`]: they are laid out.
+/// [`Kept::comparing`]: the words are laid out in pairs.
 const IN_PAIRS: u32 = COMPARED + 1;
 
-/// What the suffix of the stack that begins at `start` is found by: where many are not found, with
-/// it where the innermost frame returns to, if that is a plain one. The stack is readable up to
-/// `high`.
+/// Returns the key for the suffix of the stack that begins at `start`. If many lookups fail, the
+/// key includes the innermost frame's return address, provided that frame is plain. The stack must
+/// be readable up to `high`.
 #[inline(always)]
 pub(crate) fn tag(kept: &mut Kept, start: Start, high: usize) -> Tag {
     if kept.finds_by_return { tag_with_return(kept, start.pc, start.sp, high) } else { Tag::of(start, 0) }
@@ -77,13 +77,13 @@ fn tag_with_return(kept: &mut Kept, pc: usize, sp: usize, high: usize) -> Tag {
     Tag::of(start, return_address)
 }
 
-/// The recent suffix that the stack which begins at `start` has, if its base is a frame of the kept
-/// stack. The stack is readable up to `high`.
+/// Returns the recent suffix of the stack that begins at `start`, if its base is a frame of the
+/// cached stack. The stack must be readable up to `high`.
 ///
-/// The kept stack stays as it is where two or more take turns: each is found without moving a
-/// frame. One that comes again and again is kept in its stead. (The agent's samples over those of
-/// the program's own code, in turn: Python 0.328 with each one kept, 0.283 so; jq 0.129 and
-/// 0.110; Node 0.278 and 0.262.)
+/// The cached stack is not replaced while two or more stacks take turns: each is found without
+/// moving a frame. A stack that repeats is cached in its place. (The agent's samples relative to
+/// those of user code, for stacks in turn, first with each one cached, then with this rule: Python
+/// 0.328 and 0.283; jq 0.129 and 0.110; Node 0.278 and 0.262.)
 #[inline(always)]
 pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Recent<'_> {
     // SAFETY: null, or a table of this level alone, which is never unmapped.
@@ -92,8 +92,8 @@ pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Rece
     };
     kept.settle_hashes();
     let frames = KeptFrames { frames: kept.frames, depth: kept.depth };
-    // SAFETY: the stack pointer lies below `high`; `depth` frames are kept, where each suffix's
-    // base was, too; where there are shortcuts there is a table of suffixes.
+    // SAFETY: the stack pointer lies below `high`. `depth` frames are cached at `kept.frames`, and
+    // so were the bases of all suffixes. If there are shortcuts, there is a table of suffixes.
     let found = unsafe { suffixes.find(tag, start, high, frames) };
     let Some((suffix, base)) = found else {
         kept.suffix_misses = kept.suffix_misses.saturating_add(MISS).min(MISSES);
@@ -104,7 +104,7 @@ pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Rece
         kept.suffix_misses = kept.suffix_misses.wrapping_sub(1);
         kept.finds_by_return &= kept.suffix_misses != 0;
     }
-    // SAFETY: the base was found among the kept frames, and lies on the current stack with its
+    // SAFETY: the base was found among the cached frames, and lies on the current stack with its
     // words outwards of it.
     if !unsafe { words_stand(kept, suffix.base_index(), base.words_end as usize) } {
         return Recent::Unknown;
@@ -112,22 +112,23 @@ pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Rece
     if comes_again(kept, suffix) { Recent::ComesAgain } else { Recent::Suffix(suffix) }
 }
 
-/// The number of the kept frame, from the outer end, that the stack leads to which has just been
-/// captured, begins at `start` and has `node`: it and those outwards of it are the stack's, and
-/// have their hashes. `None`: the kept stack is the whole stack, or nothing is known of it.
+/// Returns the index, from the outer end, of the base frame of the stack that was just captured,
+/// begins at `start` and has `node`. That frame and those outwards of it belong to the stack, and
+/// have their hashes. Returns `None` if the cached stack is the whole stack, or the base is not
+/// known.
 #[inline(always)]
 pub(crate) fn found_base(kept: &Kept, start: Start, node: u32) -> Option<usize> {
     if kept.is_of(start, node) {
         return None;
     }
-    // SAFETY: null, or one of this level's table, which has not moved since.
+    // SAFETY: null, or a suffix in this level's table, which has not moved since.
     let suffix = unsafe { kept.last_suffix.as_ref() }?;
     let is_found = suffix.node == node && suffix.begins_at(start) && suffix.is_among(kept.depth);
     is_found.then(|| suffix.base_index())
 }
 
-/// Whether the suffix was found for so many captures in a row that its stack is worth to be kept as
-/// a whole.
+/// True if the suffix was found in so many successive captures that its stack is worth caching as a
+/// whole.
 #[inline(always)]
 fn comes_again(kept: &mut Kept, suffix: &StackSuffix) -> bool {
     if core::ptr::eq(kept.last_suffix, suffix) {
@@ -137,14 +138,14 @@ fn comes_again(kept: &mut Kept, suffix: &StackSuffix) -> bool {
     false
 }
 
-/// Whether the words from a kept frame outwards are as they were, which end at `words_end`.
+/// True if the words from a cached frame outwards, which end at `words_end`, are unchanged.
 ///
 /// # Safety
-/// 1. The frame is kept, and its words are readable.
+/// 1. The frame is cached, and its words are readable.
 #[inline(always)]
 unsafe fn words_stand(kept: &mut Kept, frame_index: usize, words_end: usize) -> bool {
     if kept.comparing == IN_PAIRS {
-        // SAFETY: (1); there is a table, in which they are laid out.
+        // SAFETY: (1); there is a table, in which the words are laid out.
         return unsafe { (*kept.shortcuts).pairs.stand(frame_index) };
     }
     if kept.comparing != AS_READ {
@@ -162,7 +163,7 @@ fn compared_again(kept: &mut Kept) {
         return;
     }
     // SAFETY: null, or a table of this level alone, which is never unmapped; `depth` frames are
-    // kept, with their words.
+    // cached, with their words.
     let is_laid_out = unsafe {
         let frames = core::slice::from_raw_parts(kept.frames, kept.depth);
         kept.shortcuts.as_mut().is_some_and(|shortcuts| shortcuts.pairs.lay_out(frames, kept.words))
@@ -170,16 +171,15 @@ fn compared_again(kept: &mut Kept) {
     kept.comparing = if is_laid_out { IN_PAIRS } else { AS_READ };
 }
 
-/// The node of a stack with this suffix, with all that is to be done with its frames. `None`: there
-/// is no room for them.
+/// Returns the node of a stack with this suffix, after verifying or cutting its frames. Returns
+/// `None` if there is no room for the frames.
 #[cold]
 #[inline(never)]
 pub(crate) fn take_specially(scope: &mut Scope, start: Start, suffix: &StackSuffix) -> Option<u32> {
     let kept = &mut scope.level().kept;
     let mut depth = suffix.base_index().wrapping_add(1);
-    // SAFETY: the base is among the kept frames, and there is room for as many frames as are kept
-    // at most; nothing is being unwound. They are not changed until `finish_specially` has
-    // returned.
+    // SAFETY: the base is among the cached frames, and there is room for `capacity` frames; no
+    // frames are being unwound. They are not changed until `finish_specially` has returned.
     let frames = unsafe {
         let base = *kept.frame(suffix.base_index());
         core::ptr::copy_nonoverlapping(kept.frames, kept.fresh, depth);
@@ -187,7 +187,7 @@ pub(crate) fn take_specially(scope: &mut Scope, start: Start, suffix: &StackSuff
             if depth >= kept.capacity {
                 return None;
             }
-            // Only the addresses are looked at.
+            // Only the addresses are used.
             *kept.fresh.add(depth) = Frame { pc, ..base };
             depth = depth.wrapping_add(1);
         }
@@ -196,7 +196,7 @@ pub(crate) fn take_specially(scope: &mut Scope, start: Start, suffix: &StackSuff
     Some(finish_specially(scope, suffix.node, start, frames, None))
 }
 
-/// Keeps the suffix of `fresh` frames above the `base` kept ones, if it is a short one.
+/// Remembers the suffix of `fresh` frames inwards of the `base` cached ones, if it is short.
 #[inline(always)]
 pub(crate) fn keep(scope: &mut Scope, tag: Tag, start: Start, base: usize, fresh: usize) {
     let is_outermost_level = scope.depth() == 0;
@@ -211,10 +211,10 @@ pub(crate) fn keep(scope: &mut Scope, tag: Tag, start: Start, base: usize, fresh
         return;
     }
     let Some(process) = AGENT.fork_local() else { return };
-    // The table may move.
+    // The table may be replaced by a larger one.
     kept.last_suffix = core::ptr::null();
-    // SAFETY: a table of this level alone; `base + fresh` frames are kept with the words up to the
-    // last one's end.
+    // SAFETY: a table of this level alone; `base + fresh` frames are cached with the words up to
+    // the last one's end.
     unsafe {
         let unwound = Unwound {
             start,

@@ -1,4 +1,4 @@
-//! The full unwind in use: for rules that need all registers, and to check the verified stacks
+//! The full unwind in the running process: for rules that need all registers, and to verify stacks
 //! (`HEAPR_VERIFY`).
 
 use crate::frames::bounds::KnownRanges;
@@ -10,13 +10,13 @@ use crate::state::{AGENT, own_stack};
 use crate::tree;
 use crate::x86_64::full_unwind::{FullStep, Registers};
 
-/// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end.
-/// (Twice what fits into the usual 8 MiB, of 16 bytes each at least.)
+/// Largest number of frames that are unwound in one capture. Deeper stacks are cut at the outer
+/// end. (That is twice what fits into the usual 8 MiB, at 16 bytes or more each.)
 pub(crate) const FRESH_FRAMES_MAX: usize = 1 << 20;
-/// Frames of the agent itself between here and the program.
+/// Largest number of the agent's own frames between here and the program.
 const OWN_FRAMES_MAX: usize = 64;
 
-/// A full unwind in progress, with a copy of what the thread knows of its stacks' bounds.
+/// A full unwind in progress, with a copy of the thread's known stack bounds.
 struct Unwind {
     registers: Registers,
     ranges: KnownRanges,
@@ -35,7 +35,7 @@ impl Unwind {
         let low = self.registers.sp();
         let came_from = own_stack::left_at(low);
         if let Some(left) = came_from {
-            // The agent's own, which nobody need be asked about.
+            // The agent's own stack, whose bounds are known.
             self.range = StackRange { low: left.start, high: left.end };
         } else if !self.range.contains(low) {
             let is_first = self.range == StackRange::EMPTY
@@ -97,15 +97,15 @@ impl Unwind {
     }
 }
 
-/// A captured stack's hash, and the salt that all its parts were made with. (Another thread may
-/// find a module meanwhile, with which those of later stacks are.)
+/// A captured stack's hash, and the salt with which all its parts were made. (Another thread may
+/// find a module in the meantime, which changes the salt of later stacks.)
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hashed {
     pub(crate) path_hash: u64,
     pub(crate) salt: u64,
 }
 
-/// Compares a captured stack (outermost frame first) with a full unwind, and its path's hash, and
+/// Compares a captured stack (outermost frame first), and its path's hash, with a full unwind, and
 /// counts the result.
 #[inline(never)]
 pub(crate) fn compare(
@@ -141,8 +141,8 @@ pub(crate) fn compare(
     }
 }
 
-/// The caller's (pc, sp, bp, is exact) of the frame that returns to `pc` with stack pointer `sp`,
-/// by a full unwind from here.
+/// Returns the caller's (pc, sp, bp, is exact) of the frame that returns to `pc` with stack pointer
+/// `sp`, by a full unwind from here.
 #[cold]
 #[inline(never)]
 pub(crate) fn slow_step(
