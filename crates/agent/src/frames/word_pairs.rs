@@ -4,7 +4,7 @@
 //! both are words that the stack's frames have read. Such neighbours are compared as one:
 //!
 //! ```text
-//! kept     outermost                                          innermost
+//! cached   outermost                                          innermost
 //! words    |ret 0|bp 0|ret 1|ret 2|bp 2|ret 3|bp 3|
 //! pairs    |bp 0, ret 0|bp 2, ret 2|bp 3, ret 3|             a pair: how far above the anchor, and both values
 //! singles  |ret 1|

@@ -1,18 +1,19 @@
-//! Libraries that are loaded apart: with `RTLD_DEEPBIND`, or in a namespace of their own
-//! (`dlmopen`). Their calls are bound to the C library itself (in a namespace: to another copy of
-//! it), past the agent.
+//! Libraries whose calls are bound past the agent: those loaded with `RTLD_DEEPBIND`, or into
+//! another linker namespace (`dlmopen`). Their calls are bound to the C library itself (in another
+//! namespace: to another copy of it).
 //!
-//! The loader finds that function in the library's table of symbols. So the table is changed,
-//! before such a library is bound:
+//! The loader finds the C library's function in that library's symbol table. So the table is
+//! changed before such a library is bound:
 //!
 //! ```text
 //! library --malloc--> loader --looks up--> table of the C library: malloc = trampoline --> hook --> the C library's malloc
 //! ```
-//! `RTLD_DEEPBIND` itself stays, for what else the library has of its own.
+//! `RTLD_DEEPBIND` itself stays in effect for the library's other symbols.
 //!
-//! A namespace's C library is there once the loader has mapped all libraries, and is needed when it
-//! binds the first. Between the two it calls `calloc` for each library's versions, which is hooked:
-//! see [`calloc_while_loading`]. (The lists of namespaces are glibc 2.35's.)
+//! A namespace's C library is mapped once the loader has mapped all libraries, and is needed when
+//! the loader binds the first one. Between the two the loader calls `calloc`, which is hooked, for
+//! each library's versions: see [`calloc_while_loading`]. (The lists of namespaces are glibc
+//! 2.35's.)
 
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 
@@ -24,33 +25,35 @@ use crate::state::AGENT;
 use crate::x86_64::entries::{calloc_watcher, loader_entries};
 use crate::x86_64::thread_pointer;
 
-/// Threads that can be loading libraries apart at once; of more, some are seen late.
+/// Number of threads that can load such libraries at once; libraries of further threads may be seen
+/// late.
 const LOADING_MAX: usize = 8;
-/// Thread pointer, and the stack pointer with which it has called the loader.
+/// Thread pointer of each such thread, and the stack pointer with which it has called the loader.
 static LOADING: [[AtomicUsize; 2]; LOADING_MAX] = [const { [const { AtomicUsize::new(0) }; 2] }; LOADING_MAX];
-/// Where the loader's own code lies.
+/// Address range of the loader's own code.
 static LOADER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
-/// The hook of calloc, while [`calloc_while_loading`] stands in its slot.
+/// The hook of calloc, while [`calloc_while_loading`] is in its slot.
 static CALLOC: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The mode of dlopen that has a library's calls bound past the agent.
+/// Mode flag of dlopen that binds a library's calls past the agent.
 const RTLD_DEEPBIND: u32 = 8;
 
 loader_entries! { DLOPEN, RTLD_DEEPBIND, before_dlopen, first_dlopen; before_dlmopen }
 
-/// Before dlopen with `RTLD_DEEPBIND`; gives the real one, 0 if there is none.
+/// Prepares a dlopen with `RTLD_DEEPBIND`, and returns the real function's address; 0 if it is not
+/// found.
 pub(crate) unsafe extern "C" fn before_dlopen(entry_sp: *const usize) -> usize {
     before_load(entry_sp);
     DLOPEN.found_late()
 }
 
-/// Before dlmopen.
+/// Prepares a dlmopen, and returns the real function's address.
 pub(crate) unsafe extern "C" fn before_dlmopen(entry_sp: *const usize) -> usize {
     before_load(entry_sp);
     DLMOPEN.found_late()
 }
 
-/// Before a dlopen whose real function is not known yet.
+/// Prepares a dlopen whose real function is not known yet, and returns its address.
 pub(crate) unsafe extern "C" fn first_dlopen(mode: u32, entry_sp: *const usize) -> usize {
     hooks::start_agent();
     if mode & RTLD_DEEPBIND != 0 {
@@ -87,15 +90,15 @@ fn before_load(entry_sp: *const usize) {
     let watching = calloc_while_loading as *mut ();
     if hook != watching && AGENT.is_active() {
         CALLOC.store(hook, Release);
-        // An agent that has ended meanwhile stays so.
+        // An agent that has ended in the meantime stays ended.
         let _ = slot.compare_exchange(hook, watching, AcqRel, Relaxed);
     }
 }
 
 calloc_watcher! { calloc_while_loading, before_calloc }
 
-/// Before calloc once a library has been loaded apart; gives the hook that stood in its slot
-/// before, or the real function.
+/// Runs before each calloc once such a library has been loaded; returns the hook that was in the
+/// slot before, or the real function.
 unsafe extern "C" fn before_calloc(entry_sp: *const usize) -> usize {
     // SAFETY: at entry the stack pointer points to the return address.
     let pc = unsafe { *entry_sp };
@@ -108,8 +111,8 @@ unsafe extern "C" fn before_calloc(entry_sp: *const usize) -> usize {
     if hook.is_null() { REAL.calloc.address() } else { hook as usize }
 }
 
-/// While this thread loads a library apart (and so holds the loader's lock), all namespaces are
-/// looked through.
+/// Inspects the modules of all namespaces, while this thread loads such a library (and so holds the
+/// loader's lock).
 #[cold]
 fn look_at_loading(sp: usize) {
     let this = thread_pointer::thread_pointer();

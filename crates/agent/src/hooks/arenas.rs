@@ -1,9 +1,10 @@
-//! Heaps and arenas inside of the program's main heap whose blocks end all at once: mimalloc's
-//! heaps (`mi_heap_destroy`), jemalloc's arenas (`arena.N.destroy` and `.reset`, by name and by
-//! number).
+//! Heaps and arenas inside the program's main heap whose blocks all end at once. They are
+//! mimalloc's heaps (`mi_heap_destroy`) and jemalloc's arenas (`arena.N.destroy` and `.reset`, by
+//! name and by number).
 //!
-//! A block that is made in one is said to be of it; then its end ends them. What is made there
-//! without its being named (as a thread's default) is not.
+//! A block that is allocated in one is recorded as a member of that pool, and the pool's end ends
+//! the block. Blocks that come from it without being named (as from a thread's default arena) are
+//! not members.
 
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -15,17 +16,18 @@ use crate::hooks::{Caller, inner_calls, stack_for};
 use crate::record::events;
 use crate::record::thread::Scope;
 
-/// Bits below the arena's number in the flags of jemalloc's functions.
+/// Number of bits below the arena's number in the flags of jemalloc's functions.
 const ARENA_SHIFT: u32 = 20;
-/// Flags are no larger.
+/// Limit of the flags' values.
 const FLAGS_END: usize = 1 << 32;
-/// Words of a name in numbers: `arena`, which, what becomes of it.
+/// Number of words of a name in numeric form: `arena`, its index, the operation.
 const MIB_WORDS: usize = 3;
 
-/// The first and the last word of the names that end an arena's blocks, plus one: 0: unknown.
+/// The first and the last word (plus one) of the names that end an arena's blocks; 0: unknown.
 static ENDINGS: [[AtomicU64; 2]; 2] = [const { [const { AtomicU64::new(0) }; 2] }; 2];
 
-/// Which pool is meant by an argument: mimalloc's heap, or what jemalloc's flags say. 0: none.
+/// Returns the pool that an argument names: mimalloc's heap, or the arena in jemalloc's flags; 0:
+/// no pool.
 pub(crate) fn pool_of(argument: usize) -> usize {
     if argument < FLAGS_END { argument >> ARENA_SHIFT } else { argument }
 }
@@ -34,7 +36,8 @@ fn pool_of_arena(arena: usize) -> usize {
     arena.wrapping_add(1)
 }
 
-/// A new block is of a pool, unless an outer call of the allocator's makes it.
+/// Records that a new block belongs to a pool, unless an outer call of the allocator makes the
+/// block.
 pub(crate) fn join(block: usize, argument: usize, caller: Caller) {
     let pool = pool_of(argument);
     if block == 0 || pool == 0 {
@@ -47,7 +50,7 @@ pub(crate) fn join(block: usize, argument: usize, caller: Caller) {
     }
 }
 
-/// A call of the program by which blocks are made in a pool.
+/// Makes and records a call of the program that allocates in a pool.
 pub(crate) fn run_alloc_in(
     real: &AtomicUsize,
     all: [usize; 4],
@@ -60,7 +63,7 @@ pub(crate) fn run_alloc_in(
     block
 }
 
-/// Reallocates a block into a pool. One that stays in its place stays in its pool.
+/// Reallocates a block into a pool. A block that is not moved stays in its pool.
 pub(crate) fn run_realloc_in(
     real: &AtomicUsize,
     all: [usize; 4],
@@ -75,7 +78,7 @@ pub(crate) fn run_realloc_in(
     new
 }
 
-/// All blocks of a pool are about to be free.
+/// Records that all blocks of a pool are about to be freed.
 #[cold]
 fn end(pool: usize, caller: Caller) {
     if let Some(mut scope) = Scope::enter(caller.sp()) {
@@ -84,21 +87,21 @@ fn end(pool: usize, caller: Caller) {
     }
 }
 
-/// Before `mi_heap_destroy(heap)`.
+/// Hook that runs before `mi_heap_destroy(heap)`.
 pub(crate) fn before_destroy(_real: &AtomicUsize, &[heap, ..]: &[usize; 4], caller: Caller) {
     end(heap, caller);
 }
 
-/// Before `mi_heap_delete(heap)`: its blocks live on.
+/// Hook that runs before `mi_heap_delete(heap)`, after which the heap's blocks stay live.
 pub(crate) fn before_delete(_real: &AtomicUsize, &[heap, ..]: &[usize; 4], caller: Caller) {
     if let Some(mut scope) = Scope::enter(caller.sp()) {
         events::pool_dissolved(&mut scope, HEAP_MALLOC, heap);
     }
 }
 
-/// Before `mallctl(name, …)`.
+/// Hook that runs before `mallctl(name, …)`.
 pub(crate) fn before_control(_real: &AtomicUsize, &[name, values @ ..]: &[usize; 4], caller: Caller) {
-    // It refuses to end an arena if it is given anything to read or write.
+    // The function refuses to end an arena if there is a value to read or write.
     if values != [0; 3] {
         return;
     }
@@ -108,7 +111,7 @@ pub(crate) fn before_control(_real: &AtomicUsize, &[name, values @ ..]: &[usize;
     }
 }
 
-/// Before `mallctlbymib(mib, words, …)`.
+/// Hook that runs before `mallctlbymib(mib, words, …)`.
 pub(crate) fn before_control_by_mib(
     _real: &AtomicUsize,
     &[mib, words, values @ ..]: &[usize; 4],
@@ -128,7 +131,8 @@ pub(crate) fn before_control_by_mib(
     }
 }
 
-/// Before `mallctlnametomib(name, mib, words)`: what a name is in numbers is the build's own.
+/// Hook that runs before `mallctlnametomib(name, mib, words)`: the numeric form of a name depends
+/// on the build.
 pub(crate) fn before_name_to_mib(real: &AtomicUsize, &[name, ..]: &[usize; 4], _caller: Caller) {
     // SAFETY: the function is about to read the name itself.
     let Some((_, number)) = (unsafe { ending_named(name as *const c_char) }) else { return };
@@ -145,7 +149,8 @@ pub(crate) fn before_name_to_mib(real: &AtomicUsize, &[name, ..]: &[usize; 4], _
     }
 }
 
-/// The arena whose blocks a name says to end, and which of the two words it uses.
+/// Parses a name that ends an arena's blocks: returns the arena, and the index of the operation in
+/// [`ENDINGS`].
 ///
 /// # Safety
 /// 1. Null, or a zero-terminated string.
@@ -158,7 +163,7 @@ unsafe fn ending_named(name: *const c_char) -> Option<(usize, usize)> {
     }
     let mut length = 0;
     for place in &mut bytes {
-        // SAFETY: (1): nothing is read behind the end.
+        // SAFETY: (1): no byte after the end is read.
         let byte = unsafe { *name.add(length) } as u8;
         if byte == 0 {
             break;

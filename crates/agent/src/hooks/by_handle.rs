@@ -1,10 +1,11 @@
-//! Functions that a program asks a library for: `dlsym` and `dlvsym` with a handle or `RTLD_NEXT`,
-//! `ctypes.CDLL("libc.so.6").free`. That search does not come by the agent.
+//! Functions that a program looks up in a library: `dlsym` and `dlvsym` with a handle or
+//! `RTLD_NEXT`, `ctypes.CDLL("libc.so.6").free`. That search does not find the agent's functions.
 //!
-//! So each allocator's own table of symbols names the agent's functions, as for libraries that are
-//! loaded apart ([`crate::hooks::apart`]). Of the process's allocator these are the ordinary
-//! trampolines. An allocator that the program's calls do not reach has hooks of its own, which go
-//! on to its own functions: one that a preloaded library stands before, and asks for.
+//! So each allocator's own symbol table is changed to name the agent's functions, as for libraries
+//! that are bound past the agent ([`crate::hooks::apart`]). For the process's allocator these are
+//! the ordinary trampolines. An allocator that the program's calls do not reach gets separate
+//! hooks, which call its own functions. An example is one that a preloaded library precedes and
+//! looks up.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -15,13 +16,13 @@ use crate::modules::dynamic_section::Dynamic;
 use crate::modules::link_map::{self, DlPhdrInfo};
 use crate::state::AGENT;
 
-/// How many modules the loader had unloaded at the last look, and how many of its list were looked
-/// at: new ones come behind them, as long as none is unloaded.
+/// Number of modules that the loader had unloaded at the last inspection (`SEEN_UNLOADS`), and
+/// number of inspected modules of its list. New ones are at the end, as long as no module is
+/// unloaded.
 static SEEN_UNLOADS: AtomicU64 = AtomicU64::new(0);
 static SEEN_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Looks at the modules that were not there before: at the start, and when the loader has loaded
-/// more.
+/// Inspects the modules that are new: at the start, and when the loader has loaded more.
 #[cold]
 pub(crate) fn look() {
     if AGENT.is_injected.load(Relaxed) != 0 {
@@ -46,11 +47,11 @@ pub(crate) fn look() {
     SEEN_COUNT.store(number, Relaxed);
 }
 
-/// Has an allocator's table of symbols name the hooks.
+/// Makes an allocator's symbol table name the hooks.
 pub(crate) fn look_at(info: &DlPhdrInfo) {
     let Some(dynamic) = info.dynamic() else { return };
     let has = |name: &[u8]| dynamic.find_entry(name).is_some();
-    // An old loader has a malloc, for itself.
+    // An old loader defines malloc for itself.
     if !has(b"malloc") || !has(b"free") || has(b"_rtld_global") {
         return;
     }
@@ -58,7 +59,7 @@ pub(crate) fn look_at(info: &DlPhdrInfo) {
     redirect_others(info, &dynamic);
 }
 
-/// The functions to which the program's calls lead.
+/// Redirects the functions to which the program's calls lead.
 fn redirect_known(info: &DlPhdrInfo, dynamic: &Dynamic) {
     symbol_tables::redirect(info, dynamic, &|take: Take<'_>| {
         entries::for_each_of_allocator(&mut |name, address, trampoline| {
@@ -66,7 +67,7 @@ fn redirect_known(info: &DlPhdrInfo, dynamic: &Dynamic) {
                 take(name, trampoline);
             }
         });
-        // What it unloads is to be known, whoever asks for it.
+        // Modules that it unloads must be known, whoever looks it up.
         let dlclose = REAL.dlclose.address();
         if dlclose != 0 && info.contains(dlclose) {
             take(REAL.dlclose.name, entries::dlclose as *const () as usize);
@@ -74,10 +75,10 @@ fn redirect_known(info: &DlPhdrInfo, dynamic: &Dynamic) {
     });
 }
 
-/// The functions to which they do not.
+/// Redirects the functions that the program's calls do not reach.
 fn redirect_others(info: &DlPhdrInfo, dynamic: &Dynamic) {
     let is_other = |name: &[u8]| {
-        // One that was changed before lies elsewhere.
+        // A symbol that was changed before names an address outside of the module.
         let address = dynamic.find(name);
         address != 0 && info.contains(address)
     };

@@ -29,12 +29,12 @@ pub(crate) unsafe extern "C" fn free<const NESTS: bool>(block: Pointer, entry_sp
         let caller = Caller::new(entry_sp, bp, const { called("free") });
         return freed::<true, _>(block, caller, || REAL.free(block));
     }
-    // Both ways end in a jump, so that nearly all frees need no frame of ours, and two saved
-    // registers in place of six.
+    // Both paths end in a jump. So nearly all frees need no frame of the agent, and save two
+    // registers instead of six.
     if let Some(real) = REAL.free.known_free()
         && free_plainly(block, entry_sp)
     {
-        // SAFETY: the C library's function of this name, with what the program has called it with.
+        // SAFETY: the C library's function of this name, with the program's argument.
         return unsafe { real(block) };
     }
     free_in_general(block, entry_sp, bp);
@@ -54,7 +54,7 @@ pub(crate) unsafe extern "C" fn calloc<const NESTS: bool>(
     bp: usize,
 ) -> Pointer {
     let caller = Caller::new(entry_sp, bp, const { called("calloc") });
-    // A product that overflows has failed; what was asked for does not fit a number.
+    // A product that overflows has failed; the requested size does not fit in a number.
     let record = |block| allocated(block, count.saturating_mul(size), caller);
     new_block::<NESTS>(caller, || REAL.calloc(count, size), record)
 }
@@ -77,8 +77,9 @@ pub(crate) unsafe extern "C" fn reallocarray<const NESTS: bool>(
     bp: usize,
 ) -> Pointer {
     let caller = Caller::new(entry_sp, bp, const { called("reallocarray") });
-    // glibc's calls realloc, which is hooked; others do the work themselves. As the product may
-    // overflow only the caller's words are passed on, and our own realloc does the recording.
+    // glibc's function calls realloc, which is hooked; others do the work themselves. As the
+    // product may overflow, only the caller's words are passed on, and the agent's own realloc hook
+    // does the recording.
     let Some(bytes) = count.checked_mul(size) else {
         let new = REAL.reallocarray(block, count, size);
         if new.is_null()
@@ -133,7 +134,7 @@ macro_rules! page_hooks {
 
 page_hooks! { valloc pvalloc }
 
-// The C library's own three are its `free`, and may call that by name.
+// The C library's own three functions are the same as its `free`, and may call it by name.
 
 pub(crate) unsafe extern "C" fn cfree<const NESTS: bool>(block: Pointer, entry_sp: *const usize, bp: usize) {
     let caller = Caller::new(entry_sp, bp, const { called("cfree") });
@@ -163,7 +164,7 @@ pub(crate) unsafe extern "C" fn free_aligned_sized<const NESTS: bool>(
     });
 }
 
-// glibc's own names of its functions, for who goes around whatever a program has in their place.
+// glibc's own names of its functions, for programs that bypass replacements of the usual names.
 
 page_hooks! { __libc_malloc __libc_valloc __libc_pvalloc }
 aligned_hooks! { __libc_memalign }
@@ -198,7 +199,7 @@ pub(crate) unsafe extern "C" fn __libc_realloc<const NESTS: bool>(
     reallocated::<NESTS>(block, size, caller, || REAL.__libc_realloc(block, size))
 }
 
-/// After a library was unloaded its addresses mean nothing any more.
+/// Hook of dlclose: the addresses of an unloaded library are forgotten.
 pub(crate) unsafe extern "C" fn dlclose(handle: Pointer, entry_sp: *const usize, _bp: usize) -> c_int {
     let status = REAL.dlclose(handle);
     if let Some(mut scope) = Scope::enter(entry_sp as usize) {
@@ -213,7 +214,7 @@ pub(crate) unsafe extern "C" fn munmap(
     entry_sp: *const usize,
     _bp: usize,
 ) -> c_int {
-    // (What an allocator gives back inside of a recorded call is its own.)
+    // (An allocator's own unmapping inside a recorded call does not count.)
     if look_inside::is_large(size) && Scope::enter(entry_sp as usize).is_some() {
         look_inside::before_unmapping();
     }
@@ -222,7 +223,7 @@ pub(crate) unsafe extern "C" fn munmap(
     }
     languages::memory_goes(address as usize, size);
     let status = REAL.munmap(address, size);
-    // Another thread may have asked in between.
+    // Another thread may have found the memory readable in between.
     languages::memory_goes(address as usize, size);
     status
 }

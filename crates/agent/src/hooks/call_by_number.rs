@@ -1,6 +1,6 @@
-//! The C function `syscall`: by it programs make calls that they have, or want, no function for.
-//! Those by which they forbid themselves something, or go on to another program, are carried out as
-//! by their own functions.
+//! The C function `syscall`, with which programs make system calls for which they have, or want, no
+//! function. Calls that forbid the program something, or exec, are handled like the functions of
+//! their own.
 
 use core::ffi::{c_char, c_int};
 
@@ -12,12 +12,12 @@ use crate::x86_64::entries::syscall_entry;
 const SYS_EXECVE: usize = 59;
 const SYS_EXECVEAT: usize = 322;
 
-/// Numbers of the calls with which the C function `syscall` comes to [`checked_syscall`].
+/// Numbers of the calls that the C function `syscall` passes to [`checked_syscall`].
 pub(crate) const CHECKED_CALLS: [usize; 4] = [SYS_SECCOMP, SYS_PRCTL, SYS_EXECVE, SYS_EXECVEAT];
 
 syscall_entry! { SYSCALL, CHECKED_CALLS, checked_syscall, start_for_call }
 
-/// The C function `syscall` for [`CHECKED_CALLS`], which have five arguments at most.
+/// The C function `syscall` for [`CHECKED_CALLS`], which have at most five arguments.
 pub(crate) unsafe extern "C" fn checked_syscall(
     number: usize,
     first: usize,
@@ -26,7 +26,7 @@ pub(crate) unsafe extern "C" fn checked_syscall(
     fourth: usize,
     fifth: usize,
 ) -> isize {
-    // SAFETY: the caller means the system call, whose arguments the C function has, too.
+    // SAFETY: the caller means the system call, which has the same arguments as the C function.
     let answer = unsafe {
         match number {
             SYS_EXECVE => exec::execve(first as *const c_char, second as *const _, third as *const _),

@@ -1,4 +1,4 @@
-//! Who called a hooked function, and the stack that is recorded of it.
+//! The caller of a hooked function, and the stack that is recorded for the call.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -11,8 +11,8 @@ use crate::stack;
 use crate::state::AGENT;
 use crate::tree;
 
-/// What is known of the hooked call: the stack pointer at entry, where the return address lies, the
-/// caller's frame pointer register, and which function was called (see [`heapr_wire::CALLED`]).
+/// A hooked call: the stack pointer at entry, where the return address lies, the caller's frame
+/// pointer register, and the called function's number (see [`heapr_wire::CALLED`]).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     pub(super) entry_sp: *const usize,
@@ -26,7 +26,7 @@ impl Caller {
         Self { entry_sp, bp, called }
     }
 
-    /// The same call, of another function.
+    /// Returns the same call, attributed to another function.
     #[inline(always)]
     pub(crate) fn of_function(self, called: u8) -> Self {
         Self { called, ..self }
@@ -43,15 +43,14 @@ impl Caller {
 
     #[inline(always)]
     pub(crate) fn start(self) -> Start {
-        // SAFETY: at entry the stack pointer points to the return address; that frame is still
-        // there.
+        // SAFETY: at entry the stack pointer points to the return address; that frame still exists.
         let pc = unsafe { *self.entry_sp };
         Start { pc, sp: self.sp().wrapping_add(8), bp: self.bp }
     }
 }
 
-/// The caller's stack, if events of this kind carry stacks: its node, and which function was
-/// called.
+/// Returns the caller's stack, if events of this kind carry stacks: its node, and the called
+/// function.
 #[inline(always)]
 pub(crate) fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u64 {
     let Some(pool) = AGENT.pool() else { return NO_STACK };
@@ -61,12 +60,12 @@ pub(crate) fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u64 {
     stack_word(node_of(scope, caller), caller.called)
 }
 
-/// The node of the caller's stack, with the frames of the program's language, if it has one.
+/// Returns the node of the caller's stack, with the language frames if there are any.
 #[inline(always)]
 pub(crate) fn node_of(scope: &mut Scope, caller: Caller) -> u32 {
     let native = stack::capture(scope, caller.start());
     if languages::are_spoken() { languages::whole_stack(scope, caller.start(), native) } else { native }
 }
 
-/// An event without a stack.
+/// Stack word of an event without a stack.
 pub(crate) const NO_STACK: u64 = stack_word(tree::ROOT, 0);

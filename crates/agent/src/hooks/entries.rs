@@ -9,8 +9,8 @@ macro_rules! entries {
         jump_entries! { SLOTS, SlotIndex; $($name)* }
         slot_entries! { SLOTS, SlotIndex; dlclose 1 munmap 2 mprotect 3 sbrk 1 brk 1 }
 
-        /// Calls `visit` with the name, the address (0: none) and the entry point of all that the
-        /// program's allocator may bring itself.
+        /// Calls `visit` with the name, the address (0: not found) and the entry point of each
+        /// function that the program's allocator may define itself.
         pub(crate) fn for_each_of_allocator(visit: &mut dyn FnMut(&[u8], usize, usize)) {
             $(visit(REAL.$name.name, REAL.$name.address(), $name as *const () as usize);)*
         }

@@ -1,12 +1,13 @@
-//! Following programs that are started with an environment of their own making.
+//! Follows programs that are started with a new environment.
 //!
 //! A child finds the session through two environment variables. A program that starts another with
-//! a fresh environment (`env -i`, a language's `spawn(…, env={})`) would lose it, so the functions
-//! that take an environment add the two where they are missing. Where the loader could not load the
-//! agent, and would say so on the program's standard error, or where the recorder is not seen, they
-//! are taken out instead: another root directory, other mounts, another user, another processor.
-//! Everything is built on the stack: the caller may be a vfork child, which shares its parent's
-//! memory and never returns.
+//! a fresh environment (`env -i`, a language's `spawn(…, env={})`) would lose them. So the
+//! functions that take an environment add the two if they are missing.
+//!
+//! The two are removed instead if the recorder is not visible, or if the loader could not load the
+//! agent. (The loader would say so on the program's standard error.) Reasons are another root
+//! directory, other mounts, another user, or another processor. Everything is built on the stack:
+//! the caller may be a vfork child, which shares its parent's memory and never returns.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
@@ -26,25 +27,26 @@ use crate::state::AGENT;
 
 type Strings = *const *const c_char;
 
-/// Entries of an environment that can be completed; the functions pass on a longer one as it is.
+/// Largest number of entries of an environment that can be completed; a longer one is passed on
+/// unchanged.
 const ENTRIES_MAX: usize = 1024;
-/// Bytes of a completed LD_PRELOAD.
+/// Largest number of bytes of a completed LD_PRELOAD.
 const PRELOAD_BYTES_MAX: usize = 2048;
-/// Bytes of the session variable with its name and end.
+/// Largest number of bytes of the session variable with its name and end.
 const SESSION_BYTES_MAX: usize = 80;
 
 const PRELOAD_NAME: &[u8] = b"LD_PRELOAD=";
 const SESSION_NAME: &[u8] = b"HEAPR_SESSION=";
 const FLAGGED_NAME: &[u8] = b"HEAPR_FLAGGED=";
-/// How the kernel names the buffers' file.
+/// Beginning of the kernel's name for the buffers' file.
 const POOL_LINK: &[u8] = b"/memfd:heapr-pool";
 
-/// `HEAPR_SESSION=…` with its end, as this process was given it. Written once at the start.
+/// `HEAPR_SESSION=…` with its end, as this process received it. Written once at the start.
 static SESSION: [AtomicUsize; SESSION_BYTES_MAX / 8] = [const { AtomicUsize::new(0) }; SESSION_BYTES_MAX / 8];
-/// Path of the agent, as the loader has it.
+/// Path of the agent according to the loader.
 static AGENT_PATH: AtomicUsize = AtomicUsize::new(0);
 
-/// Keeps what a child needs. `session`: the variable's value.
+/// Stores the data that a child needs. `session` is the variable's value.
 pub(crate) fn start(session: &[u8]) {
     if !keep_session(session) {
         return;
@@ -58,7 +60,7 @@ pub(crate) fn start(session: &[u8]) {
     });
 }
 
-/// As [`start`], with the agent's path: zero-terminated, in memory that stays.
+/// Starts like [`start`], with the agent's path: zero-terminated, in memory that is never freed.
 pub(crate) fn start_with(session: &[u8], agent_path: *const c_char) {
     if keep_session(session) {
         AGENT_PATH.store(agent_path as usize, Release);
@@ -80,14 +82,14 @@ fn keep_session(session: &[u8]) -> bool {
     true
 }
 
-/// The session, if it records children too.
+/// Returns the session, if it records children too.
 fn followed() -> Option<&'static Control> {
     let control = AGENT.pool()?.control();
     let is_recording = control.state.load(Relaxed) == SESSION_RECORDING;
     (is_recording && control.flags.load(Relaxed) & FLAG_NO_FOLLOW == 0).then_some(control)
 }
 
-/// The libraries of an LD_PRELOAD.
+/// Returns the libraries of an LD_PRELOAD.
 fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b':' || byte == b' ').filter(|part| !part.is_empty())
 }
@@ -95,12 +97,13 @@ fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn note_refused(reason: u32, program: &[u8]) {
     if let Some(slot) = AGENT.slot_or_parents() {
         writer::store_untraced_name(slot, program);
-        // Release: the name is there.
+        // Release: the name is written.
         slot.untraced_exec.store(reason, Release);
     }
 }
 
-/// Why the next image cannot be recorded, as this process sees it just before.
+/// Returns the reason why the next image cannot be recorded, as this process sees it just before
+/// the exec.
 fn obstacle(program: Program, agent_path: &CStr) -> Option<DisableReason> {
     if sandbox::forbids_start() {
         return Some(DisableReason::Forbidden);
@@ -115,13 +118,13 @@ fn obstacle(program: Program, agent_path: &CStr) -> Option<DisableReason> {
     (!is_visible).then_some(DisableReason::NotVisible)
 }
 
-/// Whether the next image may see the recorder's descriptors: what this one may by its
-/// capabilities, one of another user may not.
+/// True if the next image may see the recorder's descriptors: an image of another user may not,
+/// although this one may by its capabilities.
 fn is_recorders_user() -> bool {
     let Some(pool) = AGENT.pool() else { return true };
     let mut user = None;
     for_each_line(b"/proc/self/status\0", &mut |line| {
-        // The real, then the effective one.
+        // Real user id, then effective user id.
         if let Some(users) = line.strip_prefix(b"Uid:\t") {
             user = users.split(|&byte| byte == b'\t').nth(1).map(decimal);
         }
@@ -129,7 +132,7 @@ fn is_recorders_user() -> bool {
     user.is_none_or(|user| user == u64::from(pool.control().recorder_uid.load(Relaxed)))
 }
 
-/// Whether the recorder's descriptor leads to its buffers from here.
+/// True if the recorder's descriptor leads to its buffers from this process.
 fn sees_pool() -> bool {
     let mut session = [0_u8; SESSION_BYTES_MAX];
     for (place, word) in session.chunks_exact_mut(8).zip(&SESSION) {
@@ -146,9 +149,9 @@ fn sees_pool() -> bool {
 pub(crate) struct Completed {
     entries: [*const c_char; ENTRIES_MAX + 3],
     preload: [u8; PRELOAD_BYTES_MAX],
-    /// The next image was counted as one that is not recorded.
+    /// Whether the next image was counted as one that is not recorded.
     is_refused: bool,
-    /// This thread goes on to the program, not a child.
+    /// Whether the calling thread itself execs, not a child.
     is_own_exec: bool,
 }
 
@@ -162,13 +165,15 @@ impl Completed {
         }
     }
 
-    /// For a call by which this thread goes on to a program: whoever records can hold it.
+    /// Makes room for a call by which this thread itself execs: then the recorder can hold the
+    /// exec.
     pub(crate) fn of_own_exec() -> Self {
         Self { is_own_exec: true, ..Self::new() }
     }
 
-    /// `environment`, or a copy of it that leads to the session, or away from it where the next
-    /// image cannot or must not start the agent. It borrows from both.
+    /// Returns `environment`, or a copy of it that leads to the session. If the next image cannot
+    /// or must not start the agent, the copy leads away from the session. The result borrows from
+    /// `self` and `environment`.
     pub(crate) fn complete(&mut self, program: Program, environment: Strings) -> Strings {
         let path = AGENT_PATH.load(Acquire) as *const c_char;
         if path.is_null() || environment.is_null() {
@@ -230,7 +235,8 @@ impl Completed {
         self.entries.as_ptr()
     }
 
-    /// `environment` without what is heapr's in it. What was to be recorded and is not is counted.
+    /// Returns `environment` without heapr's variables, and counts a program that should have been
+    /// recorded and is not.
     fn refuse(
         &mut self,
         environment: Strings,
@@ -261,7 +267,7 @@ impl Completed {
             }
             if let Some(value) = text.strip_prefix(PRELOAD_NAME) {
                 if !parts(value).any(|part| part == path) {
-                    // Not ours.
+                    // A value without the agent.
                 } else if parts(value).all(|part| part == path) {
                     continue;
                 } else if text.len() < PRELOAD_BYTES_MAX {
@@ -283,7 +289,7 @@ impl Completed {
         self.entries.as_ptr()
     }
 
-    /// Builds an LD_PRELOAD of the libraries that are not the agent.
+    /// Builds an LD_PRELOAD of all libraries other than the agent.
     fn keep_others(&mut self, value: &[u8], path: &[u8]) {
         let mut places = self.preload.iter_mut();
         let mut put = |text: &[u8]| {
@@ -301,7 +307,7 @@ impl Completed {
         put(b"\0");
     }
 
-    /// The call has come back with this answer; 0: a child runs what was to be run.
+    /// Undoes the count after the call has returned `answer`; 0: a child runs the program.
     pub(crate) fn came_back(&self, answer: c_int) -> c_int {
         if answer != 0
             && self.is_refused
@@ -313,16 +319,16 @@ impl Completed {
         answer
     }
 
-    /// Whether Valgrind goes on to one of its tools: each is linked statically, and loads the
-    /// program itself with what is preloaded.
+    /// True if Valgrind execs one of its tools: each is linked statically, and loads the program
+    /// itself together with the preloaded libraries.
     fn is_for_valgrind(&mut self, environment: Strings) -> bool {
         let mut is_it = false;
         self.copy(environment, |_, text| is_it |= text.starts_with(b"VALGRIND_LAUNCHER="));
         is_it
     }
 
-    /// Copies an environment, without its end; how many entries it has. `look`: sees each with its
-    /// number. `None`: they are too many.
+    /// Copies an environment, without its end, and returns the number of its entries. `look` is
+    /// called with each entry and its index. Returns `None` if there are too many.
     fn copy<'a>(&mut self, environment: Strings, mut look: impl FnMut(usize, &'a [u8])) -> Option<usize> {
         for (number, place) in self.entries.iter_mut().take(ENTRIES_MAX).enumerate() {
             // SAFETY: an environment is an array of strings that ends with a null pointer; the
@@ -339,7 +345,7 @@ impl Completed {
     }
 }
 
-/// The C function: execve with the program's own environment, which may have lost the two
+/// The C function: calls execve with the program's own environment, which may have lost the two
 /// variables.
 ///
 /// # Safety
@@ -351,7 +357,7 @@ pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -
     completed.came_back(answer)
 }
 
-/// The C function: execvpe with the program's own environment.
+/// The C function: calls execvpe with the program's own environment.
 ///
 /// # Safety
 /// As the C library documents it.

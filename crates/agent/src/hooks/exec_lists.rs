@@ -1,4 +1,4 @@
-//! `execl`, `execlp` and `execle`: exec with the arguments of the new program in the call itself.
+//! `execl`, `execlp` and `execle`: exec with the new program's arguments in the call itself.
 //!
 //! Their number is not known at entry. The registers that hold the first five are spilled to the
 //! stack; the others lie above the return address:
@@ -21,14 +21,14 @@ use crate::process::program_file::Program;
 
 type Strings = *const *const c_char;
 
-/// Arguments for which there is room on the stack; more take a mapping.
+/// Number of arguments for which there is room on the stack; more take a mapping.
 const ON_STACK: usize = 256;
-/// Arguments that the registers hold.
+/// Number of arguments that the registers hold.
 const SPILLED: usize = 5;
-/// `E2BIG`: the kernel takes no more than some 2 million arguments either.
+/// Largest number of arguments. (`E2BIG`: the kernel takes no more than some 2 million either.)
 const ARGUMENTS_MAX: usize = 1 << 21;
 
-/// The variable part of such a call.
+/// The variable arguments of such a call.
 #[derive(Clone, Copy)]
 struct List {
     spilled: Strings,
@@ -36,12 +36,12 @@ struct List {
 }
 
 impl List {
-    /// Word `index` of the list.
+    /// Returns word `index` of the list.
     ///
     /// # Safety
-    /// 1. The call passed a word of this number.
+    /// 1. The call passed a word of this index.
     unsafe fn word(self, index: usize) -> *const c_char {
-        // SAFETY: (1); the spilled words are the first five, the others lie behind the return
+        // SAFETY: (1); the spilled words are the first five, the others lie above the return
         // address.
         unsafe {
             match index.checked_sub(SPILLED) {
@@ -54,7 +54,7 @@ impl List {
     /// Number of arguments, without the null pointer that ends them.
     fn len(self) -> usize {
         let mut count = 0_usize;
-        // SAFETY: the caller has ended the list with a null pointer, which is not yet passed.
+        // SAFETY: the caller has ended the list with a null pointer, and the loop stops there.
         while count < ARGUMENTS_MAX && !unsafe { self.word(count) }.is_null() {
             count = count.wrapping_add(1);
         }
@@ -76,12 +76,12 @@ impl List {
         let Ok(memory) = sys::map_anonymous(bytes, false) else { return -1 };
         let array = memory.cast::<*const c_char>();
         for index in 0..count {
-            // SAFETY: the mapping has room for the count and the null pointer, which is there
-            // already; (1) holds below the count.
+            // SAFETY: the mapping has room for the count and the null pointer, and is zeroed; (1)
+            // holds below the count.
             unsafe { *array.add(index) = self.word(index) };
         }
         let status = exec(array);
-        // SAFETY: the mapping made above; exec has failed and kept nothing of it.
+        // SAFETY: the mapping made above; exec has failed and refers to none of it.
         unsafe { sys::unmap(memory, bytes) };
         status
     }

@@ -1,11 +1,11 @@
-//! Entry points that an allocator brings of its own: operator new and delete where the allocator
-//! replaces them, and the interfaces of jemalloc, tcmalloc and mimalloc.
+//! Entry points that allocator libraries define in addition to malloc's. They are operator new and
+//! delete, if the allocator replaces them, and the interfaces of jemalloc, tcmalloc and mimalloc.
 //!
-//! They cannot simply be exported like malloc: a program that asks at run time whether `mallocx`
-//! exists would then believe that it runs on jemalloc. So only when a loaded module has them, the
-//! slots through which the other modules call them are pointed at the hooks. operator new is hooked
-//! only where it comes from a module that has its own malloc; the C++ library's calls malloc, which
-//! is hooked anyway.
+//! They cannot simply be exported like malloc: a program that checks at run time whether `mallocx`
+//! exists would then believe that it runs on jemalloc. So the hooks are installed only if a loaded
+//! module defines them: the slots through which other modules call them are pointed at the hooks.
+//! operator new is hooked only if it comes from a module that has its own malloc. The C++ library's
+//! operator new calls malloc, which is hooked anyway.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -23,12 +23,13 @@ use crate::state::AGENT;
 
 type Pointer = *mut c_void;
 
-/// One entry point: its name, the trampoline that replaces it, and the real one once it is found.
+/// One entry point: its name, the trampoline that replaces it, and the real function once it is
+/// found.
 pub(crate) struct Foreign {
     name: &'static [u8],
     trampoline: unsafe extern "C" fn(),
     real: &'static AtomicUsize,
-    /// Only where the module that has it also has a malloc of its own.
+    /// Whether the entry point counts only if its module also defines malloc.
     is_operator: bool,
 }
 
@@ -44,7 +45,7 @@ const fn hook_of(name: &'static str, trampoline: *const (), kept: &'static Kept)
     }
 }
 
-/// Whether an operator new, by its name, takes an alignment behind the size.
+/// True if an operator new takes an alignment after the size, according to its name.
 const fn is_aligned(name: &str) -> bool {
     let mut rest = name.as_bytes();
     while let [_, tail @ ..] = rest {
@@ -56,8 +57,7 @@ const fn is_aligned(name: &str) -> bool {
     false
 }
 
-/// Looks for entry points and call slots that were not there before: at the start, and when a
-/// module turns up.
+/// Searches new modules for entry points and call slots: at the start, and when a module is found.
 #[cold]
 pub(crate) fn start() {
     if AGENT.is_injected.load(Relaxed) != 0 {
@@ -71,19 +71,19 @@ pub(crate) fn start() {
     BUSY.store(0, Release);
 }
 
-/// Whether the real function of any entry point is known.
+/// True if the real function of any entry point is known.
 pub(crate) fn is_any_known() -> bool {
     all().any(|foreign| foreign.real.load(Relaxed) != 0)
 }
 
-/// The modules that were looked at, which come first in the loader's order as long as none is
+/// Number of inspected modules, which come first in the loader's order as long as no module is
 /// unloaded.
 struct Seen {
-    /// [`DlPhdrInfo::load_counts`] when all had been; no loads: not all have been.
+    /// [`DlPhdrInfo::load_counts`] when all modules had been inspected; 0 loads: not all have been.
     load_counts: [AtomicU64; 2],
-    /// How many were searched for functions of allocators.
+    /// Number of modules that were searched for functions of allocators.
     searched: AtomicUsize,
-    /// How many had their calls patched.
+    /// Number of modules whose calls were patched.
     patched: AtomicUsize,
 }
 
@@ -93,7 +93,7 @@ static SEEN: Seen = Seen {
     patched: AtomicUsize::new(0),
 };
 
-/// A program may have thousands of modules, and each of them turns up.
+/// Inspects only the new modules: a program may have thousands, and each is reported.
 fn look_at_new_modules() {
     let mut load_counts = [0; 2];
     let (mut searched, mut patched) = (SEEN.searched.load(Relaxed), SEEN.patched.load(Relaxed));
@@ -129,7 +129,7 @@ fn look_at_new_modules() {
         link_map::for_each_module(&mut |info| {
             if number >= patched {
                 is_all &= patch(info);
-                // What lies behind a module that the loader has not finished is looked at again.
+                // The modules after one that the loader has not finished are inspected again.
                 patched = patched.wrapping_add(usize::from(is_all));
             }
             number = number.wrapping_add(1);
@@ -142,14 +142,14 @@ fn look_at_new_modules() {
     seen_unloads.store(unloads, Relaxed);
 }
 
-/// Fills in the real functions that a module has; whether there is a new one.
+/// Fills in the real functions that a module defines. Returns true if there is a new one.
 fn find_functions(info: &DlPhdrInfo) -> bool {
     if info.contains(start as *const () as usize) || info.headers().is_empty() {
         return false;
     }
     let Some(dynamic) = info.dynamic() else { return false };
-    // All allocators export one of these besides their malloc; other modules are done with these
-    // look-ups.
+    // All allocators export one of these besides their malloc; for other modules the search ends
+    // with these look-ups.
     let has_malloc = dynamic.find(b"malloc") != 0;
     let has_interface = PROBES.iter().any(|name| dynamic.find(name) != 0);
     let has_operators = has_malloc && dynamic.find(b"_Znwm") != 0;
@@ -168,8 +168,8 @@ fn find_functions(info: &DlPhdrInfo) -> bool {
     is_any_new
 }
 
-/// Points the slots of a module's calls at the hooks. Slots that hold anything but what the loader
-/// puts there are left. `false`: the loader has not put it there yet.
+/// Points the slots of a module's calls at the hooks. Slots with values other than the loader's are
+/// left. Returns `false` if the loader has not filled a slot yet.
 fn patch(info: &DlPhdrInfo) -> bool {
     let Some(dynamic) = info.dynamic() else { return true };
     if info.contains(start as *const () as usize) || is_provider(info) {
@@ -189,8 +189,8 @@ fn patch(info: &DlPhdrInfo) -> bool {
     is_bound
 }
 
-/// Whether a module is one of the allocators: its calls among its own functions are not the
-/// program's.
+/// True if a module is one of the allocators: calls among its own functions are not the program's
+/// calls.
 fn is_provider(info: &DlPhdrInfo) -> bool {
     all().any(|foreign| {
         let real = foreign.real.load(Relaxed);
@@ -228,11 +228,11 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) -> b
     let place = unsafe { &*(slot as *const AtomicUsize) };
     let trampoline = foreign.trampoline as *const () as usize;
     let now = place.load(Relaxed);
-    // The loader has put the real function there, or the address in the module's own table where a
-    // lazy call begins. Anything else (a copy that the program defines itself) is not ours to
-    // change.
+    // The loader has stored the real function there, or the address in the module's own table where
+    // a lazy call begins. Any other value (such as a copy that the program defines itself) must not
+    // be changed.
     if now == trampoline || (now != foreign.real.load(Relaxed) && !info.contains(now)) {
-        // As the linker has left it.
+        // The value that the linker has written.
         let is_unbound = now == 0 || info.contains(info.bias.wrapping_add(now));
         return now == trampoline || !is_unbound;
     }
@@ -255,13 +255,13 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) -> b
     true
 }
 
-/// Begins a call: what [`after_new`] must know lies on the trampoline's stack meanwhile.
-/// `usize::MAX`: nothing is recorded.
+/// Begins a call. The result lies on the trampoline's stack until [`after_new`] needs it.
+/// `usize::MAX`: the call is not recorded.
 unsafe extern "C" fn before_new(entry_sp: *const usize) -> usize {
     inner_calls::begin(entry_sp).unwrap_or(usize::MAX)
 }
 
-/// Ends a call that another function goes on with.
+/// Ends a call with which another function continues.
 unsafe extern "C" fn left_new(begun: usize) {
     if begun != usize::MAX {
         inner_calls::end(begun);
@@ -304,9 +304,9 @@ macro_rules! foreign {
             $(pub(super) static $new: AtomicUsize = AtomicUsize::new(0);)*
         }
 
-        /// For an injected agent, whose frames no unwinder of the program's knows, so that nothing
-        /// can be thrown through them: in place of each function that throws the one is called that
-        /// answers null. Then the first is left to fail by itself.
+        /// Replaces each function that throws by the one that returns null instead. For an injected
+        /// agent: the program's unwinders do not know its frames, so an exception cannot be thrown
+        /// through them. If the call fails, the throwing function is then called to fail by itself.
         pub(crate) fn call_what_does_not_throw() {
             $(if !core::ptr::eq(&raw const real::$new, &raw const real::$nothrow) {
                 let (own, other) = (real::$new.load(Relaxed), real::$nothrow.load(Relaxed));
@@ -335,7 +335,7 @@ macro_rules! foreign {
             $(pub(super) unsafe extern "C" fn $noted(words: *const [usize; 4], entry_sp: *const usize, bp: usize) {
                 let caller = Caller::new(entry_sp, bp, const { called(stringify!($noted)) });
                 if AGENT.is_active() {
-                    // SAFETY: the trampoline's, on its stack.
+                    // SAFETY: the trampoline's words, on its stack.
                     $before(&super::real::$noted, unsafe { &*words }, caller);
                 }
             })*
@@ -409,7 +409,7 @@ macro_rules! foreign {
         const COUNT: usize =
             [$(stringify!($new),)* $(stringify!($free),)* $($(stringify!($name),)*)* $(stringify!($noted),)*].len();
 
-        /// The same entry points, for an injector.
+        /// All entry points that can be hooked, for an injector.
         pub(crate) static INJECTED: Shared<[InjectedHook; COUNT]> = Shared([
             $(hook_of(stringify!($new), trampoline::$new as *const (), &kept::$new),)*
             $(hook_of(stringify!($free), trampoline::$free as *const (), &kept::$free),)*
@@ -417,7 +417,7 @@ macro_rules! foreign {
             $(hook_of(stringify!($noted), trampoline::$noted as *const (), &kept::$noted),)*
         ]);
 
-        /// Every entry point that can be hooked.
+        /// Returns every entry point that can be hooked.
         fn all() -> impl Iterator<Item = Foreign> {
             const NAMES: [(&str, unsafe extern "C" fn(), &AtomicUsize); COUNT] = [
                 $((stringify!($new), trampoline::$new as unsafe extern "C" fn(), &real::$new),)*
@@ -435,16 +435,16 @@ macro_rules! foreign {
     };
 }
 
-/// Each allocator library has one of these.
+/// Functions of which each allocator library has one.
 const PROBES: [&[u8]; 4] = [b"mallocx", b"je_malloc", b"tc_malloc", b"mi_malloc"];
-/// What the names of all in the table begin with, or end with.
+/// Prefixes of the names of all entry points in the table (others end with [`SUFFIX`]).
 const PREFIXES: [&[u8]; 5] = [b"_Z", b"mi_", b"tc_", b"je_", b"mallctl"];
 const SUFFIX: &[u8] = b"allocx";
 
 foreign! {
-    // An allocator library is a row here for each of its functions, and their names in
-    // [`heapr_wire::CALLED`]. First each function that throws, with the one that answers null
-    // instead.
+    // A new allocator library is a row here for each of its functions, and their names in
+    // [`heapr_wire::CALLED`]. In this part each function that throws is followed by the one that
+    // returns null instead.
     new {
         _Znwm: _ZnwmRKSt9nothrow_t _Znam: _ZnamRKSt9nothrow_t
         _ZnwmRKSt9nothrow_t: _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t: _ZnamRKSt9nothrow_t

@@ -1,4 +1,4 @@
-//! Calls of an allocator's functions, whatever their names, with what is recorded of them.
+//! Calls of an allocator's functions, of whatever name, and their recording.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -7,11 +7,11 @@ use crate::hooks::{self, Caller};
 
 type Pointer = *mut c_void;
 
-/// Calls the real function: up to four words of arguments cover every one in the table.
+/// Calls the real function: up to four words of arguments suffice for every function in the table.
 #[inline(always)]
 pub(crate) fn call(real: &AtomicUsize, [a, b, c, d]: [usize; 4]) -> usize {
-    // SAFETY: the function of this name in the allocator; it takes at most these four words and
-    // ignores the rest, and was called by the program with them.
+    // SAFETY: the allocator's function of this name; it takes at most these four words, with which
+    // the program has called it, and ignores the rest.
     unsafe {
         let function: unsafe extern "C" fn(usize, usize, usize, usize) -> usize =
             core::mem::transmute(real.load(Relaxed));
@@ -38,7 +38,8 @@ pub(crate) fn run_realloc(
     hooks::reallocated::<true>(block as Pointer, size, caller, || call(real, arguments) as Pointer) as usize
 }
 
-/// In-place resize: `is_done` tells from the answer whether the block has the new size.
+/// Makes and records an in-place resize: `is_done` decides from the result whether the block has
+/// the new size.
 pub(crate) fn run_resize(
     real: &AtomicUsize,
     arguments: [usize; 4],
@@ -61,12 +62,12 @@ pub(crate) fn run_posix(real: &AtomicUsize, arguments: [usize; 4], caller: Calle
         as usize
 }
 
-/// Bytes of a zero-terminated string with its end; 0 for null.
+/// Returns the bytes of a zero-terminated string with its end; 0 for null.
 fn string_bytes(string: usize) -> usize {
     if string == 0 {
         return 0;
     }
-    // SAFETY: the answer of a function that returns a zero-terminated string.
+    // SAFETY: the result of a function that returns a zero-terminated string.
     unsafe { core::ffi::CStr::from_ptr(string as *const core::ffi::c_char) }.to_bytes_with_nul().len()
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn run_string(real: &AtomicUsize, arguments: [usize; 4], caller: Call
     hooks::new_block::<true>(caller, block, record) as usize
 }
 
-/// What the functions of [`crate::hooks::real`]'s table do.
+/// Functions for the kinds of calls in [`crate::hooks::real`]'s table.
 pub(crate) mod kinds {
     use super::*;
     pub(crate) use super::{run_alloc as allocates, run_free as frees};

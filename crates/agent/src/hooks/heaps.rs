@@ -1,16 +1,16 @@
-//! Heaps of the program's own: pools and arenas that tell what they hand out and take back
+//! Heaps that the program defines itself: pools and arenas that report their allocations and frees
 //! (`heapr_heap.h`).
 //!
 //! A program reaches these functions through weak symbols: without the agent they are absent, and
-//! its calls cost a comparison. A heap's number (2 to 238) goes into each of its events; 0 and 1
-//! are malloc and mmap.
+//! its calls cost a comparison. A heap's number (2 to 238) is in each of its events; 0 and 1 are
+//! malloc and mmap.
 //!
 //! ```text
-//! handle = generation:56 number:8      generation: how often the number was given; odd while the heap exists
+//! handle = generation:56 number:8      generation: raised when a heap gets the number, and when it is destroyed; odd in between
 //! ```
-//! So a handle of a heap that is gone is known as such and does nothing. A heap gets the number
-//! that one of the same name had before, if that is free: arenas that come and go under one name
-//! stay together in reports.
+//! Thus the handle of a destroyed heap is recognised, and calls with it do nothing. A new heap gets
+//! the number that one of the same name had before, if that is free. So arenas that come and go
+//! under one name stay together in reports.
 
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -23,22 +23,22 @@ use crate::record::thread::Scope;
 use crate::state::AGENT;
 use crate::x86_64::entries::heap_entries;
 
-/// First number of a program's own heap.
+/// First number of a heap that the program defines.
 const FIRST: usize = 2;
-/// Heaps that can exist at once.
+/// Number of heaps that can exist at once.
 const HEAP_COUNT: usize = heapr_wire::RUNTIME_HEAP - FIRST;
-/// Bytes of a name that are kept: four records of sixteen.
+/// Largest number of bytes of a name that are stored: four records of sixteen.
 const NAME_BYTES_MAX: usize = 64;
 
-/// How often each number was given; odd: its heap exists.
+/// Number of times that each number was given or freed; odd: its heap exists.
 static GENERATIONS: [AtomicU64; HEAP_COUNT] = [const { AtomicU64::new(0) }; HEAP_COUNT];
-/// Hash of the name that each number had last; 0: none yet.
+/// Hash of the name that each number had last; 0: no name yet.
 static NAMES: [AtomicU64; HEAP_COUNT] = [const { AtomicU64::new(0) }; HEAP_COUNT];
 
-/// What the program holds.
+/// The program's handle of a heap.
 type Handle = *mut c_void;
 
-/// The heap's number, if it exists.
+/// Returns the heap's number, if the heap exists.
 fn number_of(handle: Handle) -> Option<u8> {
     let word = handle as usize as u64;
     let number = word as u8;
@@ -47,8 +47,8 @@ fn number_of(handle: Handle) -> Option<u8> {
     (generation & 1 == 1 && generation == word >> 8).then_some(number)
 }
 
-/// Takes a free number: one that the same name had, else one that no name had, else any. Returns it
-/// with its generation.
+/// Takes a free number: one that the same name had, else one that no name had, else any. Returns
+/// the number with its generation.
 fn take_number(name_hash: u64) -> Option<(u8, u64)> {
     let wanted = [name_hash, 0];
     for attempt in 0..=wanted.len() {
@@ -58,7 +58,7 @@ fn take_number(name_hash: u64) -> Option<(u8, u64)> {
             if now & 1 == 1 || !fits {
                 continue;
             }
-            // AcqRel: the name belongs to whoever made the generation odd.
+            // AcqRel: the name belongs to the thread that made the generation odd.
             if generation.compare_exchange(now, now.wrapping_add(1), AcqRel, Relaxed).is_ok() {
                 name.store(name_hash, Relaxed);
                 return Some(((place.wrapping_add(FIRST)) as u8, now.wrapping_add(1)));
@@ -68,7 +68,7 @@ fn take_number(name_hash: u64) -> Option<(u8, u64)> {
     None
 }
 
-/// The name's bytes, as far as they are kept.
+/// Returns the stored bytes of a name.
 fn bytes_of(name: *const c_char) -> ([u8; NAME_BYTES_MAX], usize) {
     let mut bytes = [0; NAME_BYTES_MAX];
     let mut length = 0;
@@ -76,7 +76,7 @@ fn bytes_of(name: *const c_char) -> ([u8; NAME_BYTES_MAX], usize) {
         return (bytes, length);
     }
     for (place, byte) in bytes.iter_mut().enumerate() {
-        // SAFETY: the caller passes a zero-terminated string; nothing behind its end is read.
+        // SAFETY: the caller passes a zero-terminated string; no byte after its end is read.
         let found = unsafe { *name.add(place) } as u8;
         if found == 0 {
             break;
@@ -87,7 +87,7 @@ fn bytes_of(name: *const c_char) -> ([u8; NAME_BYTES_MAX], usize) {
     (bytes, length)
 }
 
-/// FNV-1a; never 0, which stands for no name.
+/// Returns the FNV-1a hash; never 0, which means no name.
 fn hash_of(bytes: &[u8]) -> u64 {
     let mixed = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
@@ -122,7 +122,7 @@ pub(crate) unsafe extern "C" fn destroy(heap: Handle, entry_sp: *const usize, bp
         let stack = stack_for(&mut scope, caller, FLAG_STACK_DESTROY);
         events::heap_destroyed(&mut scope, number, heap as usize as u64, stack);
     }
-    // After the record: the number's next heap is of later.
+    // After the record: the number's next heap must have later events.
     if let Some(generation) = GENERATIONS.get(usize::from(number).wrapping_sub(FIRST)) {
         let now = heap as usize as u64 >> 8;
         let _ = generation.compare_exchange(now, now.wrapping_add(1), AcqRel, Relaxed);

@@ -1,10 +1,9 @@
-//! The agent in a process that was running already: what the injector must know of it, and how it
-//! starts there.
+//! The agent in a process that was running before: its interface for the injector, and its start.
 //!
-//! The injector maps and relocates the agent without the target's loader, so that nothing here may
-//! need the loader: the real functions' addresses are filled in from outside, and what
-//! `dl_iterate_phdr` would be asked for is handed over. All threads of the target stand still while
-//! [`attach`] runs: it takes no lock and waits for nothing.
+//! The injector maps and relocates the agent without the target's loader, so no code here may need
+//! the loader. The real functions' addresses are filled in from outside, and the data that
+//! `dl_iterate_phdr` would provide is passed in. All threads of the target are stopped while
+//! [`attach`] runs: it takes no lock and does not wait.
 
 use core::ffi::c_char;
 use core::ptr::null;
@@ -87,7 +86,7 @@ macro_rules! hooks {
     };
 }
 
-// execv, execvp, posix_spawn and their kin end in these three within the C library.
+// execv, execvp, posix_spawn and their variants end in these three functions within the C library.
 for_all_allocator_functions! { hooks }
 
 /// See [`Injection`].
@@ -124,11 +123,12 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     redirected_count: symbol_tables::REDIRECTED.len(),
 });
 
-/// Starts the agent. Called by the injector on a stack of its own, before any function is hooked.
+/// Starts the agent. Called by the injector on a stack of the injector's, before any function is
+/// hooked.
 ///
 /// # Safety
-/// 1. `parameters` points to parameters that stay where they are (children are told of the path in
-///    them), and the table of real functions is filled.
+/// 1. `parameters` points to parameters that are never moved (children read the path in them), and
+/// the table of real functions is filled.
 pub(crate) unsafe extern "C" fn attach(parameters: *mut AttachParameters) {
     // SAFETY: (1).
     let parameters = unsafe { &mut *parameters };

@@ -1,16 +1,17 @@
-//! Calls that an allocator makes in the middle of another: its calloc that calls malloc, its free
-//! that calls free with its own header.
+//! Nested calls, which an allocator makes in the middle of another: its calloc that calls malloc,
+//! its free that calls free with its own header.
 //!
 //! ```text
 //! program --calloc--> hook --> the library's calloc --malloc--> hook --> the library's malloc
 //!                     recorded                                  not recorded
 //! ```
-//! The program has made one call, and what the library takes for itself is none of the program's. A
-//! call is an inner one if it comes from the code of an allocator while the thread is in one of its
-//! functions. (What such a function calls of the program's own, as operator new does with the new
-//! handler, is recorded as ever, and so are a signal handler's calls.)
+//! The program has made one call, and blocks that the library takes for itself are not the
+//! program's. A call is nested if it comes from an allocator's code while the thread is in one of
+//! that allocator's functions. (Calls of the program's own code from there are recorded as usual:
+//! operator new calls the new handler, for example. So are a signal handler's calls.)
 //!
-//! glibc's functions never do so: where all of them are glibc's, the hooks do not ask.
+//! glibc's functions never make such calls: if all real functions are glibc's, the hooks do not
+//! check.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
@@ -21,15 +22,15 @@ use crate::modules::link_map::{self, DlPhdrInfo};
 use crate::record::thread::{self, Scope};
 use crate::state::AGENT;
 
-/// Modules that can be kept; calls within others count twice.
+/// Largest number of modules that are stored; nested calls within others count twice.
 const MODULES_MAX: usize = 16;
 
 /// Start and end of each module with an allocator, and of the C library, which some of them call.
 static MODULES: [[AtomicUsize; 2]; MODULES_MAX] = [const { [const { AtomicUsize::new(0) }; 2] }; MODULES_MAX];
 static MODULE_COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Learns whose functions the real ones are, and has the hooks look for inner calls unless all are
-/// glibc's.
+/// Finds the modules of the real functions, and makes the hooks check for nested calls unless all
+/// are glibc's.
 #[cold]
 pub(crate) fn start() {
     let mut is_plain = true;
@@ -49,7 +50,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Takes note of a module whose calls may be inner ones.
+/// Stores a module whose calls may be nested ones.
 #[cold]
 pub(crate) fn add_allocator(info: &DlPhdrInfo) {
     let Some((start, end)) = info.range() else { return };
@@ -58,7 +59,7 @@ pub(crate) fn add_allocator(info: &DlPhdrInfo) {
     }
     let number = MODULE_COUNT.fetch_add(1, Relaxed) as usize;
     if let Some([low, high]) = MODULES.get(number) {
-        // Until both are there the range holds nothing.
+        // Until both words are written the range contains no address.
         high.store(end, Relaxed);
         low.store(start, Release);
     }
@@ -71,11 +72,11 @@ fn is_of_allocator(pc: usize) -> bool {
     })
 }
 
-/// 1: allocators lie in the program itself, among its own code.
+/// 1: there are embedded allocators, which lie among the program's own code.
 static IS_ANYWHERE: AtomicU32 = AtomicU32::new(0);
 
-/// Start and end of C++'s runtime, where it is a library: what it allocates for an exception
-/// outlives the call of the allocator that throws it.
+/// Start and end of C++'s runtime, if it is a library. Its allocation for an exception outlives the
+/// call of the allocator that throws the exception.
 static RUNTIME: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 fn is_of_runtime(pc: usize) -> bool {
@@ -84,17 +85,17 @@ fn is_of_runtime(pc: usize) -> bool {
     start != 0 && pc.wrapping_sub(start) < high.load(Relaxed).wrapping_sub(start)
 }
 
-/// From now on a call of whatever code is an inner one while the thread is in an allocator.
+/// Makes a call from any code count as nested while the thread is in an allocator.
 pub(crate) fn expect_from_anywhere() {
     IS_ANYWHERE.store(1, Relaxed);
 }
 
-/// Learns where C++'s runtime is.
+/// Finds C++'s runtime.
 #[cold]
 pub(crate) fn find_runtime() {
     link_map::for_each_module(&mut |info| {
         let has = |name: &[u8]| info.dynamic().is_some_and(|dynamic| dynamic.find_entry(name).is_some());
-        // (A program that has the runtime inside may have the allocator beside it.)
+        // (A program that contains the runtime may have the allocator beside it.)
         let is_it = info.is_library() && has(b"__cxa_allocate_exception");
         if is_it && let Some((start, end)) = info.range() {
             let [low, high] = &RUNTIME;
@@ -105,8 +106,8 @@ pub(crate) fn find_runtime() {
     });
 }
 
-/// Begins a call of an allocator's function: what [`end`] is to be told. `None`: it is an inner
-/// call, and nothing to be recorded.
+/// Begins a call of an allocator's function, and returns the value to pass to [`end`]. Returns
+/// `None` if the call is nested, and must not be recorded.
 #[inline(always)]
 pub(crate) fn begin(entry_sp: *const usize) -> Option<usize> {
     let mut state = thread::current();
@@ -126,7 +127,7 @@ pub(crate) fn begin(entry_sp: *const usize) -> Option<usize> {
         return None;
     }
     *outer_sp = entry_sp as usize;
-    // One whose frame was left by an exception or longjmp is no call any more.
+    // A call whose frame was left by an exception or longjmp has ended.
     Some(if before > entry_sp as usize { before } else { 0 })
 }
 
@@ -135,7 +136,7 @@ pub(crate) fn begin(entry_sp: *const usize) -> Option<usize> {
 fn is_inner(outer_sp: usize, entry_sp: *const usize) -> bool {
     // SAFETY: at entry the stack pointer points to the return address.
     let pc = unsafe { *entry_sp };
-    // An injector that has changed the functions themselves does not tell where they are.
+    // An injector that has installed detours in the functions does not report their modules.
     let may_be =
         || is_of_allocator(pc) || AGENT.is_injected.load(Relaxed) != 0 || IS_ANYWHERE.load(Relaxed) != 0;
     (entry_sp as usize) < outer_sp

@@ -1,9 +1,10 @@
-//! Functions of allocators inside of the program or a library, which nobody reaches through the
-//! loader: found from outside, and hooked by changing their first instructions.
+//! Functions of embedded allocators, in the program or a library, which no call reaches through the
+//! loader. They are found from outside, and hooked by detours.
 //!
-//! Their callers lie in the same file, so that they come by [`crate::hooks::kept`]. What such an
-//! allocator calls in turn (Rust's allocation shim jemalloc, jemalloc mmap, an object allocator
-//! malloc) is none of the program's calls: the outermost counts.
+//! Their callers lie in the same file, so that calls come through [`crate::hooks::kept`]. Calls
+//! that such an allocator makes in turn are not the program's: the outermost call counts.
+//! (Examples: Rust's allocation shim calls jemalloc, jemalloc calls mmap, an object allocator calls
+//! malloc.)
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -21,7 +22,7 @@ use crate::record::events;
 use crate::record::thread::Scope;
 
 #[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and refuses an index out of range")]
-/// What each of [`FUNCTIONS`] is to [`kept::make_call`].
+/// Description of each of [`FUNCTIONS`] for [`kept::make_call`].
 pub(crate) static KEPT: [Kept; INNER_FUNCTIONS] = {
     const fn kept(number: usize) -> Kept {
         Kept {
@@ -42,7 +43,7 @@ pub(crate) static KEPT: [Kept; INNER_FUNCTIONS] = {
     table
 };
 
-/// An inner call: the end of a pool may end another.
+/// Records a nested call that may matter: the end of a pool may end another pool.
 fn note_inner(kept: &Kept, all: &Arguments, caller: Caller) {
     let Some(function) = kept.inner else { return };
     let signature = Signature::of_word_untrusted(function.signature.load(Relaxed));
@@ -52,7 +53,7 @@ fn note_inner(kept: &Kept, all: &Arguments, caller: Caller) {
     }
 }
 
-/// All blocks of a pool are about to be free.
+/// Records that all blocks of a pool are about to be freed.
 #[cold]
 fn note_clear(heap: u8, pool: usize, caller: Caller) {
     if pool != 0
@@ -126,7 +127,7 @@ fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
     }
 }
 
-/// A call on its way.
+/// A call in progress.
 struct Call<'a> {
     real: &'a AtomicUsize,
     all: &'a Arguments,
@@ -137,7 +138,7 @@ struct Call<'a> {
     caller: Caller,
 }
 
-/// Blocks of a chain that are followed.
+/// Largest number of blocks of a chain that are followed.
 const CHAIN_MAX: usize = 1 << 24;
 
 impl Call<'_> {
@@ -149,7 +150,7 @@ impl Call<'_> {
         forwarded::run_free(self.real, *self.all, self.block, self.caller)
     }
 
-    /// Blocks of the program's main heap.
+    /// Records a call for the program's main heap.
     fn run(&self, action: InnerAction) -> Outcome {
         let &Self { real, all: &all, block, size, caller, .. } = self;
         Outcome::Answered(match action {
@@ -175,12 +176,12 @@ impl Call<'_> {
                 self.free();
                 return Outcome::Silent;
             }
-            // Done before it is known whose the blocks are; trees are done elsewhere.
+            // Handled before the heap is known; trees are handled in `tree_calls`.
             _ => return Outcome::PassOn,
         })
     }
 
-    /// Blocks of a heap of their own: see [`crate::hooks::heaps`].
+    /// Records a call for a separate heap: see [`crate::hooks::heaps`].
     fn run_in(&self, heap: u8, action: InnerAction) -> Outcome {
         match action {
             InnerAction::Free => {
@@ -199,7 +200,7 @@ impl Call<'_> {
         let block = self.make();
         inner_calls::end(begun);
         let pool = if self.is_pool_before && block != 0 {
-            // SAFETY: the table says that the function has put its pool's address there.
+            // SAFETY: the table says that the function has stored its pool's address there.
             unsafe { (block.wrapping_sub(size_of::<usize>()) as *const usize).read_unaligned() }
         } else {
             self.pool
@@ -208,7 +209,7 @@ impl Call<'_> {
         block
     }
 
-    /// What it calls is no call of the program's.
+    /// Makes the call without recording it; calls that it makes in turn are not the program's.
     fn quietly(&self) -> usize {
         let Some(begun) = inner_calls::begin(self.caller.entry_sp()) else { return self.make() };
         let answer = self.make();
@@ -221,7 +222,7 @@ impl Call<'_> {
         self.quietly()
     }
 
-    /// A chain of blocks is about to be free.
+    /// Records a chain of blocks that is about to be freed.
     #[cold]
     fn free_chain(&self, heap: u8, next: usize) -> usize {
         let Some(begun) = inner_calls::begin(self.caller.entry_sp()) else { return self.make() };
@@ -232,8 +233,8 @@ impl Call<'_> {
                     break;
                 }
                 events::free(&mut scope, heap, block);
-                // SAFETY: the function is about to read the same word: its caller has promised that
-                // each block of the chain has the address of the next there, or null.
+                // SAFETY: the function is about to read the same word. Its caller has promised that
+                // each block of the chain has the address of the next one there, or null.
                 block = unsafe { (block.wrapping_add(next) as *const usize).read_unaligned() };
             }
         }

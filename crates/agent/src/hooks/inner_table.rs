@@ -1,14 +1,14 @@
-//! The table of functions that are hooked inside of the program.
+//! The table of embedded allocators' functions that are hooked.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_wire::{INNER_FUNCTIONS, InnerFunction};
 
-/// For the injector: what it has hooked.
+/// Functions that the injector has hooked; the injector fills in the table.
 pub(crate) static FUNCTIONS: [InnerFunction; INNER_FUNCTIONS] =
     [const { InnerFunction::free() }; INNER_FUNCTIONS];
 
-/// Whether anything is hooked.
+/// True if any function is hooked.
 pub(crate) fn is_any_known() -> bool {
     FUNCTIONS.iter().any(|function| function.real.load(Relaxed) != 0)
 }

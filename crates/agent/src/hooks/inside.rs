@@ -1,13 +1,13 @@
-//! Whether a call was made by an allocator that lies inside of the program, where its calls are
-//! counted before anybody asks.
+//! Decides whether a call was made by an embedded allocator, whose calls are counted down before
+//! the agent can check them.
 //!
 //! ```text
 //! program --rjem_calloc--> counted --> rjem_calloc --rjem_malloc--> counted --> rjem_malloc --malloc--> counted --> ...
 //! ```
-//! All three may be the one with which a countdown ends, and only the first is the program's. The
-//! others are told by the code that their stack leads through. That is asked of samples alone, and
-//! what is none is drawn anew: what is left of an exponential distance is distributed as the whole,
-//! so that the program's calls are sampled as if the others were not there.
+//! The countdown may end with any of the three calls, and only the first is the program's. The
+//! others are recognised by the code that their stack leads through. That is checked only for
+//! samples, and a rejected one is drawn anew. The rest of an exponential distance is distributed as
+//! the whole, so the program's calls are sampled as if the others did not exist.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -16,11 +16,11 @@ use crate::hooks::{Caller, outermost};
 use crate::record::thread::Scope;
 use crate::stack;
 
-/// Frames of an allocator that lie between the program and one of its inner calls at most; of
-/// more, the call counts as the program's.
+/// Largest number of an allocator's frames between the program and a nested call; beyond it the
+/// call counts as the program's.
 const FRAMES_MAX: usize = 32;
 
-/// Whether the stack leads through a hooked function.
+/// True if the stack leads through a hooked function.
 #[cold]
 pub(crate) fn is_made_inside(scope: &mut Scope, caller: Caller) -> bool {
     if !inner_table::is_any_known() {
@@ -41,10 +41,10 @@ pub(crate) fn is_made_inside(scope: &mut Scope, caller: Caller) -> bool {
     })
 }
 
-/// Whether a return address lies in one.
+/// True if a return address lies in a hooked function.
 fn is_in_function(pc: usize) -> bool {
     FUNCTIONS.iter().any(|function| {
-        // The call may have been its last instruction.
+        // The call may have been the function's last instruction.
         let from_start = pc.wrapping_sub(1).wrapping_sub(function.code.load(Relaxed));
         from_start < function.code_bytes.load(Relaxed)
     })

@@ -1,15 +1,15 @@
-//! Calls of an allocator that lies in the same module as its callers: every register is as before
-//! when they come back.
+//! All-registers hooks: calls of an allocator that lies in the same module as its callers. Every
+//! register is as before when such a call returns.
 //!
-//! A compiler that sees caller and function together does not keep to the convention: the caller
-//! keeps values in registers that the function happens not to touch, and leaves the stack
-//! unaligned. [`crate::x86_64::kept_entry`] saves them all and comes here.
+//! A compiler that sees caller and function together does not obey the calling convention. The
+//! caller leaves values in registers that the function happens not to touch, and leaves the stack
+//! unaligned. [`crate::x86_64::kept_entry`] saves all registers and comes here.
 //!
-//! Such an allocator's functions also call one another, directly or by a jump. What the program has
-//! called counts, once; an inner call goes on to the function itself, as if there were no hook.
+//! Such an allocator's functions also call one another, directly or by a jump. The program's call
+//! counts, once; a nested call continues in the function itself, as if there were no hook.
 //!
-//! Where no caller can keep anything, as the injector has seen in the function's code,
-//! [`crate::x86_64::light_entry`] saves no more than the arguments.
+//! If no caller can have values in registers, as the injector has seen in the function's code,
+//! [`crate::x86_64::light_entry`] saves only the arguments.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -34,7 +34,7 @@ pub(crate) use crate::hooks::kept_function::{Arguments, Kept, NOTHING, Outcome};
 kept_entry! { make_call }
 light_entry! { make_light_call }
 
-/// Makes a call. The answer: where it is to go on; 0: nowhere, it is done.
+/// Makes a call. Returns the address at which it continues; 0 if it is done.
 ///
 /// # Safety
 /// 1. `call` was saved by [`crate::x86_64::kept_entry`] for one of the functions below.
@@ -52,7 +52,7 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
     0
 }
 
-/// As [`make_call`].
+/// Makes a call whose caller needs only the usual registers; see [`make_call`].
 ///
 /// # Safety
 /// 1. `call` was saved by [`crate::x86_64::light_entry`] for one of the functions below.
@@ -101,7 +101,7 @@ fn outcome_in_general(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome
     outcome
 }
 
-/// As [`new`], of a function whose second argument is an alignment or none.
+/// Records an operator new with [`new`]; `is_aligned`: its second argument is an alignment.
 pub(crate) fn new_named(kept: &Kept, all: &Arguments, is_aligned: bool, caller: Caller) -> Outcome {
     let Some(begun) = inner_calls::begin(caller.entry_sp()) else {
         sampling::passed(caller);
@@ -112,16 +112,17 @@ pub(crate) fn new_named(kept: &Kept, all: &Arguments, is_aligned: bool, caller: 
     outcome
 }
 
-/// operator new and its kin; see [`crate::hooks::foreign::call_what_does_not_throw`].
+/// Records a call of operator new or a variant; see
+/// [`crate::hooks::foreign::call_what_does_not_throw`].
 pub(crate) fn new<const IS_ALIGNED: bool>(
     kept: &Kept,
     &[size, alignment, ..]: &Arguments,
     caller: Caller,
 ) -> Outcome {
-    // `std::nothrow` is a reference to nothing.
+    // `std::nothrow` is a reference that is never read.
     let tag = core::ptr::from_ref(kept) as usize;
     let words = if IS_ALIGNED { [size, alignment, tag, 0] } else { [size, tag, tag, 0] };
-    // It may have been counted before it came here: then it is drawn before the real call.
+    // The call may have been counted before it came here: then it is drawn before the real call.
     let draw = sampling::is_on().then(|| sampling::counted(caller, size));
     let block = forwarded::call(kept.real, words);
     if block == 0 && kept.throwing.load(Relaxed) != 0 {
@@ -172,7 +173,7 @@ pub(crate) fn freed(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
 
 for_all_allocator_functions! { functions }
 
-/// The functions of the process's other allocators: a second C library (dlmopen), or one that a
+/// Real functions of the process's other allocators: a second C library (dlmopen), or one that a
 /// library calls although the program has another (RTLD_DEEPBIND).
 static MORE_REAL: [[AtomicUsize; COUNT]; MORE_ALLOCATORS] =
     [const { [const { AtomicUsize::new(0) }; COUNT] }; MORE_ALLOCATORS];
@@ -190,7 +191,7 @@ static MORE_KEPT: [[Kept; COUNT]; MORE_ALLOCATORS] = {
 };
 
 #[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and refuses an index out of range")]
-/// For the injector: [`COUNT`] functions for each of the other allocators.
+/// Hooks for the injector: [`COUNT`] functions for each of the other allocators.
 pub(crate) static MORE: Shared<[InjectedHook; MORE_ALLOCATORS * COUNT]> = Shared({
     let mut table = [const { more(0, 0) }; MORE_ALLOCATORS * COUNT];
     let mut place = 0;

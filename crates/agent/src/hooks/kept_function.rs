@@ -1,5 +1,4 @@
-//! What is known of a function that is hooked by its first instructions, and what becomes of its
-//! calls.
+//! A function that is hooked by a detour, and the outcome of its calls.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -7,42 +6,42 @@ use heapr_wire::InnerFunction;
 
 use crate::hooks::Caller;
 
-/// The first words that a function is called with; none has more.
+/// The first four argument words of a function; no function has more.
 pub(crate) type Arguments = [usize; 4];
 
-/// What becomes of a call.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It was made, and has answered this.
+    /// The call was made, and has returned this word.
     Answered(usize),
-    /// It was made, and answers nothing: a caller may keep a value in the register for answers,
-    /// too.
+    /// The call was made, and returns nothing: a caller may have a value in the register for
+    /// results, too.
     Silent,
-    /// The function itself is to do it, unseen.
+    /// The function itself must continue, without being recorded.
     PassOn,
 }
 
-/// One function that is hooked so.
+/// One function that is hooked by a detour.
 pub(crate) struct Kept {
     pub(crate) run: fn(&Kept, &Arguments, Caller) -> Outcome,
-    /// Where the function itself is, or the one that is called in its place.
+    /// Address of the function itself, or of the one that is called in its place.
     pub(crate) real: &'static AtomicUsize,
-    /// Where the function itself is, if another is called in its place: that one answers null where
-    /// it throws.
+    /// Address of the function itself, if another is called in its place, which returns null if
+    /// this one would throw.
     pub(crate) throwing: &'static AtomicUsize,
-    /// Its number in [`heapr_wire::CALLED`].
+    /// Number of the function in [`heapr_wire::CALLED`].
     pub(crate) called: u8,
-    /// The entry of a function inside of the program.
+    /// Table entry of an embedded allocator's function.
     pub(crate) inner: Option<&'static InnerFunction>,
-    /// What is noted of an inner call, too.
+    /// Function that records a nested call, too.
     pub(crate) note_inner: Option<fn(&Kept, &Arguments, Caller)>,
 }
 
-/// No other function is called in place of one.
+/// Value of [`Kept::throwing`] if no other function is called in its place.
 pub(crate) static NOTHING: AtomicUsize = AtomicUsize::new(0);
 
 impl Kept {
-    /// The function itself.
+    /// Returns the address of the function itself.
     pub(crate) fn own(&self) -> usize {
         match self.throwing.load(Relaxed) {
             0 => self.real.load(Relaxed),

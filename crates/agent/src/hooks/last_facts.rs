@@ -1,5 +1,5 @@
-//! What the process has resident when it is about to end, for the recorder: a short program ends
-//! between two of its looks.
+//! The process's resident memory just before its end, for the recorder: a short program ends
+//! between two of the recorder's samples.
 
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Relaxed, Release};
@@ -11,12 +11,13 @@ use crate::hooks::real::{EXITS, Real};
 use crate::process::own_files::{decimal, for_each_line};
 use crate::state::AGENT;
 
-/// With less of its own a process is not looked at before it ends.
+/// Least own memory, in bytes, with which a process is inspected before it ends.
 const LOOKED_AT_BYTES: u64 = 3 << 20;
 
 const NAMES: [&[u8]; 4] = [b"RssAnon:", b"RssFile:", b"RssShmem:", b"VmHWM:"];
 
-/// At the end of `exit`; whoever ends otherwise is not asked, unless it was attached to.
+/// Notes the resident memory. Called at the end of `exit`; a process that ends otherwise is covered
+/// only if the agent was attached.
 pub(crate) extern "C" fn note() {
     if !AGENT.is_active() {
         return;
@@ -29,7 +30,7 @@ pub(crate) extern "C" fn note() {
             }
         }
     });
-    // Release: the four are there.
+    // Release: the four values are written.
     slot.exits_noted.fetch_add(1, Release);
     let [anonymous_bytes, file_bytes, shared_bytes, most_bytes] =
         slot.resident_at_exit.each_ref().map(|place| place.load(Relaxed));
@@ -39,18 +40,18 @@ pub(crate) extern "C" fn note() {
     }
 }
 
-/// `_exit`, where `exit` ends, too: for a program that was attached to, which ends without the
-/// agent's own destructors.
+/// Hook of `_exit`, in which `exit` ends, too. For a program to which the agent was attached, which
+/// ends without the agent's destructors.
 ///
 /// # Safety
 /// As the C library documents it.
 pub(crate) unsafe extern "C" fn exit_now(status: c_int) {
-    // (A child by vfork is not the process that its memory is of.)
+    // (A child by vfork is not the process that its memory belongs to.)
     let is_own = || AGENT.slot().is_some_and(|slot| slot.pid.load(Relaxed) == sys::process_id());
     if AGENT.is_active() && forbidden_calls::may_wait() && is_own() {
         note();
     }
-    // One of the two has brought the call here, and does not come back.
+    // One of the two functions has led here, and does not return.
     for exit in EXITS.iter().map(Real::address).filter(|&address| address != 0) {
         // SAFETY: an injector has found it under one of these names in the C library.
         unsafe {

@@ -1,8 +1,8 @@
-//! `mlockall`: what the program locks is the program's, not the agent's.
+//! `mlockall` locks the program's memory, but not the agent's.
 //!
-//! The kernel refuses to lock more than a limit, and gives memory to all that is locked: the shared
-//! buffers alone are larger than the usual limit, and most of them never get any. So the mappings
-//! are locked one by one, but for the agent's.
+//! The kernel refuses to lock more than a limit, and gives memory to all that is locked. The shared
+//! buffers alone are larger than the usual limit, and most of them never get any memory. So the
+//! mappings are locked one by one, except the agent's.
 
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -28,14 +28,14 @@ pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
         return REAL.mlockall(flags);
     }
     let facts = Facts::read();
-    // A filter may end the program for what it does not ask itself.
+    // A seccomp filter may kill the program for system calls that it does not make itself.
     if facts.has_filters {
         return REAL.mlockall(flags);
     }
     if flags & FUTURE != 0 {
         sys::note_locking();
     }
-    // What the kernel would refuse without the agent it refuses with it, too.
+    // A call that the kernel would refuse without the agent is refused with it, too.
     if flags & CURRENT == 0 || !facts.may_lock_all && !is_within_limit() {
         return REAL.mlockall(flags);
     }
@@ -49,7 +49,7 @@ pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
     0
 }
 
-/// Whether all that is the program's own may be locked.
+/// True if all memory of the program's own may be locked.
 fn is_within_limit() -> bool {
     let limit = sys::lock_limit_bytes();
     let mut bytes = 0_usize;
@@ -57,13 +57,13 @@ fn is_within_limit() -> bool {
     limit != 0 && bytes <= limit
 }
 
-/// What /proc tells of this process.
+/// State of this process according to /proc.
 #[derive(Default)]
 struct Facts {
-    /// No limit of locked memory holds for it (`CAP_IPC_LOCK`).
+    /// Whether no limit of locked memory applies (`CAP_IPC_LOCK`).
     may_lock_all: bool,
     has_locked: bool,
-    /// Seccomp's.
+    /// Whether seccomp filters are installed.
     has_filters: bool,
 }
 
@@ -85,8 +85,7 @@ impl Facts {
     }
 }
 
-/// For an agent that comes later: the program may have asked to lock all that is mapped from then
-/// on.
+/// Prepares an agent that is injected: the program may already have locked all future mappings.
 pub(crate) fn look_for_locking() {
     let facts = Facts::read();
     if facts.has_locked && !facts.has_filters {
@@ -100,7 +99,7 @@ fn for_each_mapping(visit: &mut dyn FnMut(usize, usize)) {
         let (start, digits) = hexadecimal(line);
         let rest = line.get(digits.wrapping_add(1)..).unwrap_or_default();
         let (end, _) = hexadecimal(rest);
-        // The kernel's own page at the end of the address space is in nobody's account.
+        // The kernel's own page at the end of the address space is not accounted.
         let is_of_kernel = start >> 47 != 0;
         if end > start && !is_of_kernel && !is_agents(start) {
             visit(start, end);

@@ -1,12 +1,14 @@
-//! Asking for a look at what the program has loaded: an allocator in it that nobody reaches through
-//! the loader can only be hooked from outside.
+//! Requests an inspection of the modules that the program has loaded. An embedded allocator, which
+//! no call reaches through the loader, can only be hooked from outside.
 //!
 //! ```text
-//! agent: wanted += 1, waits --> who looks: reads the files' symbols, stops the process where there is something to hook
-//! agent: goes on            <-- done = wanted
+//! agent: wanted += 1, waits     --> inspector: reads the files' symbols, stops the process to install hooks, if any
+//! agent: continues              <-- done = wanted
 //! ```
-//! Before the program's own code runs, and in the loader whenever it has loaded more, before their
-//! code runs. Who does not answer in time is not waited for any longer.
+//!
+//! An inspection is requested before the program's own code runs, and in the loader whenever it has
+//! loaded more modules, before their code runs. If the inspector does not answer in time, the agent
+//! does not wait longer.
 
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -25,25 +27,27 @@ use crate::state::AGENT;
 use crate::state::own_stack;
 use crate::x86_64::wide_registers;
 
-/// What a process waits at most until its memory was looked at: it goes on also if nobody has.
+/// Largest time in nanoseconds that a process waits for an inspection of its memory; it continues
+/// in any case.
 const MEMORY_LIMIT_NS: u64 = 500_000_000;
 
-/// Longer than it takes until somebody is at it, on a busy machine.
+/// Largest time in nanoseconds to wait for an inspection of modules: longer than one takes to begin
+/// on a busy machine.
 const LIMIT_NS: u64 = 3_000_000_000;
 
-/// How many modules had been loaded when a look was asked for last; 0: nobody is to be asked.
+/// Number of modules that had been loaded at the last request; 0: no inspection is to be requested.
 static LOADS: AtomicU64 = AtomicU64::new(0);
-/// How many had been unloaded when it was looked last which.
+/// Number of modules that had been unloaded when unloaded ones were last looked for.
 static UNLOADS: AtomicU64 = AtomicU64::new(0);
 
-/// In place of the loader's `_dl_debug_state`, which it calls before and after a change of its
+/// Replacement of the loader's `_dl_debug_state`, which it calls before and after a change of its
 /// list.
 pub(crate) static AFTER_LOAD: Kept =
     Kept { run: after_load, real: &NOTHING, throwing: &NOTHING, called: 0, inner: None, note_inner: None };
 
 fn after_load(_kept: &Kept, _words: &Arguments, caller: Caller) -> Outcome {
     let [loads, unloads] = load_counts();
-    // (The loader's lock is held: nothing can be where something has been yet.)
+    // (The loader's lock is held: no module can have been mapped yet where another was.)
     if UNLOADS.swap(unloads, Relaxed) != unloads
         && let Some(mut scope) = Scope::enter(caller.sp())
     {
@@ -59,7 +63,7 @@ fn after_load(_kept: &Kept, _words: &Arguments, caller: Caller) -> Outcome {
     Outcome::Silent
 }
 
-/// How many modules have been loaded, and unloaded.
+/// Returns the numbers of modules that have been loaded, and unloaded.
 fn load_counts() -> [u64; 2] {
     let mut counts = [0; 2];
     link_map::for_each_module(&mut |info| {
@@ -69,23 +73,24 @@ fn load_counts() -> [u64; 2] {
     counts
 }
 
-/// Has its memory looked at, and waits for that: before it ends, or gives a large part of it back.
+/// Requests an inspection of the process's memory, and waits for it: before the process ends, or
+/// unmaps a large part of its memory.
 #[cold]
 pub(crate) fn ask_for_memory() {
     let (Some(pool), Some(slot)) = (AGENT.pool(), AGENT.slot()) else { return };
     if pool.control().flags.load(Relaxed) & FLAG_LOOK_INSIDE != 0 && forbidden_calls::may_wait() {
-        // Release: what is to be known of it is written.
+        // Release: the facts about the process are written.
         slot.exit_marks.fetch_or(MARK_MEMORY_WANTED, Release);
         own_stack::leave(|| writer::ask_for_look(pool, slot, MEMORY_LIMIT_NS, false));
     }
 }
 
-/// Has the exec that this thread is about to call held from outside: the program cannot find the
-/// session by itself. `false`: nobody does.
+/// Requests that the exec that this thread is about to call is held from outside, because the
+/// program cannot find the session by itself. Returns `false` if it is not held.
 #[cold]
 pub(crate) fn ask_to_hold_exec(program: &[u8]) -> bool {
-    // A child that has not allocated is not registered yet. (It can only be told from others that
-    // see themselves under the same number where it sees which numbers they are.)
+    // A child that has not allocated is not registered yet. (If it cannot see its pid namespace, it
+    // cannot be told from others with the same number.)
     if AGENT.slot().is_none() && writer::process_namespace() != 0 {
         AGENT.process();
     }
@@ -97,32 +102,32 @@ pub(crate) fn ask_to_hold_exec(program: &[u8]) -> bool {
     slot.exec_tid.store(sys::thread_id(), Relaxed);
     slot.exec_held.store(0, Relaxed);
     writer::store_untraced_name(slot, program);
-    // Release: the three are there.
+    // Release: the three are written.
     slot.exit_marks.fetch_or(MARK_EXEC_WANTED, Release);
     own_stack::leave(|| writer::ask_for_look(pool, slot, LIMIT_NS, true));
     slot.exec_held.load(Acquire) != 0
 }
 
-/// What is unmapped at once before anybody need look.
+/// Least number of bytes, unmapped at once, for which an inspection is considered.
 const UNMAPPED_BYTES: usize = 256 << 10;
-/// With less of its own a process is not looked at: as many pages.
+/// Least number of own pages with which a process is inspected.
 const LOOKED_AT_PAGES: u64 = 1 << 10;
 
-/// Own pages at the last look that [`before_unmapping`] has asked for.
+/// Number of own pages at the last inspection that [`before_unmapping`] has requested.
 static LOOKED_PAGES: AtomicU64 = AtomicU64::new(0);
 
-/// Whether something that is unmapped may be what a look is for.
+/// True if an inspection may be useful before so many bytes are unmapped.
 pub(crate) fn is_large(bytes: usize) -> bool {
     bytes >= UNMAPPED_BYTES && AGENT.is_active()
 }
 
-/// Before the program gives back what it has mapped: what it held is seen once more if it has grown
-/// by a quarter.
+/// Requests an inspection before the program unmaps memory, if its own memory has grown by a
+/// quarter since the last one.
 #[cold]
 pub(crate) fn before_unmapping() {
     let mut own_pages = 0;
     for_each_line(b"/proc/self/statm\0", &mut |line| {
-        // All, resident, of files and shared memory.
+        // Total pages, resident pages, pages of files and shared memory.
         let mut numbers = line.split(|&byte| byte == b' ').map(decimal);
         if let (Some(_), Some(resident), Some(shared)) = (numbers.next(), numbers.next(), numbers.next()) {
             own_pages = resident.saturating_sub(shared);
@@ -135,13 +140,13 @@ pub(crate) fn before_unmapping() {
     }
 }
 
-/// In a program that was attached to: whatever it loads from now on is looked at. (How much that
-/// is by now cannot be asked while its threads stand still.)
+/// Makes every later load request an inspection. For an injected agent. (The present number of
+/// loads cannot be read while the program's threads are stopped.)
 pub(crate) fn expect_loads() {
     LOADS.store(u64::MAX, Relaxed);
 }
 
-/// Asks, and waits for the answer.
+/// Requests an inspection of the modules, and waits for it.
 #[cold]
 pub(crate) fn ask() {
     let (Some(pool), Some(slot)) = (AGENT.pool(), AGENT.slot()) else { return };
@@ -158,7 +163,7 @@ pub(crate) fn ask() {
     note_found();
 }
 
-/// With allocators inside, each hook looks whether one of them has called it.
+/// Makes each hook check whether an embedded allocator has called it, if there are any.
 #[cold]
 pub(crate) fn note_found() {
     if inner_table::is_any_known() {

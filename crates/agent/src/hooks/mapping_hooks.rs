@@ -1,5 +1,5 @@
-//! The hooks of mmap and mremap, whose trampolines call the real functions themselves: what is done
-//! before and after. (munmap is hooked as any other function, and so are mprotect, sbrk and brk.)
+//! The hooks of mmap and mremap, whose trampolines call the real functions themselves: the actions
+//! before and after. (munmap, mprotect, sbrk and brk are hooked like any other function.)
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
@@ -16,26 +16,27 @@ use crate::record::events;
 use crate::record::thread::Scope;
 use crate::x86_64::entries::{self, mapping_entries, mmap64_entry};
 
-/// What mmap and mremap answer when they fail.
+/// Result of mmap and mremap on failure.
 const MAP_FAILED: usize = usize::MAX;
 
-/// A mapping that cannot be used.
+/// Protection of a mapping that cannot be used.
 const PROT_NONE: usize = 0;
-/// A mapping that can be read.
+/// Protection of a mapping that can be read.
 const PROT_READ: usize = 1;
-/// A mapping that takes the place of what was there.
+/// Flag of a mapping that replaces the mappings at its address.
 const MAP_FIXED: usize = 0x10;
-/// A mapping for which nothing is set aside: address space, until it is protected otherwise.
+/// Flag of a mapping for which no memory is reserved: address space, until its protection is
+/// changed.
 const MAP_NORESERVE: usize = 0x4000;
 
-/// What the program maps for itself: private, of no file.
+/// Flags of a mapping that the program makes for itself: private, without a file.
 const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
 
-/// Mappings are recorded as a heap; without it only who has mapped what, for what they hold at the
-/// end.
+/// Whether mappings are recorded as a heap. If not, only the stacks of mappings are recorded, for
+/// their memory at the end.
 static IS_HEAP: AtomicBool = AtomicBool::new(false);
 
-/// After mmap: called by its trampoline.
+/// Records an mmap; called by its trampoline afterwards.
 pub(crate) unsafe extern "C" fn after_mmap(
     mapping: usize,
     size: usize,
@@ -68,7 +69,7 @@ pub(crate) unsafe extern "C" fn after_mmap(
     }
 }
 
-/// mprotect: what was only reserved can be used from now on, or the other way round.
+/// Hook of mprotect: memory that was only reserved can be used from here on, or the reverse.
 pub(crate) unsafe extern "C" fn mprotect(
     address: Pointer,
     size: usize,
@@ -82,7 +83,7 @@ pub(crate) unsafe extern "C" fn mprotect(
     }
     let status = REAL.mprotect(address, size, protection);
     if hides {
-        // Another thread may have asked in between.
+        // Another thread may have found the memory readable in between.
         languages::memory_goes(address as usize, size);
     }
     let caller = Caller::new(entry_sp, bp, const { called("mprotect") });
@@ -97,8 +98,8 @@ pub(crate) unsafe extern "C" fn mprotect(
     status
 }
 
-/// sbrk: the end of the program's data moves, and who calls has what is new. (The C library's
-/// allocator moves it without this function.)
+/// Hook of sbrk, which moves the end of the program's data: the new part is recorded as the
+/// caller's. (The C library's allocator moves the end without this function.)
 pub(crate) unsafe extern "C" fn sbrk(moved: isize, entry_sp: *const usize, bp: usize) -> Pointer {
     let before = REAL.sbrk(moved);
     if before as usize != MAP_FAILED {
@@ -107,7 +108,7 @@ pub(crate) unsafe extern "C" fn sbrk(moved: isize, entry_sp: *const usize, bp: u
     before
 }
 
-/// brk: the same by the new end.
+/// Hook of brk, which sets the end of the program's data.
 pub(crate) unsafe extern "C" fn brk(end: Pointer, entry_sp: *const usize, bp: usize) -> c_int {
     let before = REAL.sbrk(0) as usize;
     let status = REAL.brk(end);
@@ -134,7 +135,7 @@ fn note_moved_end(before: usize, moved: isize, caller: Caller) {
     }
 }
 
-/// Before mremap.
+/// Records the old address before an mremap.
 pub(crate) unsafe extern "C" fn before_mremap(old: usize, entry_sp: *const usize) {
     languages::any_memory_goes();
     if let Some(mut scope) = Scope::enter(entry_sp as usize) {
@@ -142,7 +143,7 @@ pub(crate) unsafe extern "C" fn before_mremap(old: usize, entry_sp: *const usize
     }
 }
 
-/// After mremap.
+/// Records the result after an mremap.
 pub(crate) unsafe extern "C" fn after_mremap(
     mapping: usize,
     old: usize,
@@ -150,7 +151,7 @@ pub(crate) unsafe extern "C" fn after_mremap(
     entry_sp: *const usize,
     bp: usize,
 ) {
-    // Another thread may have asked in between.
+    // Another thread may have found the memory readable in between.
     languages::any_memory_goes();
     let caller = Caller::new(entry_sp, bp, const { called("mremap") });
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
@@ -162,7 +163,7 @@ pub(crate) unsafe extern "C" fn after_mremap(
     }
 }
 
-/// Chooses what mmap and its kin do once the session is known.
+/// Chooses the hooks of mmap and mremap once the session is known.
 pub(crate) fn arm(is_heap: bool, is_hooked: bool) {
     IS_HEAP.store(is_heap, Relaxed);
     if is_hooked {
@@ -173,7 +174,7 @@ pub(crate) fn arm(is_heap: bool, is_hooked: bool) {
     }
 }
 
-/// Points the trampolines of all that maps memory at the real functions.
+/// Points the trampolines of all functions that map memory at the real functions.
 pub(crate) fn bypass() {
     let pairs = [
         (Some(&MAPPING_SLOTS.mmap), MMAP.address()),
@@ -192,7 +193,7 @@ pub(crate) fn bypass() {
     }
 }
 
-/// The slots of mmap and mremap; until the agent has started they lead to it.
+/// The slots of mmap and mremap; until the agent has started they lead to its start.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct MappingSlots {

@@ -1,9 +1,10 @@
-//! The hooks: what each entry point of the allocator does besides calling the real one.
+//! The hooks: the agent's code for each entry point of the allocator, which also calls the real
+//! function.
 //!
 //! Order: a free is recorded before the real free, an allocation after the real allocation, a
-//! realloc as prepare and commit, so that sorting by time gives the order in which any address
-//! changed hands. The real functions are called outside of the agent's own scope: what they call in
-//! turn is hooked like anything else.
+//! realloc as prepare and commit. So sorting by time gives the order in which any address changed
+//! hands. The real functions are called outside of the agent's own scope: functions that they call
+//! in turn are hooked as usual.
 //!
 //! errno is left as the real function left it: nothing here calls the C library.
 
@@ -68,14 +69,14 @@ use crate::state::{AGENT, DISABLED, STARTING};
 
 type Pointer = *mut c_void;
 
-/// Starts the agent unless that was done: whatever hook is called first does so.
+/// Starts the agent, unless it is started: the first hook that is called does so.
 #[cold]
 pub(crate) fn start_agent() {
     start::start();
 }
 
-/// As [`start_agent`], for the trampolines of mmap and mremap, whose slots lead here until one of
-/// them has been chosen.
+/// Starts the agent for the trampolines of mmap and mremap, whose slots lead here until their hooks
+/// are chosen.
 pub(crate) unsafe extern "C" fn start_for_mapping() {
     start_agent();
     if AGENT.state.load(Relaxed) == STARTING {
@@ -84,33 +85,33 @@ pub(crate) unsafe extern "C" fn start_for_mapping() {
     }
 }
 
-/// As [`start_agent`], for a trampoline.
+/// Starts the agent, for a trampoline.
 pub(crate) unsafe extern "C" fn start_for_call() {
     start_agent();
 }
 
-/// A module has turned up: it may be an allocator, or an interpreter.
+/// Inspects a new module, which may be an allocator, or an interpreter.
 pub(crate) fn look_at_new_modules() {
     languages::look();
     foreign::start();
 }
 
-/// Why the hooks look for inner calls.
+/// Reason why the hooks check for nested calls.
 static WATCHES: AtomicU32 = AtomicU32::new(WATCHES_NONE);
 const WATCHES_NONE: u32 = 0;
-/// Allocators inside of the program: of a sample it is asked when it was drawn ([`inside`]).
+/// [`WATCHES`]: there are embedded allocators; a sample is checked when it is drawn ([`inside`]).
 const WATCHES_INSIDE: u32 = 1;
-/// The allocator itself calls its own functions, or others'.
+/// [`WATCHES`]: the allocator itself calls its own functions, or those of others.
 const WATCHES_ALWAYS: u32 = 2;
 
-/// Has the hooks look for calls of the allocator itself.
+/// Makes the hooks check for calls of the allocator itself.
 #[cold]
 pub(crate) fn watch_inner_calls() {
     WATCHES.store(WATCHES_ALWAYS, Relaxed);
     choose_watching();
 }
 
-/// Has the hooks look for calls of allocators inside of the program.
+/// Makes the hooks check for calls of embedded allocators.
 #[cold]
 pub(crate) fn watch_calls_from_inside() {
     if WATCHES.load(Relaxed) == WATCHES_NONE {
@@ -142,7 +143,7 @@ macro_rules! slots {
             crate::x86_64::entries::hook_entries! { $($nests $words super::$nests::<false>;)* }
         }
 
-        /// Those that look whether the allocator itself has called them.
+        /// Hooks that check whether the allocator itself has called them.
         mod watching {
             crate::x86_64::entries::hook_entries! { $($nests $words super::$nests::<true>;)* }
         }
@@ -150,8 +151,8 @@ macro_rules! slots {
         slots! { @all $(plain::$nests, $nests;)* dlclose, dlclose; munmap, munmap; mprotect, mprotect;
             sbrk, sbrk; brk, brk; }
 
-        /// Has every hook of an allocator's function look whether the allocator itself has called
-        /// it.
+        /// Makes every hook of an allocator's function check whether the allocator itself has
+        /// called it.
         fn choose_watching() {
             $(
                 if let Some(slot) = SLOTS.get(SlotIndex::$nests as usize) {
@@ -160,7 +161,7 @@ macro_rules! slots {
             )*
         }
 
-        /// Puts the hooks back that record all.
+        /// Restores the hooks that record all calls.
         fn choose_hooks() {
             $(
                 if let Some(slot) = SLOTS.get(SlotIndex::$nests as usize) {
@@ -170,13 +171,13 @@ macro_rules! slots {
         }
     };
     (@all $($hook:expr, $name:ident;)*) => {
-        /// Number of each trampoline's slot.
+        /// Index of each trampoline's slot.
         #[allow(non_camel_case_types, reason = "named as the C functions")]
         #[repr(usize)]
         #[derive(Debug, Clone, Copy)]
         pub(crate) enum SlotIndex { $($name,)* }
 
-        /// Where each exported trampoline jumps: the hook, or the real function once recording has
+        /// Target of each exported trampoline: the hook, or the real function once recording has
         /// ended.
         pub(crate) static SLOTS: [AtomicPtr<()>; [$(SlotIndex::$name),*].len()] =
             [$(AtomicPtr::new($hook as *mut ())),*];
@@ -185,7 +186,7 @@ macro_rules! slots {
         pub(crate) fn bypass() {
             $(
                 let address = REAL.$name.address();
-                // Where the program's C library lacks a function the hook stands in for it.
+                // If the program's C library lacks a function, the hook stays in its place.
                 if address != 0 && let Some(slot) = SLOTS.get(SlotIndex::$name as usize) {
                     slot.store(address as *mut (), Relaxed);
                 }

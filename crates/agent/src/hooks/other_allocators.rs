@@ -1,8 +1,8 @@
-//! Hooks of allocators beside the program's own: the C library of another namespace, or one that
-//! only a library loaded apart calls.
+//! Hooks of allocators other than the program's own: the C library of another linker namespace, or
+//! one that only a library with `RTLD_DEEPBIND` calls.
 //!
-//! Each has a number, and each function of the interface as many trampolines in a row, from whose
-//! address the number follows.
+//! Each allocator has a number. Each function of the interface has a row of trampolines, one per
+//! number, so that the number follows from the trampoline's address.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -12,7 +12,7 @@ use crate::hooks::Caller;
 use crate::hooks::forwarded::kinds;
 use crate::x86_64::entries::{ROW_BYTES, ROW_LENGTH};
 
-/// Allocators that can have hooks: the loader knows no more namespaces.
+/// Largest number of allocators with hooks: the loader knows no more namespaces.
 const ALLOCATORS_MAX: usize = ROW_LENGTH;
 
 type Reals = [AtomicUsize; ALLOCATORS_MAX];
@@ -20,8 +20,8 @@ type Reals = [AtomicUsize; ALLOCATORS_MAX];
 /// Load bias of each allocator; 0: the number is free.
 static BIASES: Reals = [const { AtomicUsize::new(0) }; ALLOCATORS_MAX];
 
-/// The number of an allocator, which gets a free one if it is new. (One that was unloaded keeps it:
-/// it is mostly loaded there again.)
+/// Returns the number of an allocator, which gets a free one if it is new. (An unloaded one keeps
+/// its number, because it is usually loaded there again.)
 pub(crate) fn number_of(bias: usize) -> Option<usize> {
     BIASES.iter().position(|known| {
         let now = known.load(Acquire);
@@ -29,7 +29,7 @@ pub(crate) fn number_of(bias: usize) -> Option<usize> {
     })
 }
 
-/// The trampoline of allocator `number` in a row of them.
+/// Returns the trampoline of allocator `number` in a row.
 pub(crate) fn entry(first: unsafe extern "C" fn(), number: usize) -> usize {
     (first as *const () as usize).wrapping_add(number.wrapping_mul(ROW_BYTES))
 }
@@ -59,7 +59,8 @@ macro_rules! functions {
             $(crate::x86_64::entries::entry_row! { $name, super::hooks::$name })*
         }
 
-        /// Calls `visit` with each function's name, places of the real ones, and first trampoline.
+        /// Calls `visit` with each function's name, the addresses of its real functions, and its
+        /// first trampoline.
         pub(crate) fn for_each_function(visit: &mut dyn FnMut(&[u8], &'static Reals, unsafe extern "C" fn())) {
             $(visit(stringify!($name).as_bytes(), &reals::$name, trampolines::$name);)*
         }

@@ -1,15 +1,16 @@
-//! Which call of an allocator inside of the program is under way on a thread: what that calls in
-//! turn is none of the program's.
+//! The call of an embedded allocator that is under way on a thread: calls that it makes in turn are
+//! not the program's.
 
 use crate::record::thread::{self, Outermost, Scope};
 use crate::x86_64::kept_entry::KeptCall;
 
-/// With [`Outermost::function`] the address of a [`crate::hooks::kept::Kept`].
+/// Methods for calls whose [`Outermost::function`] is the address of a
+/// [`crate::hooks::kept::Kept`].
 impl Outermost {
     pub(crate) const NONE: Self = Self { entry_sp: 0, function: 0 };
 
-    /// Begins a call of a thread that is in no other of an allocator, nor in a hook. `false`: it
-    /// may be; nothing was begun.
+    /// Fast path of [`Outermost::begin`]: begins a call of a thread that is in no other allocator
+    /// call and in no hook. Returns `false`, without beginning one, if the thread may be.
     #[inline(always)]
     pub(crate) fn begin_plainly(entry_sp: usize, function: usize) -> bool {
         let state = thread::current();
@@ -32,15 +33,15 @@ impl Outermost {
     pub(crate) fn end_plainly() {
         let state = thread::current();
         if !state.is_null() {
-            // SAFETY: as there.
+            // SAFETY: as in `begin_plainly`.
             let state = unsafe { &mut *state };
             state.outer_sp = 0;
             state.outermost = Self::NONE;
         }
     }
 
-    /// Begins a call. `None`: it is an inner one, or not recorded. Otherwise what was under way
-    /// before, for [`Outermost::end`].
+    /// Begins a call. Returns the call that was under way before, for [`Outermost::end`]; `None` if
+    /// this call is nested, or not recorded.
     pub(crate) fn begin(entry_sp: usize, function: usize) -> Option<Self> {
         let mut scope = Scope::enter(entry_sp)?;
         if is_under_way(&mut scope, entry_sp) {
@@ -49,16 +50,15 @@ impl Outermost {
         let state = scope.state();
         let before = state.outermost;
         state.outermost = Self { entry_sp, function };
-        // One that is left behind on another stack, or was left by longjmp, is nothing to come back
-        // to.
+        // A call that is left behind on another stack, or was left by longjmp, will not return.
         Some(if before.entry_sp > entry_sp { before } else { Self::NONE })
     }
 
-    /// A call that somebody has jumped out of is no longer there: its word on the stack is
-    /// another's.
+    /// True if the call has not been left by longjmp or an exception. After that the slot below the
+    /// call's entry no longer holds its function.
     ///
     /// # Safety
-    /// 1. The stack at its entry may be read.
+    /// 1. The stack at the call's entry may be read.
     unsafe fn is_under_way(self) -> bool {
         // SAFETY: (1).
         let word = unsafe { *(self.entry_sp.wrapping_sub(KeptCall::FUNCTION_BELOW_ENTRY) as *const usize) };
@@ -74,34 +74,34 @@ impl Outermost {
     }
 }
 
-/// Returns true if an exception or longjmp has left a call of one of the functions that began at
-/// `outer_sp`, on the stack of `sp`.
+/// True if an exception or longjmp has left a hooked function's call that began at `outer_sp`, on
+/// the stack of `sp`.
 #[inline]
 pub(crate) fn was_left(outer_sp: usize, sp: usize) -> bool {
     let state = thread::current();
     if state.is_null() {
         return false;
     }
-    // SAFETY: this thread's state, which is never unmapped; a signal handler leaves what is read as
-    // it was.
+    // SAFETY: this thread's state, which is never unmapped; a signal handler restores all fields
+    // that are read.
     let state = unsafe { &mut *state };
     let call = state.outermost;
     if call.entry_sp != outer_sp || call.function == 0 {
         return false;
     }
     let here = state.ranges.find(sp, state.is_main);
-    // SAFETY: on the stack that the call is on, outwards of its stack pointer.
+    // SAFETY: the word lies on the stack that the call is on, outwards of its stack pointer.
     here.contains(outer_sp) && !unsafe { call.is_under_way() }
 }
 
-/// Whether a call of one of the functions is under way around a stack pointer.
+/// True if a call of a hooked function is under way whose frame encloses the stack pointer `sp`.
 #[inline]
 pub(crate) fn is_under_way(scope: &mut Scope, sp: usize) -> bool {
     let before = scope.state().outermost;
     is_around(scope, before, sp)
 }
 
-/// Whether a call is under way around a stack pointer.
+/// True if `call` is under way and its frame encloses the stack pointer `sp`.
 #[inline]
 pub(crate) fn is_around(scope: &mut Scope, call: Outermost, sp: usize) -> bool {
     if call.entry_sp <= sp {
@@ -109,6 +109,6 @@ pub(crate) fn is_around(scope: &mut Scope, call: Outermost, sp: usize) -> bool {
     }
     let state = scope.state();
     let here = state.ranges.find(sp, state.is_main);
-    // SAFETY: on the stack that the call is on, outwards of its stack pointer.
+    // SAFETY: the word lies on the stack that the call is on, outwards of its stack pointer.
     here.contains(call.entry_sp) && unsafe { call.is_under_way() }
 }

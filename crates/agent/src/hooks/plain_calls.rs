@@ -1,5 +1,5 @@
-//! Most calls of functions inside of the program: one block is given, or one taken, by a thread
-//! that is in nothing else. And what is recorded of heaps of their own.
+//! Fast path of calls of embedded allocators' functions: one block is allocated, or one freed, by a
+//! thread that is in no other call. Also the recording of separate heaps.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -12,15 +12,15 @@ use crate::hooks::{self, Caller, forwarded, sampling, stack_for};
 use crate::record::events;
 use crate::record::thread::{Outermost, Scope};
 
-/// For the injector: names of the heaps of their own, zeros behind them.
+/// Names of the separate heaps, padded with zeros; the injector fills them in.
 pub(crate) static HEAP_NAMES: [[AtomicU64; 4]; INNER_HEAPS] =
     [const { [const { AtomicU64::new(0) }; 4] }; INNER_HEAPS];
 
-/// 1: the recorder was told of the heap.
+/// 1: the recorder knows the heap.
 static TOLD: [AtomicU32; INNER_HEAPS] = [const { AtomicU32::new(0) }; INNER_HEAPS];
 
-/// Must do what [`crate::hooks::inner_functions`] does (heapr's tests `victims` and
-/// `inner_allocators`). `None`: it is no such call, and nothing was done.
+/// Records a call as [`crate::hooks::inner_functions`] does (checked by heapr's tests `victims` and
+/// `inner_allocators`). Returns `None`, without any effect, if the call needs the general path.
 #[inline(always)]
 pub(crate) fn run(kept: &Kept, function: &InnerFunction, all: &Arguments, caller: Caller) -> Option<Outcome> {
     let word = function.signature.load(Relaxed);
@@ -56,7 +56,7 @@ pub(crate) fn run(kept: &Kept, function: &InnerFunction, all: &Arguments, caller
     Some(Outcome::Answered(block))
 }
 
-/// A block of a heap of its own is about to be free.
+/// Records that a block of a separate heap is about to be freed.
 #[inline(never)]
 pub(crate) fn note_free(heap: u8, block: usize, caller: Caller) {
     if block != 0
@@ -66,7 +66,7 @@ pub(crate) fn note_free(heap: u8, block: usize, caller: Caller) {
     }
 }
 
-/// A block of a heap of its own is there; 0: it is not.
+/// Records a new block of a separate heap, unless the call failed (0).
 #[inline(never)]
 pub(crate) fn note_block(heap: u8, block: usize, size: usize, pool: usize, caller: Caller) {
     if block != 0
@@ -82,8 +82,8 @@ pub(crate) fn note_block(heap: u8, block: usize, size: usize, pool: usize, calle
     }
 }
 
-/// Tells the recorder what a heap is called, once. (What another thread does there meanwhile may
-/// come before it: the number is the heap's alone.)
+/// Records a heap's name, once. (Another thread's events of that heap may precede it: the number
+/// belongs to this heap alone.)
 fn tell_of(scope: &mut Scope, heap: u8, caller: Caller) {
     let place = usize::from(heap).wrapping_sub(INNER_HEAP_FIRST);
     let (Some(told), Some(words)) = (TOLD.get(place), HEAP_NAMES.get(place)) else { return };

@@ -1,8 +1,8 @@
 //! The allocator's own functions, which the hooks forward to.
 //!
-//! Until the agent has started each entry points to a starter: it starts the agent (which fills the
-//! table) and then makes the call. The table is written once, before a second thread can exist, and
-//! only read after.
+//! Until the agent has started, each entry points to a starter: it starts the agent (which fills in
+//! the table) and then makes the call. The table is written once, before a second thread can exist,
+//! and only read after that.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,11 +10,12 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::hooks;
 use crate::modules::link_map::{self, DlPhdrInfo};
 
-/// All functions that an allocator may bring itself, for a macro that makes something of each: how
-/// many arguments it has, and what it does with which of them (see [`crate::hooks::forwarded`]).
+/// Lists all functions that an allocator may define itself, for a macro that generates code for
+/// each. A row has the number of arguments, the kind of call and the arguments that matter (see
+/// [`crate::hooks::forwarded`]).
 ///
-/// A new one is a row here, its signature at the end of this file, its hook in [`crate::hooks`] and
-/// its name in [`heapr_wire::CALLED`].
+/// A new function is a row here, its signature at the end of this file, its hook in
+/// [`crate::hooks`] and its name in [`heapr_wire::CALLED`].
 macro_rules! for_all_allocator_functions {
     ($then:ident) => {
         $then! {
@@ -60,12 +61,12 @@ impl Real {
         Self { name, address: AtomicUsize::new(0) }
     }
 
-    /// Where the address is kept, for who fills it in from outside.
+    /// Returns the location of the address, for an injector that fills it in from outside.
     pub(crate) const fn place(&'static self) -> &'static AtomicUsize {
         &self.address
     }
 
-    /// The address is known now.
+    /// Sets the address.
     pub(crate) fn set(&self, address: usize) {
         self.address.store(address, Relaxed);
     }
@@ -74,14 +75,14 @@ impl Real {
         self.address.store(find(self.name), Relaxed);
     }
 
-    /// Address of the real function; 0 if there is none.
+    /// Returns the address of the real function; 0 if it is not known.
     #[inline(always)]
     pub(crate) fn address(&self) -> usize {
         self.address.load(Relaxed)
     }
 
-    /// The address; looked for once more where it was not found, as its library may have been
-    /// loaded since.
+    /// Returns the address; if it was not found, it is searched once more, as its library may have
+    /// been loaded since.
     #[cold]
     pub(crate) fn found_late(&self) -> usize {
         if self.address() == 0 {
@@ -90,16 +91,16 @@ impl Real {
         self.address()
     }
 
-    /// The function as one that takes a block and answers nothing, if its address is known.
+    /// Returns the function as one that takes a block and returns nothing, if its address is known.
     #[inline(always)]
     pub(crate) fn known_free(&self) -> Option<unsafe extern "C" fn(Pointer)> {
         let address = self.address();
-        // SAFETY: null, or the address of a function that was found under a C name whose interface
-        // is this one (asked of `free` only).
+        // SAFETY: null, or the address of a function that was found under a C name with this
+        // interface (used for `free` only).
         unsafe { core::mem::transmute::<usize, Option<unsafe extern "C" fn(Pointer)>>(address) }
     }
 
-    /// The address, after starting the agent if this is the first call of all.
+    /// Returns the address, after starting the agent if this is the first call of all.
     #[inline(always)]
     fn started(&self) -> usize {
         let address = self.address();
@@ -131,12 +132,12 @@ macro_rules! real_functions {
                 self.resolve_by(link_map::find_after_agent);
             }
 
-            /// The same without calling a function that is not the agent's.
+            /// Finds the same functions without calling any function outside of the agent.
             pub(crate) fn resolve_uncalled(&self) {
                 self.resolve_by(link_map::find_after_agent_uncalled);
             }
 
-            // One by one: a table of them would be copied, by the program's memcpy.
+            // One by one: an array of them would be copied by the program's memcpy.
             fn resolve_by(&self, find: fn(&[u8]) -> usize) {
                 $(self.$field.resolve_by(find);)*
                 MMAP.resolve_by(find);
@@ -147,15 +148,15 @@ macro_rules! real_functions {
             }
 
             $(
-                /// Calls the real function; what an absent one does stands in the table below.
+                /// Calls the real function; the table below defines the result if it is absent.
                 #[inline(always)]
                 pub(crate) fn $field(&self, $($argument: $kind),*) $(-> $answer)? {
                     let address = self.$field.started();
                     if address == 0 {
                         return $absent;
                     }
-                    // SAFETY: the address was found under this C name in the program's allocator,
-                    // whose interface the C standard, POSIX or the C library's manual fixes to this
+                    // SAFETY: the address was found under this C name in the program's allocator.
+                    // The C standard, POSIX or the C library's manual fixes its interface to this
                     // signature.
                     unsafe {
                         let function: unsafe extern "C" fn($($kind),*) $(-> $answer)? = core::mem::transmute(address);
@@ -167,26 +168,26 @@ macro_rules! real_functions {
     };
 }
 
-/// `mmap`, called from assembly: its six arguments leave no register for ours.
+/// `mmap`, called from assembly: its six arguments leave no register for the hook's own.
 pub(crate) static MMAP: Real = Real::new(b"mmap");
-/// `mremap`, likewise.
+/// `mremap`, called from assembly for the same reason.
 pub(crate) static MREMAP: Real = Real::new(b"mremap");
 /// `syscall`, which assembly jumps to with all its seven arguments.
 pub(crate) static SYSCALL: Real = Real::new(b"syscall");
 
-/// `_exit` by both of its names, of which a static program may have one: for an injector alone.
+/// `_exit` by both of its names, of which a static program may have one; used by an injector only.
 pub(crate) static EXITS: [Real; 2] = [Real::new(b"_exit"), Real::new(b"_Exit")];
 
-/// `dlopen`, which assembly jumps to: the loader looks at who has called it.
+/// `dlopen`, which assembly jumps to: the loader looks up its caller by the return address.
 pub(crate) static DLOPEN: Real = Real::new(b"dlopen");
-/// `dlmopen`, likewise.
+/// `dlmopen`, which assembly jumps to for the same reason.
 pub(crate) static DLMOPEN: Real = Real::new(b"dlmopen");
 
 macro_rules! allocator_functions {
     ($($name:ident $words:literal $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
         impl RealFunctions {
-            /// Whether one of the functions that the program's allocator may bring itself is a
-            /// module's.
+            /// True if a module defines one of the functions that the program's allocator may
+            /// define itself.
             pub(crate) fn has_allocator_function_in(&self, info: &DlPhdrInfo) -> bool {
                 let mut is_any = false;
                 $(is_any |= self.$name.address() != 0 && info.contains(self.$name.address());)*
@@ -205,7 +206,7 @@ pub(crate) fn syscall(number: usize, arguments: [usize; 5]) -> isize {
         return -1;
     }
     let [first, second, third, fourth, fifth] = arguments;
-    // SAFETY: found under this name in the C library, which takes as many words as the call has.
+    // SAFETY: found under this name in the C library; it takes as many words as the call has.
     unsafe {
         let function: unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize =
             core::mem::transmute(address);
@@ -213,15 +214,15 @@ pub(crate) fn syscall(number: usize, arguments: [usize; 5]) -> isize {
     }
 }
 
-/// What an absent function without an answer does.
+/// Action of an absent function without a result.
 fn nothing() {}
 
 const NULL: Pointer = core::ptr::null_mut();
 const ENOMEM: c_int = 12;
 const ENOSYS: c_int = 38;
-/// No key is left.
+/// Error: no key is left.
 pub(crate) const EAGAIN: c_int = 11;
-/// The same, as `<threads.h>` has it.
+/// Error of `<threads.h>`: no key is left.
 pub(crate) const THRD_ERROR: c_int = 2;
 
 real_functions! {

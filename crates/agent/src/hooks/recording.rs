@@ -1,4 +1,4 @@
-//! What is recorded around a call of an allocator's function.
+//! Recording of calls of an allocator's functions.
 
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -19,13 +19,13 @@ use crate::state::AGENT;
 /// Records a new block, or a failed call.
 #[inline(always)]
 pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
-    // (Nothing is as small where a language is spoken.)
+    // `plain_bytes_end` is 0 while there are language frames: then every call takes the slow path.
     if size >= AGENT.plain_bytes_end.load(Relaxed) || !allocated_plainly::<false>(block, size, caller) {
         allocated_otherwise(block, size, caller.entry_sp, caller.bp, caller.called);
     }
 }
 
-/// What few programs do, and those in which a language is spoken always.
+/// Slow path of [`allocated`]: large blocks, special flags, or language frames.
 #[cold]
 #[inline(never)]
 extern "C" fn allocated_otherwise(
@@ -41,8 +41,9 @@ extern "C" fn allocated_otherwise(
     }
 }
 
-/// Must record what [`allocated_in_general`] does, if nothing is special (heapr's test `victims`).
-/// `SPEAKS`: the stack may have frames of a language. `false`: it was not recorded.
+/// Fast path of [`allocated_in_general`]; must record the same if there is no special flag (heapr's
+/// test `victims`). `SPEAKS`: the stack may have language frames. Returns `false` if the call was
+/// not recorded.
 #[inline(always)]
 fn allocated_plainly<const SPEAKS: bool>(block: Pointer, size: usize, caller: Caller) -> bool {
     let Some(mut scope) = Scope::enter_plainly(caller.sp()) else { return false };
@@ -59,7 +60,7 @@ fn allocated_plainly<const SPEAKS: bool>(block: Pointer, size: usize, caller: Ca
     true
 }
 
-/// Records a new block, or a failed call, whatever is special about it.
+/// General path: records a new block, or a failed call, with any special flags.
 #[cold]
 #[inline(never)]
 extern "C" fn allocated_in_general(
@@ -84,8 +85,8 @@ extern "C" fn allocated_in_general(
     }
 }
 
-/// Calls `real` for a new block, and `record` behind it. `NESTS`: the allocator may make calls
-/// itself meanwhile, and this may be one.
+/// Calls `real` for a new block, and `record` after it. `NESTS`: the allocator may make nested
+/// calls in the meantime, and this may be one.
 #[inline(always)]
 pub(crate) fn new_block<const NESTS: bool>(
     caller: Caller,
@@ -124,7 +125,7 @@ pub(crate) fn about_to_free(block: Pointer, caller: Caller) {
     }
 }
 
-/// As [`about_to_free`], by the short way where nothing is special.
+/// Records a free as [`about_to_free`] does, by the fast path if there is no special flag.
 #[inline(always)]
 pub(crate) fn note_free(block: Pointer, caller: Caller) {
     if sampling::is_on() || !free_plainly(block, caller.entry_sp) {
@@ -138,7 +139,7 @@ extern "C" fn note_free_in_general(block: Pointer, entry_sp: *const usize, bp: u
     about_to_free(block, Caller::new(entry_sp, bp, called));
 }
 
-/// Records a free before `real`; `NESTS` as for [`new_block`].
+/// Records a free before `real`. `NESTS`: see [`new_block`].
 #[inline(always)]
 pub(crate) fn freed<const NESTS: bool, T>(block: Pointer, caller: Caller, real: impl FnOnce() -> T) -> T {
     if !NESTS {
@@ -152,8 +153,8 @@ pub(crate) fn freed<const NESTS: bool, T>(block: Pointer, caller: Caller, real: 
     answer
 }
 
-/// Must record what [`about_to_free`] does, if nothing is special (heapr's test `victims`).
-/// `false`: it was not recorded.
+/// Fast path of [`about_to_free`]; must record the same if there is no special flag (heapr's test
+/// `victims`). Returns `false` if the free was not recorded.
 #[inline(always)]
 pub(crate) fn free_plainly(block: Pointer, entry_sp: *const usize) -> bool {
     if block.is_null() {
@@ -167,7 +168,8 @@ pub(crate) fn free_plainly(block: Pointer, entry_sp: *const usize) -> bool {
     events::write_short(scope.level(), block as usize, [])
 }
 
-/// Records a realloc around `real`: see the module for the order, and [`new_block`] for `NESTS`.
+/// Records a realloc around `real`: see [`crate::hooks`] for the order, and [`new_block`] for
+/// `NESTS`.
 #[inline(always)]
 pub(crate) fn reallocated<const NESTS: bool>(
     block: Pointer,
@@ -199,8 +201,8 @@ pub(crate) fn reallocated<const NESTS: bool>(
     }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return new };
     if !is_prepared {
-        // The recorder does not know the old block to be in motion: what became of it can only be
-        // lost.
+        // The recorder does not know that the old block may move, so the result can only be counted
+        // as lost.
         return new;
     }
     if !new.is_null() {
@@ -217,7 +219,7 @@ pub(crate) fn reallocated<const NESTS: bool>(
     new
 }
 
-/// As [`new_block`], for a function that stores the block at `answer` and gives a status.
+/// Calls a function that stores the new block at `answer` and returns a status; see [`new_block`].
 #[inline(always)]
 pub(crate) fn aligned_block<const NESTS: bool>(
     answer: *mut Pointer,

@@ -1,8 +1,8 @@
-//! The runtime library's functions by which a program registers unwind tables for code that it has
-//! made: see [`crate::modules::registered_frames`]. Whether that library is there is only known
-//! when they are called.
+//! The runtime library's functions by which a program registers unwind tables for JIT code: see
+//! [`crate::modules::registered_frames`]. Only a call shows whether that library is loaded.
 //!
-//! Some of them call others inside, and both may come here: a section is known once.
+//! Some of these functions call others internally, and both calls may come here: a section is
+//! entered once.
 
 use core::ffi::c_void;
 
@@ -13,18 +13,18 @@ use crate::state::AGENT;
 type Pointer = *mut c_void;
 type Function = unsafe extern "C" fn(Pointer, Pointer, Pointer, Pointer) -> Pointer;
 
-/// What such a call says.
+/// Meaning of such a call.
 #[derive(Clone, Copy)]
 enum News {
-    /// There is a section.
+    /// A section is registered.
     Section,
-    /// There are several, in a list of addresses that ends with a null.
+    /// Several sections are registered, in a list of addresses that ends with a null.
     Sections,
-    /// A section, or such a list, is taken back.
+    /// A section, or such a list, is deregistered.
     Gone,
 }
 
-/// Makes the call, with as many of the words as the function takes: it does not look at the others.
+/// Makes the call with four words; the function ignores those that it does not take.
 fn pass_on(real: &Real, arguments: [Pointer; 4]) -> Pointer {
     let mut address = real.address();
     if address == 0 {
@@ -36,7 +36,7 @@ fn pass_on(real: &Real, arguments: [Pointer; 4]) -> Pointer {
     }
     let [first, second, third, fourth] = arguments;
     // SAFETY: the runtime library's function of this name, with the words that the program has
-    // called it with.
+    // passed.
     unsafe { core::mem::transmute::<usize, Function>(address)(first, second, third, fourth) }
 }
 

@@ -1,4 +1,4 @@
-//! Recording some allocations for all: entry points of their own, which count a call's bytes down
+//! Sampling: records some allocations to represent all. Its entry points count a call's bytes down
 //! and jump on to the allocator.
 //!
 //! ```text
@@ -7,16 +7,16 @@
 //! free    --> page marked? --> the real free                       nearly always
 //!                         \--> record --> the real free            a sample, or one near it
 //! ```
-//! A sample's page is marked until the recorder has seen its free: [`crate::state::page_marks`].
-//! What is decided before the real call is decided for good: a call that fails, or an allocator
-//! that calls itself, is no sample.
+//! A sample's page is marked until the recorder has seen its free: [`crate::state::page_marks`]. A
+//! decision before the real call is final: a call that fails, or an allocator's nested call, is no
+//! sample.
 //!
-//! In a process that was attached to the injector's code counts, and looks at the page, before it
-//! comes here; also the calls that the allocator makes itself, which are told by where they come
-//! from.
+//! In a process that was attached to, the injector's code counts, and checks the page, before a
+//! call comes here. That includes nested calls of the allocator, which are recognised by their
+//! return address.
 //!
-//! Allocators that call their own functions, and those that are hooked inside of a program, come by
-//! the ordinary hooks, which ask [`allocated`] and its kin.
+//! Allocators that call their own functions, and embedded allocators, come through the ordinary
+//! hooks, which call [`allocated`] and the functions beside it.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -35,22 +35,22 @@ use crate::state::AGENT;
 use crate::state::page_marks::{self, Freed};
 use crate::x86_64::{thread_pointer, usdt};
 
-/// 1: the session may sample, whether it does now or not.
+/// 1: the session may sample, whether it does at this moment or not.
 static IS_ON: AtomicU32 = AtomicU32::new(0);
-/// What the entry points were last chosen for.
+/// Mean, in bytes, for which the entry points were last chosen.
 static MEAN_BYTES: AtomicU64 = AtomicU64::new(SAMPLE_ALL);
 
-/// For the injector: from the thread pointer to the thread's countdown, if that is no word of the
-/// thread's state.
+/// Offset of the countdown from the thread pointer, read by the injector; 0: the countdown lies in
+/// the thread's state.
 pub(crate) static COUNTDOWN_PLACE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether allocations may be samples.
+/// True if allocations may be samples.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     IS_ON.load(Relaxed) != 0
 }
 
-/// Whether some allocations are recorded for all, as far as is known.
+/// True if only some allocations are recorded, as far as is known.
 pub(crate) fn takes_some() -> bool {
     is_on() && MEAN_BYTES.load(Relaxed) != SAMPLE_ALL
 }
@@ -74,7 +74,8 @@ pub(crate) fn start() {
     look();
 }
 
-/// The mean that the session wants now; the entry points are chosen anew if it is another kind.
+/// Returns the mean that the session wants at this moment, and chooses the entry points anew if it
+/// is of another kind.
 #[cold]
 fn look() -> u64 {
     let Some(pool) = AGENT.pool() else { return SAMPLE_ALL };
@@ -86,20 +87,20 @@ fn look() -> u64 {
     wanted
 }
 
-/// Where calls come from that are none of the program's: start and bytes of the agent's code, and
-/// of the allocator's. Filled in by an injector whose code counts all calls down.
+/// Code ranges (start and bytes) whose calls are not the program's: the agent's code, and the
+/// allocator's. Filled in by an injector whose code counts all calls down.
 pub(crate) static OWN_CALLS: [[AtomicUsize; 2]; heapr_wire::OWN_CALLS] =
     [const { [const { AtomicUsize::new(0) }; 2] }; heapr_wire::OWN_CALLS];
 
-/// Whether a call is one that the allocator makes itself, or the agent.
+/// True if the allocator or the agent makes a call itself.
 fn is_own(caller: Caller) -> bool {
     // SAFETY: at entry the stack pointer points to the return address.
     let pc = unsafe { *caller.entry_sp() };
     OWN_CALLS.iter().any(|[start, bytes]| pc.wrapping_sub(start.load(Relaxed)) < bytes.load(Relaxed))
 }
 
-/// Whether a call is a sample whose countdown has run out, or that was not counted yet. `None`: all
-/// are recorded by now.
+/// Decides whether a call is a sample; its countdown has run out, or it was not counted yet.
+/// Returns `None` if all calls are recorded by now.
 #[cold]
 fn drawn(scope: &mut Scope, size: usize) -> Option<Draw> {
     let mean_bytes = look();
@@ -116,7 +117,7 @@ fn drawn(scope: &mut Scope, size: usize) -> Option<Draw> {
     Some(countdown::crossed(&mut state.countdown, state.thread_id, size, mean_bytes))
 }
 
-/// The same, from outside of the agent.
+/// Decides whether a call is a sample, in a hook that has not entered a scope; see [`drawn`].
 #[cold]
 fn draw(size: usize, caller: Caller) -> Option<Draw> {
     match Scope::enter(caller.sp()) {
@@ -125,7 +126,8 @@ fn draw(size: usize, caller: Caller) -> Option<Draw> {
     }
 }
 
-/// The same of a call that was not counted yet, or with which the countdown has run out.
+/// Counts a call that was not counted yet, or with which the countdown has run out, and decides
+/// whether it is a sample.
 pub(crate) fn counted(caller: Caller, size: usize) -> Option<Draw> {
     let mut scope = Scope::enter(caller.sp())?;
     if MEAN_BYTES.load(Relaxed) == SAMPLE_ALL && look() == SAMPLE_ALL {
@@ -138,13 +140,13 @@ pub(crate) fn counted(caller: Caller, size: usize) -> Option<Draw> {
     }
 }
 
-/// A new block, or a failed call, of a hook that is not one of those below.
+/// Records a new block, or a failed call, for a hook other than those below.
 #[cold]
 pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
     made(counted(caller, size), block, size, caller);
 }
 
-/// Records what a call has made, as it was drawn.
+/// Records the result of a call according to its draw.
 pub(crate) fn made(draw: Option<Draw>, block: Pointer, size: usize, caller: Caller) {
     match draw {
         Some(Draw::Passed) => {}
@@ -153,8 +155,8 @@ pub(crate) fn made(draw: Option<Draw>, block: Pointer, size: usize, caller: Call
     }
 }
 
-/// A call for a block of a function that lies inside of the program, and may have been counted
-/// where it came in. It is drawn before the real call: what that one calls is counted, too.
+/// Makes and records a call of an embedded allocator's function, which may have been counted at its
+/// entry. It is drawn before the real call, because its nested calls are counted, too.
 #[cold]
 pub(crate) fn new_block_inside(size: usize, caller: Caller, real: impl FnOnce() -> Pointer) -> Pointer {
     let Some(begun) = inner_calls::begin(caller.entry_sp()) else {
@@ -168,7 +170,8 @@ pub(crate) fn new_block_inside(size: usize, caller: Caller, real: impl FnOnce() 
     block
 }
 
-/// The same of a function that stores the block at `answer` and gives a status.
+/// Makes and records a call of an embedded allocator's function that stores the block at `answer`
+/// and returns a status.
 #[cold]
 pub(crate) fn stored_block_inside(
     answer: *mut Pointer,
@@ -185,7 +188,7 @@ pub(crate) fn stored_block_inside(
     status
 }
 
-/// A call that is none of the program's: if the countdown has run out with it, it is drawn anew.
+/// Draws the countdown anew if it has run out with a call that is not the program's.
 #[cold]
 pub(crate) fn passed(caller: Caller) {
     if is_on()
@@ -196,7 +199,8 @@ pub(crate) fn passed(caller: Caller) {
     }
 }
 
-/// A block while all are recorded: its free must be seen when that is over.
+/// Records a block while all are recorded, and marks its page so that its free is recorded after
+/// sampling resumes.
 fn each(block: Pointer, size: usize, caller: Caller) {
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
@@ -220,13 +224,13 @@ fn sampled(block: Pointer, size: usize, mean_bytes: u64, caller: Caller) {
         events::failed(&mut scope, size, stack);
         return;
     }
-    // Before the program has the block, and so before anybody can free it.
+    // Before the program has the block, and thus before any thread can free it.
     page_marks::add(block as usize);
     tell_probe(block as usize, size, mean_bytes);
     events::sample(&mut scope, block as usize, size, stack, mean_bytes);
 }
 
-/// Records a free, if it is a sample's or may be one.
+/// Records a free of a sample, or of a block that may be one.
 #[cold]
 pub(crate) fn about_to_free(block: Pointer, caller: Caller) {
     let freed = page_marks::freed(block as usize);
@@ -242,7 +246,7 @@ pub(crate) fn about_to_free(block: Pointer, caller: Caller) {
     }
 }
 
-/// Tells who listens from outside of a sample.
+/// Reports a sample to a listener from outside (USDT probe).
 #[cold]
 fn tell_probe(address: usize, size: usize, mean_bytes: u64) {
     if usdt::ALLOC_WATCHED.load(Relaxed) != 0 {
@@ -252,7 +256,7 @@ fn tell_probe(address: usize, size: usize, mean_bytes: u64) {
     }
 }
 
-/// The same of a free that may be a sample's.
+/// Reports a free that may be a sample's to a listener from outside.
 #[cold]
 fn tell_probe_of_free(address: usize) {
     if address != 0 && usdt::FREE_WATCHED.load(Relaxed) != 0 {
@@ -261,25 +265,25 @@ fn tell_probe_of_free(address: usize) {
     }
 }
 
-/// What is known of a realloc before the real call.
+/// Facts of a realloc before the real call.
 #[derive(Debug, Clone, Copy)]
 struct Resized {
     block: Pointer,
     size: usize,
     draw: Option<Draw>,
     freed: Freed,
-    /// Its stack, where that is read before the block moves.
+    /// Stack of the call, if it is read before the block moves.
     early: Option<u64>,
 }
 
 impl Resized {
-    /// What the old block is, as if it were freed: if the call fails it is marked again.
+    /// Unmarks the old block as a free does; if the call fails, the block is marked again.
     fn new(block: Pointer, size: usize, draw: Option<Draw>) -> Self {
         Self { block, size, draw, freed: page_marks::freed(block as usize), early: None }
     }
 }
 
-/// A realloc of a hook that is not one of those below: as [`hooks::reallocated`].
+/// Makes and records a realloc for a hook other than those below; see [`hooks::reallocated`].
 #[cold]
 pub(crate) fn reallocated<const NESTS: bool>(
     block: Pointer,
@@ -307,7 +311,7 @@ pub(crate) fn reallocated<const NESTS: bool>(
     new
 }
 
-/// Records that a block is about to be resized, if that is of interest.
+/// Records that a block is about to be resized, if it matters. Returns true if it was recorded.
 #[cold]
 fn prepare(resized: &mut Resized, caller: Caller) -> bool {
     let is_of_interest = resized.draw != Some(Draw::Passed) || resized.freed != Freed::NoSample;
@@ -323,7 +327,7 @@ fn prepare(resized: &mut Resized, caller: Caller) -> bool {
         })
 }
 
-/// Records what became of it.
+/// Records the result of a resize.
 #[cold]
 fn commit(resized: Resized, new: Pointer, caller: Caller) {
     let Resized { block, size, draw, freed, early } = resized;
@@ -346,7 +350,7 @@ fn commit(resized: Resized, new: Pointer, caller: Caller) {
             tell_probe(new as usize, size, mean_bytes);
             events::resized_sample(&mut scope, new as usize, size, stack, mean_bytes);
         }
-        // As if it had been freed: the new one is nobody's sample.
+        // The result was not drawn: the old sample is reported as freed.
         Some(_) => events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK),
         None => {
             let stack = early.unwrap_or_else(|| stack_for(&mut scope, caller, FLAG_STACK_REALLOC));
@@ -356,7 +360,7 @@ fn commit(resized: Resized, new: Pointer, caller: Caller) {
     }
 }
 
-/// A call whose countdown has run out in assembly.
+/// Makes and records a call whose countdown has run out in assembly.
 fn run_out(size: usize, caller: Caller, real: impl FnOnce() -> Pointer) -> Pointer {
     let draw = draw(size, caller);
     let block = real();
@@ -419,7 +423,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(
     status
 }
 
-/// realloc whose block's page is marked; it was not counted yet.
+/// Entry of a realloc whose block's page is marked; the call was not counted yet.
 pub(crate) unsafe extern "C" fn realloc_of_candidate(
     block: Pointer,
     size: usize,
@@ -435,7 +439,7 @@ pub(crate) unsafe extern "C" fn realloc_of_candidate(
     reallocated::<false>(block, size, caller, || REAL.realloc(block, size))
 }
 
-/// realloc whose countdown has run out.
+/// Entry of a realloc whose countdown has run out.
 pub(crate) unsafe extern "C" fn realloc(
     block: Pointer,
     size: usize,
@@ -459,7 +463,7 @@ pub(crate) unsafe extern "C" fn realloc(
     new
 }
 
-/// free of a block whose page is marked.
+/// Entry of a free of a block whose page is marked.
 pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp: usize) {
     if block.is_null() {
         return;
@@ -471,7 +475,8 @@ pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp:
     REAL.free(block);
 }
 
-/// A forked child: its thread draws anew, lest it and its parent take the same samples.
+/// Makes the thread of a forked child draw anew, so that child and parent do not take the same
+/// samples.
 pub(crate) fn begin_child() {
     let marker = 0_usize;
     if is_on()

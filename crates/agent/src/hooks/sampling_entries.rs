@@ -12,7 +12,7 @@ use crate::x86_64::sampling_entries::{block_entries, calloc_entry, free_entry, r
 
 const _: () = assert!(heapr_wire::PAGE_SHIFT == 12, "as the assembly has it, and the injector");
 
-/// Of an agent that the loader has loaded: they count.
+/// Entries of an agent that the loader has loaded: they count calls down.
 mod counting {
     use super::*;
 
@@ -29,7 +29,8 @@ mod counting {
     free_entry! { REAL; MARKS, offset_of!(RealFunctions, free), sampling::free }
 }
 
-/// Of one that was put into the process: the injector's code has counted before, or nothing has.
+/// Entries of an injected agent: the injector's code has counted before, or the call is not
+/// counted.
 mod counted {
     use super::*;
 
@@ -55,7 +56,7 @@ macro_rules! choose {
             (SlotIndex::realloc, $kind::realloc, &REAL.realloc),
             (SlotIndex::free, $kind::free, &REAL.free),
         ] {
-            // (A function that the C library lacks has its hook in its place.)
+            // (If the C library lacks a function, its hook stays in place.)
             if real.address() != 0
                 && let Some(slot) = SLOTS.get(index as usize)
             {
@@ -65,7 +66,7 @@ macro_rules! choose {
     };
 }
 
-/// Puts them into the slots of the functions that they are for; all others keep their hooks.
+/// Stores the entries in the slots of their functions; all other slots keep their hooks.
 #[cold]
 pub(crate) fn choose() {
     if AGENT.is_injected.load(Relaxed) == 0 {

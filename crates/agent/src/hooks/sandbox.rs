@@ -1,15 +1,16 @@
-//! What the program forbids itself: system calls (seccomp), the time stamp counter (`PR_SET_TSC`).
-//! It must not be ended for what the agent does.
+//! Restrictions that the program puts on itself: system calls (seccomp), the time stamp counter
+//! (`PR_SET_TSC`). The agent's actions must not get the program killed.
 //!
 //! ```text
-//! a filter --each call of the agent is asked about--> those that would end the program are not made any more
-//! strict mode, or no time stamp counter ------------> recording ends
+//! a filter --each call of the agent is checked against it--> calls that would end the program are not made any more
+//! strict mode, or no time stamp counter ------------------> recording ends
 //! ```
 //!
-//! All of it passes on to children. An image that could not even start the agent is told not to.
+//! All restrictions are inherited by children. An image that could not even start the agent is told
+//! not to.
 //!
-//! Filters come by `prctl` or, as libseccomp does it, by `syscall`. One that is installed without
-//! the C library is not seen.
+//! Filters are installed by `prctl` or, as in libseccomp, by `syscall`. A filter that is installed
+//! without the C library is not seen.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,11 +22,11 @@ use heapr_wire::seccomp::{AGENT_CALLS, Call, Instruction};
 use crate::hooks::real::{self, REAL};
 use crate::state::AGENT;
 
-/// The next image of this process or its children would be ended for what the agent does when it
-/// starts.
+/// Whether the next image of this process or its children would be killed for what the agent does
+/// when it starts.
 static FORBIDS_START: AtomicBool = AtomicBool::new(false);
 
-/// Whether an image that this process or its children go on to must not start the agent.
+/// True if an image that this process or its children exec must not start the agent.
 pub(crate) fn forbids_start() -> bool {
     FORBIDS_START.load(Relaxed)
 }
@@ -33,17 +34,17 @@ pub(crate) fn forbids_start() -> bool {
 const PR_SET_SECCOMP: usize = 22;
 const PR_SET_TSC: usize = 26;
 const PR_TSC_SIGSEGV: usize = 2;
-/// `seccomp`'s and `prctl`'s system calls.
+/// System call numbers of `seccomp` and `prctl`.
 pub(crate) const SYS_SECCOMP: usize = 317;
 pub(crate) const SYS_PRCTL: usize = 157;
 
-/// What a program forbids itself with a call, if the call succeeds.
+/// Restriction that a call requests, which applies if the call succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Nothing,
-    /// All calls that the filter at this address does not allow: a `struct sock_fprog`.
+    /// All system calls that the filter at this address (a `struct sock_fprog`) does not allow.
     Filter(usize),
-    /// All calls but four, or the time stamp counter.
+    /// All system calls except four, or the time stamp counter.
     Everything,
 }
 
@@ -51,7 +52,7 @@ impl Wish {
     fn of_prctl(option: usize, value: usize, filter: usize) -> Self {
         const STRICT: usize = 1;
         const FILTER: usize = 2;
-        // The kernel takes an int.
+        // The kernel reads an int.
         match (option as u32 as usize, value) {
             (PR_SET_SECCOMP, STRICT) | (PR_SET_TSC, PR_TSC_SIGSEGV) => Self::Everything,
             (PR_SET_SECCOMP, FILTER) => Self::Filter(filter),
@@ -67,11 +68,10 @@ impl Wish {
         }
     }
 
-    /// Makes the call and acts on the wish if it was granted: then the kernel has read and checked
-    /// the filter.
+    /// Makes the call and applies the restriction if it succeeded: then the kernel has read and
+    /// checked the filter.
     fn carry_out(self, call: impl FnOnce() -> isize) -> isize {
-        // A vfork child has its parent's memory, and what it forbids is not forbidden to the
-        // parent.
+        // A vfork child has its parent's memory, and its restrictions do not apply to the parent.
         let is_own = self == Self::Nothing || !is_vfork_child();
         let answer = call();
         if answer >= 0 && is_own {
@@ -97,7 +97,7 @@ fn give_up() {
     AGENT.end(DisableReason::Forbidden);
 }
 
-/// Notes which of the agent's calls a filter would end the program for.
+/// Notes the agent's system calls for which a filter would end the program.
 #[cold]
 fn obey(filter: usize) {
     /// `struct sock_fprog`.
@@ -110,8 +110,8 @@ fn obey(filter: usize) {
     // SAFETY: the kernel has just read it from there, at any alignment.
     let Program { count, instructions } = unsafe { (filter as *const Program).read_unaligned() };
     let instruction = |number: usize| {
-        // SAFETY: as above, for so many instructions. Should another thread change them meanwhile,
-        // any bits are an instruction.
+        // SAFETY: as above, for `count` instructions. If another thread changes them in the
+        // meantime, any bits are a valid instruction.
         (number < usize::from(count)).then(|| unsafe { instructions.add(number).read_unaligned() })
     };
     for call in AGENT_CALLS {
@@ -148,7 +148,7 @@ pub(crate) unsafe extern "C" fn prctl(
     wish.carry_out(|| REAL.prctl(option, value, third, fourth, fifth) as isize) as c_int
 }
 
-/// `seccomp` or `prctl`, called by its number.
+/// Makes a call of `seccomp` or `prctl` by its number, and applies the restriction.
 pub(crate) fn call_by_number(number: usize, arguments: [usize; 5]) -> isize {
     let [first, second, third, ..] = arguments;
     let wish = match number {

@@ -1,4 +1,4 @@
-//! Programs that are built with a sanitizer run untraced, and alive.
+//! Programs that are built with a sanitizer run untraced, and are not disturbed.
 //!
 //! | its runtime | what it cannot bear |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | ThreadSanitizer, MemorySanitizer | to be called before it has started |
 //! | HWAddressSanitizer, any in the program | nothing, but the calls do not come here |
 //!
-//! AddressSanitizer asks for its default options while it starts, by a function that anybody may
-//! define: the agent's says that the order of the libraries need not be looked at. Who has set that
-//! option for all is recorded, as he means it.
+//! AddressSanitizer requests its default options while it starts, by a function that any module may
+//! define. The agent's definition says that the order of the libraries need not be checked. A user
+//! who has set that option explicitly is recorded as he wishes.
 
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -27,10 +27,10 @@ const OPTIONS_BYTES_MAX: usize = 1024;
 
 static OPTIONS: [AtomicU8; OPTIONS_BYTES_MAX] = [const { AtomicU8::new(0) }; OPTIONS_BYTES_MAX];
 
-/// What AddressSanitizer's runtime calls. The options of whoever would be asked without the agent,
-/// and the agent's.
+/// Called by AddressSanitizer's runtime. Returns the options of the definition that would be called
+/// without the agent, and the agent's.
 ///
-/// Nothing else may be called: nothing has started yet.
+/// No other function may be called, because no library has started yet.
 #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
 pub(crate) extern "C" fn __asan_default_options() -> *const c_char {
     let mut places = OPTIONS.iter().take(OPTIONS_BYTES_MAX - 1);
@@ -42,13 +42,13 @@ pub(crate) extern "C" fn __asan_default_options() -> *const c_char {
     ORDER_OPTION.iter().for_each(|&byte| put(byte));
     let address = link_map::find_after_agent_uncalled(b"__asan_default_options");
     if address != 0 {
-        // SAFETY: whoever defines this name for the runtime gives it this interface.
+        // SAFETY: any module that defines this name for the runtime gives it this interface.
         let next: extern "C" fn() -> *const c_char = unsafe { core::mem::transmute(address) };
         let mut text = next().cast::<u8>();
         if !text.is_null() {
             put(b':');
             loop {
-                // SAFETY: a string with an end.
+                // SAFETY: a zero-terminated string.
                 let byte = unsafe { text.read_volatile() };
                 if byte == 0 {
                     break;
@@ -71,8 +71,9 @@ fn is_sanitized() -> bool {
         || weak_symbols::address_sanitizer() != 0 && !environment::allows_address_sanitizer()
 }
 
-/// Ends the agent where it must not begin. A runtime comes to it while it starts itself, and stands
-/// itself before `dl_iterate_phdr`, `memcmp` and more, which cannot be called until it has started.
+/// Disables the agent if it must not start. A sanitizer's runtime comes here while it starts
+/// itself, and replaces `dl_iterate_phdr`, `memcmp` and others, which cannot be called until it has
+/// started.
 pub(crate) fn bypass() -> bool {
     if !is_sanitized() {
         return false;

@@ -1,7 +1,7 @@
-//! Starting the agent in a process: the environment, the pool, the real functions.
+//! Starts the agent in a process: the environment, the pool, the real functions.
 //!
-//! Runs at the first call of any hook (which may be a constructor of another library, before ours)
-//! or from our own constructor, on the only thread that exists then.
+//! Runs at the first call of any hook or from the agent's own constructor, on the only thread that
+//! exists then. (The first call may be in a constructor of another library, before the agent's.)
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -26,7 +26,7 @@ use crate::record::{events, thread_key};
 use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
 
-/// Starts the agent unless that was done.
+/// Starts the agent, unless it is started.
 #[cold]
 pub(crate) fn start() {
     if AGENT.state.compare_exchange(UNSTARTED, STARTING, AcqRel, Relaxed).is_err() {
@@ -44,8 +44,7 @@ pub(crate) fn start() {
         _ => Err(DisableReason::SessionClosed),
     };
     match outcome {
-        // Release: pairs with nothing but the thread creation that follows; the table above is
-        // complete.
+        // Release: pairs only with the thread creation that follows; the table above is complete.
         Ok(()) => AGENT.state.store(ACTIVE, Release),
         Err(reason) => {
             AGENT.disable(reason);
@@ -54,7 +53,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Why the agent does not record with buffers that it cannot open.
+/// Returns the reason why the agent does not record, for buffers that it cannot open.
 pub(crate) fn reason_of(error: PoolError) -> DisableReason {
     match error {
         PoolError::System { .. } => DisableReason::NoMemory,
@@ -92,7 +91,7 @@ fn join(path: &environment::PoolPath) -> Result<(), DisableReason> {
     Ok(())
 }
 
-/// Constructor: what needs the C library to be ready.
+/// Constructor: the part of the start for which the C library must be ready.
 pub(crate) extern "C" fn construct() {
     start();
     if !AGENT.is_active() {
@@ -101,14 +100,15 @@ pub(crate) extern "C" fn construct() {
     }
     thread_key::register(REAL.pthread_key_create.found_late(), REAL.pthread_key_delete.found_late());
     register_fork_handler();
-    // Registers process and main thread now, so that a program that allocates nothing is seen too.
+    // Registers process and main thread, so that a program that allocates nothing is seen too.
     events::announce();
     foreign::start();
     look_inside::ask();
 }
 
-/// After a fork the child's first event registers it anyway; doing so at once, in the C library's
-/// fork handler, is for programs that then forbid themselves system calls (seccomp).
+/// Registers a fork handler. After a fork the child's first event registers the child anyway. Doing
+/// so at once, in the C library's fork handler, is for programs that then forbid themselves system
+/// calls (seccomp).
 fn register_fork_handler() {
     extern "C" fn before() {
         if let Some(pool) = AGENT.pool().filter(|_| AGENT.is_active()) {

@@ -1,9 +1,10 @@
-//! Changed tables of symbols: who asks the loader for a function of a module is given another.
+//! Changed symbol tables: a lookup of a module's function gives another function.
 //!
 //! ```text
 //! dlsym(handle, "malloc") --> the module's table: malloc = trampoline --> hook --> the module's malloc
 //! ```
-//! What was bound before stays so. What each entry held is kept for an injector that comes later.
+//! Calls that were bound before are unchanged. The former value of each entry is saved for an
+//! injector that comes later.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -17,15 +18,15 @@ const PAGE_BYTES: usize = 4096;
 const WRITE: usize = 2;
 const STT_FUNC: u8 = 2;
 
-/// For the injector: where the value of a changed entry lies, and what it was; 0: none.
+/// Address of each changed entry's value, and the former value, for the injector; 0: unused.
 pub(crate) static REDIRECTED: [[AtomicUsize; 2]; REDIRECTED_MAX] =
     [const { [const { AtomicUsize::new(0) }; 2] }; REDIRECTED_MAX];
 
-/// Takes a function's name, and where it is from now on.
+/// Receiver of a function's name and new address.
 pub(crate) type Take<'a> = &'a mut dyn FnMut(&[u8], usize);
 
-/// Has a module's table of symbols say that functions are elsewhere. `targets` is asked twice for
-/// all of them.
+/// Makes a module's symbol table give other addresses for functions. `targets` is called twice,
+/// each time with all of them.
 pub(crate) fn redirect(info: &DlPhdrInfo, dynamic: &Dynamic, targets: &dyn Fn(Take<'_>)) {
     let (mut first, mut last) = (usize::MAX, 0);
     targets(&mut |name, target| {
@@ -37,7 +38,7 @@ pub(crate) fn redirect(info: &DlPhdrInfo, dynamic: &Dynamic, targets: &dyn Fn(Ta
     if first > last {
         return;
     }
-    // Older linkers put the table beside code: what is executable stays so.
+    // Older linkers put the table beside code: executable pages stay executable.
     let protections = (info.protection_of(first), info.protection_of(last));
     let (Some(protection), Some(_)) = protections else { return };
     if protections.0 != protections.1 {
@@ -54,22 +55,22 @@ pub(crate) fn redirect(info: &DlPhdrInfo, dynamic: &Dynamic, targets: &dyn Fn(Ta
         if let Some(place) = place_to_change(info, dynamic, name, target)
             && (start..start.wrapping_add(bytes)).contains(&place)
         {
-            // SAFETY: an aligned word of the module's table, which is writable now.
+            // SAFETY: an aligned word of the module's table, which is writable at this point.
             let value = unsafe { &*(place as *const AtomicUsize) };
             if keep(place, value.load(Relaxed)) {
-                // Who looks the symbol up meanwhile finds one of the two functions.
+                // A concurrent lookup finds one of the two functions.
                 value.store(target.wrapping_sub(info.bias), Release);
             }
         }
     });
-    // SAFETY: as above; as the loader has mapped them.
+    // SAFETY: as above; the protection is the loader's.
     let _ = unsafe { sys::protect(start, bytes, protection) };
 }
 
-/// Where the table holds a function's value, if that is to be changed.
+/// Returns the address of a function's value in the table, if it must be changed.
 fn place_to_change(info: &DlPhdrInfo, dynamic: &Dynamic, name: &[u8], target: usize) -> Option<usize> {
     let entry = dynamic.find_entry(name)?;
-    // SAFETY: an entry of the module's table of symbols.
+    // SAFETY: an entry of the module's symbol table.
     let symbol: Symbol = unsafe { entry.read() };
     let is_function = symbol.info & 15 == STT_FUNC;
     // SAFETY: a field of the entry above.
@@ -77,7 +78,8 @@ fn place_to_change(info: &DlPhdrInfo, dynamic: &Dynamic, name: &[u8], target: us
     (is_function && symbol.value != target.wrapping_sub(info.bias) && place & 7 == 0).then_some(place)
 }
 
-/// Remembers what an entry held first; `false`: there is no room, and it is to stay.
+/// Saves the first value of an entry. Returns `false` if there is no room, and the entry must not
+/// be changed.
 fn keep(place: usize, value: usize) -> bool {
     REDIRECTED.iter().any(|[known, before]| {
         let now = known.load(Acquire);

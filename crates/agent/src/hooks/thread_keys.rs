@@ -1,4 +1,5 @@
-//! Keys of thread-local values: the agent has one, and gives it up when the program needs the last.
+//! Keys of thread-local values: the agent has one, and gives it up when the program needs the last
+//! one.
 #![cfg_attr(
     not(all(feature = "cdylib", not(test))),
     allow(unreachable_pub, reason = "the C library's names are given to them only in the shared object")

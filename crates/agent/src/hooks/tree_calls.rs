@@ -1,5 +1,5 @@
-//! Blocks that hang on one another (talloc): who frees one frees all that hang on it, by functions
-//! of the library that have no name. So what hangs there is looked through before.
+//! Blocks in trees (talloc): freeing one frees all its descendants, by internal functions of the
+//! library that have no name. So the tree is walked before the free.
 //!
 //! ```text
 //! header, 96 bytes before a block (talloc 2.1.9 and later):
@@ -7,12 +7,12 @@
 //!  32 first child   40 references   48 destructor   56 name   64 bytes   80 its pool's own header
 //! a pool's own header, 32 bytes before the header of the block that it is made of
 //! ```
-//! A block in a pool is recorded here; each other one is a block of malloc's, which the library
-//! calls for it, and is seen there. The first header that is looked at must have the bytes that
-//! were asked for where this says, else nothing is ever looked at, and the recorder is told.
+//! A block in a pool is recorded here. Every other one is a block of malloc's, which the library
+//! calls for it, and is recorded there. The first header that is read must have the requested size
+//! at the offset above. If it has not, no header is ever read again, and the recorder is told.
 //!
-//! What a destructor refuses to free counts as freed. Functions that take any number of arguments
-//! (talloc_named) are not seen, but for those that call one that is (talloc_asprintf).
+//! A block that a destructor refuses to free counts as freed. Functions with variable arguments
+//! (talloc_named) are not seen, except those that call one that is (talloc_asprintf).
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -26,11 +26,11 @@ use crate::record::events;
 use crate::record::thread::{self, Outermost, Scope};
 use crate::state::AGENT;
 
-/// The library's mark, without the flags; [`UNREAD`] and [`UNKNOWN`], which none is.
+/// The library's mark, without the flags; [`UNREAD`] and [`UNKNOWN`] are no valid marks.
 static MARK: AtomicU32 = AtomicU32::new(UNREAD);
 const UNREAD: u32 = 0;
 const UNKNOWN: u32 = 1;
-/// 1: a block in a pool was recorded. Until then nothing need be looked through.
+/// 1: a block in a pool was recorded. Until then no tree need be walked.
 static HAS_BLOCKS: AtomicU32 = AtomicU32::new(0);
 
 const FLAGS: u32 = 15;
@@ -39,12 +39,12 @@ const IS_IN_POOL: u32 = 8;
 
 const HEADER_BYTES: usize = 96;
 const POOL_HEADER_BYTES: usize = 32;
-/// Pools in pools that are followed.
+/// Largest depth of nested pools that are followed.
 const POOLS_MAX: usize = 16;
-/// Headers that are looked at for one call.
+/// Largest number of headers that are read for one call.
 const LOOKED_AT_MAX: usize = 1 << 24;
 
-/// What lies before a block. Its address, which is 0 for none.
+/// Address of the header before a block; 0: no header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header(usize);
 
@@ -58,8 +58,9 @@ impl Header {
     }
 
     fn word(self, offset: usize) -> usize {
-        // SAFETY: a header that the library is about to read, or has just written: of a block that
-        // its caller names, or that another header leads to which bears the library's mark.
+        // SAFETY: a header that the library is about to read, or has just written. It belongs to a
+        // block that the library's caller names, or another header leads to it and it bears the
+        // library's mark.
         unsafe { (self.0.wrapping_add(offset) as *const usize).read_unaligned() }
     }
 
@@ -67,7 +68,7 @@ impl Header {
         self.word(0) as u32
     }
 
-    /// A header that another one leads to, if it is one.
+    /// Returns the header to which the word at `offset` leads, if it is one.
     fn follow(self, offset: usize) -> Option<Self> {
         let next = Self(self.word(offset));
         (next.0 != 0 && next.is_marked()).then_some(next)
@@ -102,7 +103,7 @@ impl Header {
         self.word(64)
     }
 
-    /// Where the other headers of its parent's children end, and the parent stands.
+    /// Returns the parent, which is stored in the first header of the parent's children.
     fn parent(self, left: &mut usize) -> Option<Self> {
         let mut first = self;
         while let Some(previous) = first.previous() {
@@ -112,9 +113,9 @@ impl Header {
         first.follow(24)
     }
 
-    /// Whether it lies in a pool whose memory is recorded nowhere else. (An object that is made
-    /// with its pool has a size, which a pool itself has not: it is a block of malloc's, unless it
-    /// lies in a pool in turn.)
+    /// True if the block lies in a pool whose memory is not recorded elsewhere. (An object that is
+    /// allocated together with its pool has a size, which a pool itself does not have. It is a
+    /// block of malloc's, unless it lies in a pool in turn.)
     fn is_in_pool(self) -> bool {
         let mut header = self;
         for _ in 0..POOLS_MAX {
@@ -133,14 +134,15 @@ impl Header {
         false
     }
 
-    /// The block that a pool is made of may be free while others lie in it.
+    /// True if this is a pool's header. The block that a pool is made of may be free while others
+    /// lie in it.
     fn is_of_pool(self) -> bool {
         const IS_POOL: u32 = 4;
         self.flags() & IS_POOL != 0
     }
 }
 
-/// Reads the library's mark out of a block that was asked for with this size.
+/// Reads the library's mark from a block that was requested with this size.
 fn learn(block: usize, bytes: usize) {
     if MARK.load(Relaxed) != UNREAD {
         return;
@@ -157,7 +159,7 @@ fn learn(block: usize, bytes: usize) {
     }
 }
 
-/// `None`: it is no such function.
+/// Handles a call of a tree function; `None` if the function is not one.
 pub(crate) fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Option<Outcome> {
     let function: &InnerFunction = kept.inner?;
     let signature = Signature::of_word_untrusted(function.signature.load(Relaxed))?;
@@ -190,14 +192,15 @@ struct TreeCall<'a> {
     kept: &'a Kept,
     all: &'a Arguments,
     heap: u8,
-    /// What is asked for, where that is told.
+    /// Requested size in bytes, if the call states it.
     bytes: Option<usize>,
     caller: Caller,
 }
 
 impl TreeCall<'_> {
-    /// Begins a call. What the library calls of its own functions for it is none of the program's;
-    /// what it calls of malloc's is. `false`: it is such a call itself, and nothing was begun.
+    /// Begins a call. The library's calls of its own functions during this one are not the
+    /// program's, but its calls of malloc are recorded. Returns `false`, without beginning one, if
+    /// this call is nested itself.
     fn begin(&self) -> bool {
         let Some(mut scope) = Scope::enter(self.caller.sp()) else { return false };
         let before = scope.state().tree;
@@ -244,7 +247,7 @@ impl TreeCall<'_> {
     }
 
     fn reallocate(&self, block: usize) -> Outcome {
-        // To no size: it is freed, by a function that is seen.
+        // A realloc to size 0 frees the block, through a function that is hooked.
         if self.bytes == Some(0) {
             return Outcome::PassOn;
         }
@@ -263,7 +266,7 @@ impl TreeCall<'_> {
                 events::realloc_abort(&mut scope, self.heap, block, self.bytes.unwrap_or(0));
             } else {
                 let stack = stack_for(&mut scope, self.caller, FLAG_STACK_REALLOC);
-                // It may have moved out of the pool.
+                // The block may have moved out of the pool.
                 let header = Some(Header::of(new)).filter(|header| header.is_in_pool());
                 let (place, bytes) = header.map_or((0, 0), |header| (new, header.size()));
                 events::realloc_commit(&mut scope, self.heap, place, bytes, stack);
@@ -272,8 +275,8 @@ impl TreeCall<'_> {
         Outcome::Answered(new)
     }
 
-    /// Blocks that are about to be free: a block with all that hangs on it, or what hangs on
-    /// `pool`; of both, the block, if it hangs on the other alone.
+    /// Records blocks that are about to be freed: `block` with all its descendants, or the
+    /// descendants of `pool`. If both are given: `block`, provided that `pool` is its only parent.
     #[cold]
     fn note_freed(&self, block: Option<usize>, pool: Option<usize>) {
         if HAS_BLOCKS.load(Relaxed) == 0 {
@@ -296,7 +299,7 @@ impl TreeCall<'_> {
                 let parent = marked(pool);
                 let mut child = parent.and_then(Header::first_child);
                 while let Some(header) = child {
-                    // What is its name stays.
+                    // The block that is the parent's name stays.
                     let is_name = parent.is_some_and(|parent| parent.name() == header.block());
                     if !is_name && !header.has_references() {
                         note_tree(header, &mut left, &mut note);
@@ -309,7 +312,8 @@ impl TreeCall<'_> {
     }
 }
 
-/// Those in pools of a header and all that hang on it. (What somebody refers to lives on.)
+/// Calls `note` for a header and all its descendants that lie in pools. (A block to which a
+/// reference exists stays live.)
 fn note_tree(root: Header, left: &mut usize, note: &mut dyn FnMut(Header)) {
     let mut header = root;
     loop {
@@ -344,7 +348,7 @@ fn note_tree(root: Header, left: &mut usize, note: &mut dyn FnMut(Header)) {
 mod tests {
     use super::*;
 
-    /// Headers with blocks of 32 bytes, made as the library makes them.
+    /// Headers with blocks of 32 bytes, in the library's format.
     struct Blocks(Vec<[usize; 16]>);
 
     const LIBRARYS_MARK: u32 = 0x4ca_bb80;
@@ -354,7 +358,7 @@ mod tests {
             Header(self.0[number].as_ptr() as usize)
         }
 
-        /// `of`: by number the parent's, the flags, the bytes.
+        /// Makes headers from, for each: the parent's index, the flags, the bytes.
         fn of(of: &[(Option<usize>, u32, usize)]) -> Self {
             let mut blocks = Self(vec![[0; 16]; of.len()]);
             for (number, &(parent, flags, bytes)) in of.iter().enumerate() {
@@ -364,7 +368,7 @@ mod tests {
                 (block[0], block[8]) = ((LIBRARYS_MARK | flags) as usize, bytes);
                 block[10] = if flags & IS_IN_POOL != 0 { pool } else { 0 };
                 let Some(parent) = parent else { continue };
-                // In front of its parent's other children.
+                // Inserted before its parent's other children.
                 let first = std::mem::replace(&mut blocks.0[parent][4], at);
                 (blocks.0[number][1], blocks.0[number][3]) = (first, blocks.header(parent).0);
                 if let Some(other) = (0..number).find(|&other| blocks.header(other).0 == first) {
@@ -395,7 +399,7 @@ mod tests {
             (Some(1), IS_IN_POOL, 32),
             (Some(0), IS_IN_POOL, 32),
         ]);
-        // Nothing is known, and nothing is told.
+        // The mark is not known yet, and nothing is noted.
         assert!(blocks.noted(0).is_empty());
         learn(blocks.header(1).block(), 32);
         assert_eq!(MARK.load(Relaxed), LIBRARYS_MARK);
@@ -404,13 +408,13 @@ mod tests {
         let mut left = 100;
         assert_eq!(blocks.header(4).parent(&mut left), Some(blocks.header(3)));
         assert_eq!(blocks.header(2).parent(&mut left), Some(blocks.header(1)));
-        // Somebody refers to it.
+        // A reference to the block exists.
         blocks.0[2][5] = 1;
         assert_eq!(blocks.noted(1), [1, 5]);
-        // Something else lies where a child should.
+        // Other data lies where a child should be.
         blocks.0[5][0] = 7;
         assert_eq!(blocks.noted(1), [1]);
-        // A loop ends.
+        // A cycle ends the walk.
         blocks.0[5][0] = (LIBRARYS_MARK | IS_IN_POOL) as usize;
         blocks.0[2][1] = blocks.header(5).0;
         blocks.noted(1);

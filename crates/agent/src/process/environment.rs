@@ -1,4 +1,5 @@
-//! What the program's environment says to the agent: as it was started, and as it is now.
+//! Settings for the agent in the program's environment: the one with which it was started, and the
+//! present one.
 
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::AtomicUsize;
@@ -13,30 +14,30 @@ type Strings = *const *const c_char;
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
 const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
-/// Environment variable that loads the agent without recording: for measuring what its presence
-/// costs.
+/// Environment variable that loads the agent without recording, to measure the cost of its
+/// presence.
 const DISABLE_VARIABLE: &[u8] = b"HEAPR_DISABLE=";
 
 const POOL_PATH_BYTES: usize = 48;
 
-/// What the session variable says.
+/// Contents of the session variable.
 pub(crate) struct PoolPath {
     /// `/proc/PID/fd/N` and a zero byte.
     pub(crate) bytes: [u8; POOL_PATH_BYTES],
-    /// The variable's value, for children.
+    /// Value of the variable, for children.
     pub(crate) value: [u8; 64],
     pub(crate) value_bytes: usize,
 }
 
-/// Environment variable of one user's own programs; see [`flagged`].
+/// Environment variable of one user's programs that a session may flag; see [`flagged_program`].
 const FLAGGED_VARIABLE: &[u8] = b"HEAPR_FLAGGED=";
 
-/// What the variables say, line by line.
+/// Values of the variables.
 struct Variables {
     session: Option<PoolPath>,
     is_disabled: bool,
     allows_address_sanitizer: bool,
-    /// Where sessions say which programs they want.
+    /// Path of the files in which sessions name the programs that they want.
     flagged: [u8; flagged_program::PATH_BYTES_MAX],
     flagged_bytes: usize,
     /// The path by which the program was started.
@@ -69,8 +70,8 @@ impl Variables {
     }
 }
 
-/// Reads the variables from the environment that the program was started with (not from `environ`,
-/// which is not set up yet when the first hook runs).
+/// Reads the variables from the environment with which the program was started. (`environ` is not
+/// set up yet when the first hook runs.)
 pub(crate) fn read() -> (Option<PoolPath>, bool) {
     let mut variables = Variables::NONE;
     read_start_block(&mut variables);
@@ -87,21 +88,21 @@ pub(crate) fn read() -> (Option<PoolPath>, bool) {
     (variables.session, variables.is_disabled)
 }
 
-/// Path of the buffers' descriptor, and whether the agent is switched off.
+/// Returns the path of the buffers' descriptor, and whether the agent is switched off.
 pub(crate) fn session() -> (Option<[u8; POOL_PATH_BYTES]>, bool) {
     let (session, is_disabled) = read();
     (session.map(|session| session.bytes), is_disabled)
 }
 
-/// Whether AddressSanitizer's options say that its library need not be the first.
+/// True if AddressSanitizer's options say that its library need not be the first.
 pub(crate) fn allows_address_sanitizer() -> bool {
     let mut variables = Variables::NONE;
     read_start_block(&mut variables);
     variables.allows_address_sanitizer
 }
 
-/// The block at the end of the stack, which a session with flagged programs has written into: the
-/// kernel's file of the environment does not show that.
+/// Reads the block at the end of the stack, into which a session with flagged programs has written.
+/// The kernel's file of the environment does not show such changes.
 fn read_start_block(variables: &mut Variables) {
     const ARGUMENTS_MAX: usize = 1 << 20;
     const ENTRIES_MAX: usize = 1 << 16;
@@ -109,39 +110,41 @@ fn read_start_block(variables: &mut Variables) {
     if variable.is_null() {
         return;
     }
-    // SAFETY: glibc's loader exports this variable and has set it before it calls anybody.
+    // SAFETY: glibc's loader exports this variable and has set it before it calls any code.
     let block = unsafe { variable.read() };
     if block.is_null() {
         return;
     }
-    // SAFETY: it points to the number of arguments, as the kernel has put it there.
+    // SAFETY: it points to the number of arguments, as the kernel has stored it.
     let argument_count = unsafe { block.read() };
     if argument_count > ARGUMENTS_MAX {
         return;
     }
     if argument_count != 0 {
-        // SAFETY: the first argument, which stands behind the number.
+        // SAFETY: the first argument, which follows the number.
         let first = unsafe { block.wrapping_add(1).cast::<*const c_char>().read() };
         if !first.is_null() {
-            // SAFETY: a string with an end, on the stack that the kernel has made; it stays.
+            // SAFETY: a zero-terminated string, on the stack that the kernel has made; it is never
+            // freed.
             variables.started_as = unsafe { CStr::from_ptr(first) }.to_bytes();
         }
     }
     for number in 0..ENTRIES_MAX {
-        // Behind the count: the arguments, a null, then the variables up to a null.
+        // After the count: the arguments, a null, then the variables up to a null.
         let place = block.wrapping_add(argument_count.wrapping_add(2).wrapping_add(number));
         // SAFETY: in the block, as no null was met yet.
         let entry = unsafe { place.cast::<*const c_char>().read() };
         if entry.is_null() {
             return;
         }
-        // SAFETY: a string with an end, by the rules of exec, that nobody changes while the program
-        // starts.
+        // SAFETY: a zero-terminated string, by the rules of exec, which no code changes while the
+        // program starts.
         variables.take(unsafe { CStr::from_ptr(entry) }.to_bytes());
     }
 }
 
-/// The same from the kernel, for C libraries that do not tell where the block is.
+/// Reads the variables from the kernel's file, for C libraries that do not export the block's
+/// address.
 fn read_environment_file(variables: &mut Variables) {
     let Ok(file) = sys::open(b"/proc/self/environ\0", false) else { return };
     let mut line = [0_u8; 64 + flagged_program::PATH_BYTES_MAX];
@@ -156,7 +159,7 @@ fn read_environment_file(variables: &mut Variables) {
         };
         for &byte in chunk.get(..count).unwrap_or_default() {
             if byte != 0 {
-                // A longer line is none of ours: it is cut, and its beginning cannot match in full.
+                // A longer line is not heapr's: it is cut, and its beginning cannot match in full.
                 if let Some(place) = line.get_mut(line_bytes) {
                     *place = byte;
                 }
@@ -173,7 +176,7 @@ fn is_number(part: &[u8]) -> bool {
     !part.is_empty() && part.len() <= 10 && part.iter().all(u8::is_ascii_digit)
 }
 
-/// `PID:FD` or `PID:FD:ROOT` to `/proc/PID/fd/FD` and a zero byte.
+/// Converts `PID:FD` or `PID:FD:ROOT` to `/proc/PID/fd/FD` and a zero byte.
 pub(crate) fn pool_path(value: &[u8]) -> Option<[u8; POOL_PATH_BYTES]> {
     let mut parts = value.split(|&byte| byte == b':').take_while(|part| is_number(part));
     let (process, descriptor) = (parts.next()?, parts.next()?);
@@ -198,20 +201,20 @@ fn parse_session(value: &[u8]) -> Option<PoolPath> {
     Some(PoolPath { bytes, value: copy, value_bytes: value.len() })
 }
 
-/// The program's `environ`; an empty environment if it has none.
+/// Returns the program's `environ`; an empty environment if it is missing.
 pub(crate) fn own_environment() -> Strings {
     static EMPTY: [AtomicUsize; 1] = [AtomicUsize::new(0)];
     let variable = link_map::find_anywhere(b"environ") as *const Strings;
     if variable.is_null() {
         return EMPTY.as_ptr().cast();
     }
-    // SAFETY: the C library's variable of this name (or the program's copy of it, which comes first
+    // SAFETY: the C library's variable of this name (or the program's copy of it, which precedes it
     // in search order).
     let environment = unsafe { variable.read_volatile() };
     if environment.is_null() { EMPTY.as_ptr().cast() } else { environment }
 }
 
-/// As the runtime reads its options; the last counts.
+/// Parses the options as AddressSanitizer's runtime does: the last one counts.
 pub(crate) fn may_come_second(options: &[u8]) -> bool {
     const NAME: &[u8] = b"verify_asan_link_order=";
     let words = options.split(|byte| b":, \t\n\r".contains(byte));

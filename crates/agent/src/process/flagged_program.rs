@@ -1,5 +1,5 @@
-//! Programs of one user's, started from a shell that `heapr config shell` has prepared: is this one
-//! flagged, and by which session?
+//! Decides whether this program is flagged, and by which session. It concerns one user's programs,
+//! started from a shell that `heapr config shell` has prepared.
 //!
 //! ```text
 //! HEAPR_FLAGGED=/run/user/1000/heapr/flagged      the variable, in every program of that shell
@@ -8,25 +8,25 @@
 //!     name redis-server                             the programs that it wants, a line for each
 //! ```
 //!
-//! No file, or no line with the program's name: the agent is disabled before it has done anything
-//! else.
+//! Without a file, or a line with the program's name, the agent is disabled before any other
+//! action.
 
 use heapr_ring::sys;
 
-/// Longest path that is followed.
+/// Longest path of the files that is followed, in bytes.
 pub(crate) const PATH_BYTES_MAX: usize = 256;
-/// A file of a few hundred names.
+/// Largest size of a file that is read, in bytes: a few hundred names.
 const FILE_BYTES_MAX: usize = 16 << 10;
-/// Longest executable's path whose name is looked at.
+/// Longest executable's path whose name is compared, in bytes.
 const EXECUTABLE_BYTES_MAX: usize = 1024;
 
-/// Calls `take` with the value of the session variable that the first session which wants this
-/// program gives. `started_as`: the path by which the program was started.
+/// Calls `take` with the value of the session variable from the first session that wants this
+/// program. `started_as` is the path by which the program was started.
 pub(crate) fn find_session(path: &[u8], started_as: &[u8], take: &mut dyn FnMut(&[u8])) {
     let mut buffer = [0; EXECUTABLE_BYTES_MAX];
     let executable = sys::read_link(b"/proc/self/exe\0", &mut buffer).unwrap_or_default();
     let names = [file_name(executable), file_name(started_as)];
-    // Every event of a program holds what a snapshot needs: the trace comes first.
+    // Each event of a program holds all data that a snapshot needs: the trace comes first.
     for ending in [&b".heap\0"[..], b".snapshot\0"] {
         let mut whole = [0; PATH_BYTES_MAX + 16];
         for (place, &byte) in whole.iter_mut().zip(path.iter().chain(ending)) {
@@ -49,12 +49,12 @@ pub(crate) fn find_session(path: &[u8], started_as: &[u8], take: &mut dyn FnMut(
     }
 }
 
-/// The part behind the last slash.
+/// Returns the part after the last slash.
 fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
-/// The session that a file names, if one of `names` stands in it.
+/// Returns the session that a file names, if it lists one of `names`.
 fn session_of<'a>(text: &'a [u8], names: [&[u8]; 2]) -> Option<&'a [u8]> {
     let mut lines = text.split(|&byte| byte == b'\n');
     let session = lines.next()?.strip_prefix(b"session ")?;

@@ -1,4 +1,4 @@
-//! What the process was started with, and what it is about to run.
+//! The process's start environment, its end, and the programs that it is about to run.
 
 pub(crate) mod environment;
 pub(crate) mod exit;

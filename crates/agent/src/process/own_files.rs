@@ -2,7 +2,7 @@
 
 use heapr_ring::sys;
 
-/// A number at the start of a text, and how many digits it has.
+/// Parses a hexadecimal number at the start of a text; also returns its number of digits.
 pub(crate) fn hexadecimal(text: &[u8]) -> (usize, usize) {
     let mut number = 0_usize;
     let mut count = 0_usize;
@@ -34,7 +34,7 @@ pub(crate) fn for_each_line(path: &[u8], visit: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// A number at the start of a text.
+/// Parses a decimal number at the start of a text.
 pub(crate) fn decimal(text: &[u8]) -> u64 {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |number: u64, &digit| number.wrapping_mul(10).wrapping_add(u64::from(digit & 15)))

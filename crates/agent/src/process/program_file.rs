@@ -1,7 +1,8 @@
-//! The file of a program that is about to be run: has it a loader, and is it for this processor?
+//! The file of a program that is about to be run: whether it has a loader, and whether it is for
+//! this processor.
 //!
-//! The loader of another one (32 bits, or an emulator's) cannot load the agent, and says so on the
-//! program's standard error.
+//! The loader of another processor's program (32 bits, or an emulator's) cannot load the agent, and
+//! says so on the program's standard error.
 
 use core::ffi::{CStr, c_char, c_int};
 
@@ -9,32 +10,32 @@ use heapr_ring::sys;
 
 use crate::process::environment::own_environment;
 
-/// How a program is named.
+/// Name of a program, as exec's variants take it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Program {
     Path(*const c_char),
-    /// In the directories of PATH if it has no slash.
+    /// Searched in the directories of PATH if it has no slash.
     Searched(*const c_char),
-    /// Below a directory, or a descriptor of the file itself with an empty path.
+    /// Path below a directory, or a descriptor of the file itself with an empty path.
     At(c_int, *const c_char),
 }
 
 const PATH_BYTES_MAX: usize = 4096;
-/// A script's interpreter may be a script.
+/// Largest number of scripts that are followed: a script's interpreter may be a script.
 const SCRIPTS_MAX: u32 = 4;
 
-/// What a program's file is to the agent.
+/// Kind of a program's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A loader loads it, as far as can be told.
+    /// A program that a loader loads, as far as can be determined.
     Loaded,
-    /// For another processor.
+    /// A program for another processor.
     Other,
-    /// It has no loader.
+    /// A program without a loader.
     Static,
 }
 
-/// What a file, or the interpreter of a script, is. What cannot be read is nothing special.
+/// Returns the kind of a file, or of a script's interpreter; [`Kind::Loaded`] if it cannot be read.
 pub(crate) fn kind(program: Program) -> Kind {
     let Some(mut file) = open(program) else { return Kind::Loaded };
     let mut head = [0_u8; 1024];
@@ -60,7 +61,7 @@ pub(crate) fn kind(program: Program) -> Kind {
 fn kind_of_elf(head: &[u8]) -> Kind {
     const CLASS_64: u8 = 2;
     const X86_64: [u8; 2] = [62, 0];
-    /// Of a file's header, and of each program header behind it.
+    /// Sizes of a file's header, and of each program header after it.
     const HEADER_BYTES: usize = 64;
     const ENTRY_BYTES: usize = 56;
     const PT_INTERP: [u8; 4] = [3, 0, 0, 0];
@@ -80,8 +81,8 @@ fn kind_of_elf(head: &[u8]) -> Kind {
     if has_loader { Kind::Loaded } else { Kind::Static }
 }
 
-/// Whether a loader would load nothing but the program: not even the C library, which the agent
-/// calls. (Go's programs that can lie anywhere are so.)
+/// True if a loader would load only the program: not even the C library, which the agent calls.
+/// (Go's position-independent programs are like this.)
 fn needs_no_library(file: &sys::Descriptor, head: &[u8]) -> bool {
     const HEADER_BYTES: usize = 64;
     const ENTRY_BYTES: usize = 56;
@@ -97,19 +98,19 @@ fn needs_no_library(file: &sys::Descriptor, head: &[u8]) -> bool {
     };
     let (Some(offset), Some(bytes)) = (word(8), word(32)) else { return false };
     let mut dynamic = [0_u8; 1024];
-    // More entries than that have one that names a library.
+    // A section with more entries has one that names a library.
     let Some(dynamic) = dynamic.get_mut(..bytes) else { return false };
     let is_read = sys::read_at(file, dynamic, offset).is_ok_and(|count| count == bytes);
     is_read && bytes > 0 && !dynamic.chunks_exact(16).any(|entry| entry.starts_with(&NEEDED))
 }
 
-/// The last part of a program's name.
+/// Returns the last part of a program's name.
 pub(crate) fn name_of<'a>(program: Program) -> &'a [u8] {
     let (Program::Path(name) | Program::Searched(name) | Program::At(_, name)) = program;
     if name.is_null() {
         return &[];
     }
-    // SAFETY: a string with an end, which the caller passes to exec and so outlives the call.
+    // SAFETY: a zero-terminated string, which the caller passes to exec and so outlives the call.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     name.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
@@ -120,7 +121,7 @@ fn open(program: Program) -> Option<sys::Descriptor> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: a string with an end, which the caller passes to exec.
+    // SAFETY: a zero-terminated string, which the caller passes to exec.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     match program {
         Program::Searched(_) if !name.contains(&b'/') => search(name),
@@ -143,7 +144,7 @@ fn open(program: Program) -> Option<sys::Descriptor> {
     }
 }
 
-/// As the C library searches.
+/// Searches PATH as the C library does.
 fn search(name: &[u8]) -> Option<sys::Descriptor> {
     let mut environment = own_environment();
     let mut directories: &[u8] = b"/bin:/usr/bin";
@@ -163,7 +164,7 @@ fn search(name: &[u8]) -> Option<sys::Descriptor> {
     directories.split(|&byte| byte == b':').find_map(|directory| open_joined(&[directory], name))
 }
 
-/// Opens `DIRECTORY/NAME`; an empty one of the two is left out.
+/// Opens `DIRECTORY/NAME`; if one of the two is empty, it is left out.
 fn open_joined(directory: &[&[u8]], name: &[u8]) -> Option<sys::Descriptor> {
     let mut path = [0_u8; PATH_BYTES_MAX];
     let mut used = 0_usize;
