@@ -1,8 +1,7 @@
-//! From the agents' ticks to nanoseconds since the session's start.
+//! Converts the agents' ticks to nanoseconds since the session's start.
 //!
-//! At each round the recorder reads both clocks. Between two such anchors time is linear, so the
-//! conversion is exact at each anchor, never runs backwards, and needs no calibration before the
-//! start.
+//! Each round reads both clocks. Between two such anchors time is linear. So the conversion is
+//! exact at each anchor, never runs backwards, and needs no calibration before the start.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -10,10 +9,10 @@ use std::collections::VecDeque;
 use heapr_proc::machine;
 use heapr_ring::sys;
 
-/// Anchors kept: an event can be late by this many rounds and still get its exact time.
+/// Number of anchors stored: an event can be late by this many rounds and still get its exact time.
 const ANCHORS_MAX: usize = 512;
 
-/// What the agents' time stamps count.
+/// Clock of the agents' time stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockSource {
     /// The processor's time stamp counter.
@@ -23,15 +22,15 @@ pub enum ClockSource {
 }
 
 impl ClockSource {
-    /// The best that this machine has: the counter only where the kernel itself keeps time by it
-    /// and the processor says that it runs at one rate in all power states.
+    /// Chooses the best clock of this machine. The counter is used only if the kernel itself keeps
+    /// time by it, and the processor says that its rate is the same in all power states.
     #[must_use]
     pub fn detect() -> Self {
         let is_counter = machine::kernel_clock() == "tsc" && machine::has_invariant_counter();
         if is_counter { Self::Tsc } else { Self::Monotonic }
     }
 
-    /// The clock now, in its own unit.
+    /// Reads the clock, in its own unit.
     #[must_use]
     pub fn now(self) -> u64 {
         match self {
@@ -63,10 +62,10 @@ pub(crate) struct Clock {
     start_ticks: u64,
     start_ns: u64,
     anchors: VecDeque<Anchor>,
-    /// The newest pair of anchors, as (from, to, ns at from, ns per tick in 32.32).
+    /// Newest pair of anchors, with the scale in ns per tick as 32.32 fixed point.
     current: Segment,
-    /// The segment in which the last event before that one lay: what was left over from earlier
-    /// rounds comes in order, too.
+    /// Segment of the last event before the newest pair: leftovers of earlier rounds come in order,
+    /// too.
     earlier: Cell<Segment>,
 }
 
@@ -91,7 +90,7 @@ impl Segment {
     }
 }
 
-/// What tells the clock's ticks, for another thread.
+/// Reader of the clock's ticks, for another thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticks {
     source: ClockSource,
@@ -99,14 +98,14 @@ pub(crate) struct Ticks {
 }
 
 impl Ticks {
-    /// Since the clock's start, now.
+    /// Returns the ticks since the clock's start.
     pub(crate) fn now(self) -> u64 {
         self.source.now().saturating_sub(self.start_ticks)
     }
 }
 
 impl Clock {
-    /// Starts now.
+    /// Starts the clock.
     pub(crate) fn start(source: ClockSource) -> Self {
         let start_ns = sys::monotonic_ns();
         let start_ticks = source.now();
@@ -117,27 +116,27 @@ impl Clock {
         Self { source, start_ticks, start_ns, anchors, current, earlier: Cell::new(current) }
     }
 
-    /// The clock's value at the start.
+    /// Returns the source's value at the start.
     pub(crate) fn start_ticks(&self) -> u64 {
         self.start_ticks
     }
 
-    /// Ticks since the start, now.
+    /// Returns the ticks since the start.
     pub(crate) fn now_ticks(&self) -> u64 {
         self.ticks().now()
     }
 
-    /// For another thread.
+    /// Returns a reader for another thread.
     pub(crate) fn ticks(&self) -> Ticks {
         Ticks { source: self.source, start_ticks: self.start_ticks }
     }
 
-    /// Nanoseconds since the start, now.
+    /// Returns the nanoseconds since the start.
     pub(crate) fn now_ns(&self) -> u64 {
         sys::monotonic_ns().saturating_sub(self.start_ns)
     }
 
-    /// Ticks in a number of nanoseconds, roughly.
+    /// Converts a number of nanoseconds to ticks, roughly.
     pub(crate) fn ticks_in(&self, ns: u64) -> u64 {
         match self.source {
             ClockSource::Monotonic => ns,
@@ -148,7 +147,7 @@ impl Clock {
         }
     }
 
-    /// Reads both clocks. To be called after the scan whose events are then converted.
+    /// Reads both clocks. Call it after the scan whose events are then converted.
     pub(crate) fn anchor(&mut self) {
         let before = self.now_ticks();
         let ns = self.now_ns();
@@ -165,8 +164,8 @@ impl Clock {
         self.current = Segment::between(last, next);
     }
 
-    /// The time of something that has just happened, maybe after the last anchor. `ticks` is
-    /// untrusted: what lies in the future happens now.
+    /// Converts the time of something recent, maybe after the last anchor. `ticks` is untrusted: a
+    /// time in the future becomes the present.
     pub(crate) fn recent_ns(&self, ticks: u64) -> u64 {
         if ticks <= self.current.to.ticks {
             return self.ns(ticks);
@@ -175,8 +174,8 @@ impl Clock {
         Segment::between(self.current.to, now).ns(ticks.min(now.ticks))
     }
 
-    /// The time of an event. `ticks` is untrusted; what lies after the last anchor gets that
-    /// anchor's time.
+    /// Converts the time of an event. `ticks` is untrusted: a time after the last anchor becomes
+    /// that anchor's.
     #[inline(always)]
     pub(crate) fn ns(&self, ticks: u64) -> u64 {
         if ticks >= self.current.from.ticks && ticks <= self.current.to.ticks {
@@ -218,7 +217,7 @@ mod tests {
         clock.anchor();
         std::thread::sleep(std::time::Duration::from_millis(5));
         // The two clocks are read one after the other, and the thread may lose its processor in
-        // between: the time lies between what the anchored clock showed before and after.
+        // between. The time lies between what the anchored clock showed before and after.
         let before_ns = clock.now_ns();
         let ticks = clock.now_ticks();
         let after_ns = clock.now_ns();

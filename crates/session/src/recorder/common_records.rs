@@ -1,17 +1,17 @@
-//! The records that nearly all are, taken many at a time: an allocation or a free of a program's
-//! main heap, in its time, while no realloc is under way.
+//! Fast path for the most common records, many at a time: an allocation or free of the main heap,
+//! in order of time, while no realloc is under way.
 //!
-//! What this does is what `translate` does with the same records; that handles every case, and this
-//! hands on to it whatever is not plain. (Half of the time between the buffers and the ledger went
-//! into finding out, record by record, that nothing was special.)
+//! It does the same as `translate`, which handles every case, and leaves all other records to it.
+//! Before, half of the time between the buffers and the ledger was spent on checking each record
+//! for special cases.
 //!
 //! ```text
-//! one stream, up to where another's next record comes:   A A A A A|
-//! two streams, up to where a third's comes:              A B B A B A A B|
+//! one stream, up to another stream's next record:        A A A A A|
+//! two streams, up to a third stream's next record:       A B B A B A A B|
 //! ```
 //! Two threads that work at the same time take turns at nearly every record, in no order that a
-//! processor could foresee. So which of the two comes next is no branch but an index that follows
-//! from comparing their times.
+//! processor could predict. So the choice of the next stream is not a branch but an index computed
+//! from their times.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,7 +33,7 @@ const SHORT_WORDS: usize = RecordKind::ShortFree.words();
 const _: () = assert!(RecordKind::Alloc.words() == FREE_WORDS + 1);
 const _: () = assert!(RecordKind::ShortAlloc.words() == SHORT_WORDS + 1);
 
-/// A stream's records, from the next one to the end of what its buffer shows.
+/// Records of a stream, from the next one to the end of its current buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     process: &'a ProcessState,
@@ -41,11 +41,11 @@ pub(crate) struct Source<'a> {
     words: &'a [AtomicU64],
     word0: u64,
     ticks: u64,
-    /// See [`order`].
+    /// Sort key of the next record; see [`order`].
     order: u64,
-    /// Words taken.
+    /// Words read so far.
     pub(crate) taken: usize,
-    /// Time of the last record taken.
+    /// Time of the last record read.
     pub(crate) last_ticks: u64,
 }
 
@@ -55,8 +55,8 @@ impl<'a> Source<'a> {
         Self { process, thread, words, word0, ticks, order: head.order(), taken: 0, last_ticks: 0 }
     }
 
-    /// The next record's event and its words; `None` if it is not plain, or shorter than what is
-    /// looked at.
+    /// Returns the next record's event and its length in words. `None` if the record is not a
+    /// common one, or is cut off by the buffer's end.
     #[inline(always)]
     fn event(&self, clock: &Clock, last_ns: u64) -> Option<(Event, usize)> {
         let behind = self.words.get(self.taken + 1..)?;
@@ -64,8 +64,8 @@ impl<'a> Source<'a> {
         let address_avma;
         let packed;
         let words;
-        // Nearly all are short. No branch here depends on which of alloc and free it is: behind a
-        // free stands another record.
+        // Nearly all records are short. No branch here depends on alloc or free: behind a free
+        // follows another record.
         if self.word0 & SHORT != 0 {
             is_alloc = self.word0 & SHORT_ALLOC != 0;
             address_avma = short_address(self.word0);
@@ -82,7 +82,7 @@ impl<'a> Source<'a> {
             address_avma = place.load(Relaxed);
             packed = behind_place.load(Relaxed);
             words = FREE_WORDS;
-            // The heap's number stands above the address; 0 is the program's main heap.
+            // The heap's number is above the address; 0 is the program's main heap.
             if !matches!(kind, ALLOC | FREE) || address_avma >> 56 != 0 {
                 return None;
             }
@@ -103,8 +103,8 @@ impl<'a> Source<'a> {
         Some((event, words + usize::from(is_alloc)))
     }
 
-    /// No realloc is under way, no block is of a pool, and nothing was sampled: an allocation would
-    /// say that all are recorded again.
+    /// Whether no realloc is under way, no block is in a pool, and nothing was sampled. After
+    /// sampling, an allocation would say that all are recorded again.
     #[inline(always)]
     fn is_of_plain_process(&self) -> bool {
         self.process.reallocs.is_empty()
@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
         self.process.index
     }
 
-    /// Steps over a record; `false` if that was the last.
+    /// Steps over a record; `false` if it was the last.
     #[inline(always)]
     fn step(&mut self, words: usize) -> bool {
         self.taken += words;
@@ -130,8 +130,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Takes plain records of one stream that do not come behind `until`: none if its next one is not
-/// such.
+/// Processes common records of one stream up to `until`; stops at the first other record.
 #[inline]
 pub(crate) fn take_one(source: &mut Source<'_>, until: u64, clock: &Clock, sink: &mut Sink) {
     if !source.is_of_plain_process() {
@@ -146,9 +145,9 @@ pub(crate) fn take_one(source: &mut Source<'_>, until: u64, clock: &Clock, sink:
     }
 }
 
-/// Takes plain records of two streams in their order, up to the first that is not plain, or that
-/// comes behind `until`. At the same place in that order a stream goes on, and the first one
-/// begins. Tells which one was taken from last.
+/// Processes common records of two streams in their order, up to the first other record or the
+/// first behind `until`. With equal order the current stream continues, and the first one begins.
+/// Returns the index of the stream read last.
 #[inline]
 pub(crate) fn take_two(sources: &mut [Source<'_>; 2], until: u64, clock: &Clock, sink: &mut Sink) -> usize {
     if !sources.iter().all(Source::is_of_plain_process) {

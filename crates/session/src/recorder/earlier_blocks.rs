@@ -1,7 +1,7 @@
-//! The blocks that a process held when it was attached to.
+//! Blocks that a process held when it was attached to.
 //!
-//! Where they were allocated is not known: they share one stack, of one frame, in a module of its
-//! own that stands for "allocated before attach". No program has code at its address.
+//! Their allocation stacks are unknown, so they share one stack with a single frame. Its module
+//! stands for "allocated before attach", and no program has code at its address.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use heapr_wire::{ADDRESS_MASK, ProcessSlot};
 use super::Recorder;
 use crate::recorder::process_state::BlocksBefore;
 
-/// The frame of blocks that were there before the attach: no file is called so.
+/// Module name of the frame of blocks from before the attach; no file has this name.
 pub const EARLIER_BLOCKS_MODULE: &str = "allocated before attach";
-/// Its range: in the first page, which no program can map.
+/// Address range of the module: in the first page, which no program can map.
 const START_AVMA: u64 = 0x100;
 const END_AVMA: u64 = 0x200;
 
-/// More than an allocator adds to a size: a large block is of whole pages.
+/// Upper bound of what an allocator adds to a size: a large block consists of whole pages.
 const SPARE_BYTES: u64 = 4096 + 32;
 
 impl Recorder {
-    /// Enters blocks (address and size) as allocated now, at the beginning of the process's
-    /// recording. Returns their number.
+    /// Adds blocks (address and size) as allocated at the beginning of the process's recording.
+    /// Returns their number.
     pub(crate) fn add_blocks_before(
         &mut self,
         slot: u32,
@@ -55,7 +55,7 @@ impl Recorder {
             self.sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process);
         };
         for (address_avma, size_bytes) in known {
-            // One of another size is another block.
+            // A block of another size is another block.
             let is_same =
                 |&usable: &u64| (size_bytes..=size_bytes.saturating_add(SPARE_BYTES)).contains(&usable);
             if blocks.get(&address_avma).is_some_and(is_same) {
@@ -76,8 +76,8 @@ impl Recorder {
         count
     }
 
-    /// The same of a session that samples: their frees will not be seen, so that they are told as
-    /// one sum. What was a sample when the process was let go is followed no more either.
+    /// Notes the blocks in a sampling session as one sum, because their frees are not recorded.
+    /// Samples from before the process was let go are dropped, too.
     fn note_blocks_before(
         &mut self,
         place: usize,
@@ -104,7 +104,7 @@ impl Recorder {
         count
     }
 
-    /// Blocks (address and size) of a process that was recorded before, in its main heap.
+    /// Blocks (address and size) in the main heap of a process that was recorded before.
     fn known_blocks(&mut self, place: usize) -> Vec<(u64, u64)> {
         let state = &self.processes[place];
         if !state.is_resumed {
@@ -116,7 +116,7 @@ impl Recorder {
         blocks.map(|block| (block.address_avma, block.size_bytes)).collect()
     }
 
-    /// Notes that it is not known what a process held when it was attached to.
+    /// Notes that the blocks of a process at its attach could not be read.
     pub(crate) fn note_unread_heap(&mut self, slot: u32, generation: u32, reason: &str) {
         if let Some(&place) = self.process_by_slot.get(&(slot, generation)) {
             self.processes[place].before =

@@ -1,5 +1,5 @@
-//! What programs of Go start: Go's runtime forks and executes by itself, so that no hook sees it.
-//! What is given an environment of its own, as runc gives it, does not find the session.
+//! Finds programs that Go programs start. Go's runtime forks and execs by itself, so that no hook
+//! sees it. A child with an environment of its own, as runc gives it, does not find the session.
 
 use std::fs;
 
@@ -10,13 +10,13 @@ use super::Recorder;
 use crate::recorder::housekeeping::{UNTRACED_MAX, untraced_text};
 
 const LOOK_NS: u64 = 50_000_000;
-/// Of the variables that lead into the session: both are given on, or none.
+/// One of the variables that lead into the session: either both are passed on or neither.
 const VARIABLE: &str = "HEAPR_SESSION";
 const WHY: &str = "Go starts programs without the C library, and it was given an environment without the session \
                    (heapr start --pid attaches to it)";
 
 impl Recorder {
-    /// Says which programs that those of Go have started are not recorded.
+    /// Writes notices about programs that Go programs have started and that are not recorded.
     pub(in crate::recorder) fn look_at_children_of_go(&mut self, now_ns: u64) {
         for place in 0..self.processes.len() {
             let process = &mut self.processes[place];
@@ -30,7 +30,7 @@ impl Recorder {
             }
             for child in children(pid) {
                 let is_known = self.processes.iter().any(|known| known.pid == child && !known.has_ended);
-                // (One that has ended has no file any more.)
+                // The link to the executable of an ended process cannot be read.
                 let Ok(executable) = heapr_proc::executable(child) else { continue };
                 if is_known || heapr_proc::variable(child, VARIABLE).is_some() {
                     continue;
@@ -51,7 +51,7 @@ impl Recorder {
     }
 }
 
-/// The processes that a process has started and that live. (Each thread has its own.)
+/// Live children of a process; `/proc` lists them per thread.
 fn children(pid: u32) -> Vec<u32> {
     let threads = threads(pid).into_iter().flatten();
     let of_thread = |tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();

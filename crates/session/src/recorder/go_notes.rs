@@ -15,21 +15,21 @@ use crate::recorder::module_files::SeenModule;
 use crate::recorder::process_facts;
 use crate::recorder::process_state::ProcessState;
 
-/// A program's heap is looked at at most this often, and of the time at most a twentieth is spent
-/// on it.
+/// Least time between two readings of a program's heap; `SHARE` limits the readings to a twentieth
+/// of the time.
 const LOOK_NS: u64 = 10_000_000;
 const SHARE: u64 = 20;
-/// Said where there is no account, and what can be done.
+/// Notice where the runtime keeps no account; the next texts say what can be done.
 const SWITCHED_OFF: &str =
     "Go's own heap is not seen: its runtime samples nothing, as nothing in the program asks for it";
 const SWITCHED_ON_BY_RUN: &str = "heapr run has it sampled from the start";
 const NO_SWITCH: &str = "and its file does not tell how to switch that on";
-/// In the place of a slot: it has none.
+/// Slot number of processes without an agent.
 const NO_SLOT: u32 = u32::MAX;
 const _: () = assert!(HeapId::RUNTIME.0 as usize == heapr_wire::RUNTIME_HEAP);
 
 impl Recorder {
-    /// A program that nothing can be loaded into, of which its runtime's account is read.
+    /// Adds a program that nothing can be loaded into; only its runtime's account is read.
     pub(crate) fn add_outside(&mut self, pid: u32, target: GoTarget) {
         let now_ns = self.clock.now_ns().max(self.sink.last_ns);
         let parent_pid = heapr_proc::Stat::of_process(pid).and_then(|stat| stat.number(4)).unwrap_or(0);
@@ -86,7 +86,7 @@ impl Recorder {
         self.take_go(self.processes.len() - 1, target);
     }
 
-    /// Lets go of a process that is only looked at. `false`: it is none.
+    /// Lets go of a process without an agent. Returns `false` if there is no such process.
     pub(crate) fn let_go_outside(&mut self, pid: u32) -> bool {
         let is_it =
             |process: &&mut ProcessState| process.pid == pid && process.slot == NO_SLOT && !process.has_ended;
@@ -96,7 +96,7 @@ impl Recorder {
         true
     }
 
-    /// A process has Go in it.
+    /// Registers Go's runtime in a process.
     pub(in crate::recorder) fn take_go(&mut self, place: usize, target: GoTarget) {
         let process = &mut self.processes[place];
         if process.go.is_some() {
@@ -115,7 +115,7 @@ impl Recorder {
         self.sink.keep(outcome);
     }
 
-    /// Looks at those whose turn it is.
+    /// Reads the heaps whose turn it is.
     pub(in crate::recorder) fn look_at_go(&mut self, now_ns: u64) {
         for place in 0..self.processes.len() {
             let process = &mut self.processes[place];
@@ -142,7 +142,7 @@ impl Recorder {
                     self.take_go_changes(place, &mut go, &changes);
                     self.processes[place].go = Some(go);
                 }
-                // Before its own code has run there may be nothing yet.
+                // Before the program's own code has run there may be no buckets yet.
                 Err(_) if is_first || !heapr_proc::is_alive(self.processes[place].pid) => {
                     self.processes[place].go = Some(go);
                 }
@@ -176,7 +176,7 @@ impl Recorder {
         let known = self.sink.summary.sampling().and_then(|known| known.mean_of_runtime(process));
         if mean_bytes != 0 && known != Some(mean_bytes) || go.mean_bytes == 1 && known.is_none() {
             if mean_bytes != SamplingPeriod::ALL_BYTES {
-                // Who takes the file's numbers for counts refuses it.
+                // Readers that take the file's numbers for counts refuse the file.
                 let outcome = self.sink.writer.has_samples();
                 self.sink.keep(outcome);
             }
@@ -199,7 +199,7 @@ impl Recorder {
         }
     }
 
-    /// Its heap, and a thread in whose name its events are.
+    /// Adds the heap and a thread for its events to the file.
     fn begin_go(&mut self, place: usize, time_ns: u64) -> ThreadIndex {
         let ProcessState { index, pid, .. } = self.processes[place];
         let name =

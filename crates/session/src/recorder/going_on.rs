@@ -1,7 +1,7 @@
-//! Closing the session's file and going on in the next: each is whole by itself.
+//! Closes the session's file and continues in the next one. Each file is complete by itself.
 //!
-//! What is live then is allocated in the next file, too, with its true times, so that whoever reads
-//! that one alone finds every live block, its stack and its age.
+//! The live blocks are written as allocations to the next file, too, with their true times. A
+//! reader of that file alone finds every live block, its stack and its age.
 
 use heapr_ledger::{CourseTaker, Observer as _, SummaryBuilder};
 use heapr_trace::{Block, Loss, Statistic};
@@ -10,18 +10,18 @@ use super::Recorder;
 use crate::recorder::next_file::{NextFile, interval_ns};
 use crate::recorder::sink::Sink;
 
-/// Where a next file could not be begun, the next try comes after this time or the interval.
+/// Longest wait before the next try, if a next file could not be begun.
 const AGAIN_NS: u64 = 60_000_000_000;
 
 impl Sink {
-    /// Ends the present file and begins the next, of what comes after `start_ns`.
+    /// Finishes the present file and begins the next, for events after `start_ns`.
     fn go_on_in_next(&mut self, mut next: NextFile, start_ns: u64, now_ns: u64) -> NextFile {
         next.due_ns = now_ns.saturating_add(interval_ns(next.rotation).min(AGAIN_NS));
         let path = next.series.next_path();
         let _ = std::fs::remove_file(&path);
         let file = match heapr_trace::new_file(&path, false) {
             Ok(file) => file,
-            // The present one goes on as it can.
+            // The present file is continued as far as possible.
             Err(error) => {
                 self.keep(Err(error));
                 return next;
@@ -66,14 +66,14 @@ impl Sink {
         summary.course = course.finish();
         summary.event_count = next.events_in_file(self.event_count);
         summary.duration_ns = now_ns;
-        // (A file that could not be written is read up to where it was.)
+        // A file that could not be finished is readable up to the failure.
         let outcome = self.writer.finish(&summary);
         self.keep(outcome);
     }
 }
 
 impl Recorder {
-    /// Goes on in the next file, if it is time and nothing is under way that belongs into one.
+    /// Continues in the next file, if it is due and no snapshot is under way.
     pub(crate) fn go_on_in_next_if_due(&mut self) {
         let now_ns = self.clock.now_ns();
         let is_due = self.sink.next_file.as_ref().is_some_and(|next| next.is_due(now_ns));
@@ -87,7 +87,7 @@ impl Recorder {
         let outcome = self.sink.writer.statistic("files_after", 1);
         self.sink.keep(outcome);
         self.sink.end_processes_before(u64::MAX);
-        // What they held stays outstanding in the files up to here.
+        // Blocks of ended processes stay outstanding in the files up to here.
         for process in self.processes.iter_mut().filter(|process| process.is_done && !process.is_forgotten) {
             process.is_forgotten = true;
             self.sink.ledger.drop_process(process.index);
@@ -97,8 +97,8 @@ impl Recorder {
         self.sink.next_file = Some(self.sink.go_on_in_next(next, start_ns, now_ns));
     }
 
-    /// Writes what was lost since the last file, of all owners together: what an owner counts goes
-    /// over all files. `false`: there is only one.
+    /// Writes the losses since the last file as one sum, because the counters of processes and
+    /// threads cover all files. Returns `false` if the session has a single file.
     pub(super) fn tell_losses(&mut self, loss: Loss) -> bool {
         let Some(next) = &mut self.sink.next_file else { return false };
         let told = std::mem::replace(&mut next.told, loss);

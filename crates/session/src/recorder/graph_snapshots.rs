@@ -1,4 +1,5 @@
-//! Snapshots with the graph of a process: the cut is made of the moment at which it stood still.
+//! Snapshots with the object graph of a process: the cut is made at the moment at which the process
+//! stood still.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
@@ -14,29 +15,29 @@ use crate::snapshots::graph_capture::{Blocks, GraphCapture, GraphRequest, Told};
 use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 use crate::snapshots::running_look::Births;
 
-/// What a notice begins with of a process that ended without the graph that was asked for.
+/// Beginning of a notice about a process that ended without the requested graph.
 pub const NO_GRAPH_AT_END: &str = "no graph was taken at its end";
 
-/// A graph that is being taken, and for whom.
+/// Graph capture under way, and the request that it serves.
 #[derive(Debug)]
 pub(super) struct Capturing {
     capture: GraphCapture,
     process: ProcessIndex,
-    /// It waits at its end: slot and generation.
+    /// Slot and generation of the process, if it waits at its exit.
     at_exit: Option<(u32, u32)>,
-    /// Until the cut is made.
+    /// Request, until the cut is made.
     asked: Option<(Option<SnapshotTicket>, SnapshotRequest)>,
 }
 
-/// How long what was written before the process stood still is waited for: another process may be
-/// in the middle of an event.
+/// Longest wait for events from before the standstill: another process may be in the middle of an
+/// event.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 const DRAIN_PAUSE: Duration = Duration::from_micros(60);
-/// Between two rounds while a process is about to stand still.
+/// Pause between two rounds while a process is about to stand still.
 const HEAR_LIMIT: Duration = Duration::from_millis(1);
 
 impl Recorder {
-    /// Whether a process is about to stand still, and is to do so for no longer than it must.
+    /// Whether a process is about to stand still, which must be as short as possible.
     pub(super) fn awaits_standstill(&self) -> bool {
         let capturing = self.snapshots.capturing.as_ref();
         capturing.is_some_and(|capturing| capturing.asked.is_some() && !capturing.capture.is_running)
@@ -82,10 +83,10 @@ impl Recorder {
         }
     }
 
-    /// Hears what has become of the graph that is being taken.
+    /// Handles what the capturing thread reports.
     pub(super) fn advance_capture(&mut self) {
         let Some(capturing) = &self.snapshots.capturing else { return };
-        // The process may stand still at any moment; it may have to until we have cut.
+        // The process may stand still at any moment, and may have to until the cut is made.
         let within = if self.awaits_standstill() { HEAR_LIMIT } else { Duration::ZERO };
         let Some(told) = capturing.capture.hear(within) else { return };
         match told {
@@ -102,7 +103,7 @@ impl Recorder {
                         self.note_failure(capturing.process, &error);
                         self.report_failure(ticket, &error);
                     }
-                    // It says that it is done only after it was given the blocks.
+                    // The capture reports success only after it was given the blocks.
                     (Some((ticket, _)), Ok(_)) => {
                         let reason = "it did not wait for the recorder".to_owned();
                         self.report_failure(ticket, &Error::NoGraph { pid: capturing.capture.pid, reason });
@@ -120,16 +121,17 @@ impl Recorder {
         }
     }
 
-    /// Of which moment a cut is to be made.
+    /// Returns the moment at which a cut is requested.
     pub(super) fn cut_ticks(&self) -> Option<u64> {
         let capturing = self.snapshots.capturing.as_ref().filter(|capturing| capturing.asked.is_some())?;
         capturing.capture.cut_ticks()
     }
 
-    /// The process has stood still: what was live at that moment is the snapshot.
+    /// Cuts at the moment at which the process stood still: the blocks live at that moment are the
+    /// snapshot.
     ///
-    /// Whatever it does afterwards is later, and nothing later is taken before the cut is made: so
-    /// it does not wait for us.
+    /// Everything that the process does afterwards is later, and no later event is merged before
+    /// the cut is made. So the process need not wait for the recorder.
     fn cut_as_it_stood(&mut self) {
         let deadline = Instant::now() + DRAIN_LIMIT;
         self.round();
@@ -144,7 +146,7 @@ impl Recorder {
         self.give_blocks();
     }
 
-    /// Hands over what is live by now.
+    /// Hands the live blocks over to the capturing thread.
     fn give_blocks(&self) {
         let Some(Capturing { capture, process, .. }) = &self.snapshots.capturing else { return };
         let is_its = |block: &Block| block.process == *process && block.heap == HeapId::MALLOC;
@@ -157,7 +159,7 @@ impl Recorder {
         capture.give(Blocks { places, births });
     }
 
-    /// A request for graphs of several processes, by process.
+    /// Splits a request for graphs of several processes into one per process.
     pub(super) fn one_by_one(&self, request: SnapshotRequest) -> Vec<SnapshotRequest> {
         let lives = |process: &&ProcessState| !process.has_ended && !process.is_done;
         let of_it = self.processes.iter().filter(lives).filter(|process| process.is_of(&request.scope));
@@ -168,7 +170,7 @@ impl Recorder {
         of_it.map(one).collect()
     }
 
-    /// Asks for a snapshot of each process that waits at its end for it.
+    /// Requests a snapshot of each process that waits for it at its exit.
     pub(super) fn look_for_exits(&mut self) {
         if self.pool.control().flags.load(Relaxed) & FLAG_SEE_EXITS == 0 {
             return;
@@ -179,7 +181,7 @@ impl Recorder {
                 continue;
             }
             let Some(slot) = self.pool.process_slot(process.slot) else { continue };
-            // Acquire: what it has written before is there.
+            // Acquire: sees what the process wrote before.
             let is_waiting = slot.generation.load(Relaxed) == process.generation
                 && slot.exit_marks.load(Acquire) & MARK_EXIT_WAITS != 0;
             if is_waiting {
@@ -193,13 +195,13 @@ impl Recorder {
         }
     }
 
-    /// Slot and generation of the one process that is meant.
+    /// Returns slot and generation of the request's process.
     fn exiting(&self, request: &SnapshotRequest) -> Option<(u32, u32)> {
         let process = self.processes.iter().find(|process| process.is_of(&request.scope))?;
         Some((process.slot, process.generation))
     }
 
-    /// A process that waits at its end need wait no longer.
+    /// Lets a process that waits at its exit go on.
     fn let_end(&self, at_exit: Option<(u32, u32)>) {
         let Some((slot, generation)) = at_exit else { return };
         let slot = self.pool.process_slot(slot);
@@ -208,8 +210,8 @@ impl Recorder {
         }
     }
 
-    /// A process that was to be looked at when it ends has ended otherwise: who reads the file
-    /// learns that there is no graph of it, and why.
+    /// Writes a notice about a process that was to be captured at its exit and ended otherwise, so
+    /// that readers learn why there is no graph.
     pub(super) fn note_missing_graph(&mut self, place: usize) {
         let process = &self.processes[place];
         let asked = self.pool.control().flags.load(Relaxed) & FLAG_SEE_EXITS != 0;
@@ -230,7 +232,7 @@ impl Recorder {
         self.sink.keep(outcome);
     }
 
-    /// Who reads the file learns why there is no graph.
+    /// Writes a notice that tells readers why there is no graph.
     fn note_failure(&mut self, process: ProcessIndex, error: &Error) {
         let time_ns = self.clock.now_ns();
         let text = format!("a snapshot with references could not be taken: {error}");

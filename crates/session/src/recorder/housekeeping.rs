@@ -1,5 +1,5 @@
-//! What need not be done in every round: who lives, what threads are called, how large processes
-//! are, whose slots are free.
+//! Periodic work that not every round needs: liveness, names of threads, sizes of processes, free
+//! slots.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -12,20 +12,23 @@ use super::{Recorder, disable_text};
 use crate::recorder::process_facts;
 use crate::recorder::statistics::{ThreadCounters, add};
 
-/// Said of a program whose executable defines `malloc`.
+/// Notice for a program whose executable defines `malloc`.
 const OWN_MALLOC: &str = "it brings a malloc of its own, of which only what reaches the C library's is recorded (heapr start --pid attaches to it \
                           and sees all)";
 
-/// A look at a resident set that takes longer was interrupted: nobody knows what time it shows.
+/// Longest duration in ns of a reading of a resident set; a longer one was interrupted, and its
+/// time is uncertain.
 const LOOK_NS: u64 = 2_000_000;
-/// Where processors are busy, the least interrupted of so many looks is kept.
+/// Largest number of readings, of which the least interrupted one is used, where processors are
+/// busy.
 const MAX_LOOKS: u32 = 4;
 
-/// A thread is looked at the more seldom the older it is: nearly all say when they end.
+/// Divisor of a thread's age that gives the interval between checks: nearly all threads say when
+/// they end.
 const LOOK_PART_OF_AGE: u64 = 16;
 const LOOK_SELDOM_NS: u64 = 10_000_000_000;
 
-/// Programs of a process that are told of.
+/// Largest number of untraced programs per process that the file mentions.
 pub(super) const UNTRACED_MAX: usize = 16;
 
 pub(super) fn untraced_text(program: &str, reason: &str) -> String {
@@ -34,7 +37,7 @@ pub(super) fn untraced_text(program: &str, reason: &str) -> String {
 }
 
 impl Recorder {
-    /// A program whose exec was held had ended before anybody could ask what it is.
+    /// Names a program whose exec was held and that had ended before its name could be read.
     pub(crate) fn name_program(&mut self, pid: u32, program: &str) {
         let newest = self.processes.iter_mut().rfind(|process| process.pid == pid);
         if let Some(process) = newest.filter(|process| process.executable.is_empty())
@@ -47,15 +50,15 @@ impl Recorder {
         }
     }
 
-    /// A program whose exec was held could not be attached to.
+    /// Notes that a program whose exec was held could not be attached to.
     pub(crate) fn note_untraced(&mut self, key: (u32, u32), program: &str, reason: &str) {
         self.pool.control().processes_refused.fetch_add(1, Relaxed);
         self.note(key, untraced_text(program, reason));
     }
 
-    /// Keeps a word on what a process did.
+    /// Writes a notice about a process.
     pub(crate) fn note(&mut self, key: (u32, u32), text: String) {
-        // It may have registered since the last round.
+        // The process may have registered since the last round.
         if !self.process_by_slot.contains_key(&key) {
             self.find_processes();
         }
@@ -66,10 +69,10 @@ impl Recorder {
         self.sink.keep(outcome);
     }
 
-    /// Takes note that a child was waited for.
+    /// Notes the exit status of a child that was waited for.
     pub(crate) fn process_exited(&mut self, pid: u32, wait_status: i32) {
-        // The newest image: those before it went on by exec. It may have been seen dead before it
-        // was waited for, and all of it been written.
+        // The newest image, because earlier ones ended by exec. The process may have been seen dead
+        // before it was waited for, and may already be written as done.
         let newest = self.processes.iter_mut().rfind(|process| process.child_pid == pid);
         let Some(process) = newest else { return };
         process.has_ended = true;
@@ -81,13 +84,13 @@ impl Recorder {
         }
     }
 
-    /// Takes note of a process that was attached to, and of its id as we see it.
+    /// Notes an attached process and its id in our namespace.
     pub(crate) fn process_attached(&mut self, slot: u32, generation: u32, pid: u32) {
         self.outer_pids.insert((slot, generation), pid);
         self.find_processes();
     }
 
-    /// Takes note that a process writes no more: it was detached from.
+    /// Notes that a process was detached from and writes no more events.
     pub(crate) fn process_detached(&mut self, slot: u32, generation: u32) {
         self.find_processes();
         if let Some(&place) = self.process_by_slot.get(&(slot, generation))
@@ -98,29 +101,29 @@ impl Recorder {
         }
     }
 
-    /// Takes note that a process with an agent of its own writes no more. Its threads keep their
-    /// buffers until it ends: they still look at them.
+    /// Notes that a process started with the agent writes no more events. Its threads keep their
+    /// buffers until it ends, because they still access them.
     pub(crate) fn process_let_go(&mut self, pid: u32) {
         let slots = self.processes.iter().filter(|process| process.pid == pid && !process.has_ended);
         for process in slots {
             let slot = self.pool.process_slot(process.slot);
             let is_it = |slot: &&heapr_wire::ProcessSlot| slot.generation.load(Relaxed) == process.generation;
             if let Some(slot) = slot.filter(is_it) {
-                // The agent says the same of itself when it is called next.
+                // The agent itself stores the same when it is called next.
                 slot.disable_reason.store(DisableReason::LetGo as u32, Relaxed);
                 slot.state.store(PROCESS_DISABLED, Release);
             }
         }
     }
 
-    /// Looks at once whether the processes live.
+    /// Checks at once whether the processes live.
     pub(crate) fn look_for_ends(&mut self) {
         for process in self.processes.iter_mut().filter(|process| !process.has_ended) {
             process.look_at_life();
         }
     }
 
-    /// What need not be done in every round. Returns how many buffers it has freed.
+    /// Does the periodic work. Returns the number of freed buffers.
     pub(super) fn keep_house(&mut self, now_ns: u64) -> u32 {
         let mut freed_count = 0;
         for place in 0..self.processes.len() {
@@ -134,7 +137,7 @@ impl Recorder {
                 continue;
             }
             if self.processes[place].look_at_life() {
-                // Its last events are read in the next round; then it is done.
+                // The last events are read in the next round; then the process is done.
                 continue;
             }
             if self.look_for_unseen_exec(place, now_ns) {
@@ -151,8 +154,8 @@ impl Recorder {
         freed_count
     }
 
-    /// Keeps what a process has resident. The kernel's own counters: reading them walks no pages
-    /// and makes the process wait for nothing, as `smaps_rollup` does.
+    /// Writes the resident set of a process. The kernel's own counters are read, because
+    /// `smaps_rollup` walks pages and makes the process wait.
     fn note_resident_set(&mut self, place: usize) {
         let process = &self.processes[place];
         let mut best: Option<(u64, u64, heapr_proc::ResidentCounters)> = None;
@@ -190,7 +193,7 @@ impl Recorder {
         self.look_at_grown(place, own_bytes, time_ns);
     }
 
-    /// Says in the file if the agent of a process has ended recording by itself, or does not see
+    /// Writes notices if the agent of a process has stopped recording by itself, or does not see
     /// its allocator.
     fn note_notices(&mut self, place: usize, now_ns: u64) {
         let process = &mut self.processes[place];
@@ -199,7 +202,7 @@ impl Recorder {
             return;
         }
         let mut texts = Vec::new();
-        // (It may be hooked yet.)
+        // The embedded malloc may still be hooked by a search under way.
         let is_looked_at = slot.looks_wanted.load(Relaxed) == slot.looks_done.load(Relaxed);
         let has_own_malloc = slot.has_own_malloc.load(Relaxed) != 0;
         if !process.is_own_malloc_noted && has_own_malloc && (is_looked_at || process.has_ended) {
@@ -212,7 +215,7 @@ impl Recorder {
             let what = if reason == DisableReason::Sanitizer { "not recorded" } else { "recording ended" };
             texts.push(format!("{what}, because {}", disable_text(reason)));
         }
-        // Acquire: its name is there.
+        // Acquire: the program's name is stored before.
         let reason = DisableReason::from_number_untrusted(slot.untraced_exec.load(Acquire));
         if let Some(reason) =
             reason.filter(|reason| !matches!(reason, DisableReason::None | DisableReason::Forbidden))
@@ -235,9 +238,9 @@ impl Recorder {
         }
     }
 
-    /// Names, ends, and slots of threads.
+    /// Updates names, ends, and slots of threads.
     pub(super) fn look_at_threads(&mut self, now_ns: u64) {
-        // A thread that has gone without a word may have the buffer that another waits for.
+        // A thread that ended without notice may have the buffer that another waits for.
         let is_needed = self.pool.control().waiter_count.load(Relaxed) != 0;
         let mut number = 0;
         while number < self.streams.len() {
@@ -266,7 +269,7 @@ impl Recorder {
             } else {
                 stream.has_ended = true;
             }
-            // What it claimed between the scan and its end is found by the next scan.
+            // A buffer claimed between the scan and the thread's end is found by the next scan.
             let is_read = stream.had_ended_at_scan || self.is_final;
             if !stream.has_ended || !is_read || !stream.buffers.is_empty() {
                 number += 1;
@@ -281,7 +284,7 @@ impl Recorder {
         }
     }
 
-    /// Adds a finished stream's counters to the totals and gives its slot back.
+    /// Adds a finished stream's counters to the totals and frees its slot.
     pub(super) fn retire_stream(&mut self, number: usize) {
         let stream = self.streams.swap_remove(number);
         self.stream_by_slot.remove(&(stream.slot, stream.generation));
@@ -301,7 +304,7 @@ impl Recorder {
         }
     }
 
-    /// Returns how many buffers were freed.
+    /// Writes a process as done, if everything of it is read. Returns the number of freed buffers.
     pub(super) fn end_process(&mut self, place: usize, now_ns: u64) -> u32 {
         if self.processes[place].is_done || !(self.processes[place].had_ended_at_scan || self.is_final) {
             return 0;

@@ -1,6 +1,6 @@
-//! What processes tell of code that they make while they run: `/tmp/perf-PID.map`, `jit-PID.dump`,
-//! and objects that they register for debuggers. Held from the time when it is seen: it may be gone
-//! when the recording ends, and a container's `/tmp` with it.
+//! Holds what processes report of their JIT code: `/tmp/perf-PID.map`, `jit-PID.dump`, and objects
+//! registered for debuggers. Files are opened when they are first seen: they may be gone when the
+//! recording ends, and a container's `/tmp` with them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -14,21 +14,21 @@ use heapr_symbols::{MadeCode, MadeFunction, read_jitdump, read_perf_map};
 use crate::recorder::made_objects::MadeObjects;
 use crate::recorder::map_folders::MapFolders;
 
-/// Most processes of which anything is held.
+/// Largest number of processes whose files are held.
 const PROCESSES_MAX: usize = 256;
-/// Largest file that is read.
+/// Size in bytes of the largest file that is read.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// The names of code that a process has made.
+/// Names of a process's JIT code.
 #[derive(Debug)]
 pub struct HeldMadeCode {
-    /// Of which process, as the trace has it.
+    /// Process id, as in the trace.
     pub pid: u32,
-    /// What it has told.
+    /// Functions that the process reported.
     pub code: Arc<MadeCode>,
 }
 
-/// A file that tells, and how large it was when it was seen first.
+/// File that lists JIT code, and its size when it was first seen.
 #[derive(Debug)]
 struct Telling {
     file: File,
@@ -42,13 +42,13 @@ struct Process {
     objects: MadeObjects,
     looks: u32,
     close_looks: u32,
-    /// From which on it is looked closely again.
+    /// Number of the close check at which the file is looked for again.
     next_close_look: u32,
-    /// News of folders when its map was looked for last.
+    /// Change counter of the folders when the map was last looked for.
     seen_news: u64,
 }
 
-/// See the module.
+/// JIT code of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct MadeCodes {
     processes: BTreeMap<u32, Process>,
@@ -56,14 +56,14 @@ pub(crate) struct MadeCodes {
 }
 
 impl MadeCodes {
-    /// Looks what a process tells by now.
+    /// Checks what a process reports.
     pub(crate) fn look(&mut self, pid: u32) {
         if !self.processes.contains_key(&pid) && self.processes.len() >= PROCESSES_MAX {
             return;
         }
         let process = self.processes.entry(pid).or_default();
         process.looks = process.looks.saturating_add(1);
-        // What is there at the first look may be older than the recording.
+        // Content at the first check may be older than the recording.
         let is_old = process.looks == 1;
         let telling = |file: File| {
             let bytes = file.metadata().map_or(0, |facts| facts.len());
@@ -73,7 +73,7 @@ impl MadeCodes {
             if is_old {
                 self.folders.watch(&folders_of(pid));
             }
-            // Where nothing tells of new files each look asks for it.
+            // Without change notifications each check looks for the file.
             let news = self.folders.news();
             let is_due = is_old || news.is_none_or(|news| news != process.seen_news);
             if is_due {
@@ -84,17 +84,17 @@ impl MadeCodes {
         process.objects.look(pid);
     }
 
-    /// The same, now and then: also for what takes longer to find.
+    /// Checks what a process reports, and now and then also for what takes longer to find.
     pub(crate) fn look_closely(&mut self, pid: u32) {
         self.look(pid);
         let is_wanted = |process: &&mut Process| process.jitdump.is_none();
         let Some(process) = self.processes.get_mut(&pid).filter(is_wanted) else { return };
         process.close_looks = process.close_looks.saturating_add(1);
-        // Long lists of mappings are not read again and again: the older a process, the more
-        // seldom.
+        // Long lists of mappings are not read again and again: the longer a process runs, the more
+        // rarely.
         if process.close_looks >= process.next_close_look {
             process.next_close_look = process.close_looks + 1 + process.close_looks / 4;
-            // Another file system may lie there by now.
+            // Another file system may be mounted there by now.
             if process.perf_map.is_none() {
                 self.folders.watch(&folders_of(pid));
                 process.seen_news = u64::MAX;
@@ -106,14 +106,14 @@ impl MadeCodes {
         }
     }
 
-    /// A process has the list of its registered objects there.
+    /// Registers the address of a process's list of registered objects.
     pub(crate) fn note_objects(&mut self, pid: u32, descriptor_avma: u64) {
         if self.processes.contains_key(&pid) || self.processes.len() < PROCESSES_MAX {
             self.processes.entry(pid).or_default().objects.note(descriptor_avma);
         }
     }
 
-    /// All that was found, after a last look.
+    /// Returns everything that was found, after a last check.
     pub(crate) fn finish(mut self) -> Vec<HeldMadeCode> {
         let pids: Vec<u32> = self.processes.keys().copied().collect();
         pids.into_iter().for_each(|pid| self.look_closely(pid));
@@ -136,12 +136,12 @@ impl MadeCodes {
     }
 }
 
-/// Where it may write its map.
+/// Folders in which a process may write its map.
 fn folders_of(pid: u32) -> [PathBuf; 2] {
     [PathBuf::from(format!("/proc/{pid}/root/tmp")), PathBuf::from("/tmp")]
 }
 
-/// As its process calls itself, in its own root directory; or as we do.
+/// Opens the map named by the pid in the process's own namespace and root directory, or by ours.
 fn open_perf_map(pid: u32) -> Option<File> {
     let inner = Fields::of_process(pid).ok().and_then(|fields| fields.last_number("NSpid"));
     let in_its_root = inner.map(|inner| PathBuf::from(format!("/proc/{pid}/root/tmp/perf-{inner}.map")));
@@ -149,7 +149,7 @@ fn open_perf_map(pid: u32) -> Option<File> {
     candidates.into_iter().flatten().find_map(|path| open(pid, &path))
 }
 
-/// It is mapped by whoever writes it, so that others can find it.
+/// Opens the jitdump, which its writer maps so that others can find it.
 fn open_jitdump(pid: u32) -> Option<File> {
     let list = mappings::read(pid).ok()?;
     let dump = list.iter().find(|mapping| {
@@ -161,7 +161,7 @@ fn open_jitdump(pid: u32) -> Option<File> {
 }
 
 fn open(pid: u32, path: &Path) -> Option<File> {
-    // Anyone can put a file, a link or a pipe of this name there.
+    // Any user can put a file, a link or a pipe of this name there.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = flags.bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
@@ -176,20 +176,20 @@ fn read_whole(file: File) -> Vec<u8> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
     if file.metadata().is_ok_and(|facts| facts.len() <= FILE_BYTES_MAX) {
-        // What could be read of it is used.
+        // A partly read file is still used.
         let _ = file.take(FILE_BYTES_MAX).read_to_end(&mut bytes);
     }
     bytes
 }
 
-/// Which modules' programs have a list of registered objects, and where it is in the module.
+/// Address within each module of the list of registered objects, if its file has one.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
     of_modules: HashMap<heapr_trace::Module, Option<u64>>,
 }
 
 impl Descriptors {
-    /// Where the module has it, by its file.
+    /// Returns the address of the list in a module, by its file.
     pub(crate) fn of(&mut self, module: &heapr_trace::Module, file: Option<&File>) -> Option<u64> {
         use std::os::fd::AsRawFd as _;
         if let Some(&known) = self.of_modules.get(module) {

@@ -1,5 +1,5 @@
-//! Objects that a process has made while it runs and registered for debuggers (GDB's JIT
-//! interface): a list in its memory, read from outside while it lives.
+//! Reads objects that a process has generated and registered for debuggers (GDB's JIT interface).
+//! Their list is in the process's memory, and read from outside while the process lives.
 //!
 //! ```text
 //! __jit_debug_descriptor    | version, action | entry | first entry |
@@ -13,20 +13,20 @@ use std::os::unix::fs::FileExt as _;
 
 use heapr_symbols::{MadeFunction, read_made_object};
 
-/// Lists of a process (one for each copy of the library that makes code).
+/// Largest number of lists per process (one for each copy of the library that generates code).
 const LISTS_MAX: usize = 8;
-/// Entries that are followed in a list.
+/// Largest number of entries that are followed in a list.
 const ENTRIES_MAX: usize = 1 << 14;
-/// Largest object that is read; bytes that are read of a process in all.
+/// Size in bytes of the largest object that is read; `BYTES_MAX` limits the sum per process.
 const OBJECT_BYTES_MAX: u64 = 64 << 20;
 const BYTES_MAX: u64 = 1 << 30;
-/// Functions that are kept of a process.
+/// Largest number of functions stored per process.
 const FUNCTIONS_MAX: usize = 1 << 20;
 
-/// See the module.
+/// Objects registered by one process.
 #[derive(Debug, Default)]
 pub(crate) struct MadeObjects {
-    /// Where they are, and what they were like when they were read last.
+    /// Addresses of the lists, with their heads when they were last read.
     lists: Vec<(u64, [u8; 24])>,
     memory: Option<File>,
     seen: HashSet<(u64, u64, u64)>,
@@ -35,7 +35,7 @@ pub(crate) struct MadeObjects {
 }
 
 impl MadeObjects {
-    /// There is a list.
+    /// Registers a list.
     pub(crate) fn note(&mut self, descriptor_avma: u64) {
         let is_known = self.lists.iter().any(|&(known, _)| known == descriptor_avma);
         if !is_known && self.lists.len() < LISTS_MAX {
@@ -43,7 +43,7 @@ impl MadeObjects {
         }
     }
 
-    /// Reads what is new.
+    /// Reads objects that are new.
     pub(crate) fn look(&mut self, pid: u32) {
         if self.lists.is_empty() {
             return;
@@ -81,7 +81,7 @@ impl MadeObjects {
         if !is_allowed || bytes < head.len() as u64 || memory.read_exact_at(&mut head, at).is_err() {
             return;
         }
-        // Another object may lie where one was: where its sections were put tells them apart.
+        // Another object may reuse the address: the addresses of its sections distinguish them.
         let sections = at.saturating_add(word(&head, 40));
         let count = u64::from(u16::from_le_bytes([head[60], head[61]]));
         let mut table = vec![0; (count * 64).min(bytes) as usize];
@@ -101,7 +101,7 @@ impl MadeObjects {
         }
     }
 
-    /// The functions of all objects, in the order in which they were seen.
+    /// Returns the functions of all objects, in the order in which they were seen.
     pub(crate) fn finish(self) -> Vec<MadeFunction> {
         self.functions
     }
@@ -115,7 +115,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// An object of one function of 32 bytes, whose section was put at an address.
+    /// Object with one function of 32 bytes, whose section has an address.
     fn object(text_avma: u64, name: &str) -> Vec<u8> {
         let names = format!("\0{name}\0");
         let symbols_at = 64 + 4 * 64;
@@ -123,7 +123,7 @@ mod tests {
         let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
         bytes.resize(16, 0);
         let mut put = |value: u64, size: usize| bytes.extend(&value.to_le_bytes()[..size]);
-        // Relocatable, of x86-64; where the sections are, and how many.
+        // Relocatable, x86-64; position and number of the sections.
         for (value, size) in [(1, 2), (62, 2), (1, 4), (0, 8), (0, 8), (64, 8), (0, 4), (64, 2)] {
             put(value, size);
         }
@@ -140,7 +140,7 @@ mod tests {
         section([0, 2, 0, 0, symbols_at, 48, 3, 1, 8, 24]);
         section([0, 3, 0, 0, strings_at, names.len() as u64, 0, 0, 1, 0]);
         bytes.resize(symbols_at as usize + 24, 0);
-        // A global function in section 1.
+        // Global function in section 1.
         for (value, size) in [(1_u64, 4), (0x12, 1), (0, 1), (1, 2), (0, 8), (32, 8)] {
             bytes.extend(&value.to_le_bytes()[..size]);
         }
@@ -160,7 +160,7 @@ mod tests {
         objects.look(pid);
         let moved = object(0x7000_2000, "other");
         object_bytes.copy_from_slice(&moved);
-        // As if it had been taken back and registered anew.
+        // Simulates that the object was unregistered and another one registered.
         std::hint::black_box(&mut entry);
         descriptor[0] = 1 | 1 << 32;
         std::hint::black_box((&mut descriptor, &mut object_bytes));

@@ -1,4 +1,4 @@
-//! A process's own memory by what its mappings are.
+//! Reads a process's own memory, sorted by the kind of its mappings.
 
 use std::collections::BTreeSet;
 
@@ -9,49 +9,49 @@ use heapr_proc::{Mapping, stack_pointers};
 
 use crate::recorder::own_ranges;
 
-/// Where glibc's arenas begin, and Go's, and how far each may reach.
+/// Alignment and largest size of glibc's arenas and of Go's.
 const ARENA_BYTES: u64 = 64 << 20;
-/// Below a thread's stack. Allocators have such pages, too.
+/// Size of the guard page below a thread's stack. Some allocators map such pages, too.
 const GUARD_BYTES: u64 = 4096;
-/// What a thread's stack has that is not told otherwise, with the page below.
+/// Default size of a thread's stack with its guard page.
 const STACK_BYTES: u64 = 8 << 20;
-/// Of more threads the stacks are not looked for one by one.
+/// Largest number of threads whose stack pointers are read one by one.
 const THREADS_MAX: usize = 2048;
-/// Go's runtime maps its heap from exactly here on.
+/// Address range in which Go's runtime maps its heap, from its start on.
 const GO_ARENAS_AVMA: std::ops::Range<u64> = 0xc0_0000_0000..0x1c0_0000_0000;
-/// Libraries that take malloc's place, by how their files' names begin; and musl, whose malloc maps
-/// all that it has.
+/// File name prefixes of libraries that replace malloc. musl is included, because its malloc maps
+/// all its memory.
 const MALLOC_LIBRARIES: [&str; 6] =
     ["libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "libhoard", "ld-musl"];
-/// The same, where it is installed beside another C library.
+/// File name of musl where it is installed beside another C library.
 const MUSL: &str = "libc.so";
 
-/// Anonymous bytes, resident or swapped out, of a moment.
+/// Anonymous bytes of a process at one moment, resident or swapped out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MemoryLook {
-    /// All of it.
+    /// All anonymous bytes.
     pub(crate) total_bytes: u64,
-    /// The agent's own mappings.
+    /// Bytes of the agent's own mappings.
     pub(crate) agent_bytes: u64,
-    /// What is written of files' data, and zeroed data behind it.
+    /// Bytes of files' writable data that were written, and of the zeroed data behind them.
     pub(crate) data_bytes: u64,
-    /// Stacks.
+    /// Bytes of stacks.
     pub(crate) stack_bytes: u64,
-    /// By `brk`, and the C library's arenas.
+    /// Bytes of the `brk` heap and of the C library's arenas.
     pub(crate) heap_bytes: u64,
-    /// Of them by `brk`: start, end, bytes.
+    /// Part of `heap_bytes` from `brk`: (start, end, bytes).
     pub(crate) by_brk: Vec<(u64, u64, u64)>,
-    /// Go's heap.
+    /// Bytes of Go's heap.
     pub(crate) go_bytes: u64,
-    /// All else: start, end, bytes.
+    /// All other mappings: (start, end, bytes).
     pub(crate) mapped: Vec<(u64, u64, u64)>,
-    /// Files of libraries that take malloc's place.
+    /// File names of libraries that replace malloc.
     pub(crate) malloc_libraries: Vec<String>,
 }
 
 impl MemoryLook {
-    /// Looks at a process. `own_mappings_avma`: where its agent lists its mappings. `has_go`: Go is
-    /// known to be in it.
+    /// Reads a process. `own_mappings_avma`: address at which the agent lists its mappings.
+    /// `has_go`: the process is known to contain Go's runtime.
     pub(crate) fn of(pid: u32, own_mappings_avma: u64, has_go: bool) -> Option<Self> {
         let memory = StoppedProcess::of(pid);
         let found = smaps::read(pid).ok()?;
@@ -68,14 +68,14 @@ impl MemoryLook {
         Some(Self::sorted(&found, &own, &pointers, has_go, (is_arena, ends_as_stack, loaded_end)))
     }
 
-    /// All but the agent's.
+    /// Bytes of the process without those of its agent.
     pub(crate) fn own_bytes(&self) -> u64 {
         self.total_bytes.saturating_sub(self.agent_bytes)
     }
 
-    /// `is_arena`: whether a mapping is one of the C library's arenas. `ends_as_stack`: whether it
-    /// ends as its stacks of threads do. `loaded_end`: where the module that it begins ends in
-    /// memory.
+    /// Sorts mappings by kind. `is_arena`: whether a mapping is an arena of the C library.
+    /// `ends_as_stack`: whether a mapping ends as the C library's thread stacks do. `loaded_end`:
+    /// end in memory of the module that begins with a mapping.
     fn sorted(
         found: &[MappingPages],
         own: &BTreeSet<(u64, u64)>,
@@ -90,15 +90,15 @@ impl MemoryLook {
         let mut look = Self::default();
         let begins_go = |mapping: &Mapping| mapping.start_avma == GO_ARENAS_AVMA.start;
         let is_go = has_go || found.iter().any(|found| begins_go(&found.mapping));
-        // (As of Go 1.26 they lie anywhere, where the program is known to be Go's.)
+        // As of Go 1.26 the arenas lie anywhere, where the program is known to be Go's.
         let is_go_arena = |mapping: &Mapping| {
             let is_anywhere =
                 has_go && mapping.start_avma.is_multiple_of(ARENA_BYTES) && mapping.name.is_empty();
             is_go && GO_ARENAS_AVMA.contains(&mapping.start_avma) || is_anywhere
         };
-        // A thread that runs does not tell where its stack is, and the C library keeps stacks of
-        // those that have ended: as large as others, or as most, or with the thread's facts at
-        // the end.
+        // A running thread's stack pointer is unknown, and the C library caches stacks of ended
+        // threads. Such stacks are recognised by the size of another stack, the default size, or
+        // the thread descriptor at the end.
         let is_of_thread = |mapping: &Mapping| pointers.iter().any(|&pointer| mapping.contains(pointer));
         let of_threads: Vec<u64> = found
             .iter()
@@ -110,7 +110,8 @@ impl MemoryLook {
                 || of_threads.contains(&bytes)
                 || [STACK_BYTES, STACK_BYTES - GUARD_BYTES].contains(&bytes)
         };
-        // What the mapping before was: data goes on in nameless memory, guards are below stacks.
+        // Ends of the mapping before: data continues in nameless memory, guard pages lie below
+        // stacks.
         let (mut data_end, mut guard_end) = (0, 0);
         let (mut module_end, mut was_agent_file) = (None, false);
         for MappingPages { mapping, pages } in found {
@@ -150,7 +151,7 @@ impl MemoryLook {
             let part = if is_own() || is_of_agent_file {
                 &mut look.agent_bytes
             } else if is_data {
-                // The kernel joins what is mapped next to a module's zeroed data with it.
+                // The kernel merges adjacent mappings with a module's zeroed data.
                 let end_avma = module_end.filter(|_| !is_file).unwrap_or(u64::MAX);
                 let mut data_bytes = bytes;
                 if end_avma < mapping.end_avma {
@@ -163,7 +164,7 @@ impl MemoryLook {
             } else if mapping.name == "[heap]" || (mapping.name.is_empty() && is_arena(mapping)) {
                 &mut look.heap_bytes
             } else if is_go_arena(mapping) {
-                // (Most of its threads' stacks are in it, too.)
+                // Most of the stacks of Go's threads are in its heap, too.
                 &mut look.go_bytes
             } else if mapping.name.starts_with("[stack") || is_stack() {
                 &mut look.stack_bytes
@@ -177,7 +178,8 @@ impl MemoryLook {
     }
 }
 
-/// Whether a library takes malloc's place: its functions are recorded, and it maps what they give.
+/// Whether a library replaces malloc: its functions are recorded, and it maps the memory of their
+/// blocks.
 pub(crate) fn is_malloc_library(file: &str) -> bool {
     file == MUSL || MALLOC_LIBRARIES.iter().any(|start| file.starts_with(start))
 }
@@ -186,8 +188,8 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// Where the module whose first byte is at an address ends in memory, by its program headers, up to
-/// the page's end.
+/// Returns the end in memory of the module that begins at an address, by its program headers,
+/// rounded up to a page.
 fn loaded_end(memory: &StoppedProcess, start_avma: u64) -> Option<u64> {
     const HEADER_WORDS: usize = 8;
     const SEGMENT_WORDS: usize = 7;
@@ -212,16 +214,16 @@ fn loaded_end(memory: &StoppedProcess, start_avma: u64) -> Option<u64> {
     }
     let segments = words(start_avma.checked_add(header[4])?, count * SEGMENT_WORDS)?;
     let loaded = segments.chunks_exact(SEGMENT_WORDS).filter(|segment| segment[0] & 0xffff_ffff == PT_LOAD);
-    // The first one begins at the header.
+    // The first segment begins at the header.
     let begins = loaded.clone().find(|segment| segment[1] == 0)?[2];
     let end = loaded.map(|segment| segment[2].saturating_add(segment[5])).max()?;
     start_avma.checked_add(end.checked_sub(begins)?)?.checked_next_multiple_of(PAGE_BYTES)
 }
 
-/// Whether at the end of a mapping there is what glibc keeps of a thread: then it is its stack.
+/// Whether a mapping ends with glibc's thread descriptor, and so is a thread's stack.
 fn ends_as_stack(memory: &StoppedProcess, end_avma: u64) -> bool {
     const FACTS_BYTES: usize = 4096;
-    /// Of the facts; the first and the third of their words are their own address.
+    /// Alignment of the descriptor; its first and third word hold its own address.
     const ALIGN_WORDS: usize = 8;
     let mut bytes = [0; FACTS_BYTES];
     let start_avma = end_avma.saturating_sub(FACTS_BYTES as u64);
@@ -235,8 +237,8 @@ fn ends_as_stack(memory: &StoppedProcess, end_avma: u64) -> bool {
     })
 }
 
-/// Whether a mapping begins as a heap of one of the C library's arenas does: whose, the one before,
-/// its size, and how much of it may be used.
+/// Whether a mapping begins with the header of a heap of a glibc arena: arena, previous heap, size,
+/// usable size.
 fn is_arena(memory: &StoppedProcess, mapping: &Mapping) -> bool {
     if !mapping.start_avma.is_multiple_of(ARENA_BYTES) || mapping.bytes() > ARENA_BYTES {
         return false;
@@ -300,7 +302,7 @@ mod tests {
         let is_library = |mapping: &&Mapping| mapping.name.contains("libc.so") && mapping.file_off == 0;
         let library: Vec<&Mapping> = mappings.iter().filter(is_library).collect();
         let end = loaded_end(&memory, library[0].start_avma).unwrap();
-        // Behind all that is mapped of the file.
+        // The end lies behind all mappings of the file.
         let last = mappings.iter().rfind(|mapping| mapping.name == library[0].name).unwrap();
         assert!(end >= last.end_avma && end < last.end_avma + (1 << 20), "{end:x} {last:?}");
         assert_eq!(loaded_end(&memory, last.start_avma), None);
@@ -332,7 +334,7 @@ mod tests {
         assert_eq!(found.go_bytes, 32 << 10);
         assert_eq!(found.agent_bytes, 256 << 10);
         assert_eq!(found.stack_bytes, (512 + 32 + 1024) << 10);
-        // (One of them has a page before it that none may use, as a stack has.)
+        // One of them follows an inaccessible page, as a stack does.
         let mapped =
             [(0x7000_0000_0000, 0x7000_0010_0000, 128 << 10), (0x7000_0290_1000, 0x7000_02a0_0000, 64 << 10)];
         assert_eq!(found.mapped, mapped);

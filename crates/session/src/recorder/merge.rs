@@ -1,4 +1,4 @@
-//! One stream of records in time order from many threads' buffers.
+//! Merges the buffers of many threads into one stream of records in time order.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,12 +7,12 @@ use heapr_ring::Pool;
 use heapr_trace::ThreadIndex;
 use heapr_wire::{RecordKind, TICKS_MASK, record_ticks};
 
-/// A buffer of a stream, and how much of it was taken.
+/// Buffer of a stream, and how much of it was read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StreamBuffer {
     pub(crate) sequence: u64,
     pub(crate) index: u32,
-    /// Words taken.
+    /// Words read so far.
     pub(crate) taken: usize,
     /// Words published when the round began.
     pub(crate) published: usize,
@@ -21,7 +21,7 @@ pub(crate) struct StreamBuffer {
     pub(crate) claimed_ticks: u64,
 }
 
-/// The records of one thread (at one nesting level), in its buffers' order.
+/// Records of one thread (at one nesting level), in its buffers' order.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) slot: u32,
@@ -30,21 +30,22 @@ pub(crate) struct Stream {
     pub(crate) process: usize,
     pub(crate) thread: ThreadIndex,
     pub(crate) buffers: VecDeque<StreamBuffer>,
-    /// Time of the last record taken.
+    /// Time of the last record read.
     pub(crate) last_ticks: u64,
-    /// When the stream was first seen busy without getting on, by the recorder's clock; 0 while it
-    /// is not.
+    /// Time at which the stream was first seen busy without progress, by the recorder's clock; 0:
+    /// it is not.
     pub(crate) busy_since_ns: u64,
-    /// How far it had got then.
+    /// Time of the last published record at that moment.
     pub(crate) busy_at_ticks: u64,
     pub(crate) has_ended: bool,
-    /// When it is looked whether its thread lives, and what it is called.
+    /// Time of the next check whether the thread lives and what its name is.
     pub(crate) next_look_ns: u64,
-    /// It had ended when the last scan began: nothing of it is unread after that round.
+    /// True if the thread had ended when the last scan began: after that round none of its events
+    /// is unread.
     pub(crate) had_ended_at_scan: bool,
 }
 
-/// Where a stream stands: the next record's first word, and all words from there to the end of what
+/// Position of a stream: the next record's first word, and all words from there to the end of what
 /// is published.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head<'a> {
@@ -54,7 +55,7 @@ pub(crate) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// `ticks_before`: time of the record before it in the buffer.
+    /// `ticks_before`: time of the previous record in the buffer.
     #[inline(always)]
     fn new(pool: &'a Pool, buffer: u32, from: usize, to: usize, ticks_before: u64) -> Option<Self> {
         let words = pool.buffer_words(buffer)?.get(from..to)?;
@@ -62,7 +63,7 @@ impl<'a> Head<'a> {
         Some(Self { ticks: record_ticks(word0, ticks_before), word0, words })
     }
 
-    /// See [`order`].
+    /// Sort key of the record; see [`order`].
     #[inline(always)]
     pub(crate) fn order(&self) -> u64 {
         order(self.word0, self.ticks)
@@ -92,11 +93,11 @@ impl Stream {
         }
     }
 
-    /// Takes note of a buffer as the scan found it.
+    /// Notes a buffer as the scan found it.
     pub(crate) fn note(&mut self, found: StreamBuffer) {
         let place = self.buffers.partition_point(|known| known.sequence < found.sequence);
-        // Mostly it stands where it belongs; a number that has changed since must not enter the
-        // buffer twice.
+        // The buffer is mostly at this position. If its sequence number has changed, it must not be
+        // entered twice.
         let is_known = self.buffers.get(place).is_some_and(|known| known.index == found.index);
         let known = if is_known {
             Some(place)
@@ -104,7 +105,7 @@ impl Stream {
             self.buffers.iter().position(|known| known.index == found.index)
         };
         if let Some(known) = known.and_then(|known| self.buffers.get_mut(known)) {
-            // Lengths only grow; one that does not is not believed.
+            // Lengths only grow; a smaller one is ignored.
             known.published = known.published.max(found.published);
             known.is_busy = found.is_busy;
             known.is_closed |= found.is_closed;
@@ -113,12 +114,12 @@ impl Stream {
         self.buffers.insert(place, found);
     }
 
-    /// Time of the last record that is published, if any is.
+    /// Returns the time of the last published record, if there is one.
     pub(crate) fn published_ticks(&self, pool: &Pool) -> Option<u64> {
         let buffer = self.buffers.back()?;
         let mut place = buffer.taken;
         let mut last = (buffer.taken > 0).then_some(self.last_ticks);
-        // What is not taken yet is walked record by record: the rounds keep it short.
+        // Unread records are stepped over one by one: the rounds keep them few.
         while place < buffer.published {
             let head = Head::new(pool, buffer.index, place, buffer.published, last.unwrap_or(0))?;
             last = Some(head.ticks);
@@ -127,8 +128,7 @@ impl Stream {
         last
     }
 
-    /// The next record; buffers that are used up are passed over (they are freed at the round's
-    /// end).
+    /// Returns the next record. Used-up buffers are passed over; they are freed at the round's end.
     #[inline(always)]
     pub(crate) fn head<'a>(&self, pool: &'a Pool, at: &mut usize) -> Option<Head<'a>> {
         loop {
@@ -136,7 +136,7 @@ impl Stream {
             if buffer.taken < buffer.published {
                 return Head::new(pool, buffer.index, buffer.taken, buffer.published, self.last_ticks);
             }
-            // Only a buffer that is closed has nothing more to come before the next one.
+            // Only after a closed buffer can the next one be read.
             if !buffer.is_closed {
                 return None;
             }
@@ -153,7 +153,7 @@ impl Stream {
         }
     }
 
-    /// Gives up on the rest of a buffer whose records make no sense.
+    /// Skips the rest of a buffer whose records are invalid.
     pub(crate) fn skip_buffer(&mut self, at: usize) {
         if let Some(buffer) = self.buffers.get_mut(at) {
             buffer.taken = buffer.published;
@@ -161,7 +161,7 @@ impl Stream {
     }
 }
 
-/// Words of the record at `head`; `None` if it makes no sense.
+/// Returns kind and length in words of the record at `head`; `None` if it is invalid.
 #[inline(always)]
 pub(crate) fn record_words(head: &Head<'_>) -> Option<(RecordKind, usize)> {
     let kind = RecordKind::of_untrusted(head.word0)?;
@@ -178,8 +178,8 @@ pub(crate) fn record_words(head: &Head<'_>) -> Option<(RecordKind, usize)> {
     (words >= 1 && words <= head.words.len()).then_some((kind, words))
 }
 
-/// A bit for each kind of record that gives something back (a short free: for all 16 that its time
-/// makes of it).
+/// Bit set of the kinds of records that free something. A short free has 16 kinds, because bits of
+/// its time are in the kind.
 const FREEING: u64 = 0xffff << RecordKind::ShortFree as u64
     | 1 << RecordKind::Free as u64
     | 1 << RecordKind::FreeStack as u64
@@ -188,15 +188,15 @@ const FREEING: u64 = 0xffff << RecordKind::ShortFree as u64
     | 1 << RecordKind::HeapDestroy as u64
     | 1 << RecordKind::PoolClear as u64;
 
-/// Where a record comes: by time, and of those of the same time what gives back before the others,
-/// since it may be what they were given.
+/// Sort key of a record: time, then frees before others of the same time, because these may have
+/// been given what was freed.
 #[inline(always)]
 pub(crate) fn order(word0: u64, ticks: u64) -> u64 {
     let frees = FREEING >> (word0 >> RecordKind::SHIFT) & 1;
     ticks << 1 | (1 - frees)
 }
 
-/// The place of the last record that can come at a time.
+/// Largest sort key of a record at a time.
 #[inline(always)]
 pub(crate) fn last_order_at(ticks: u64) -> u64 {
     ticks.min(TICKS_MASK) << 1 | 1

@@ -71,40 +71,39 @@ use crate::recorder::sink::Sink;
 use crate::recorder::statistics::{Statistics, ThreadCounters};
 use crate::{ProcessStatus, Progress};
 
-/// An event with an earlier time is published, or its thread was seen to be busy: stores reach
-/// other processors in far less (store buffers drain within a microsecond; 50 is a wide margin).
+/// Time after which an event is either visible to the recorder, or its thread was seen to be busy.
+/// Store buffers drain within a microsecond; 50 µs is a wide margin.
 const SLACK_NS: u64 = 50_000;
-/// One in so many buffers may be in use before the recorder is in a hurry. Of the default 64 MiB
-/// that is 8: 700,000 events of 12 bytes, which take 40 ms when a program has ended. (With half of
-/// the buffers, and events of 20 bytes, a program of half a second took a tenth longer in all. With
-/// a twelfth redis was kept waiting for 0.32 s of 3.9, with an eighth 0.25, with a quarter 0.21,
-/// and stress took 0.48, 0.46 and 0.52 s.)
+/// Fraction of the buffers (one in `MAY_WAIT`) that may be in use before the recorder hurries. One
+/// eighth of the default 64 MiB holds 700,000 events of 12 bytes, which take 40 ms when a program
+/// has ended. With half of the buffers, and events of 20 bytes, a program of half a second took a
+/// tenth longer in all. With a twelfth redis waited for 0.32 s of 3.9, with an eighth 0.25, with a
+/// quarter 0.21; stress took 0.48, 0.46 and 0.52 s.
 const MAY_WAIT: usize = 8;
-/// After so many events the buffers that are read are given back, in the middle of a round: some
-/// twelve of them, which are then in use again while they lie in the caches. (Given back at the end
-/// of a round that began with hundreds, as many new ones had to be faulted in.)
+/// Number of events after which the buffers read so far (about twelve) are freed within a round.
+/// They are used again while they are still in the caches. Freed only at the end of a round of
+/// hundreds of buffers, they forced as many new ones to be faulted in.
 const SLICE_EVENTS: u64 = 1 << 16;
-/// Likewise while the buffers are mostly free, but then whoever waits for the processor has it
-/// after each slice: some 20 µs. (The kernel would let them wait for a millisecond or more. Node,
-/// whose threads wake each other all the time: 0.94 s without that, 0.88 with 500 and with 250
-/// events, 27 rounds; with 2,000, 0.09 s less and as much in two series of 15.)
+/// Slice while the buffers are mostly free: about 20 µs, after each of which the recorder yields
+/// the processor. Without the yield the kernel would let others wait for a millisecond or more.
+/// Node, whose threads wake each other all the time: 0.94 s without yields, 0.88 s with 500 and
+/// with 250 events (27 rounds). With 2,000 events: 0.09 s less once, and no less in two series of
+/// 15.
 const POLITE_SLICE_EVENTS: u64 = 500;
-/// The same while a snapshot is taken, when the recorder's time is shared: half a millisecond's
-/// work.
+/// Slice while a snapshot is taken and the recorder's time is shared: half a millisecond's work.
 const SHARED_SLICE_EVENTS: u64 = 1 << 14;
-/// Threads and processes are looked at this often: whether they live, what they are called, how
-/// large they are.
+/// Interval between two readings of the threads and processes: liveness, names, sizes.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
-/// With more threads it is also looked in between which have ended: where thousands do in a moment
-/// their slots are used again before as many pages of them are touched. After so long for each.
+/// Number of threads above which ended threads are also looked for between two housekeepings. Where
+/// thousands end at once, their slots are then reused before as many pages of slots are touched.
 const STREAMS_MANY: usize = 256;
 const STREAM_LOOK_NS: u64 = 40_000;
-/// [`HOUSEKEEPING_NS`] of a session that samples, which is left on: a twentieth of its age, up to
-/// so many times that. (Ten processes ten times a second took 1.7 % of a processor, of which next
-/// to nothing was samples.)
+/// Largest factor by which [`HOUSEKEEPING_NS`] grows in a sampling session, which is left running.
+/// The interval is a twentieth of the session's age up to that limit. Ten processes read ten times
+/// a second took 1.7 % of a processor, of which next to nothing was samples.
 const HOUSEKEEPING_SELDOM: u64 = 10;
 const HOUSEKEEPING_PART_OF_AGE: u64 = 20;
-/// The same while somebody waits for a buffer: an ended process may hold one.
+/// Housekeeping interval while a thread waits for a buffer: an ended process may hold one.
 const HOUSEKEEPING_IN_NEED_NS: u64 = 10_000_000;
 
 /// Reads the pool and feeds the sink.
@@ -115,9 +114,9 @@ pub(crate) struct Recorder {
     clock: Clock,
     pub(crate) sink: Sink,
     processes: Vec<ProcessState>,
-    /// (slot, generation) of a live process -> its place in `processes`.
+    /// (slot, generation) of a live process -> its index in `processes`.
     process_by_slot: HashMap<(u32, u32), usize>,
-    /// (slot, generation) -> process id as we see it, where it is known.
+    /// (slot, generation) -> process id in our namespace, where it is known.
     outer_pids: HashMap<(u32, u32), u32>,
     held: HeldProcesses,
     streams: Vec<Stream>,
@@ -129,32 +128,32 @@ pub(crate) struct Recorder {
     next_housekeeping_ns: u64,
     next_thread_look_ns: u64,
     is_final: bool,
-    /// A thread has it that runs only when no other wants to.
+    /// True while a thread in spare time runs the recorder; see [`spare_time`].
     is_lent: bool,
     snapshots: Snapshots,
-    /// What was found inside of processes and is not in the file yet.
+    /// Embedded allocators found in processes and not written to the file yet.
     pub(crate) looked: Vec<Looked>,
-    /// All events up to this time have been taken.
+    /// Time up to which all events have been read.
     watermark_ns: u64,
-    /// The last round took all up to the moment that a cut is to be made of.
+    /// True if the last round read everything up to the moment of a requested cut.
     is_at_cut: bool,
 }
 
-/// What a round did.
+/// Result of one round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
-    /// Events taken.
+    /// Number of events read.
     pub(crate) event_count: u64,
-    /// All that its scan found was taken, up to the watermark.
+    /// True if everything that the scan found was read, up to the watermark.
     pub(crate) is_whole: bool,
 }
 
-/// A thread's entry in the file, and what was last told of it.
+/// Entry of a thread in the file, as it was last written.
 #[derive(Debug)]
 struct ThreadState {
     entry: Thread,
     process: usize,
-    /// Its id as we see it; that in the entry is its own.
+    /// Thread id in our namespace; the entry has the thread's own id for itself.
     outer_tid: u32,
 }
 
@@ -194,12 +193,12 @@ impl Recorder {
         &self.clock
     }
 
-    /// Live traced processes.
+    /// Number of live traced processes.
     pub(crate) fn live_process_count(&self) -> usize {
         self.processes.iter().filter(|process| !process.has_ended).count()
     }
 
-    /// How far it is.
+    /// Progress of the recording.
     pub(crate) fn progress(&self) -> Progress {
         let totals = self.sink.summary.totals();
         let (live_bytes, live_count) = self.sink.summary.live();
@@ -213,27 +212,27 @@ impl Recorder {
         }
     }
 
-    /// Images seen so far.
+    /// Number of process images seen so far.
     pub(crate) fn process_count(&self) -> usize {
         self.processes.iter().filter(|process| !process.is_superseded).count()
     }
 
-    /// Whether a process belongs to the session and lives.
+    /// Whether a live process belongs to the session.
     pub(crate) fn knows(&self, pid: u32) -> bool {
         self.processes.iter().any(|process| process.pid == pid && !process.has_ended)
     }
 
-    /// Whether a process is recorded now: known, alive, and its agent has not given up.
+    /// Whether a process is being recorded: known, alive, and with an agent that has not given up.
     pub(crate) fn records(&self, pid: u32) -> bool {
         self.processes.iter().any(|process| process.pid == pid && self.is_recorded(process))
     }
 
-    /// Whether a process has been known, under the id that who has started it knows it by.
+    /// Whether a process was seen, by the id under which its starter knows it.
     pub(crate) fn has_started(&self, child_pid: u32) -> bool {
         self.processes.iter().any(|process| process.child_pid == child_pid)
     }
 
-    /// The same of one that is known.
+    /// [`Self::records`] for one process.
     fn is_recorded(&self, process: &ProcessState) -> bool {
         let slot = self.pool.process_slot(process.slot);
         let is_disabled = slot.is_some_and(|slot| {
@@ -243,12 +242,12 @@ impl Recorder {
         !process.has_ended && !process.is_done && !is_disabled
     }
 
-    /// How sure what is live is: the ledger has its sums alone.
+    /// Estimates of the error of live amounts, from sums alone: the ledger keeps no more.
     pub(crate) fn estimates(&self) -> EqualBlocks {
         self.sink.summary.sampling().map_or_else(EqualBlocks::default, EqualBlocks::of)
     }
 
-    /// The newest images, those that live first.
+    /// Status of the newest process images, live ones first.
     pub(crate) fn process_statuses(&self, most: usize) -> Vec<ProcessStatus> {
         let equal = self.estimates();
         let mut live: HashMap<ProcessIndex, Amounts> = HashMap::new();
@@ -269,7 +268,7 @@ impl Recorder {
                 pid: process.pid,
                 executable: process.executable.clone(),
                 name: process.entry.as_ref().map_or("", heapr_trace::Process::name).to_owned(),
-                // Housekeeping may not have seen its end yet.
+                // Housekeeping may not have seen the end of the process yet.
                 is_alive: !process.has_ended && heapr_proc::is_alive(process.pid),
                 disabled: DisableReason::from_number_untrusted(reason)
                     .filter(|&reason| reason != DisableReason::None)
@@ -287,13 +286,13 @@ impl Recorder {
         alive.chain(ended).take(most).map(status).collect()
     }
 
-    /// Takes note that it is lent for a turn in spare time, or is back from it.
+    /// Notes that the recorder is lent for a turn in spare time, or has come back.
     pub(crate) fn note_lent(&mut self, is_lent: bool) {
         self.is_lent = is_lent;
         self.statistics.spare_turns += u64::from(is_lent);
     }
 
-    /// Whether more waits in the buffers than should, or somebody waits for what is to be taken.
+    /// Whether the buffers are filling up, a thread waits for one, or a snapshot is due.
     pub(crate) fn is_wanted_now(&self) -> bool {
         let control = self.pool.control();
         let claimed_count = control.buffers_claimed.load(Relaxed) as usize;
@@ -303,8 +302,8 @@ impl Recorder {
             || self.has_snapshots_to_take()
     }
 
-    /// One round; a short one while a snapshot is taken, which has its turn after it. Returns the
-    /// number of events taken.
+    /// Runs one round. While a snapshot is taken the round is short, and the snapshot has its turn
+    /// after it. Returns the number of events read.
     pub(crate) fn round(&mut self) -> u64 {
         if self.sink.has_snapshot() && !self.is_final {
             let began = Instant::now();
@@ -320,13 +319,14 @@ impl Recorder {
         self.round_while(slice_events, let_others_run).event_count
     }
 
-    /// A round in slices of some `slice_events`, ended early when `goes_on` says so after one: the
-    /// next takes up what is left.
+    /// Runs a round in slices of about `slice_events`. The round ends early if `goes_on` returns
+    /// false after a slice; the next round reads the rest.
     pub(crate) fn round_while(&mut self, slice_events: u64, goes_on: impl Fn(&Self) -> bool) -> Round {
         let before = self.sink.event_count;
         let now_ticks = self.clock.now_ticks();
         let now_ns = self.clock.now_ns();
-        // One that came and went since the last round is found before it is looked at.
+        // Processes that came and went since the last round are found before their liveness is
+        // checked.
         self.find_processes();
         self.look_at_lives(now_ns);
         self.note_ends();
@@ -334,14 +334,14 @@ impl Recorder {
         reader::note_claimed(&self.pool, claimed_count);
         self.growth.follow(&self.pool, claimed_count as usize, now_ns);
         let is_behind = claimed_count as usize >= self.pool.limit_count() / MAY_WAIT;
-        // (A thread that a lent recorder starts would run last for good.)
+        // A thread started while the recorder is lent would inherit the lowest priority for good.
         self.sink.writer.use_second_thread(is_behind && !self.is_lent && self.sink.keeps_events());
         self.statistics.buffers_claimed_max =
             self.statistics.buffers_claimed_max.max(u64::from(claimed_count));
         self.clock.anchor();
         self.count_ends();
         let watermark = if self.is_final { u64::MAX } else { self.watermark(now_ticks, now_ns) };
-        // Read after the time: who sets it stands still until it is set.
+        // Read after the time: the thread that requests a cut stands still until the cut is set.
         let cut_ticks = self.cut_ticks();
         let is_at_cut = cut_ticks.is_some_and(|cut_ticks| cut_ticks <= watermark);
         let watermark = watermark.min(cut_ticks.unwrap_or(u64::MAX));
@@ -354,7 +354,7 @@ impl Recorder {
             }
         };
         self.watermark_ns = match (is_whole, self.is_final) {
-            // More of the last event's time may still come.
+            // More events with the time of the last one may still come.
             (false, _) => self.watermark_ns.max(self.sink.last_ns.saturating_sub(1)),
             (true, true) => now_ns,
             (true, false) => self.clock.ns(watermark).min(now_ns),
@@ -390,11 +390,11 @@ impl Recorder {
         }
     }
 
-    /// Takes everything that was published, whoever was interrupted in whatever.
+    /// Reads everything that was published, even from threads that are in the middle of an event.
     pub(crate) fn drain(&mut self) {
         self.is_final = true;
         self.round();
-        // Those that were asked for are of processes that live: before these count as ended.
+        // Requested snapshots are of live processes: taken before these count as ended.
         self.request_last_snapshot();
         self.finish_snapshots();
         let now_ns = self.clock.now_ns();
@@ -405,7 +405,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the recording: everything published is taken, the agents are told.
+    /// Ends the recording: reads everything that was published and tells the agents.
     pub(crate) fn close(&mut self) {
         reader::close_session(&self.pool);
         self.drain();
@@ -425,7 +425,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the file.
+    /// Finishes the file.
     pub(crate) fn finish(
         mut self,
         duration_ns: u64,
@@ -435,7 +435,7 @@ impl Recorder {
         self.sink.finish(duration_ns)
     }
 
-    /// Numbers about the recording so far.
+    /// Writes the counters of the recording so far.
     fn write_statistics(&mut self, statistics: Statistics) {
         let named = [
             ("buffers_written", statistics.buffers_written),
@@ -460,12 +460,12 @@ impl Recorder {
         }
     }
 
-    /// Makes everything so far readable after a crash.
+    /// Flushes the file, so that everything so far is readable after a crash.
     pub(crate) fn flush(&mut self) {
         self.sink.flush();
     }
 
-    /// The counters of the session so far: of what has ended and of what is alive.
+    /// Returns the counters of the session so far, of live and ended threads.
     pub(crate) fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics;
         for stream in &self.streams {
@@ -481,7 +481,7 @@ impl Recorder {
     }
 }
 
-/// What a process has in memory, or swapped out, without a file, and without what its agent has.
+/// Bytes that a process has in memory or swap without a file, less those of its agent.
 fn own_bytes(pid: u32, agent: Option<&AgentMemory>) -> u64 {
     let counters = heapr_proc::ResidentCounters::of_process(pid);
     let all = counters.map_or(0, |counters| counters.anonymous_bytes.saturating_add(counters.swapped_bytes));

@@ -1,10 +1,10 @@
-//! The files of modules, held from the time when a module is seen: a library may be deleted or
-//! replaced once it is loaded, a program rebuilt while it runs, and what a container calls a path
-//! means another file, or none, to us.
+//! Holds the files of modules open from the time when a module is seen. A library may be deleted or
+//! replaced once it is loaded, and a program rebuilt while it runs. A path in a container may lead
+//! to another file, or to no file, in our namespace.
 //!
-//! At the end those are handed out to which their path does not lead any more: their names must be
-//! taken from here. Where there is no file to be had (it was deleted before it was seen), what the
-//! process has mapped of it takes its place; the symbols that the loader uses are in it.
+//! At the end the files that their paths no longer lead to are returned, so that names are read
+//! from them. A file that was deleted before it was seen is replaced by an image of the mapped
+//! module. The symbols that the loader uses are in that image.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -22,41 +22,41 @@ use rustix::process::{Resource, getrlimit};
 use crate::recorder::made_code::{Descriptors, HeldMadeCode, MadeCodes};
 use crate::recorder::module_image;
 
-/// Most files that are held, if the limit of descriptors allows.
+/// Largest number of files held open, if the limit of descriptors allows.
 const FILES_MAX: usize = 1024;
 
-/// A module whose path does not lead to its file.
+/// Module whose path does not lead to its file.
 #[derive(Debug)]
 pub struct HeldModule {
-    /// As the trace names it.
+    /// Path as the trace names it.
     pub path: String,
-    /// GNU build-id; empty if it has none.
+    /// GNU build-id; empty without one.
     pub build_id: Vec<u8>,
-    /// Its file, or an image of what was mapped of it.
+    /// File of the module, or an image of its mappings.
     pub file: File,
 }
 
-/// A module as it was seen.
+/// Module as it was seen in a process.
 pub(crate) struct SeenModule<'a> {
     pub(crate) pid: u32,
-    /// Its path's bytes, as the process has it.
+    /// Bytes of the path as the process sees it.
     pub(crate) path: &'a [u8],
     pub(crate) start_avma: u64,
     pub(crate) bias_avma: u64,
     pub(crate) is_main: bool,
-    /// The process may have loaded it long ago.
+    /// True if the process may have loaded the module long ago.
     pub(crate) is_old: bool,
 }
 
 #[derive(Debug)]
 struct Held {
     module: Module,
-    /// Where it was, as we see it.
+    /// Path of the file in our namespace.
     path: PathBuf,
     file: File,
 }
 
-/// See the module.
+/// Module files held open, and the JIT code that processes report.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleFiles {
     seen: HashSet<Module>,
@@ -64,13 +64,12 @@ pub(crate) struct ModuleFiles {
     made_codes: MadeCodes,
     descriptors: Descriptors,
     most: usize,
-    /// A file that was changed later than this (seconds since 1970) may be another than the one
-    /// that is mapped.
+    /// Time of creation, in seconds since 1970. A file changed later may not be the mapped one.
     since_unix_s: i64,
 }
 
 impl ModuleFiles {
-    /// From now on.
+    /// Begins to hold files.
     pub(crate) fn new() -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // The recorder needs descriptors for other things, too.
@@ -86,7 +85,7 @@ impl ModuleFiles {
         }
     }
 
-    /// Holds the file of a module that is seen for the first time.
+    /// Opens the file of a module that is seen for the first time.
     pub(crate) fn see(&mut self, module: &Module, seen: &SeenModule<'_>) {
         self.hold(module, seen);
         let held = self.held.iter().find(|held| held.module == *module);
@@ -115,8 +114,8 @@ impl ModuleFiles {
         if let Some((file, _)) = by_path {
             return Some(file);
         }
-        // What is there now may be another file: the process's own list tells. If it has ended, the
-        // path is all that is left.
+        // The file at the path may be another one by now: the process's mappings decide. If the
+        // process has ended, only the path is left.
         let list = mappings::read(seen.pid).unwrap_or_default();
         let Some(mapped) = mappings::find(&list, seen.start_avma) else {
             return open_regular(path).map(|(file, _)| file).filter(|_| !seen.is_old && path.is_absolute());
@@ -126,7 +125,7 @@ impl ModuleFiles {
         let process = PathBuf::from(format!("/proc/{}", seen.pid));
         let range = format!("map_files/{:x}-{:x}", mapped.start_avma, mapped.end_avma);
         let in_its_root = path.strip_prefix("/").ok().map(|path| process.join("root").join(path));
-        // (On some file systems the numbers of files are not the same in both places.)
+        // On some file systems inode numbers differ between the two views.
         if let Some((file, _)) = in_its_root.as_deref().filter(|_| !is_deleted).and_then(open_regular) {
             return Some(file);
         }
@@ -141,7 +140,7 @@ impl ModuleFiles {
             .flatten()
             .filter_map(|candidate| open_regular(candidate))
             .find_map(|(file, facts)| is_mapped(&facts).then_some(file));
-        // Another library may be there by now.
+        // Another library may be mapped there by now.
         let is_it = |image: &File| {
             let path = format!("/proc/self/fd/{}", image.as_raw_fd());
             build_id.is_empty()
@@ -150,23 +149,22 @@ impl ModuleFiles {
         file.or_else(|| module_image::of_process(seen.pid, seen.start_avma, seen.bias_avma).filter(is_it))
     }
 
-    /// Whether a file is certainly the one that was loaded: it was what it is before the process
-    /// began.
+    /// Whether a file is certainly the loaded one: it was last changed before the process began.
     fn is_unchanged(&self, facts: &Metadata, seen: &SeenModule<'_>) -> bool {
         !seen.is_old && facts.ctime() < self.since_unix_s
     }
 
-    /// Looks what a process tells by now of code that it makes while it runs.
+    /// Checks for JIT code that a process has reported since.
     pub(crate) fn look_for_made_code(&mut self, pid: u32) {
         self.made_codes.look_closely(pid);
     }
 
-    /// The names of code that processes made while they ran.
+    /// Takes the names of JIT code.
     pub(crate) fn take_made_code(&mut self) -> Vec<HeldMadeCode> {
         std::mem::take(&mut self.made_codes).finish()
     }
 
-    /// The modules to whose files their paths, as the trace has them, do not lead.
+    /// Returns the modules whose paths, as the trace has them, do not lead to their files.
     pub(crate) fn finish(self) -> Vec<HeldModule> {
         let is_elsewhere = |held: &Held| {
             let identity =
@@ -186,13 +184,14 @@ impl ModuleFiles {
     }
 }
 
-/// The path of a module that the program has opened by a path relative to its working directory.
+/// Returns the absolute path of a module that was opened by a path relative to the working
+/// directory.
 pub(crate) fn absolute(pid: u32, path: Vec<u8>, start_avma: u64) -> Vec<u8> {
     let list = mappings::read(pid).unwrap_or_default();
     let mapped = mappings::find(&list, start_avma).map(|mapping| mapping.name.as_str());
     let mapped = mapped.map(|name| name.strip_suffix(" (deleted)").unwrap_or(name));
-    // (What is no UTF-8 is lost in the list.)
-    // Another library may be there by now.
+    // Names that are not UTF-8 are damaged in the list, and another library may be mapped there by
+    // now.
     let file_name = Path::new(OsStr::from_bytes(&path)).file_name();
     let is_it = |name: &&str| name.starts_with('/') && Path::new(name).file_name() == file_name;
     if let Some(name) = mapped.filter(is_it).filter(|name| !name.contains(char::REPLACEMENT_CHARACTER)) {
@@ -204,7 +203,7 @@ pub(crate) fn absolute(pid: u32, path: Vec<u8>, start_avma: u64) -> Vec<u8> {
     }
 }
 
-/// A regular file and nothing else: opening a pipe could wait for ever.
+/// Opens a regular ELF file; opening a pipe could block for ever.
 fn open_regular(path: &Path) -> Option<(File, Metadata)> {
     const O_NONBLOCK: i32 = 0o4000;
     let file = File::options().read(true).custom_flags(O_NONBLOCK).open(path).ok()?;
@@ -219,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    /// A copy of a program that waits, running.
+    /// Starts a copy of a program that waits.
     fn running(path: &Path) -> (Child, u64) {
         std::fs::copy("/bin/cat", path).unwrap();
         let child = Command::new(path).stdin(std::process::Stdio::piped()).spawn().unwrap();

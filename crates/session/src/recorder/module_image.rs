@@ -1,5 +1,5 @@
-//! What a process has mapped of a module whose file is gone, as a file: its header and segments,
-//! without sections.
+//! Builds a file from the mapped header and segments of a module whose file is gone, without
+//! sections.
 
 use std::fs::File;
 use std::io;
@@ -7,18 +7,18 @@ use std::os::unix::fs::FileExt as _;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// Most bytes that are copied of a module.
+/// Largest number of bytes copied per module.
 const IMAGE_BYTES_MAX: u64 = 64 << 20;
 const HEADER_BYTES: usize = 64;
 const SEGMENT_BYTES: usize = 56;
 const SEGMENTS_MAX: usize = 64;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
-/// Entries of the dynamic segment that the loader turns from addresses in the file into addresses
-/// in memory: the hash tables, the strings, the symbols.
+/// Tags of the dynamic segment whose addresses the loader relocates in memory: hash tables,
+/// strings, symbols.
 const ADDRESS_TAGS: [u64; 4] = [4, 5, 6, 0x6fff_fef5];
 
-/// A segment, as the program header has it.
+/// Segment, as in the program header.
 #[derive(Clone, Copy)]
 struct Segment {
     kind: u32,
@@ -27,8 +27,8 @@ struct Segment {
     file_bytes: u64,
 }
 
-/// The image of the module whose first byte is at `start_avma`; `None`: it cannot be read, or is no
-/// ELF of 64 bits.
+/// Returns an image of the module that begins at `start_avma`; `None` if it cannot be read, or is
+/// not a 64-bit ELF file.
 pub(crate) fn of_process(pid: u32, start_avma: u64, bias_avma: u64) -> Option<File> {
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
     let mut header = [0; HEADER_BYTES];
@@ -50,7 +50,7 @@ pub(crate) fn of_process(pid: u32, start_avma: u64, bias_avma: u64) -> Option<Fi
         left = left.checked_sub(loaded.file_bytes)?;
         copy(&memory, bias_avma.wrapping_add(loaded.svma), &image, loaded.offset, loaded.file_bytes).ok()?;
     }
-    // There are no sections: where they were in the file, nothing is.
+    // The image has no sections, so the header must not refer to any.
     header[40..48].fill(0);
     header[60..64].fill(0);
     image.write_all_at(&header, 0).ok()?;

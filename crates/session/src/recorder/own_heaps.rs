@@ -1,26 +1,26 @@
-//! Heaps that a program has of its own (pools, arenas) and tells of: their names, and what is in
-//! them, so that all of it is free when they go.
+//! Heaps that a program itself creates (pools, arenas) and reports: their names and blocks. The
+//! blocks are all freed when the heap is destroyed.
 
 use std::collections::{HashMap, HashSet};
 
 use heapr_trace::{HeapId, HeapName, ProcessIndex};
 use heapr_wire::HEAP_MMAP;
 
-/// Bytes of a name: four parts of sixteen.
+/// Largest number of bytes of a name: four parts of sixteen.
 const NAME_BYTES_MAX: usize = 64;
-/// Names that one number is written with; a program that makes a new one for each arena is not
-/// followed further.
+/// Largest number of names per heap number. The names of a program that makes a new one for each
+/// arena are not followed further.
 const NAMES_MAX: usize = 64;
 
-/// One number's heap.
+/// Heap with one number.
 #[derive(Debug, Default)]
 struct OwnHeap {
-    /// Parts of a name whose heap is not there yet.
+    /// Parts of a name whose heap does not exist yet.
     parts: Vec<u8>,
-    /// Names that it had, in the file already.
+    /// Names of the heap that are in the file already.
     names: Vec<String>,
     blocks: HashSet<u64>,
-    /// By pool, where the heap has pools; and the pool of each block.
+    /// Blocks by pool, where the heap has pools; `pool_of` has the pool of each block.
     pools: HashMap<u64, HashSet<u64>>,
     pool_of: HashMap<u64, u64>,
 }
@@ -44,22 +44,22 @@ impl OwnHeap {
     }
 }
 
-/// The heaps of one process, by number.
+/// Heaps of one process, by number.
 #[derive(Debug, Default)]
 pub(crate) struct OwnHeaps {
     heaps: HashMap<u8, OwnHeap>,
-    /// Blocks of malloc's have joined pools.
+    /// True if blocks of malloc have joined pools.
     has_joined: bool,
 }
 
 impl OwnHeaps {
-    /// Whether it is to be known what becomes of a heap's blocks.
+    /// Whether the blocks of a heap must be followed.
     #[inline(always)]
     pub(crate) fn follows(&self, heap: u8) -> bool {
         Self::is_own(heap) || self.has_joined
     }
 
-    /// A block that is there is of a pool, and of no other.
+    /// Moves an existing block to a pool, out of any other.
     pub(crate) fn joined(&mut self, heap: u8, pool_avma: u64, address_avma: u64) {
         self.has_joined = true;
         let own = self.heaps.entry(heap).or_default();
@@ -67,7 +67,7 @@ impl OwnHeaps {
         own.add_to(pool_avma, address_avma);
     }
 
-    /// The blocks of a pool are of none from now on.
+    /// Dissolves a pool: its blocks belong to no pool afterwards.
     pub(crate) fn dissolved(&mut self, heap: u8, pool_avma: u64) {
         let Some(own) = self.heaps.get_mut(&heap) else { return };
         for block in own.pools.remove(&pool_avma).unwrap_or_default() {
@@ -75,13 +75,13 @@ impl OwnHeaps {
         }
     }
 
-    /// Whether a heap is the program's own.
+    /// Whether a heap is one that the program itself created.
     #[inline(always)]
     pub(crate) fn is_own(heap: u8) -> bool {
         heap > HEAP_MMAP
     }
 
-    /// A part of a name: they come in order.
+    /// Adds a part of a name; parts come in order.
     pub(crate) fn name_part(&mut self, heap: u8, part: u64, bytes: [u8; 16]) {
         let heap = self.heaps.entry(heap).or_default();
         if part == 0 {
@@ -92,8 +92,8 @@ impl OwnHeaps {
         }
     }
 
-    /// A heap was made; its name, if the file does not have it yet. What an earlier one of the
-    /// number left is told too: its end was lost.
+    /// Registers a new heap. Returns its name, if the file does not have it yet, and blocks left
+    /// over from an earlier heap of the number whose end was lost.
     pub(crate) fn created(
         &mut self,
         process: ProcessIndex,
@@ -116,7 +116,7 @@ impl OwnHeaps {
         self.heaps.entry(heap).or_default().blocks.insert(address_avma);
     }
 
-    /// The same of a block of a pool.
+    /// Adds a block of a pool.
     pub(crate) fn added_to_pool(&mut self, heap: u8, pool_avma: u64, address_avma: u64) {
         self.added(heap, address_avma);
         self.heaps.entry(heap).or_default().add_to(pool_avma, address_avma);
@@ -128,8 +128,8 @@ impl OwnHeaps {
         }
     }
 
-    /// A block was resized. Where it has moved, it stays in its pool only if the heap is the
-    /// program's own: malloc's says by itself what a new place belongs to.
+    /// Moves a resized block. It stays in its pool only if it has not moved, or the heap is the
+    /// program's own. For malloc's heap the program reports the pool of the new address by itself.
     pub(crate) fn moved(&mut self, heap: u8, old_avma: u64, address_avma: u64) {
         let own = self.heaps.entry(heap).or_default();
         let pool = own.remove(old_avma);
@@ -143,7 +143,7 @@ impl OwnHeaps {
         }
     }
 
-    /// A pool is empty from now on: its blocks, in order.
+    /// Empties a pool. Returns its blocks in order.
     pub(crate) fn cleared(&mut self, heap: u8, pool_avma: u64) -> Vec<u64> {
         let Some(own) = self.heaps.get_mut(&heap) else { return Vec::new() };
         let mut blocks: Vec<u64> = own.pools.remove(&pool_avma).unwrap_or_default().into_iter().collect();
@@ -155,7 +155,7 @@ impl OwnHeaps {
         blocks
     }
 
-    /// A heap is gone: its blocks, in order.
+    /// Destroys a heap. Returns its blocks in order.
     pub(crate) fn destroyed(&mut self, heap: u8) -> Vec<u64> {
         let Some(own) = self.heaps.get_mut(&heap) else { return Vec::new() };
         let blocks = std::mem::take(&mut own.blocks);
@@ -166,7 +166,8 @@ impl OwnHeaps {
         blocks
     }
 
-    /// The names that a forked child goes on with. Its blocks are its parent's, as with any heap.
+    /// Returns the names that a forked child inherits. Its blocks are its parent's, as with any
+    /// heap.
     pub(crate) fn for_child(&self, child: ProcessIndex, first_ns: u64) -> (Self, Vec<HeapName>) {
         let mut heaps = Self::default();
         let mut names = Vec::new();
@@ -194,7 +195,7 @@ mod tests {
         }
         heaps.added(240, 30);
         heaps.removed(240, 11);
-        // It moves, and stays in its pool.
+        // The block moves, and stays in its pool.
         heaps.moved(240, 12, 13);
         assert_eq!(heaps.cleared(240, 1), [10, 13]);
         assert!(heaps.cleared(240, 1).is_empty());
@@ -205,7 +206,8 @@ mod tests {
         }
         assert!(heaps.follows(0));
         heaps.dissolved(0, 9);
-        // In its place, and to another: a block that moves is of no pool until that is said.
+        // The first stays in its place, the second moves: it belongs to no pool until it joins one
+        // again.
         heaps.joined(0, 7, 72);
         heaps.moved(0, 70, 70);
         heaps.moved(0, 72, 73);

@@ -1,4 +1,4 @@
-//! What heapr has mapped in a process that it records.
+//! Mappings that heapr has made in a recorded process.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use heapr_proc::PageMap;
 use heapr_proc::smaps::MappingPages;
 use heapr_ring::mappings::MAPPINGS_MAX;
 
-/// Start and end of each.
+/// Start and end of each mapping.
 pub(crate) type Ranges = BTreeSet<(u64, u64)>;
 
-/// What an agent has mapped, and how much of it is in memory.
+/// Agent's mappings in a process, and their resident size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AgentMemory {
     pub(crate) mapping_count: u64,
     pub(crate) mapped_bytes: u64,
-    /// `None`: the kernel does not say.
+    /// Resident bytes; `None` if the kernel does not say.
     pub(crate) resident_bytes: Option<u64>,
 }
 
 impl AgentMemory {
-    /// Of a process whose agent lists its mappings at `list_avma`. `None`: it cannot be read.
+    /// Reads the list of mappings that the agent keeps at `list_avma`. `None`: it cannot be read.
     pub(crate) fn of(pid: u32, list_avma: u64) -> Option<Self> {
         let ranges = listed(&StoppedProcess::of(pid), list_avma);
         if ranges.is_empty() {
@@ -39,14 +39,14 @@ fn resident_bytes(pages: &PageMap, (start_avma, end_avma): (u64, u64)) -> Option
     const PAGE_BYTES: u64 = 4096;
     let count = (end_avma - start_avma).div_ceil(PAGE_BYTES) as usize;
     let states = pages.pages(start_avma, count)?;
-    // The page of zeros is nobody's.
+    // The shared page of zeros is not counted.
     let is_counted = |page: &&heapr_proc::PageState| {
         page.is_swapped() || page.is_present() && (page.is_exclusive() || page.is_of_file())
     };
     Some(states.iter().filter(is_counted).count() as u64 * PAGE_BYTES)
 }
 
-/// The mappings that the agent lists: start and end.
+/// Reads the agent's list of mappings: start and end.
 pub(crate) fn listed(memory: &StoppedProcess, list_avma: u64) -> Ranges {
     const ENTRY_BYTES: usize = 16;
     let mut bytes = vec![0; MAPPINGS_MAX * ENTRY_BYTES];
@@ -61,12 +61,12 @@ pub(crate) fn listed(memory: &StoppedProcess, list_avma: u64) -> Ranges {
     entries.map(range).filter(|(start, end)| *start != 0 && start < end).collect()
 }
 
-/// Whether the loader has loaded the agent, from its file.
+/// Whether the loader has loaded the agent from its file.
 pub(crate) fn has_agent_file(found: &[MappingPages]) -> bool {
     found.iter().any(|found| found.mapping.inode != 0 && found.mapping.name.contains("/heapr-agent-"))
 }
 
-/// With the code and data of an agent that was put into the process: they have no file there.
+/// Adds the code and data of an injected agent, which have no file in the process.
 pub(crate) fn of_attached(pid: u32, mut listed: Ranges) -> Ranges {
     listed.extend(heapr_inject::agent_memory(pid).unwrap_or_default());
     listed

@@ -1,11 +1,13 @@
-//! How large the shared buffers are, and how they grow.
+//! Size of the shared buffers and their growth.
 //!
 //! ```text
-//!   file, mapped by all:   [ fixed part | open buffers, with memory | room for more                   ]
-//!                                                    grows ----->   up to --max-buffers, or what limits leave
+//!   file, mapped by all:   [ fixed part | open buffers, with memory | reserve
+//! ]
+//!                                                    grows ----->   up to --max-buffers, or the
+//! limits
 //! ```
-//! The recorder gives buffers their memory before anybody uses them. So its control group pays for
-//! them, and nobody finds a page for which there is none, which would end a target.
+//! The recorder allocates the memory of buffers before they are used. So its control group is
+//! charged for them, and no target is killed because a page cannot be allocated.
 
 use heapr_proc::machine::is_memory_promised_strictly;
 use heapr_proc::own_pid;
@@ -16,23 +18,23 @@ use heapr_wire::{buffers_offset, pool_bytes};
 use crate::memory_room::{self, Room};
 use crate::{Error, SessionProperties};
 
-/// With fewer buffers there is no recording.
+/// Least number of buffers for a recording.
 const BUFFERS_LEAST: usize = 4;
-/// Of the room that is left the buffers take no more than this part at the start.
+/// Divisor of the free memory: the buffers take at most this part of it at the start.
 const START_SHARE: u64 = 2;
-/// And each step of their growth no more than this part.
+/// Divisor of the free memory: each step of growth takes at most this part of it.
 const STEP_SHARE: u64 = 4;
-/// Where all buffers together take less than this part of it, programs that the recorder starts, in
-/// its own control group, need not wait for it to open them: some cannot wait.
+/// Divisor of the free memory below which all buffers together count as ample. Programs in the
+/// recorder's own control group then open buffers themselves, because some cannot wait for it.
 const AMPLE_SHARE: u64 = 8;
-/// After a step for which there was no room.
+/// Time until the next try after a step for which there was no room.
 const RETRY_NS: u64 = 1_000_000_000;
-/// Addresses that the recorder's own threads take: each has a stack, and glibc sets 64 MiB aside
-/// for the blocks of each. (It ended for lack of memory with 160 MiB, and never with 190.)
+/// Address space for the recorder's own threads: each has a stack, and glibc reserves 64 MiB for
+/// the arena of each. The recorder ran out of memory with 160 MiB, and never with 190.
 const OWN_ADDRESSES_BYTES: u64 = 224 << 20;
-/// The agent's image and its tables for a process.
+/// Bytes of the agent's image and tables per process.
 const AGENT_BYTES: u64 = 3 << 20;
-/// What the agent keeps for a thread.
+/// Bytes of the agent per thread.
 const AGENT_THREAD_BYTES: u64 = 192 << 10;
 
 /// Opens buffers as they are needed.
@@ -47,7 +49,7 @@ impl PoolGrowth {
         Self { descriptor, retry_ns: 0 }
     }
 
-    /// Opens more where so many buffers are claimed.
+    /// Opens more buffers, depending on the number of claimed ones.
     pub(crate) fn follow(&mut self, pool: &Pool, claimed_count: usize, now_ns: u64) {
         if pool.limit_count() < pool.buffer_count() && now_ns >= self.retry_ns {
             pool.set_limit_count(pool.buffer_count());
@@ -67,7 +69,7 @@ impl PoolGrowth {
     }
 }
 
-/// How many buffers there can be, and how many are open from the start.
+/// Returns the largest number of buffers, and the number opened at the start.
 pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Error> {
     let buffer_bytes = properties.buffer_bytes;
     let least_count = BUFFERS_LEAST.min(properties.max_buffers);
@@ -81,7 +83,7 @@ pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Err
     }
     let of_space = limits.into_iter().map(|room| Room { bytes: room.bytes / STEP_SHARE, ..room });
     for room in of_file.into_iter().chain(of_space) {
-        // (A pool of more buffers has a larger fixed part: at worst some pages too many are left.)
+        // A pool of more buffers has a larger fixed part: at worst a few pages are left unused.
         let fitting = room.bytes.saturating_sub(buffers_offset(buffer_count) as u64) / buffer_bytes as u64;
         let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
         if fitting < least_count {
@@ -106,8 +108,7 @@ pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Err
     Ok(PoolProperties { buffer_bytes, buffer_count, open_count, is_ample })
 }
 
-/// Whether a process that runs has room for the agent; not for the buffers, which are the
-/// recorder's.
+/// Checks that a running process has room for the agent; the buffers are the recorder's.
 pub(crate) fn check_target(pid: u32) -> Result<(), Error> {
     let threads = heapr_proc::threads(pid).map_or(1, Iterator::count) as u64;
     let needed = AGENT_BYTES + threads * AGENT_THREAD_BYTES;

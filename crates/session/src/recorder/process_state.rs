@@ -1,5 +1,5 @@
-//! What the recorder knows of one traced process image: its stack nodes, its modules, reallocations
-//! under way.
+//! State of the recorder for one traced process image: stack nodes, modules, reallocations under
+//! way.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -16,143 +16,148 @@ use crate::recorder::own_heaps::OwnHeaps;
 use crate::recorder::process_life::ProcessLife;
 use crate::snapshots::native_snapshot::SnapshotScope;
 
-/// Node numbers that one process can use: blocks of at most 65,536 nodes, 65,536 of them, but never
-/// more than this, so that a hostile number cannot make the recorder take memory.
+/// Largest number of stack nodes per process: 65,536 blocks of at most 65,536 nodes. The limit
+/// keeps a hostile number from making the recorder allocate without end.
 const NODES_MAX: usize = 1 << NODE_BITS;
 
 /// State of one process image.
 #[derive(Debug)]
 pub(crate) struct ProcessState {
-    /// Its index in the file.
+    /// Index of the process in the file.
     pub(crate) index: ProcessIndex,
-    /// Slot and generation in the pool.
+    /// Slot of the process in the pool; the generation tells successive users of a slot apart.
     pub(crate) slot: u32,
     pub(crate) generation: u32,
-    /// Process id, as /proc names it; 0: it did not show it.
+    /// Process id in our `/proc`; 0 if the process is not visible there.
     pub(crate) pid: u32,
-    /// Process id, as who has started it knows it: another where /proc is that of another process
-    /// namespace than ours.
+    /// Process id in the namespace of the process's starter. Differs from `pid` where `/proc`
+    /// belongs to another process namespace than ours.
     pub(crate) child_pid: u32,
-    /// It sees itself and its threads under other ids: it is in another process namespace.
+    /// True if the process is in another process namespace, and sees itself and its threads under
+    /// other ids.
     pub(crate) is_elsewhere: bool,
-    /// It ran another program, or nothing, when it was looked at for the first time: /proc does not
-    /// tell of it.
+    /// True if the process had execed or ended before the recorder first read it: `/proc` does not
+    /// describe the image.
     pub(crate) has_gone_on: bool,
-    /// The agent was loaded while it ran.
+    /// True if the agent was loaded while the process ran.
     pub(crate) was_attached: bool,
-    /// See [`super::process_facts::image`]; of one that was attached to.
+    /// Identity of the image as [`super::process_facts::image`] gives it; only for attached
+    /// processes.
     pub(crate) image: Option<[u64; 2]>,
-    /// The image that has registered; see [`super::unseen_exec`].
+    /// Identity of the image that registered; see [`super::unseen_exec`].
     pub(crate) first_image: Option<[u64; 2]>,
-    /// When it was first seen to run another one, and the file of that.
+    /// Time at which the process was first seen to run another image; the file of that image
+    /// follows.
     pub(crate) other_image_ns: Option<u64>,
     pub(crate) other_image_name: String,
-    /// It was recorded before, was let go, and is recorded again: the entries in the file are the
-    /// same.
+    /// True if the process was recorded before, was let go, and is recorded again under its old
+    /// entries in the file.
     pub(crate) is_resumed: bool,
-    /// It was let go, and is recorded again by another state: nothing is to be said of its end
-    /// here.
+    /// True if the process was let go and a later state records it again; that state reports its
+    /// end.
     pub(crate) is_superseded: bool,
-    /// What it held then.
+    /// Blocks that the process held when it was attached to.
     pub(crate) before: BlocksBefore,
-    /// Told dead by the kernel.
+    /// Kernel's handle on the process; `has_ended` is what it said last.
     pub(crate) life: ProcessLife,
     pub(crate) has_ended: bool,
-    /// When it was seen alive last; 0: never.
+    /// Time at which the process was last seen alive; 0: never.
     pub(crate) alive_ns: u64,
-    /// It went on to another program.
+    /// True if the process execed, which ended this image.
     pub(crate) is_replaced: bool,
-    /// It was let go: it may live on.
+    /// True if the process was let go; it may still be running.
     pub(crate) is_let_go: bool,
-    /// When it ended is known, and what it has left ends then.
+    /// True if the time of the end is known; the blocks that the process left end at that time.
     pub(crate) is_end_counted: bool,
-    /// It had ended when the last scan began: nothing of it is unread after that round.
+    /// True if the process had ended when the last scan began: after that round none of its events
+    /// is unread.
     pub(crate) had_ended_at_scan: bool,
-    /// It has waited at its end, and its graph was asked for.
+    /// True if the process has waited at its exit and its object graph was requested.
     pub(crate) is_exit_seen: bool,
-    /// The file says that its recording ended before it did.
+    /// True if the file says that the recording of the process ended before the process did.
     pub(crate) is_end_noted: bool,
-    /// What was said of programs that it started and that are not recorded.
+    /// Remarks written so far about programs that the process started and that are not recorded.
     pub(crate) untraced: HashSet<String>,
-    /// The file says that it has an allocator of its own.
+    /// True if the file says that the program brings its own malloc.
     pub(crate) is_own_malloc_noted: bool,
-    /// Its anonymous memory when it was looked at last.
+    /// Bytes of anonymous memory at the last reading.
     pub(crate) looked_at_bytes: u64,
-    /// Looks at its memory, of which not all events before them were taken.
+    /// Readings of the process's memory, with their times, that precede events not yet merged.
     pub(crate) looks: Vec<(u64, MemoryLook)>,
-    /// What it held when that was most.
+    /// Account of the process's memory at the reading with the most bytes.
     pub(crate) account: Option<MemoryAccount>,
-    /// Go's heap, if Go is in it.
+    /// Go's heap, if the process contains Go's runtime.
     pub(crate) go: Option<Box<GoHeap>>,
-    /// What was found when it was looked into.
+    /// Modules with embedded allocators, as found so far.
     pub(crate) inside: Vec<InsideModule>,
-    /// Its slot was given back and everything it wrote is processed.
+    /// True once the slot was given back and everything that the process wrote was processed.
     pub(crate) is_done: bool,
-    /// Its blocks are not taken on to the next file.
+    /// True if the process's blocks are not carried over to the next file.
     pub(crate) is_forgotten: bool,
     raw_nodes: Vec<RawNode>,
     stacks: Vec<StackIndex>,
-    /// The stacks that events name.
+    /// Stacks that events name, with the function that was called.
     pub(crate) called: CalledStacks,
-    /// Nodes read so far of each block, by buffer.
+    /// Blocks of nodes by buffer, each with the number of nodes read so far.
     pub(crate) node_blocks: HashMap<u32, NodeBlock>,
-    /// Node blocks seen so far.
+    /// Number of node blocks seen so far.
     block_count: usize,
-    /// Mappings in force: start -> (end, number in the file).
+    /// Current mappings: start -> (end, number in the file).
     pub(crate) mappings: BTreeMap<u64, (u64, u32)>,
-    /// Reallocations that have not come back: at most one a thread, so few that a list is searched
-    /// fastest.
+    /// Reallocations that have begun and not returned: at most one per thread, so few that a linear
+    /// search is fastest.
     pub(crate) reallocs: Vec<InMotion>,
-    /// Its entry in the file, written again at its end.
+    /// Entry of the process in the file, written again at its end.
     pub(crate) entry: Option<heapr_trace::Process>,
     /// Path of the executable.
     pub(crate) executable: String,
     /// Regions of the mmap heap: start -> (bytes, stack).
     pub(crate) regions: BTreeMap<u64, Region>,
-    /// Mappings that are none any more: a look may have seen them.
+    /// Regions that were unmapped; a reading of the memory may still have seen them.
     pub(crate) former_regions: BTreeMap<u64, Region>,
-    /// Heaps that the program has of its own.
+    /// Heaps that the program itself creates.
     pub(crate) own_heaps: OwnHeaps,
-    /// By which mean its allocations are drawn; 0: all are recorded.
+    /// Mean period in bytes by which allocations are sampled; 0: all are recorded.
     pub(crate) sample_mean_bytes: u64,
-    /// Its calls are counted before they come to the agent, if it was attached to.
+    /// True if calls are counted before they reach the agent; meaningful for attached processes.
     pub(crate) is_counted: bool,
-    /// Marks of pages that are to be taken off, and wait for room in its slot.
+    /// Page marks to be removed, which wait for room in the process's slot.
     pub(crate) unmarked: VecDeque<u32>,
 }
 
-/// What a process held when it was attached to.
+/// Blocks that a process held when it was attached to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct BlocksBefore {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
-    /// Why it is not known, if so.
+    /// Reason for which the blocks could not be read, if so.
     pub(crate) unread: Option<String>,
 }
 
-/// A block whose realloc has begun and not come back.
+/// Block whose realloc has begun and not returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InMotion {
     pub(crate) thread: ThreadIndex,
     pub(crate) heap: u8,
     pub(crate) address_avma: u64,
-    /// Its address was given to another call: it has moved, and its end is written already.
+    /// True if another call was given the block's address: the block has moved, and its end is
+    /// already written.
     pub(crate) is_displaced: bool,
 }
 
-/// A block of nodes being filled.
+/// Block of nodes that is being filled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeBlock {
     pub(crate) first_node: u32,
     pub(crate) read_count: usize,
 }
 
-/// A mapping of the mmap heap.
+/// Mapping of the mmap heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) size_bytes: u64,
     pub(crate) stack: StackIndex,
-    /// Address space only: not live until it is made usable.
+    /// True if only address space is reserved; the region becomes live when it is made usable.
     pub(crate) is_reserved: bool,
 }
 
@@ -210,8 +215,8 @@ impl ProcessState {
         }
     }
 
-    /// Looks whether the process has ended, and how: it may be written as done before its parent
-    /// waits for it. Returns whether it has.
+    /// Checks whether the process has ended and records its exit status, before its parent can reap
+    /// it and before it is written as done. Returns whether the process has ended.
     pub(crate) fn look_at_life(&mut self) -> bool {
         self.has_ended = self.life.has_ended();
         if self.has_ended
@@ -223,7 +228,7 @@ impl ProcessState {
         self.has_ended
     }
 
-    /// Whether a snapshot of `scope` shows it.
+    /// Whether the process belongs to a snapshot of `scope`.
     pub(crate) fn is_of(&self, scope: &SnapshotScope) -> bool {
         match scope {
             SnapshotScope::Live => !self.is_done,
@@ -232,9 +237,9 @@ impl ProcessState {
         }
     }
 
-    /// Takes note of a node block that the scan found. `false`: its number makes no sense, and
-    /// believing it would take memory for nodes that nobody wrote. A scan may meet as many new
-    /// blocks as there are buffers, in any order.
+    /// Registers a node block that the scan found. Returns `false` if the block's number is
+    /// implausible, so that no memory is allocated for nodes that were never written. One scan may
+    /// find as many new blocks as there are buffers, in any order.
     pub(crate) fn note_block(&mut self, buffer: u32, first_node: u32, pool: &Pool) -> bool {
         let (nodes_per_block, buffer_count) = (pool.nodes_per_block(), pool.buffer_count());
         if self.node_blocks.get(&buffer).is_some_and(|known| known.first_node == first_node) {
@@ -250,8 +255,7 @@ impl ProcessState {
         is_sane
     }
 
-    /// Reads the nodes that were written since the last round, up to the first that is not written
-    /// yet.
+    /// Reads the nodes that were written since the last round, up to the first unwritten one.
     pub(crate) fn read_nodes(&mut self, pool: &Pool) {
         let mut blocks = std::mem::take(&mut self.node_blocks);
         let mut fresh = Vec::new();
@@ -272,7 +276,7 @@ impl ProcessState {
         self.node_blocks = blocks;
     }
 
-    /// Frees the node blocks of which every node was read. Returns how many.
+    /// Frees the node blocks whose nodes were all read. Returns their number.
     pub(crate) fn free_read_blocks(&mut self, pool: &Pool) -> u32 {
         let before = self.node_blocks.len();
         self.node_blocks.retain(|&buffer, block| {
@@ -285,7 +289,7 @@ impl ProcessState {
         (before - self.node_blocks.len()) as u32
     }
 
-    /// Frees all node blocks: the process has ended. Returns how many there were.
+    /// Frees all node blocks of a process that has ended. Returns their number.
     pub(crate) fn free_all_blocks(&mut self, pool: &Pool) -> u32 {
         for &buffer in self.node_blocks.keys() {
             reader::free_held_buffer(pool, buffer);
@@ -295,7 +299,7 @@ impl ProcessState {
         freed_count
     }
 
-    /// Gives back the memory that only a live process needs.
+    /// Frees the memory that only a live process needs.
     pub(crate) fn forget(&mut self) {
         self.raw_nodes = Vec::new();
         self.stacks = vec![StackIndex::EMPTY];
@@ -307,7 +311,8 @@ impl ProcessState {
         self.go = None;
     }
 
-    /// Keeps a node that an agent has written. A parent that is not older than its child is none.
+    /// Stores a node that an agent wrote. A parent that is not older than its child is replaced by
+    /// the root.
     pub(crate) fn keep_node(&mut self, number: usize, mut node: RawNode) {
         if number >= NODES_MAX {
             return;
@@ -322,8 +327,8 @@ impl ProcessState {
         self.raw_nodes[number] = node;
     }
 
-    /// The return addresses of a stack of the file, innermost first. (It is looked for: this is for
-    /// what is seldom asked.)
+    /// Returns the return addresses of a stack of the file, innermost first. Searches linearly, so
+    /// only rare callers should use it.
     pub(crate) fn return_addresses(&self, stack: StackIndex) -> Vec<u64> {
         let node = self.called.node_of(stack).or_else(|| {
             let place = self.stacks.iter().position(|known| *known == stack)?;
@@ -343,14 +348,14 @@ impl ProcessState {
         self.raw_nodes.get(number as usize).copied().filter(|node| node.return_address != 0)
     }
 
-    /// A node that an event names and that was not read in its turn: a thread that took a smaller
-    /// number has not written its own yet, and may not for long (it waits for a processor, or
-    /// has ended).
+    /// Reads a node that an event names and that was not read in order. A thread with a smaller
+    /// node number may not have written its node yet: it waits for a processor, or has ended.
     fn read_node(&mut self, number: u32, pool: &Pool) -> Option<RawNode> {
         let nodes_per_block = u32::try_from(pool.nodes_per_block()).ok()?;
         let place = number.checked_rem(nodes_per_block)?;
         let first_node = number - place;
-        // Two threads may have claimed a buffer for the same block, one of which goes back.
+        // Two threads may have claimed a buffer for the same block; one of them gives its buffer
+        // back.
         let of_block = self.node_blocks.iter().filter(|(_, block)| block.first_node == first_node);
         let node = of_block
             .filter_map(|(&buffer, _)| Some((buffer, reader::node(pool, buffer, place as usize)?)))
@@ -359,8 +364,8 @@ impl ProcessState {
         self.kept_node(number)
     }
 
-    /// Whether a buffer holds a block of nodes of this process. Looked at after reading: an agent
-    /// may have given the buffer back unused, and somebody else has filled it.
+    /// Whether a buffer holds a block of nodes of this process. Checked after reading, because an
+    /// agent may have given the buffer back unused, and another thread may have filled it.
     fn owns_block(&self, buffer: u32, first_node: u32, pool: &Pool) -> bool {
         reader::claimed_buffer(pool, buffer).is_some_and(|now| {
             now.content == Content::Nodes { first_node }
@@ -369,8 +374,8 @@ impl ProcessState {
         })
     }
 
-    /// The file's stack for an agent's node; nodes that have none yet are given one by `add`,
-    /// callers first. `Err`: the number of a node that has not been kept.
+    /// Returns the file's stack for an agent's node. Nodes without a stack get one from `add`,
+    /// callers first. `Err`: number of a node that was not read.
     #[inline(always)]
     pub(crate) fn stack<E>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Sessions that sample: which means apply, and whose pages need no mark any more.
+//! Sampling sessions: the means that apply, and pages whose marks can be removed.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -12,20 +12,20 @@ use crate::SampleRate;
 use crate::recorder::process_state::ProcessState;
 use crate::sampling::Figures;
 
-/// Marks that wait for room in a process's slot; of more, pages stay marked, which costs that
-/// process some records and nothing else.
+/// Largest number of marks that wait for room in a process's slot. Further pages stay marked, which
+/// only costs that process some records.
 const WAITING_MAX: usize = 1 << 16;
 
-/// What an event turned out to be of a session that samples.
+/// Result of applying an event in a sampling session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Applied {
-    /// It belongs into the file.
+    /// Event belongs into the file.
     Known,
-    /// A free of a block that was no sample.
+    /// Free of a block that was not sampled.
     NoSample,
 }
 
-/// A summary that is shown an event, and what it says of the event.
+/// Observer that forwards an event to the summary and notes what became of it.
 struct Noticing<'a> {
     summary: &'a mut SummaryBuilder,
     is_unmatched: bool,
@@ -54,7 +54,7 @@ impl Observer for Noticing<'_> {
     }
 }
 
-/// Applies an event; `freed` gets the block that has ended with it.
+/// Applies an event; `freed` gets the block that ended with it.
 pub(super) fn apply(
     event: &Event,
     process: ProcessIndex,
@@ -72,7 +72,7 @@ pub(super) fn apply(
 }
 
 impl Recorder {
-    /// Tells the agents whose pages need no mark any more.
+    /// Tells the agents which pages need no mark any more.
     pub(super) fn tell_unmarked(&mut self) {
         for (process, address_avma) in std::mem::take(&mut self.sink.unmarked) {
             let is_it = |state: &&mut ProcessState| state.index == process && !state.is_superseded;
@@ -92,12 +92,12 @@ impl Recorder {
         }
     }
 
-    /// The mean that the file has for a process that is new, or is recorded again.
+    /// Returns the mean that the file has for a process that is new, or is recorded again.
     pub(super) fn first_mean_bytes(&self, process: ProcessIndex) -> u64 {
         self.sink.summary.sampling().map_or(SAMPLE_ALL, |sampling| sampling.mean_bytes(process, u64::MAX))
     }
 
-    /// Does by itself what the session's rate says, and what growth asks for.
+    /// Adjusts the sampling mean to the session's rate and to growth.
     pub(super) fn steer(&mut self, now_ns: u64) {
         let figures =
             Figures { now_ns, samples: self.sink.sample_count, live_bytes: self.sink.summary.live().0 };
@@ -106,14 +106,15 @@ impl Recorder {
         }
     }
 
-    /// Tells the agents how they sample from now on.
+    /// Tells the agents the new mean.
     fn tell_mean(&mut self, mean_bytes: u64) {
         self.pool.control().sample_mean_bytes.store(mean_bytes, Relaxed);
         self.follow_counting();
     }
 
-    /// Has the calls of processes that were attached to counted before they come to the agent, or
-    /// brings each to it while all are recorded. Where that cannot be done now it is tried again.
+    /// Switches the counting of calls in attached processes. While sampling, calls are counted
+    /// before they reach the agent; while all are recorded, each call reaches it. If a process
+    /// cannot be switched at once, it is tried again.
     pub(super) fn follow_counting(&mut self) {
         let is_counted = self.pool.control().sample_mean_bytes.load(Relaxed) != SAMPLE_ALL;
         let live = self.processes.iter_mut().filter(|state| !state.has_ended && !state.is_superseded);
@@ -124,7 +125,7 @@ impl Recorder {
         }
     }
 
-    /// From now on samples as somebody wants it. `false`: the session records all, for good.
+    /// Sets the sampling rate. Returns `false` if the session records all allocations for good.
     pub(crate) fn set_sample_rate(&mut self, rate: SampleRate) -> bool {
         let Some(steering) = &mut self.sink.steering else { return false };
         let mean_bytes = steering.set(rate);
@@ -132,22 +133,22 @@ impl Recorder {
         true
     }
 
-    /// How it samples, and the mean of this moment.
+    /// Returns the sampling rate and the current mean.
     pub(crate) fn sample_rate(&self) -> Option<(SampleRate, u64)> {
         self.sink.steering.as_ref().map(|steering| (steering.rate(), steering.mean_bytes()))
     }
 
-    /// Whether its allocations may be samples.
+    /// Whether this session samples.
     pub(crate) fn is_sampled(&self) -> bool {
         self.pool.control().flags.load(Relaxed) & FLAG_SAMPLED != 0
     }
 }
 
-/// Writes what there is room for.
+/// Writes as many waiting marks as the slot has room for.
 fn put_unmarked(slot: &ProcessSlot, waiting: &mut VecDeque<u32>) {
     let mut told = slot.unmarked_told.load(Relaxed);
     loop {
-        // Written by the target: whatever it says, no more than there is room for is written.
+        // Written by the target: whatever the value, no more than the room is written.
         let taken = slot.unmarked_taken.load(Acquire);
         let is_full = told.wrapping_sub(taken) as usize >= UNMARKED_MAX;
         let Some(index) = (!is_full).then(|| waiting.pop_front()).flatten() else { return };
@@ -155,7 +156,7 @@ fn put_unmarked(slot: &ProcessSlot, waiting: &mut VecDeque<u32>) {
             place.store(index, Relaxed);
         }
         told = told.wrapping_add(1);
-        // Release: who sees the number sees what was written.
+        // Release: a reader of the number also sees the entries.
         slot.unmarked_told.store(told, Release);
     }
 }

@@ -1,5 +1,5 @@
-//! Finding what the agents have published: new processes, threads, stack nodes, and how far each
-//! buffer is filled.
+//! Finds what the agents have published: new processes, threads, stack nodes, and the fill of each
+//! buffer.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -16,37 +16,37 @@ use crate::recorder::process_facts;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::unseen_exec;
 
-/// In place of the id of a process in another process namespace that /proc does not show: it has
-/// ended.
+/// Placeholder for the id of an ended process of another process namespace, which `/proc` does not
+/// show.
 const NOT_SHOWN: u32 = 0;
 
-/// A process image that has registered and is not known yet.
+/// Process image that has registered and is not known yet.
 struct Registered {
     start_ticks: u64,
     /// Slot and generation.
     key: (u32, u32),
-    /// As it sees itself, and in which namespace.
+    /// Process id as the process itself sees it, and its process namespace.
     pid: (u32, u32),
 }
 
-/// What a process image runs.
+/// Program of a process image.
 struct Program {
     executable: String,
     command_line: Vec<String>,
     has_gone_on: bool,
 }
 
-/// The program of a process image that is looked at for the first time.
+/// Returns the program of a process image that is read for the first time.
 ///
-/// What /proc tells may be of another image: it had ended by then, or had gone on to another
-/// program by exec. A forked child is the program that its parent is; of others the agent tells the
-/// executable (see [`crate::recorder::translate`]).
+/// `/proc` may describe another image, if the process has ended or execed by then. A forked child
+/// runs its parent's program; of other images the agent reports the executable (see
+/// [`crate::recorder::translate`]).
 ///
-/// `told_name`: its file name as the process itself has told it, for one that /proc no longer shows
-/// and that allocates nothing.
+/// `told_name`: file name as the process itself reported it. Used for a process that `/proc` no
+/// longer shows and that allocates nothing.
 fn program_of(pid: u32, parent: Option<&ProcessState>, told_name: &str, has_gone_on: bool) -> Program {
-    // In this order: as long as the executable is the parent's, no exec came before the command
-    // line was read.
+    // The command line is read first: if the executable is still the parent's afterwards, no exec
+    // came before the read.
     let command_line = heapr_proc::command_line(pid);
     let executable = process_facts::executable(pid);
     let is_parents = |parent: &ProcessState| {
@@ -66,8 +66,8 @@ fn program_of(pid: u32, parent: Option<&ProcessState>, told_name: &str, has_gone
 }
 
 impl Recorder {
-    /// Notes who had ended before this round's scan: only they have certainly been read to their
-    /// end after it.
+    /// Notes which processes and threads had ended before this round's scan. Only their events are
+    /// certain to be read completely by it.
     pub(super) fn note_ends(&mut self) {
         for process in &mut self.processes {
             process.had_ended_at_scan = process.has_ended;
@@ -84,8 +84,7 @@ impl Recorder {
             // Acquire: pairs with the Release in `claim_process`.
             let state = slot.state.load(Acquire);
             if state != PROCESS_LIVE && state != PROCESS_DISABLED {
-                // Slots are claimed lowest first: behind one that was never used there is none in
-                // use.
+                // Slots are claimed lowest first: none behind a slot that was never used is in use.
                 if state == PROCESS_FREE && slot.generation.load(Relaxed) == 0 {
                     break;
                 }
@@ -100,8 +99,8 @@ impl Recorder {
                 });
             }
         }
-        // A slot that was freed is claimed again by whoever comes next: a parent, or the image
-        // before an exec, may lie in a higher one.
+        // A freed slot is claimed again by any process: a parent, or the image before an exec, may
+        // lie in a higher one.
         found.sort_by_key(|registered| registered.start_ticks);
         for (place, &Registered { key, pid, .. }) in found.iter().enumerate() {
             let Some(slot) = self.pool.process_slot(key.0) else { continue };
@@ -114,7 +113,7 @@ impl Recorder {
         }
     }
 
-    /// `has_gone_on`: the process runs another image by now, of which /proc tells.
+    /// Adds a process. `has_gone_on`: `/proc` shows another image, because the process has execed.
     fn add_process(&mut self, index: u32, generation: u32, has_gone_on: bool) {
         let Some(slot) = self.pool.process_slot(index) else { return };
         let inner_pid = slot.pid.load(Relaxed);
@@ -131,7 +130,7 @@ impl Recorder {
         let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
         let mut told_name = process_facts::told_name(&reader::executable_name(slot));
         if told_name.is_empty() {
-            // It may not see itself: the program that went on to it has told.
+            // The process may not see itself; the program that execed it has told its name.
             let before = self.processes.iter().rfind(|process| process.pid == pid);
             let before = before.and_then(|process| self.pool.process_slot(process.slot));
             let held = before.filter(|slot| slot.exec_held.load(Relaxed) != 0);
@@ -153,9 +152,9 @@ impl Recorder {
             executable: executable.clone(),
             exit_status: None,
         };
-        // An exec replaces the image of the same process: what the old one had is gone.
-        // It is done only when what it published before is read: it may be found in the same round
-        // as its successor.
+        // An exec replaces the image of the same process, and the blocks of the old image are gone.
+        // The old image is done only when everything that it published is read: both may be found
+        // in the same round.
         if !is_fork {
             self.end_images_before(pid, entry.start_ns);
         }
@@ -185,7 +184,7 @@ impl Recorder {
         self.processes.push(state);
     }
 
-    /// The images of a process that another has taken the place of.
+    /// Ends the images of a process that a newer image replaced.
     pub(super) fn end_images_before(&mut self, pid: u32, start_ns: u64) {
         for process in &mut self.processes {
             let is_before = process.entry.as_ref().is_none_or(|known| known.start_ns <= start_ns);
@@ -201,20 +200,20 @@ impl Recorder {
         }
     }
 
-    /// A new entry in the file and the ledger.
+    /// Adds an entry for a process to the file and the ledger.
     pub(super) fn enter_process(&mut self, entry: &Process) -> ProcessIndex {
         let added = self.sink.writer.add_process(entry.clone());
         let file_index = added.unwrap_or_else(|error| {
             self.sink.keep(Err(error));
-            // As many as have an entry of their own.
+            // Number of processes with an entry of their own.
             ProcessIndex(self.processes.iter().filter(|process| !process.is_resumed).count() as u32)
         });
         self.sink.ledger.add_process(file_index, entry.origin, entry.start_ns);
         file_index
     }
 
-    /// The entry of a process that was attached to before, let go, and runs the same program still:
-    /// it has not ended.
+    /// Returns the entry of a process that was attached to before, let go, and still runs the same
+    /// program.
     fn resume(&mut self, image: Option<[u64; 2]>) -> Option<(ProcessIndex, Process)> {
         let image = image?;
         let before = self.processes.iter_mut().rfind(|process| process.image == Some(image))?;
@@ -229,7 +228,7 @@ impl Recorder {
         Some((index, entry))
     }
 
-    /// Notes how far each claimed buffer is published. Returns how many are claimed.
+    /// Notes the fill of each claimed buffer. Returns the number of claimed buffers.
     pub(super) fn scan(&mut self) -> u32 {
         let (mut claimed_count, mut held_count) = (0, 0);
         let held_before = reader::held_count(&self.pool);
@@ -281,8 +280,8 @@ impl Recorder {
         claimed_count
     }
 
-    /// Frees a buffer whose owner is gone for good: its slot does not exist or is another's by now.
-    /// Its content says nothing without the owner.
+    /// Frees a buffer whose owner is gone: the owner's slot does not exist or belongs to another by
+    /// now. Without the owner the content cannot be interpreted.
     fn free_if_orphan(&mut self, buffer: &ClaimedBuffer, generation_of: impl Fn(&Pool, u32) -> Option<u32>) {
         if generation_of(&self.pool, buffer.slot) != Some(buffer.generation) {
             self.statistics.loss.records_invalid += 1;
@@ -290,12 +289,12 @@ impl Recorder {
         }
     }
 
-    /// The stream of a buffer's owner; `None` if its process is not known.
+    /// Returns the stream of a buffer's owner; `None` if its process is not known.
     fn stream_for(&mut self, buffer: &ClaimedBuffer) -> Option<&mut Stream> {
         if let Some(&place) = self.stream_by_slot.get(&(buffer.slot, buffer.generation)) {
             return self.streams.get_mut(place);
         }
-        // A slot of another generation tells nothing of this buffer's owner.
+        // A slot of another generation says nothing of this buffer's owner.
         let slot = self.pool.thread_slot(buffer.slot)?;
         if slot.generation.load(Relaxed) != buffer.generation {
             return None;
@@ -304,7 +303,7 @@ impl Recorder {
         let process = match self.process_by_slot.get(&owner) {
             Some(&process) => process,
             None => {
-                // It registered after this round's look at the processes.
+                // The process registered after this round's search for processes.
                 self.find_processes();
                 *self.process_by_slot.get(&owner)?
             }

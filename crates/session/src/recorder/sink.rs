@@ -1,4 +1,4 @@
-//! Where the recorder's events go: the ledger with its summary, and the file.
+//! Passes the recorder's events on to the ledger with its summary, and to the file.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -16,16 +16,17 @@ use crate::sampling::Steering;
 use crate::snapshots::native_snapshot::{ActiveSnapshot, SnapshotReport};
 use crate::{Error, LoggingMode, SessionProperties};
 
-/// A checkpoint is written when this many events have come since the last…
+/// Least number of events between two checkpoints.
 const CHECKPOINT_EVENTS_MIN: u64 = 2_000_000;
-/// …and this many times the live blocks, so that checkpoints add at most about a tenth to the file.
+/// Least number of events between two checkpoints per live block. Checkpoints then add at most
+/// about a tenth to the file.
 const CHECKPOINT_EVENTS_PER_BLOCK: u64 = 16;
 
-/// Events kept back until the ledger and the file take them together: 16 KiB, a third of the
-/// first-level cache.
+/// Number of events that are buffered until the ledger and the file read them together: 16 KiB, a
+/// third of the first-level cache.
 const PENDING_MAX: usize = 256;
 
-/// Ledger and file.
+/// Ledger and file of a session.
 #[derive(Debug)]
 pub(crate) struct Sink {
     pub(crate) writer: TraceWriter<BufWriter<File>>,
@@ -34,36 +35,36 @@ pub(crate) struct Sink {
     pub(crate) ledger: Ledger,
     pub(crate) summary: SummaryBuilder,
     pub(crate) course: CourseTaker,
-    /// Ends of processes that are still to be applied, and all of them.
+    /// Ends of processes that are not applied yet; `all_ends` has all ends.
     pub(crate) ends: ProcessEnds,
     all_ends: Vec<(u64, ProcessIndex)>,
     pub(crate) event_count: u64,
     pending: Vec<(Event, ProcessIndex)>,
-    /// Mappings are a heap of their own; without it they only explain what is resident.
+    /// True if mappings are recorded as a heap; otherwise they only explain resident memory.
     records_mappings: bool,
-    /// Events go into the file, not only into the ledger.
+    /// True if events go into the file, not only into the ledger.
     keeps_events: bool,
     pub(crate) events_since_checkpoint: u64,
     snapshot: Option<ActiveSnapshot>,
-    /// All of its blocks are in the file.
+    /// True if all blocks of the snapshot are in the file.
     is_cut_out: bool,
-    /// With so many bytes the file is full.
+    /// Size in bytes at which the file is full.
     most_bytes: Option<u64>,
-    /// Time of the last event in the file that is full.
+    /// Time of the last event in a full file.
     full_at_ns: Option<u64>,
-    /// Of a session that samples.
+    /// Steering of the sampling rate; only in a sampling session.
     pub(crate) steering: Option<Steering>,
-    /// Samples taken.
+    /// Number of samples recorded.
     pub(crate) sample_count: u64,
-    /// Samples that have ended, whose pages are still marked.
+    /// Samples that have ended and whose pages are still marked.
     pub(crate) unmarked: Vec<(ProcessIndex, u64)>,
-    /// The page of the block that the next event frees is still marked, if it is a sample.
+    /// True if the page of a sample that the next event frees is still marked.
     pub(crate) is_marked: bool,
     events_after_full: u64,
-    /// Of a session that goes on from file to file.
+    /// State of a session that writes files in turn.
     pub(crate) next_file: Option<NextFile>,
     pub(crate) last_ns: u64,
-    /// The first error of the file; events go on being counted, not written.
+    /// First error of the file; after it events are counted but not written.
     pub(crate) write_error: Option<heapr_trace::Error>,
 }
 
@@ -119,8 +120,8 @@ impl Sink {
         })
     }
 
-    /// Takes the next event, unless the file is full: all before one moment is in it, and nothing
-    /// after, however much waited.
+    /// Processes the next event, unless the file is full. A full file has everything before one
+    /// moment and nothing after, however much waited.
     #[inline(always)]
     pub(crate) fn event(&mut self, event: &Event, process: ProcessIndex) {
         if self.full_at_ns.is_some() {
@@ -139,8 +140,8 @@ impl Sink {
         }
     }
 
-    /// The same of a session that samples: one by one, as what belongs into the file is only known
-    /// of the ledger.
+    /// Path of [`Self::event`] in a sampling session: one event at a time, because only the ledger
+    /// knows which belong into the file.
     #[cold]
     #[inline(never)]
     fn event_of_samples(&mut self, event: &Event, process: ProcessIndex) {
@@ -172,7 +173,8 @@ impl Sink {
         }
     }
 
-    /// A file that has its largest size is the last one, or the next is begun soon.
+    /// Notes that the file has reached its largest size: the next one is begun soon, or the session
+    /// is full.
     fn note_size(&mut self) {
         let Some(most_bytes) = self.most_bytes else { return };
         let written_bytes = self.writer.written_bytes();
@@ -182,7 +184,7 @@ impl Sink {
         }
     }
 
-    /// What is allocated in a process from now on was drawn by this mean.
+    /// Notes the mean by which a process's allocations are sampled from this time on.
     #[cold]
     pub(crate) fn note_mean(&mut self, process: ProcessIndex, from_ns: u64, mean_bytes: u64) {
         let period = SamplingPeriod { process, from_ns, mean_bytes };
@@ -191,7 +193,7 @@ impl Sink {
         self.keep(outcome);
     }
 
-    /// The same of what may be a mapping.
+    /// Processes an event that may be of a mapping, which not every session records.
     #[inline(always)]
     pub(crate) fn event_of_any_heap(&mut self, event: &Event, process: ProcessIndex) {
         if event.heap != HeapId::MMAP || self.records_mappings {
@@ -199,7 +201,7 @@ impl Sink {
         }
     }
 
-    /// Hands on the events that were kept back.
+    /// Passes buffered events on to the ledger and the file.
     pub(crate) fn take_pending(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         let mut rest = pending.as_slice();
@@ -237,19 +239,19 @@ impl Sink {
         }
     }
 
-    /// A process has ended.
+    /// Notes that a process has ended.
     pub(crate) fn add_end(&mut self, end_ns: u64, process: ProcessIndex) {
         self.ends.add(end_ns, process);
         self.all_ends.push((end_ns, process));
     }
 
-    /// A process that had ended goes on.
+    /// Forgets the end of a process that is recorded again.
     pub(crate) fn forget_end(&mut self, process: ProcessIndex) {
         self.ends.forget(process);
         self.all_ends.retain(|&(_, ended)| ended != process);
     }
 
-    /// Applies the ends before a time, up to which all events are taken.
+    /// Applies the ends before a time up to which all events are merged.
     #[inline(always)]
     pub(crate) fn end_processes_before(&mut self, time_ns: u64) {
         while let Some((end_ns, process)) = self.ends.take_before(time_ns) {
@@ -260,7 +262,8 @@ impl Sink {
         }
     }
 
-    /// Cuts: what is live now is the snapshot. `reached_ns`: nothing comes any more of before.
+    /// Cuts: the blocks that are live at this moment form the snapshot. `reached_ns`: time before
+    /// which no more events come.
     pub(crate) fn begin_snapshot(&mut self, mut snapshot: ActiveSnapshot, reached_ns: u64) {
         self.take_pending();
         self.last_ns = self.last_ns.max(reached_ns);
@@ -275,12 +278,12 @@ impl Sink {
         self.keeps_events
     }
 
-    /// Whether the file has its largest size: events are no longer taken.
+    /// Whether the file has its largest size, after which events are only counted.
     pub(crate) fn is_full(&self) -> bool {
         self.full_at_ns.is_some()
     }
 
-    /// The snapshot that was begun ends only when its graph is there.
+    /// Keeps the current snapshot open until its graph has come.
     pub(crate) fn await_graph(&mut self) {
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.await_graph();
@@ -294,7 +297,7 @@ impl Sink {
         }
     }
 
-    /// Whether there is more to do for the snapshot that is being taken than to wait for its graph.
+    /// Whether the current snapshot needs more work than to wait for its graph.
     pub(crate) fn has_blocks_to_write(&self) -> bool {
         let awaits_graph = self.snapshot.as_ref().is_some_and(ActiveSnapshot::awaits_graph);
         self.snapshot.is_some() && !(awaits_graph && self.is_cut_out)
@@ -305,7 +308,7 @@ impl Sink {
         self.snapshot.is_some()
     }
 
-    /// Writes some more of the snapshot; its report, if that was all.
+    /// Writes some more groups of the snapshot. Returns the report after the last one.
     pub(crate) fn snapshot_slice(&mut self, group_count: usize) -> Option<SnapshotReport> {
         let is_out = self.take_slice(group_count);
         self.is_cut_out = is_out;
@@ -328,7 +331,7 @@ impl Sink {
         self.ledger.cut_slice(group_count, |block| snapshot.add(block, weight(block), writer))
     }
 
-    /// Makes everything so far readable after a crash.
+    /// Flushes the file, so that everything so far is readable after a crash.
     pub(crate) fn flush(&mut self) {
         self.take_pending();
         let outcome = self.writer.flush();
@@ -348,7 +351,7 @@ impl Sink {
         self.keep(outcome);
     }
 
-    /// Keeps the first error.
+    /// Stores the first error.
     pub(crate) fn keep(&mut self, outcome: heapr_trace::Result<()>) {
         if let Err(error) = outcome
             && self.write_error.is_none()
@@ -357,7 +360,7 @@ impl Sink {
         }
     }
 
-    /// Ends the file and gives back its summary.
+    /// Finishes the file and returns its summary.
     pub(crate) fn finish(mut self, duration_ns: u64) -> (Summary, Option<heapr_trace::Error>) {
         self.take_pending();
         if let Some(full_at_ns) = self.full_at_ns {
@@ -387,8 +390,8 @@ impl Sink {
         (summary, self.write_error)
     }
 
-    /// Writes a circular trace's window, and counts what it holds: that is what its readers will
-    /// find in it.
+    /// Writes a circular trace's window. Returns a summary of what the window contains, which is
+    /// what readers will find.
     fn end_window(&mut self) -> Option<Summary> {
         let mut ledger = self.ledger.emptied();
         let mut summary =

@@ -15,45 +15,46 @@ use crate::snapshots::native_snapshot::{
 };
 use crate::snapshots::native_snapshot_rules::{Looked, RuleState, SnapshotRule};
 
-/// Said of a snapshot of a session that samples.
+/// Note in a snapshot of a sampling session.
 const ESTIMATED: &str = "what is no sample: blocks and bytes are estimates";
 
-/// Requests that wait; processes that end by the thousand each bring one.
+/// Largest number of waiting requests; thousands of ending processes may each bring one.
 const WAITING_MAX: usize = 4096;
-/// Reports kept for who asks for them.
+/// Largest number of reports stored until they are fetched.
 const REPORTS_MAX: usize = 1024;
-/// A slice of a snapshot takes this long, and the round between two of them no longer: a program
-/// that floods all buffers waits so long for the next, and the snapshot has half of the recorder's
-/// time. (With slices of 10 ms between whole rounds, a snapshot of 10 million blocks beside 25
-/// million events a second took 1.6 to 3 s, and the program waited up to 12 ms.)
+/// Duration of a slice of a snapshot, and limit of the round between two slices. A program that
+/// floods all buffers waits so long for the next, and the snapshot has half of the recorder's time.
+/// With slices of 10 ms between whole rounds, a snapshot of 10 million blocks beside 25 million
+/// events a second took 1.6 to 3 s. The program waited up to 12 ms.
 pub(super) const SLICE: Duration = Duration::from_millis(2);
-/// Groups of blocks exported between two looks at the clock: about a quarter of a millisecond.
+/// Number of groups of blocks exported between two readings of the clock: about a quarter of a
+/// millisecond.
 const GROUPS_PER_LOOK: usize = 128;
 /// Signal of out-of-memory kills.
 const SIGKILL: u64 = 9;
 
-/// What waits, what is being taken, what was taken.
+/// Snapshots that wait, the one being taken, and reports of finished ones.
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     rules: Vec<RuleState>,
     waiting: VecDeque<(Option<SnapshotTicket>, SnapshotRequest)>,
     reports: VecDeque<SnapshotReport>,
-    /// A graph on its way.
+    /// Graph that is being captured.
     pub(super) capturing: Option<Capturing>,
     last_number: u32,
     last_ticket: u64,
-    /// Requests of rules that found the queue full.
+    /// Number of rules' requests that found the queue full.
     left_out_count: u64,
-    /// Processes that have ended and whose blocks are still in the ledger.
+    /// Ended processes whose blocks are still in the ledger.
     ended: Vec<ProcessIndex>,
-    /// Out-of-memory kills that the kernel had counted at the last look.
+    /// Number of out-of-memory kills that the kernel had counted at the last check.
     oom_kills: u64,
-    /// What of the contents of blocks the graphs of processes at their end have.
+    /// Contents of blocks that graphs of exiting processes include.
     pub(super) exit_contents: GraphContents,
 }
 
 impl Recorder {
-    /// Asks for a snapshot.
+    /// Requests a snapshot.
     pub(crate) fn request_snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotTicket, Error> {
         if let SnapshotScope::Pids(pids) = &request.scope
             && let Some(&pid) = pids.iter().find(|&&pid| !self.records(pid))
@@ -82,22 +83,22 @@ impl Recorder {
         self.snapshots.rules.push(RuleState::new(rule, now_ns));
     }
 
-    /// Whether snapshots are taken without being asked for.
+    /// Whether rules trigger snapshots.
     pub(crate) fn has_snapshot_rules(&self) -> bool {
         !self.snapshots.rules.is_empty()
     }
 
-    /// Keeps the rules for which `is_kept`.
+    /// Retains the rules for which `is_kept` returns true.
     pub(crate) fn retain_snapshot_rules(&mut self, mut is_kept: impl FnMut(&SnapshotRule) -> bool) {
         self.snapshots.rules.retain(|state| is_kept(state.rule()));
     }
 
-    /// The oldest report that nobody has taken yet.
+    /// Takes the oldest report that was not fetched yet.
     pub(crate) fn take_snapshot_report(&mut self) -> Option<SnapshotReport> {
         self.snapshots.reports.pop_front()
     }
 
-    /// The report of this request, if it is there.
+    /// Takes the report of this request, if it is finished.
     pub(crate) fn take_report_of(&mut self, ticket: SnapshotTicket) -> Option<SnapshotReport> {
         let reports = &mut self.snapshots.reports;
         let place = reports.iter().position(|report| report.ticket == Some(ticket))?;
@@ -109,29 +110,29 @@ impl Recorder {
         if self.awaits_standstill() {
             return true;
         }
-        // While a graph is on its way there is nothing to do.
+        // A capture under way needs no work of the recorder.
         match &self.snapshots.capturing {
             Some(_) => self.sink.has_blocks_to_write(),
             None => self.sink.has_snapshot() || !self.snapshots.waiting.is_empty(),
         }
     }
 
-    /// Requests of rules that were left out because too many waited.
+    /// Number of rules' requests that were left out because too many waited.
     pub(crate) fn snapshots_left_out(&self) -> u64 {
         self.snapshots.left_out_count
     }
 
-    /// A slice of the snapshot that is being taken, or the cut of the next. After a round: what has
-    /// happened by then is applied.
+    /// Works on the current snapshot for one slice, or cuts the next one. Called after a round, so
+    /// that all events up to then are applied.
     pub(crate) fn advance_snapshots(&mut self) {
         let now_ns = self.clock.now_ns();
         let mut due = Vec::new();
-        // At the end only what was asked for by then is taken.
+        // At the end no rule triggers another snapshot.
         for state in self.snapshots.rules.iter_mut().filter(|_| !self.is_final) {
             due.extend(state.at_time(now_ns));
         }
-        // Of processes that have ended, or are not recorded any more, there is nothing new: an
-        // empty snapshot would stand for them as the last.
+        // Ended or unrecorded processes have no new data: an empty snapshot would stand for them as
+        // the last.
         due.retain(|request| {
             let is_due = |process: &ProcessState| process.is_of(&request.scope) && self.is_recorded(process);
             self.processes.iter().any(is_due)
@@ -165,7 +166,7 @@ impl Recorder {
         }
     }
 
-    /// Keeps a report for who asks for it.
+    /// Stores a report until it is fetched.
     pub(super) fn keep_report(&mut self, report: SnapshotReport) {
         let reports = &mut self.snapshots.reports;
         if reports.len() >= REPORTS_MAX {
@@ -174,18 +175,18 @@ impl Recorder {
         reports.push_back(report);
     }
 
-    /// Takes all that are asked for.
+    /// Completes all requested snapshots.
     pub(crate) fn finish_snapshots(&mut self) {
         while self.has_snapshots_to_take() || self.snapshots.capturing.is_some() {
             self.advance_snapshots();
             if self.snapshots.capturing.is_some() {
-                // Its thread has more to do than we.
+                // The capturing thread has more to do than this one.
                 std::thread::sleep(SLICE);
             }
         }
     }
 
-    /// Asks for the snapshot with which a session that keeps nothing but the live heap ends.
+    /// Requests the final snapshot of a session that keeps only the live heap.
     pub(super) fn request_last_snapshot(&mut self) {
         let lives = self.processes.iter().any(|process| !process.has_ended && !process.is_done);
         if lives && !self.sink.keeps_events() {
@@ -194,8 +195,8 @@ impl Recorder {
         }
     }
 
-    /// Drops the blocks of ended processes, of which no snapshot will be taken any more: the
-    /// recorder's memory is bounded by what is live.
+    /// Drops the blocks of ended processes that no further snapshot needs: the recorder's memory is
+    /// bounded by the live blocks.
     fn forget_ended(&mut self) {
         if self.snapshots.ended.is_empty() {
             return;
@@ -214,14 +215,14 @@ impl Recorder {
     }
 
     pub(super) fn queue_by_rule(&mut self, request: SnapshotRequest) {
-        // A graph is of one process.
+        // A graph covers a single process.
         if request.graph.is_some() && !matches!(request.scope, SnapshotScope::Image(_)) {
             for request in self.one_by_one(request) {
                 self.queue_by_rule(request);
             }
             return;
         }
-        // One that waits for the same reason will show the same.
+        // A waiting request for the same reason will show the same.
         let is_waiting = self.snapshots.waiting.iter().any(|(_, waiting)| *waiting == request);
         if is_waiting {
             return;
@@ -248,7 +249,7 @@ impl Recorder {
         self.sink.begin_snapshot(active, self.watermark_ns);
     }
 
-    /// What a snapshot cannot see.
+    /// Notes about what a snapshot cannot show.
     fn blind_spots(&self, of: &[(ProcessIndex, Option<u64>)]) -> Vec<String> {
         let loss = self.statistics().loss;
         let mut notes = Vec::new();
@@ -284,7 +285,7 @@ impl Recorder {
         notes
     }
 
-    /// Looks whether sizes have been passed; with the housekeeping.
+    /// Checks with the housekeeping whether sizes of rules were exceeded.
     pub(super) fn look_at_sizes(&mut self) {
         let is_asked = |state: &RuleState| state.looks_at_sizes();
         if !self.snapshots.rules.iter().any(is_asked) {
@@ -306,12 +307,12 @@ impl Recorder {
         due.into_iter().for_each(|request| self.queue_by_rule(request));
     }
 
-    /// A process that was let go is recorded again: its blocks stay.
+    /// Keeps the blocks of a process that was let go and is recorded again.
     pub(super) fn forget_end_of(&mut self, process: ProcessIndex) {
         self.snapshots.ended.retain(|&ended| ended != process);
     }
 
-    /// A process has ended and all that it published is taken.
+    /// Queues the snapshot at the end of a process, when everything that it published is merged.
     pub(super) fn snapshot_at_end_of(&mut self, place: usize) {
         let process = &self.processes[place];
         let (pid, image) = (process.pid, process.index);
@@ -319,8 +320,7 @@ impl Recorder {
         if !process.has_ended || !self.snapshots.rules.iter().any(|state| state.at_exit_of(pid)) {
             return;
         }
-        // The same process went on to another program by exec: its old heap is gone, but it has not
-        // ended.
+        // After an exec the old heap is gone, but the process has not ended.
         if heapr_proc::is_alive(pid) {
             return;
         }

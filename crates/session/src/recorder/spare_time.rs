@@ -1,38 +1,41 @@
-//! Rounds in time that nobody else wants.
+//! Rounds of the recorder in spare processor time.
 //!
-//! While the buffers are mostly free there is no hurry, and where the targets keep all processors
-//! busy each turn of the recorder is one that they do not get. So it is lent to a thread that runs
-//! only when a processor would be idle (`SCHED_IDLE`):
+//! While the buffers are mostly free there is no hurry. Where the targets keep all processors busy,
+//! each turn of the recorder takes processor time from them. So the recorder is lent to a thread
+//! that runs only when a processor would be idle (`SCHED_IDLE`):
 //!
 //! ```text
 //!             many events came in the last round, buffers mostly free
 //!   own turn ---------------------------------------------------------> lent
 //!            <---------------------------------------------------------
-//!             an eighth of the buffers in use, somebody waits, nothing left, or [`STINT`] is over
+//!             an eighth of the buffers in use, a waiter, nothing left, or [`STINT`] is over
 //! ```
 //!
-//! A thread of its own, because one that has given up its precedence cannot always take it back. It
-//! works in slices, so that it gives the recorder back soon even if it hardly gets any time. If
-//! that took long, the machine is busy with others' work too, and the recorder stays with the
-//! session's thread for [`OWN_TURNS`]. So it does if the thread was put aside again and again after
-//! a moment's work: threads that wake each other all the time leave only scraps, and each wake-up
-//! that finds a processor at work in place of an idle one costs both sides an interrupt. (Node, put
-//! aside after 22 µs on average: 1.52 s of processor time in spare time and 1.41 in own turns, 21
-//! rounds, the wall time as long; half as many waits for locks. redis, after 400 µs: 2.20 s of its
-//! client's time and 2.76.)
+//! A separate thread is used, because a thread that has lowered its priority cannot always raise it
+//! again. It works in slices, so that it gives the recorder back soon even with little processor
+//! time. If a stint took long, the machine is busy with other work too, and the recorder stays with
+//! the session's thread for [`OWN_TURNS`].
 //!
-//! **Where no processor is ever idle** a thread that runs last gets three thousandths of one, and a
-//! millisecond's work takes it half a second: the targets would run out of buffers meanwhile, and
-//! wait for it. So the session's thread lets it run as any other once it counts as [`STARVED`]. Who
-//! may not raise priorities cannot do that; there it is nice by [`NICENESS`] in place of running
-//! last. (400 processes in a second beside two that only calculate, on two processors: 12 s in
-//! place of 1.9 by a thread that runs last and stays so, 4 s and once stacks lost with a niceness
-//! of 19, as fast as with own turns with 10 and with 5. redis, 9 rounds: 5.59 s running last, 5.69
-//! nice by 15, 5.77 by 10, 6.30 by 5, 5.99 in own turns.)
+//! The same pause follows if the thread was preempted again and again after short runs. Threads
+//! that wake each other all the time leave only scraps, and each wake-up that finds a busy
+//! processor costs both sides an interrupt. Node, preempted after 22 µs on average: 1.52 s of
+//! processor time in spare time and 1.41 in own turns, 21 rounds. The wall time was the same, with
+//! half as many waits for locks. redis, preempted after 400 µs: 2.20 s of its client's time and
+//! 2.76.
 //!
-//! A thread that runs last may hold a lock of its process (of its memory map, of an arena) for as
-//! long as it is not let run. So this is for processes that only record, and not for the time in
-//! which one of their other threads holds a target still.
+//! **Where no processor is ever idle** a `SCHED_IDLE` thread gets three thousandths of one, so a
+//! millisecond's work takes half a second. The targets would run out of buffers meanwhile, and wait
+//! for it. So the session's thread gives it ordinary priority once it counts as [`STARVED`].
+//! Without the right to raise priorities the thread is nice by [`NICENESS`] instead.
+//!
+//! Measured with 400 processes in a second beside two that only calculate, on two processors. A
+//! thread that stays at the lowest priority: 12 s in place of 1.9. Niceness 19: 4 s, and once lost
+//! stacks; 10 and 5: as fast as own turns. redis, 9 rounds: 5.59 s at lowest priority, 5.69 nice by
+//! 15, 5.77 by 10, 6.30 by 5, 5.99 in own turns.
+//!
+//! A thread at the lowest priority may hold a lock of its process (memory map, arena) for as long
+//! as it gets no processor. So this is only for processes that do nothing but record, and not for
+//! the time in which another thread of them holds a target still.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -42,51 +45,52 @@ use heapr_ring::sys::{self, Precedence};
 
 use crate::recorder::Recorder;
 
-/// A round that took this many events is followed by the next at once: they came in less time than
-/// the sleep lasts.
+/// Number of events in a round after which the next round follows at once: the events came in less
+/// time than the sleep lasts.
 const EVENTS_WITHOUT_SLEEP: u64 = 50_000;
-/// Fewer events than this in the last turn are not worth a thread (30 µs): half a millisecond's
+/// Least number of events of the last turn for which a thread (30 µs) pays: half a millisecond's
 /// work.
 const WORTH_LENDING: u64 = 8_000;
-/// Events taken between two looks whether the recorder is wanted back: about a millisecond's work.
+/// Number of events between two checks whether the recorder is wanted back: about a millisecond's
+/// work.
 const SLICE_EVENTS: u64 = 16_000;
-/// For how long it is lent: orders and the end of a program wait for it.
+/// Longest time for which the recorder is lent: orders and the end of a program wait for it.
 const STINT: Duration = Duration::from_millis(20);
-/// A stint that takes longer is starved.
+/// Duration of a stint above which its thread counts as starved.
 const STARVED: Duration = Duration::from_millis(100);
-/// How nice the thread is where it could not be let run as any other later: it gets a tenth of what
-/// others get.
+/// Niceness of the thread where its priority could not be raised again: a tenth of the share of
+/// others.
 const NICENESS: i32 = 10;
-/// On average the thread ran so long between being put aside, or the stint is worth nothing.
+/// Least average run between two preemptions for a stint to be worth it.
 const SLICE_MIN: Duration = Duration::from_micros(100);
-/// How often it must have been put aside for an average.
+/// Least number of preemptions for a meaningful average.
 const SLICES_MIN: u32 = 50;
-/// How long the recorder is not lent after that.
+/// Time for which the recorder is not lent after such a stint.
 const OWN_TURNS: Duration = Duration::from_secs(1);
 
-/// What was done in one go.
+/// Result of one turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
-    /// Events taken.
+    /// Number of events read.
     pub(crate) event_count: u64,
-    /// So few were left in the end that it pays to wait for more.
+    /// True if so few events are left that it pays to wait for more.
     pub(crate) is_caught_up: bool,
 }
 
-/// Lends the recorder.
+/// Decides when to lend the recorder, and lends it.
 #[derive(Debug, Default)]
 pub(crate) struct SpareTime {
-    /// It is wanted at all.
+    /// True if lending is enabled.
     pub(crate) is_on: bool,
-    /// Somebody must not wait for a thread of this process now.
+    /// True while another thread must not wait for a thread of this process.
     pub(crate) is_held: bool,
-    /// Events taken by the last turn.
+    /// Number of events read in the last turn.
     last_count: u64,
     not_before: Option<Instant>,
 }
 
 impl SpareTime {
-    /// One round, or several in spare time.
+    /// Runs one round, or several in spare time.
     pub(crate) fn turn(&mut self, recorder: &mut Recorder) -> Turn {
         let is_worth_it = self.last_count >= WORTH_LENDING;
         let turn = if is_worth_it && self.may_lend(Instant::now()) && !recorder.is_wanted_now() {
@@ -103,7 +107,7 @@ impl SpareTime {
         self.is_on && !self.is_held && self.not_before.is_none_or(|instant| now >= instant)
     }
 
-    /// Takes note of how long a stint took, and of how its thread was let run.
+    /// Pauses lending if a stint took too long or was preempted too often.
     fn note_stint(&mut self, took: Duration, scheduling: Option<Scheduling>, now: Instant) {
         if took >= STARVED || scheduling.is_some_and(|scheduling| scheduling.is_in_scraps()) {
             self.not_before = Some(now + OWN_TURNS);
@@ -123,13 +127,13 @@ impl SpareTime {
                 let may_come_back = step_back();
                 let stint = stint(recorder, began);
                 if may_come_back {
-                    // It may be starved on its way out, too.
+                    // The thread may be starved on its way out, too.
                     let _ = sys::set_precedence(0, Precedence::Ordinary);
                 }
                 stint
             });
             let lent = lent.ok()?;
-            // Again and again: the first time it may not have stepped back yet.
+            // Repeated, because the first time the thread may not have lowered its priority yet.
             while has_ended.recv_timeout(STARVED) == Err(RecvTimeoutError::Timeout) {
                 let thread_id = thread_id.load(Relaxed);
                 if thread_id != 0 {
@@ -138,25 +142,25 @@ impl SpareTime {
             }
             Some(lent.join())
         });
-        // Where there was no thread for it there will hardly be one at once.
+        // If no thread could be started, one will hardly start soon.
         let took = if turn.is_none() { STARVED } else { began.elapsed() };
         let scheduling = turn.as_ref().and_then(|turn| turn.as_ref().ok()?.1);
         self.note_stint(took, scheduling, Instant::now());
         match turn {
             Some(Ok((turn, _))) => turn,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            // No memory or no room for a thread: nothing was taken, the next turn is an own one.
+            // No memory or no room for a thread: no event was read, and the next turn is an own
+            // one.
             None => Turn { event_count: 0, is_caught_up: false },
         }
     }
 }
 
-/// Gives up the calling thread's precedence. Returns whether it can be given back.
+/// Lowers the calling thread's priority. Returns whether it can be raised again.
 fn step_back() -> bool {
-    // What needs a right is to be less nice, and to run last no more: the kernel asks for the same
-    // right.
+    // Lowering the niceness needs the same right of the kernel as leaving `SCHED_IDLE`.
     let may_come_back = rustix::process::nice(1).and_then(|_| rustix::process::nice(-1)).is_ok();
-    // Where it is not allowed it stays an ordinary thread.
+    // Without the right the thread stays an ordinary one.
     if may_come_back {
         let _ = sys::set_precedence(0, Precedence::Last);
     } else {
@@ -165,7 +169,7 @@ fn step_back() -> bool {
     may_come_back
 }
 
-/// The calling thread's rounds until the recorder is wanted back.
+/// Runs rounds in the calling thread until the recorder is wanted back.
 fn stint(recorder: &mut Recorder, began: Instant) -> (Turn, Option<Scheduling>) {
     let may_keep = |recorder: &Recorder| !recorder.is_wanted_now() && began.elapsed() < STINT;
     recorder.note_lent(true);
@@ -179,16 +183,16 @@ fn stint(recorder: &mut Recorder, began: Instant) -> (Turn, Option<Scheduling>) 
     (turn, Scheduling::of_this_thread())
 }
 
-/// How the kernel has let a thread run since its start.
+/// Kernel's account of a thread's scheduling since its start.
 #[derive(Debug, Clone, Copy)]
 struct Scheduling {
     run: Duration,
-    /// How often it was given a processor.
+    /// Number of times that the thread was given a processor.
     slice_count: u32,
 }
 
 impl Scheduling {
-    /// `None`: the kernel does not say.
+    /// Reads the account of the calling thread; `None` if the kernel does not provide it.
     fn of_this_thread() -> Option<Self> {
         // Nanoseconds on a processor, nanoseconds of waiting for one, time slices.
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -197,7 +201,7 @@ impl Scheduling {
         Some(Self { run, slice_count: numbers.nth(1)?.parse().ok()? })
     }
 
-    /// Whether the slices were hardly worth the switches between them.
+    /// Whether the average slice is too short to be worth the switches.
     fn is_in_scraps(self) -> bool {
         self.slice_count >= SLICES_MIN && self.run < SLICE_MIN * self.slice_count
     }
@@ -236,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_how_a_thread_was_let_run() {
-        // What it has run is counted when it is put aside.
+        // The kernel updates the run time when it preempts the thread.
         std::thread::sleep(Duration::from_millis(1));
         let scheduling = Scheduling::of_this_thread().expect("the kernel has schedstat");
         assert!(scheduling.slice_count > 0 && scheduling.run > Duration::ZERO, "{scheduling:?}");

@@ -1,9 +1,9 @@
-//! From an agent's record to an event of the file.
+//! Translates agents' records to events of the file.
 //!
-//! The reallocations of the ring are two records, because the real call lies between them; those of
-//! the file are one event. While a block is "in realloc" its address may be given to another
-//! thread, which proves that the block has moved: then the reallocation is written as two halves
-//! (see `heapr_trace::Action`).
+//! A reallocation is two records in the ring, because the real call lies between them, but one
+//! event in the file. While a block is "in realloc" its address may be given to another thread,
+//! which proves that the block has moved. Then the reallocation is written as two halves (see
+//! `heapr_trace::Action`).
 
 mod languages;
 mod modules;
@@ -23,7 +23,7 @@ use crate::recorder::process_state::{InMotion, ProcessState, Region};
 use crate::recorder::sink::Sink;
 use regions::MappingCall;
 
-/// A record's words, read once.
+/// Record of a ring: its position and length, its kind, and the pool that it lies in.
 pub(crate) struct Record<'a> {
     pub(crate) pool: &'a Pool,
     pub(crate) head: Head<'a>,
@@ -38,15 +38,15 @@ impl Record<'_> {
     }
 }
 
-/// What came of a record.
+/// Result of translating a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// It names something that does not exist.
+    /// The record names something that does not exist.
     Invalid,
 }
 
-/// Translates one record and hands its events on.
+/// Translates one record and passes its events to the sink.
 #[inline(always)]
 pub(crate) fn translate(
     record: &Record<'_>,
@@ -213,7 +213,7 @@ pub(crate) fn translate(
             };
             let blocks = process.own_heaps.cleared(heap, address_avma);
             let freeing = Freeing { time_ns, thread, heap: HeapId(heap), stack };
-            // Of those of a session that samples most are in no record.
+            // Most blocks of a sampled heap are in no record.
             sink.is_marked = heap == HEAP_MALLOC && process.sample_mean_bytes != SAMPLE_ALL;
             free_all(process.index, sink, freeing, blocks);
             sink.is_marked = false;
@@ -232,7 +232,7 @@ pub(crate) fn translate(
     Outcome::Done
 }
 
-/// The end of a heap.
+/// Time, thread, heap and stack of the call that ends a heap.
 struct Freeing {
     time_ns: u64,
     thread: ThreadIndex,
@@ -240,7 +240,8 @@ struct Freeing {
     stack: StackIndex,
 }
 
-/// Frees the blocks of a heap that is gone: one event each, so that every replay sees the same.
+/// Frees the blocks of a heap that was destroyed: one event each, so that every replay sees the
+/// same.
 #[cold]
 fn free_all(process: ProcessIndex, sink: &mut Sink, freeing: Freeing, blocks: Vec<u64>) {
     let Freeing { time_ns, thread, heap, stack } = freeing;
@@ -250,7 +251,7 @@ fn free_all(process: ProcessIndex, sink: &mut Sink, freeing: Freeing, blocks: Ve
     }
 }
 
-/// The file's stack for a word with a stack.
+/// Returns the file's stack for a word with a stack.
 #[inline(always)]
 fn stack(
     pool: &Pool,
@@ -262,8 +263,8 @@ fn stack(
     process.called.known(word).or_else(|| called_stack(pool, process, sink, word, time_ns))
 }
 
-/// The same for the first event of a node and function: the stack of the node, and above it the
-/// function.
+/// Slow path of `stack`: the first event of this (node, called function). The function becomes a
+/// frame above the node's stack.
 #[cold]
 fn called_stack(
     pool: &Pool,
@@ -323,7 +324,8 @@ fn stack_of_node(
     }
 }
 
-/// A sample of this mean comes. `false`: no session like this one draws any.
+/// Notes a sample drawn with this mean. Returns `false` if no session like this one draws such a
+/// sample.
 #[cold]
 fn draw(process: &mut ProcessState, sink: &mut Sink, time_ns: u64, mean_bytes: u64) -> bool {
     if sink.steering.is_none() || [SAMPLE_ALL, SAMPLE_NOTHING].contains(&mean_bytes) {
@@ -342,7 +344,7 @@ fn note_mean(process: &mut ProcessState, sink: &mut Sink, time_ns: u64, mean_byt
     sink.note_mean(process.index, time_ns, mean_bytes);
 }
 
-/// A block of a process of which all are recorded.
+/// Writes the allocation of a block of a process whose allocations are all recorded.
 #[inline(always)]
 fn alloc(
     process: &mut ProcessState,
@@ -379,14 +381,14 @@ fn place_block(
     } else if OwnHeaps::is_own(heap) {
         process.own_heaps.added(heap, address_avma);
     } else if process.own_heaps.follows(heap) {
-        // (Of a session that samples the free of the one before may be unseen.)
+        // In a sampling session the free of the previous block at this address may be missing.
         process.own_heaps.removed(heap, address_avma);
     }
     sink.event_of_any_heap(&event, process.index);
 }
 
-/// The address of a block in realloc was given to another call: the block has moved. (Of mappings
-/// one range may lie over several old ones.)
+/// Ends the reallocation of a block whose address another call was given: the block has moved. A
+/// new mapping may cover several moving ones.
 fn displace(
     process: &mut ProcessState,
     sink: &mut Sink,
@@ -467,8 +469,8 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
             let action = Action::Realloc { old_address_avma: old, address_avma, size_bytes, stack };
             sink.event_of_any_heap(&event(action), process.index);
         }
-        // The old block is gone already; where the new one lies another may have been moved away
-        // from all the same.
+        // The old block was displaced earlier. Another thread's block may still be registered at
+        // the new address.
         (None, is_moved_realloc) => {
             let action = Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc };
             alloc(process, sink, event(action), heap, address_avma, size_bytes, stack);

@@ -1,8 +1,8 @@
-//! Programs that a process goes on to by a system call of its own: no hook sees that, and with an
-//! environment that does not lead to the session nobody in the new program registers.
+//! Finds processes that exec by a direct system call, which no hook sees. If the environment does
+//! not lead to the session, the new program does not register.
 //!
-//! The kernel tells it: the first stack begins elsewhere in each image, and at the same place in a
-//! forked child. What lives shorter than from one look to the next is not seen.
+//! The kernel shows the exec: the first stack begins at another address in each image, and at the
+//! same one in a forked child. A program that lives only between two checks is missed.
 
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -14,24 +14,24 @@ use super::Recorder;
 use crate::recorder::process_facts;
 use crate::recorder::process_state::ProcessState;
 
-/// What a program that finds the session has at most until it registers: its loader runs before.
+/// Longest time until a program that finds the session registers: its loader runs before.
 const REGISTERS_NS: u64 = 5_000_000_000;
-/// Of the variables that lead into the session: both are given on, or none.
+/// One of the variables that lead into the session: either both are passed on or neither.
 const VARIABLE: &str = "HEAPR_SESSION";
 
-/// The image of a process that has just registered. `parents`: of the process that it was forked
-/// from, whose stack it has.
+/// Returns the image of a process that has just registered. `parents`: image of the process that it
+/// was forked from, whose stack it has.
 pub(super) fn first_image(process: &ProcessState, parents: Option<[u64; 2]>) -> Option<[u64; 2]> {
     let image = process_facts::image(process.pid)?;
     match parents {
         Some([_, stack]) => Some([image[0], stack]),
-        // What it ran when it registered is not known any more.
+        // The image that registered has been replaced already, and is unknown.
         None => Some(image).filter(|_| !process.has_gone_on),
     }
 }
 
-/// Whether a process runs another program than the one that has registered. (One that has ended
-/// has no stack.)
+/// Whether a process runs another program than the one that registered. An ended process has no
+/// stack, so this is false.
 fn has_other_image(process: &ProcessState) -> bool {
     let images = process.first_image.zip(process_facts::image(process.pid));
     images.is_some_and(|([first_start, first_stack], [start, stack])| {
@@ -39,14 +39,14 @@ fn has_other_image(process: &ProcessState) -> bool {
     })
 }
 
-/// Whether the agent has said what becomes of it.
+/// Whether the agent has reported the exec.
 fn was_seen(slot: &ProcessSlot) -> bool {
     slot.untraced_exec.load(Acquire) != 0 || slot.exec_held.load(Relaxed) != 0
 }
 
 impl Recorder {
-    /// Looks whether a process went on to another program unseen, and says so. `true`: it did, and
-    /// what it had is gone.
+    /// Checks whether a process has execed unseen, and writes a notice. `true`: it has, and its old
+    /// heap is gone.
     pub(super) fn look_for_unseen_exec(&mut self, place: usize, now_ns: u64) -> bool {
         let is_followed = self.pool.control().flags.load(Relaxed) & FLAG_NO_FOLLOW == 0;
         let process = &mut self.processes[place];
@@ -62,7 +62,7 @@ impl Recorder {
         let since_ns = *process.other_image_ns.get_or_insert(now_ns);
         let name = process_facts::executable(process.pid);
         name.clone_into(&mut process.other_image_name);
-        // (What is looked at for the first time may have registered just now.)
+        // A program seen for the first time may have registered just now.
         let finds_session = heapr_proc::variable(process.pid, VARIABLE).is_some();
         if is_new || finds_session && now_ns.saturating_sub(since_ns) < REGISTERS_NS {
             return false;
@@ -71,7 +71,7 @@ impl Recorder {
         true
     }
 
-    /// Says that a process went on to another program unseen, if a look has found that.
+    /// Writes a notice about an unseen exec, if a check has found one.
     pub(super) fn note_unseen_exec(&mut self, place: usize, now_ns: u64) {
         let process = &mut self.processes[place];
         let Some(since_ns) = process.other_image_ns.take().filter(|_| !process.is_replaced) else { return };

@@ -1,5 +1,5 @@
-//! Taking the records up to a watermark in order of time, and giving back the buffers that are read
-//! to their end.
+//! Processes the records up to a watermark in order of time, and frees buffers that are read to
+//! their end.
 
 use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content};
@@ -9,12 +9,12 @@ use crate::recorder::common_records::{Source, take_one, take_two};
 use crate::recorder::merge::{StreamBuffer, last_order_at, record_words};
 use crate::recorder::translate::{Outcome, Record, translate};
 
-/// A thread that is in the middle of an event for longer is stopped or starved: the others no
-/// longer wait for it.
+/// Time for which a thread may be in the middle of an event. A longer one is stopped or starved,
+/// and the others do not wait for it.
 const BUSY_MAX_NS: u64 = 200_000_000;
 
 impl Recorder {
-    /// Up to which time all events are known.
+    /// Returns the time up to which all events are published.
     pub(super) fn watermark(&mut self, now_ticks: u64, now_ns: u64) -> u64 {
         let mut watermark = now_ticks.saturating_sub(self.clock.ticks_in(SLACK_NS));
         watermark = watermark.min(self.held.until_ticks());
@@ -36,8 +36,8 @@ impl Recorder {
         watermark
     }
 
-    /// Takes the records up to `watermark` in order of time, but no more runs once there are `most`
-    /// events. Tells whether that was all.
+    /// Processes the records up to `watermark` in order of time, but stops after about `most`
+    /// events. Returns whether no record is left.
     pub(super) fn merge(&mut self, watermark: u64, most: u64) -> bool {
         let until_count = self.sink.event_count.saturating_add(most);
         let until = last_order_at(watermark);
@@ -52,8 +52,8 @@ impl Recorder {
                 heads.push((head.order(), number));
             }
         }
-        // The streams that have something, latest first: the next record is at the end. A stream
-        // that was taken from sinks to its new place, mostly next to its old one.
+        // Streams with records, latest first: the next record is at the end. A stream that was read
+        // from sinks to its new position, mostly next to its old one.
         heads.sort_unstable_by(|one, other| other.cmp(one));
         while let Some(&(first, number)) = heads.last() {
             if first > until {
@@ -77,11 +77,12 @@ impl Recorder {
         is_all
     }
 
-    /// Takes plain records of the two streams whose next ones come first, as long as they lie in
-    /// the buffers that these stand at. `false`: there are no two such, or nothing was taken.
+    /// Processes common records of the two streams whose next ones come first, as long as they lie
+    /// in the current buffers. Returns `false` if there are no two such streams, or no record was
+    /// processed.
     fn take_pair(&mut self, heads: &mut Vec<(u64, usize)>, places: &mut [usize], until: u64) -> bool {
         let &[.., (second, other), (_, number)] = heads.as_slice() else { return false };
-        // One that comes so late is waited for.
+        // The second stream has nothing before the watermark.
         if second > until {
             return false;
         }
@@ -99,7 +100,7 @@ impl Recorder {
         let mut sources = [one, two];
         let last = take_two(&mut sources, until, &self.clock, &mut self.sink);
         let taken = sources.map(|source| (source.taken, source.last_ticks));
-        // (Nothing is taken of the second before the first.)
+        // Nothing is read of the second stream before the first.
         if taken[0].0 == 0 {
             return false;
         }
@@ -107,7 +108,7 @@ impl Recorder {
         if taken[1].0 > 0 {
             heads.pop();
         }
-        // The one that was taken from last goes first again.
+        // The stream that was read last goes first again.
         for place in [last ^ 1, last] {
             let (number, (words, last_ticks)) = (numbers[place], taken[place]);
             if words > 0 {
@@ -121,8 +122,7 @@ impl Recorder {
         true
     }
 
-    /// Takes records of one stream while they do not come behind `until`. Returns the next one's
-    /// order.
+    /// Processes records of one stream up to `until`. Returns the next record's order.
     fn take_run(&mut self, number: usize, at: &mut usize, until: u64, until_count: u64) -> Option<u64> {
         let stream = &mut self.streams[number];
         let process = &mut self.processes[stream.process];
@@ -147,7 +147,7 @@ impl Recorder {
             let ticks = head.ticks;
             let mut time_ns = self.clock.ns(ticks);
             if time_ns < self.sink.last_ns {
-                // Its thread was held up in the middle of writing it.
+                // The record's thread was interrupted in the middle of writing it.
                 if self.sink.last_ns - time_ns > SLACK_NS {
                     self.statistics.loss.events_late += 1;
                 }
@@ -161,7 +161,7 @@ impl Recorder {
         }
     }
 
-    /// Frees buffers that are read to their end. Returns how many.
+    /// Frees buffers that are read to their end. Returns their number.
     pub(super) fn free_used_up(&mut self) -> u32 {
         let mut freed_count = 0;
         for stream in &mut self.streams {
@@ -198,7 +198,7 @@ impl Recorder {
     }
 }
 
-/// Puts a stream where its next record comes; before others that come at the same place.
+/// Inserts a stream at its next record's position; among equal ones it goes first.
 #[inline(always)]
 fn put_back(heads: &mut Vec<(u64, usize)>, next: u64, number: usize) {
     let mut place = heads.len();

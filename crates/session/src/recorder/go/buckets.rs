@@ -1,53 +1,53 @@
-//! The buckets in which Go's runtime counts what it has sampled. Untrusted: the process runs on,
-//! and may hold anything.
+//! Reads the buckets in which Go's runtime counts its samples. The content is untrusted: the
+//! process keeps running, and its memory may hold anything.
 //!
 //! ```text
-//!  0 next    8 the one made before   16 kind   24 hash   32 size   40 frames
+//!  0 next    8 bucket made before    16 kind   24 hash   32 size   40 frames
 //! 48 return addresses, innermost first
 //! ..  published: allocations, frees, bytes of each
-//! ..  three times the same, of the last collections, by their number
+//! ..  the same for each of the last three collections, by their number
 //! ```
-//! (`runtime/mprof.go`, from Go 1.11 on.) What is published is true of one moment: the end of a
-//! collection. A bucket stays where it is, and new ones come before it.
+//! Layout of `runtime/mprof.go`, from Go 1.11 on. The published counts describe one moment: the end
+//! of a collection. A bucket never moves, and new ones are linked before it.
 
 use heapr_glibc_heap::HeapMemory;
 
-/// Bytes before the stack.
+/// Bytes of a bucket before its stack.
 const HEAD_BYTES: usize = 48;
 const KIND_OF_MEMORY: u64 = 1;
-/// Frames of a bucket: more than any runtime keeps.
+/// Largest number of frames of a bucket: more than any runtime stores.
 const FRAMES_MAX: u64 = 1024;
-/// Buckets that are followed.
+/// Largest number of buckets that are followed.
 const BUCKETS_MAX: usize = 1 << 18;
 const SIZE_MAX: u64 = 1 << 46;
-/// Words of what is published, and of each of the three after it.
+/// Words of the published counts, and of each of the three cycles after them.
 const CYCLE_WORDS: usize = 4;
 const CYCLES: usize = 3;
 /// Bytes of all counts of a bucket.
 pub(super) const RECORD_BYTES: usize = (1 + CYCLES) * CYCLE_WORDS * 8;
 
-/// A bucket without its counts.
+/// Bucket without its counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bucket {
-    /// Where its counts are.
+    /// Address of the bucket's counts.
     pub(super) record_avma: u64,
     pub(super) size_bytes: u64,
     /// Return addresses, innermost first.
     pub(super) stack: Vec<u64>,
 }
 
-/// How often a bucket has counted.
+/// Counts of a bucket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) allocs: u64,
     pub(super) frees: u64,
 }
 
-/// What stands there is no list of buckets as it is known.
+/// Error: the memory holds no list of buckets in the known layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoBuckets;
 
-/// The buckets from `head_avma` on that come before `known_avma`, newest first.
+/// Reads the buckets from `head_avma` on that come before `known_avma`, newest first.
 pub(super) fn read_new(
     memory: &impl HeapMemory,
     head_avma: u64,
@@ -85,7 +85,7 @@ pub(super) fn read_new(
     Ok(found)
 }
 
-/// The counts of buckets; `cycle`: the word with the number of the collection, if it is known.
+/// Reads the counts of buckets. `cycle`: word with the number of the collection, if it is known.
 pub(super) fn counts(
     memory: &impl HeapMemory,
     records_avma: impl Iterator<Item = u64>,
@@ -97,7 +97,7 @@ pub(super) fn counts(
     let records = bytes.as_chunks::<RECORD_BYTES>().0.iter().zip(read);
     let records: Vec<Option<Record>> =
         records.map(|(bytes, read)| (read == RECORD_BYTES).then(|| Record::of(bytes))).collect();
-    // Before the first collection nothing is published, and all counts.
+    // Before the first collection nothing is published, so all cycles are summed.
     let is_any = records.iter().flatten().any(|record| record.published() != Counts::default());
     let due = cycle.filter(|word| word & 1 == 0).map(|word| (word >> 1) as usize % CYCLES);
     let count = |record: Record| match (is_any, due) {
@@ -108,7 +108,7 @@ pub(super) fn counts(
     records.into_iter().map(|record| record.map(count).unwrap_or_default()).collect()
 }
 
-/// What is published, and of the three collections after it: allocations, frees.
+/// Published counts, and those of the three collections after them.
 struct Record([Counts; 1 + CYCLES]);
 
 impl Record {
@@ -166,7 +166,7 @@ pub(super) mod tests {
     }
 
     impl Made {
-        /// Adds a bucket before those that are there; its address.
+        /// Adds a bucket before the existing ones and returns its address.
         pub(crate) fn bucket(
             &mut self,
             before_avma: u64,
@@ -195,7 +195,7 @@ pub(super) mod tests {
         assert_eq!(read_new(&made, new, old, 1).unwrap().len(), 1);
         let counts = |cycle| counts(&made, all.iter().map(|bucket| bucket.record_avma), cycle)[0];
         assert_eq!(counts(None), Counts { allocs: 5, frees: 1 });
-        // The collection of this number is over, and not counted yet.
+        // The collection of this number is over, and not published yet.
         assert_eq!(counts(Some(4 << 1)), Counts { allocs: 5, frees: 3 });
         assert_eq!(counts(Some(4 << 1 | 1)), Counts { allocs: 5, frees: 1 });
     }

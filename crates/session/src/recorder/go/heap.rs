@@ -1,4 +1,4 @@
-//! What has changed in Go's account of its heap since the last look.
+//! Finds what has changed in Go's account of its heap since the last reading.
 
 use std::collections::HashMap;
 
@@ -8,30 +8,30 @@ use heapr_trace::{StackIndex, ThreadIndex};
 use crate::recorder::go::buckets::{self, Bucket, Counts, NoBuckets};
 use crate::recorder::go::target::GoTarget;
 
-/// Events of one look; what is more comes with the next.
+/// Largest number of events per reading; further ones come with the next.
 const EVENTS_MAX: u64 = 1 << 16;
-/// What a rate may be; it is Go's own number otherwise than for a moment.
+/// Largest mean period in bytes that is believed to be Go's.
 const MEAN_MAX: u64 = 1 << 40;
 
 /// Go's heap in a process.
 #[derive(Debug)]
 pub(crate) struct GoHeap {
     pub(crate) target: GoTarget,
-    /// The mean distance of samples; 0: none is taken.
+    /// Mean period of samples in bytes; 0: the runtime takes no samples.
     pub(crate) mean_bytes: u64,
-    /// It was read at least once.
+    /// True if the account was read at least once.
     pub(crate) is_read: bool,
-    /// Not before.
+    /// Earliest time of the next reading.
     pub(crate) next_look_ns: u64,
-    /// Nor what it has started.
+    /// Earliest time of the next search for processes that the program started.
     pub(crate) next_children_ns: u64,
-    /// Programs of which it was said that they are not recorded.
+    /// Programs that the file already mentions as not recorded.
     pub(crate) untraced_children: Vec<String>,
-    /// In whose name its events are.
+    /// Thread of the file to which the heap's events are attributed.
     pub(crate) thread: Option<ThreadIndex>,
-    /// Its stacks in the file, by caller and return address.
+    /// Stacks of the heap in the file, by caller and return address.
     pub(crate) nodes: HashMap<(StackIndex, u64), StackIndex>,
-    /// Oldest first.
+    /// Buckets, oldest first.
     known: Vec<Known>,
     newest_avma: u64,
 }
@@ -43,13 +43,14 @@ struct Known {
     told: Counts,
 }
 
-/// What is new of a bucket: so many blocks of a size, and so many that are gone.
+/// Change of a bucket since the last reading: numbers of new and of freed blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Which bucket.
+    /// Index of the bucket.
     pub(crate) number: usize,
     pub(crate) size_bytes: u64,
-    /// Numbers of the new ones, and of those that are gone: the oldest of its first.
+    /// Numbers of new blocks, and in `gone` of freed ones: the oldest block of a bucket is freed
+    /// first.
     pub(crate) new: std::ops::Range<u64>,
     pub(crate) gone: std::ops::Range<u64>,
 }
@@ -70,7 +71,7 @@ impl GoHeap {
         }
     }
 
-    /// What has changed. `Err`: it is not as it is known to be.
+    /// Returns the changes since the last reading. `Err`: the account is not in the known layout.
     pub(crate) fn look(&mut self, memory: &impl HeapMemory) -> Result<Vec<Change>, NoBuckets> {
         let Some(places) = self.target.places else { return Err(NoBuckets) };
         let at = |svma: u64| self.target.bias_avma.wrapping_add(svma);
@@ -101,7 +102,7 @@ impl GoHeap {
         let mut changes = Vec::new();
         for (number, (known, now)) in self.known.iter_mut().zip(counts).enumerate() {
             let told = known.told;
-            // What was counted before it was published may be told already.
+            // Counts may have been reported before they were published.
             let allocs = now.allocs.clamp(told.allocs, told.allocs.saturating_add(left));
             left -= allocs - told.allocs;
             let most = told.frees.saturating_add(left).min(allocs);
@@ -121,7 +122,8 @@ impl GoHeap {
         changes
     }
 
-    /// The return addresses of a bucket, innermost first, and its stack in the file if it has one.
+    /// Returns the stack of a bucket in the file, if it has one, and its return addresses,
+    /// innermost first.
     pub(crate) fn stack(&self, number: usize) -> (Option<StackIndex>, &[u64]) {
         let known = self.known.get(number);
         known.map_or((None, &[]), |known| (known.stack, known.bucket.stack.as_slice()))
@@ -133,7 +135,7 @@ impl GoHeap {
         }
     }
 
-    /// A place for a block that is known by its number alone: no program has addresses there.
+    /// Address for a block that is known only by number, where no program has memory.
     pub(crate) fn address_avma(number: usize, block: u64) -> u64 {
         const NOWHERE: u64 = 1 << 54;
         NOWHERE | (number as u64) << 32 | (block & u64::from(u32::MAX))
@@ -162,12 +164,12 @@ mod tests {
         assert_eq!(heap.look(&made), Ok(Vec::new()));
         let one = made.bucket(0, 64, &[1], [[3, 0]; 4]);
         put(&mut made, 0, one);
-        // Published, and the collection that is over.
+        // Published counts, and those of the collection that is over.
         let change = |number, size_bytes, new, gone| Change { number, size_bytes, new, gone };
         assert_eq!(heap.look(&made), Ok(vec![change(0, 64, 0..6, 0..0)]));
         let two = made.bucket(one, 128, &[2], [[2, 9]; 4]);
         put(&mut made, 0, two);
-        // More frees than allocations are none.
+        // More frees than allocations are limited to the allocations.
         assert_eq!(heap.look(&made), Ok(vec![change(1, 128, 0..4, 0..4)]));
         assert_eq!(heap.look(&made), Ok(Vec::new()));
         assert_eq!(heap.mean_bytes, 4096);

@@ -1,10 +1,10 @@
-//! Go's own heap, as its runtime has sampled it: read from outside, whether the program has an
+//! Go's heap, as sampled by its own runtime. It is read from outside, whether the program has an
 //! agent or nothing can be loaded into it.
 //!
 //! ```text
-//! target    which modules are Go's, where their runtime keeps its account    (from the file)
-//! buckets   what stands there: a stack, how often it has allocated and freed (from the process)
-//! heap      what is new of it since the last look
+//! target    modules of Go, addresses of their runtime's account     (from the file)
+//! buckets   entries of the account: a stack, its allocations, frees (from the process)
+//! heap      changes since the last reading
 //! ```
 
 mod buckets;

@@ -1,4 +1,4 @@
-//! A program or library of Go in a process.
+//! Go program or library in a process.
 
 use std::path::{Path, PathBuf};
 
@@ -7,26 +7,26 @@ use heapr_inject::{ProcessMemory, StoppedProcess, TargetMemory as _};
 use heapr_proc::mappings;
 use heapr_symbols::{GoPlaces, GoProgram, svma_of_offset};
 
-/// What is seen of Go's own heap.
+/// Availability of Go's heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GoSeen {
-    /// Samples of its runtime, at this mean distance in bytes.
+    /// Runtime takes samples at this mean period in bytes.
     Every(u64),
-    /// Nothing: nothing in the program asks for its account, so that its runtime keeps none. (What
-    /// heapr starts has it switched on.)
+    /// Runtime keeps no account, because nothing in the program requests one. In programs that
+    /// heapr starts it is switched on.
     SwitchedOff,
-    /// Nothing, for this reason.
+    /// Account cannot be read, for this reason.
     Unreadable(String),
 }
 
-/// A module of Go.
+/// Module that contains Go's runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GoTarget {
-    /// Its file, as the process names it.
+    /// Path of the file as the process names it.
     pub(crate) path: PathBuf,
     pub(crate) bias_avma: u64,
     pub(crate) version: String,
-    /// Where its runtime keeps its account; `None`: it is not known.
+    /// Addresses of the runtime's account; `None` if unknown.
     pub(crate) places: Option<GoPlaces>,
 }
 
@@ -36,7 +36,7 @@ impl GoTarget {
         Self { path: path.to_owned(), bias_avma, version, places }
     }
 
-    /// The program of a process that nothing can be loaded into, if it is of Go.
+    /// Returns the program of a process that nothing can be loaded into, if it is a Go program.
     pub(crate) fn of_program(pid: u32) -> Option<Self> {
         let file = heapr_proc::folder(pid).join("exe");
         let program = GoProgram::read(&file)?;
@@ -47,8 +47,8 @@ impl GoTarget {
         Some(Self::new(&path, bias_avma, program))
     }
 
-    /// Has the runtime keep its account, though nothing in the program asks for it. Only before its
-    /// own code runs: it looks once.
+    /// Makes the runtime keep its account, even if nothing in the program requests it. Must run
+    /// before any of the program's own code, because the runtime checks once.
     pub(crate) fn switch_on(&self, pid: u32) {
         let Some(unwanted_svma) = self.places.map(|places| places.unwanted_svma).filter(|&svma| svma != 0)
         else {
@@ -57,13 +57,13 @@ impl GoTarget {
         let Ok(memory) = ProcessMemory::open(pid) else { return };
         let place_avma = self.bias_avma.wrapping_add(unwanted_svma);
         let mut byte = [0];
-        // Anything but a truth value is something else.
+        // The byte must be a Boolean that is true.
         if memory.read(place_avma, &mut byte).is_ok() && byte == [1] {
             let _ = memory.write(place_avma, &[0]);
         }
     }
 
-    /// What can be read of it in a process.
+    /// Checks what can be read of the heap in a process.
     pub(crate) fn seen(&self, pid: u32) -> GoSeen {
         if let Some(why) = self.unreadable() {
             return GoSeen::Unreadable(why);
@@ -78,7 +78,7 @@ impl GoTarget {
         }
     }
 
-    /// Why nothing is read of it, as the end of a sentence.
+    /// Reason for which the account cannot be read, as the end of a sentence.
     pub(crate) fn unreadable(&self) -> Option<String> {
         const LAST_KNOWN: u32 = 26;
         const FIRST_KNOWN: u32 = 16;
@@ -102,7 +102,7 @@ mod tests {
         let places = GoPlaces { buckets_svma: 8, rate_svma: 8, cycle_svma: 0, unwanted_svma: 0 };
         let program = |version: &str| GoProgram { version: version.to_owned(), places: Some(places) };
         let of = |version: &str| GoTarget::new(Path::new("/it"), 0, program(version)).unreadable();
-        // (One that does not tell is read, and what it holds must make sense.)
+        // An unknown version string is accepted; the content must then be plausible.
         assert_eq!([of("go1.19.8"), of("go1.26rc1"), of("")], [None, None, None]);
         assert_eq!(of("go1.99").as_deref(), Some("the runtime of go1.99 is not known"));
         assert!(of("go1.9").is_some());

@@ -1,4 +1,4 @@
-//! What allocators the modules of a process have inside.
+//! Finds the allocators embedded in the modules of a process.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,26 +11,25 @@ use heapr_symbols::{DebugServers, GoProgram, SymbolOptions, debuginfod};
 use crate::recorder::go::{GoSeen, GoTarget};
 use crate::recorder::inside::look_cache::{FileIdentity, Found, LookCache, ModuleFile, identity_of};
 
-/// A module with what is inside.
+/// Module of a process, with the allocators embedded in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InsideModule {
-    /// Path of its file, as the process has it.
+    /// Path of the module's file as the process sees it.
     pub path: PathBuf,
-    /// It is the program itself.
+    /// True if the module is the program itself.
     pub is_main: bool,
-    /// Only what it offers to others has names.
+    /// True if only the dynamic symbols have names.
     pub is_stripped: bool,
-    /// Allocators whose texts are in a stripped file: they are there, and their functions have no
-    /// names.
+    /// Allocators recognised by their texts in a stripped file, whose functions have no names.
     pub named_allocators: Vec<String>,
     /// The allocators that were found.
     pub allocators: Vec<FoundAllocator>,
-    /// By which the debug file of a stripped one is known.
+    /// Build id by which a separate debug file is looked up.
     build_id: Vec<u8>,
     bias_avma: u64,
 }
 
-/// A debug file that would tell the functions of an allocator that is in a module.
+/// Debug file that would name the functions of an allocator embedded in a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WantedFile {
     file_name: String,
@@ -38,10 +37,10 @@ pub(crate) struct WantedFile {
 }
 
 impl WantedFile {
-    /// What a fetch may take: a program waits for it.
+    /// Longest time that a fetch may take, because a program waits for it.
     const LIMIT: Duration = Duration::from_secs(30);
 
-    /// Asks the servers that the user has named: what is to be said of each.
+    /// Fetches the files from the user's debuginfod servers. Returns a remark for each file.
     pub(crate) fn fetch_all(wanted: &[Self]) -> Vec<String> {
         let begin = Instant::now();
         let fetched = |wanted: &Self| {
@@ -61,41 +60,42 @@ impl WantedFile {
     }
 }
 
-/// What is inside of a process.
+/// Allocators and Go's runtime found in a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inside {
-    /// The modules that have something inside, or may have it.
+    /// Modules that contain an allocator, or may contain one.
     pub modules: Vec<InsideModule>,
-    /// What is to be said of debug files.
+    /// Remarks about debug files.
     pub(crate) remarks: Vec<String>,
-    /// The module of Go, if there is one.
+    /// Module that contains Go's runtime, if any.
     pub(crate) go: Option<GoTarget>,
 }
 
-/// Looks into files, into each once.
+/// Searches files for embedded allocators, each file once.
 #[derive(Debug)]
 pub(crate) struct Finder {
     table: Table,
     options: SymbolOptions,
     known: HashMap<(FileIdentity, bool, bool), Found>,
     cache: Option<LookCache>,
-    /// Builds whose debug files were wanted before.
+    /// Build ids whose debug files were wanted before.
     asked: HashSet<Vec<u8>>,
 }
 
-/// Files that are remembered.
+/// Largest number of files whose result is remembered.
 const KNOWN_MAX: usize = 4096;
 
 impl Finder {
     pub(crate) fn new(table: Table) -> Self {
-        // (Servers are asked by who may wait for them.)
+        // Only debug files that are already there: the caller fetches others where waiting is
+        // allowed.
         let debug_servers = DebugServers::Kept;
         let options = SymbolOptions { debug_servers, cache_dir: None, ..SymbolOptions::default() };
         let cache = LookCache::of_user(&table);
         Self { table, options, known: HashMap::new(), cache, asked: HashSet::new() }
     }
 
-    /// The debug files that would tell more of what was found, each once.
+    /// Returns the debug files that would name more of what was found, each once.
     pub(crate) fn wanted(&mut self, inside: &Inside) -> Vec<WantedFile> {
         if !debuginfod::has_servers() {
             return Vec::new();
@@ -112,13 +112,13 @@ impl Finder {
             })
             .collect();
         if !wanted.is_empty() {
-            // They are looked at again.
+            // Read these modules again once their debug files have come.
             self.known.retain(|_, (inside, _)| !inside.is_stripped);
         }
         wanted
     }
 
-    /// What is inside of some modules of a process.
+    /// Finds the allocators embedded in some modules of a process.
     pub(crate) fn look(&mut self, pid: u32, modules: &[LoadedModule]) -> Inside {
         let modules = modules.iter().filter(|module| !module.is_agent && !module.is_c_library);
         let mut inside = Inside::default();
@@ -181,10 +181,10 @@ impl Finder {
     }
 }
 
-/// What is inside of a process that runs, by the table that comes with heapr.
+/// Finds what is embedded in a running process, by the table that comes with heapr.
 ///
 /// # Errors
-/// It has no loader, may not be read, or is gone.
+/// The process has no loader, cannot be read, or has ended.
 pub fn look_inside(pid: u32) -> Result<Inside, heapr_inject::Error> {
     match heapr_inject::loaded_modules(pid) {
         Ok(modules) => Ok(Finder::new(Table::default()).look(pid, &modules)),
@@ -196,8 +196,8 @@ pub fn look_inside(pid: u32) -> Result<Inside, heapr_inject::Error> {
 }
 
 impl Inside {
-    /// What is seen of Go's own heap in the process, where Go is in it: the file, the version, and
-    /// how it is seen.
+    /// Returns the file with Go's runtime, its version, and how its heap is seen; `None` without
+    /// Go.
     #[must_use]
     pub fn go(&self, pid: u32) -> Option<(&Path, &str, GoSeen)> {
         let go = self.go.as_ref()?;
@@ -205,7 +205,7 @@ impl Inside {
     }
 }
 
-/// The functions to be hooked of what was found.
+/// Functions to be hooked among those that were found.
 pub(crate) fn functions_of(inside: &Inside) -> Vec<InsideFunction> {
     let of_module = |module: &InsideModule| {
         let bias_avma = module.bias_avma;

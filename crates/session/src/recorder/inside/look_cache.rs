@@ -1,14 +1,13 @@
-//! Looks into files that are kept on disk: one file for each module. A process of a build maps the
-//! same large libraries as the one before it, and reading their tables of symbols takes longer than
-//! the process does.
+//! Cache of searched files on disk, one record per module. A new process of a build maps the same
+//! large libraries as the last one. Reading their symbol tables takes longer than the process runs.
 //!
 //! ```text
 //! hash of the rest, 16 digits   newline   a [`Record`] in JSON
 //! ```
-//! A record is believed for the very file that was read (device, number, bytes, times of the last
-//! changes) and for the table of allocators that was asked. Not by its build id: a file says of
-//! itself which that is, and addresses of functions that are hooked are not taken from a file that
-//! only says that it is another one.
+//! A record is valid only for the very file that was read (device, inode, size, times of the last
+//! changes) and for the same table of allocators. The build id is not enough: a file states it
+//! about itself. Addresses to be hooked must not come from a file that merely claims to be another
+//! one.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Read as _, Write as _};
@@ -24,17 +23,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::content_hash::content_hash;
 
-/// Grows with each change of what a look finds, or of the record.
+/// Version of the record: increases with each change of the record or of what a search finds.
 const VERSION: u32 = 1;
-/// A smaller file is read as fast as its record.
+/// Smallest file in bytes that is cached; smaller ones are read as fast as their records.
 const FILE_BYTES_LEAST: u64 = 1 << 20;
-/// A larger record is none of ours.
+/// Largest record in bytes; a larger file was not written by heapr.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
 
-/// Which file it is: device, number, bytes, times of the last changes of content and facts in ns.
+/// Identity of a file: device, inode, bytes, times of the last changes of content and metadata in
+/// ns.
 pub(super) type FileIdentity = [i128; 5];
 
-/// The identity of a file.
+/// Returns the identity of a file.
 pub(super) fn identity_of(file: &Path) -> Option<FileIdentity> {
     let facts = std::fs::metadata(file).ok()?;
     let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
@@ -47,22 +47,22 @@ pub(super) fn identity_of(file: &Path) -> Option<FileIdentity> {
     ])
 }
 
-/// What a look finds.
+/// Result of a search in one file.
 pub(super) type Found = (InsideOf, Option<GoProgram>);
 
-/// A folder of records.
+/// Folder of records.
 #[derive(Debug)]
 pub(super) struct LookCache {
     folder: PathBuf,
     table_hash: u64,
 }
 
-/// A module's file.
+/// File of a module.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ModuleFile<'a> {
-    /// Where it is reached.
+    /// Path by which the recorder opens the file.
     pub(super) file: &'a Path,
-    /// As the process names it.
+    /// Path of the file as the process names it.
     pub(super) path: &'a Path,
     pub(super) kind: ModuleKind,
     pub(super) identity: FileIdentity,
@@ -100,7 +100,7 @@ struct FunctionRecord {
 }
 
 impl LookCache {
-    /// The user's cache, if there is a place for one.
+    /// Cache of the user; `None` without a cache folder.
     pub(super) fn of_user(table: &Table) -> Option<Self> {
         let folder = SymbolOptions::default().cache_dir?.parent()?.join("inside");
         Some(Self::new(folder, table))
@@ -112,7 +112,7 @@ impl LookCache {
         Self { folder, table_hash: hash.finish() }
     }
 
-    /// What was found in this very file.
+    /// Loads the result for this very file.
     pub(super) fn load(&self, module: &ModuleFile<'_>, options: &SymbolOptions) -> Option<Found> {
         if !is_worth_it(module) {
             return None;
@@ -131,7 +131,7 @@ impl LookCache {
         {
             return None;
         }
-        // Its debug file may have been installed since.
+        // A debug file may have been installed since.
         if record.is_stripped && has_separate_debug_file(module.file, module.path, &record.build_id, options)
         {
             return None;
@@ -139,7 +139,7 @@ impl LookCache {
         record.found()
     }
 
-    /// Keeps what was found; a cache that cannot be written is no error.
+    /// Saves a result; failure to write the cache is ignored.
     pub(super) fn store(&self, module: &ModuleFile<'_>, found: &Found) {
         if !is_worth_it(module) {
             return;
@@ -160,7 +160,7 @@ fn is_worth_it(module: &ModuleFile<'_>) -> bool {
     bytes >= i128::from(FILE_BYTES_LEAST)
 }
 
-/// One name for a path: what is built anew takes the place of what it was.
+/// File name of the record for a path: a rebuilt file's record replaces the old one.
 fn name_of(module: &ModuleFile<'_>) -> PathBuf {
     let name = module.path.file_name().unwrap_or_default().to_string_lossy();
     let name: String =

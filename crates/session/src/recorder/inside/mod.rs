@@ -1,5 +1,5 @@
-//! Allocators inside of programs and libraries: found by their symbols, hooked where an agent asks
-//! for it or an attach comes.
+//! Allocators embedded in programs and libraries. They are found by symbols, and hooked when an
+//! agent requests it or at an attach.
 
 mod finder;
 mod look_cache;

@@ -1,5 +1,5 @@
-//! Who looks into a program when its agent asks for it: a thread of its own, so that no program
-//! waits for what the recorder is just at.
+//! Thread that searches a process for embedded allocators when its agent requests it. A separate
+//! thread, so that a program never waits for the recorder's current work.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -20,56 +20,58 @@ use crate::recorder::inside::finder::{Finder, Inside, WantedFile, functions_of};
 use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::process_facts;
 
-/// How often it is looked whether somebody has asked, should a call have been missed.
+/// Longest time between two checks for requests, in case a wake-up was missed.
 const ROUND: Duration = Duration::from_secs(1);
-/// How often it is looked whether files have come that a look waits for.
+/// Interval between two checks for debug files while a search waits for them.
 const ROUND_WAITING: Duration = Duration::from_millis(100);
 
-/// Holds the exec that a process (slot and generation; process and thread) is about to call.
+/// Callback that holds an exec which a process is about to call; arguments are (slot, generation)
+/// and (pid, tid).
 pub(crate) type HoldExec = Box<dyn Fn((u32, u32), (u32, u32)) -> bool + Send>;
 
-/// What a look into a process has found and done.
+/// Result of a request of an agent: allocators found, functions hooked, memory read.
 #[derive(Debug, Clone)]
 pub(crate) struct Looked {
     /// Slot and generation of the process.
     pub(crate) key: (u32, u32),
     pub(crate) inside: Inside,
-    /// What it holds, where that was asked for.
+    /// Reading of the process's memory, if it was requested.
     pub(crate) memory: Option<MemoryLook>,
-    /// Functions that could not be hooked, and why.
+    /// Functions that could not be hooked, with the reasons.
     pub(crate) not_hooked: Vec<(String, String)>,
-    /// How many are recorded.
+    /// Number of functions that were hooked.
     pub(crate) hooked_count: usize,
-    /// Why nothing could be hooked, if so.
+    /// Reason for which no function could be hooked, if so.
     pub(crate) failure: Option<String>,
 }
 
 impl Looked {
-    /// Of what a process holds.
+    /// Result of a request for a reading of the memory.
     fn of_memory(key: (u32, u32), memory: Option<MemoryLook>) -> Self {
         let (inside, not_hooked) = (Inside::default(), Vec::new());
         Self { key, inside, memory, not_hooked, hooked_count: 0, failure: None }
     }
 }
 
-/// The thread, until this is dropped.
+/// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pool: Arc<Pool>,
     is_over: Arc<AtomicBool>,
-    /// What the thread begins with.
+    /// Arguments of the thread, until it is started.
     begin: Option<(Table, Sender<Looked>)>,
     thread: Option<JoinHandle<()>>,
     looked: Receiver<Looked>,
     known: Known,
 }
 
-/// By slot: its generation, and the modules that were looked at.
+/// Modules searched so far, by slot, with the generation of the slot.
 type Known = Arc<Mutex<HashMap<u32, (u32, HashSet<LoadedModule>)>>>;
 
 impl Watch {
-    /// Nothing runs before [`Self::begin`]: with its first thread the C library catches a
-    /// signal of its own, which a program that is started after that would not ignore any more.
+    /// Creates the handle; [`Self::begin`] starts the thread. With its first thread the C library
+    /// installs a handler for a signal of its own, and a program started later would then not
+    /// ignore that signal.
     pub(crate) fn new(pool: Arc<Pool>, table: Table) -> Self {
         let (sender, looked) = channel();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -77,7 +79,7 @@ impl Watch {
         Self { pool, is_over, begin, thread: None, looked, known }
     }
 
-    /// Whether [`Self::begin`] is still to be called.
+    /// Whether [`Self::begin`] was not called yet.
     pub(crate) fn is_new(&self) -> bool {
         self.begin.is_some()
     }
@@ -94,36 +96,36 @@ impl Watch {
             });
             self.thread = thread.ok();
             if self.thread.is_none() {
-                // Nobody would answer.
+                // Without the thread a request would never be answered.
                 self.pool.control().flags.fetch_and(!FLAG_LOOK_INSIDE, Release);
             }
         }
     }
 
-    /// An attach has looked at these modules of a process: slot and generation.
+    /// Registers modules that an attach has searched; the key is (slot, generation).
     pub(crate) fn add_known(&self, (slot, generation): (u32, u32), modules: Vec<LoadedModule>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(slot, (generation, modules.into_iter().collect()));
     }
 
-    /// What has been found since the last call.
+    /// Takes the results since the last call.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Looked> + '_ {
         self.looked.try_iter()
     }
 }
 
 impl Watch {
-    /// Nobody is looked into any more. What was found is still to be taken.
+    /// Ends the thread. Results found so far can still be taken.
     pub(crate) fn end(&mut self) {
         self.begin = None;
-        // Nobody is to wait for an answer.
+        // Requests from here on would not be answered.
         self.pool.control().flags.fetch_and(!FLAG_LOOK_INSIDE, Release);
         self.is_over.store(true, Release);
         let word = &self.pool.control().looks_wanted;
         word.fetch_add(1, Release);
         sys::futex_wake(word, u32::MAX >> 1);
         if let Some(thread) = self.thread.take() {
-            // A panic of its is told by its own message.
+            // A panic of the thread has printed its own message.
             let _ = thread.join();
         }
     }
@@ -135,10 +137,10 @@ impl Drop for Watch {
     }
 }
 
-/// A look that waits for debug files.
+/// Search that waits for debug files.
 struct Waiting {
     key: (u32, u32),
-    /// Which of the slot's looks the process waits for.
+    /// Number of the request that the process waits for.
     wanted: Option<u32>,
     pid: u32,
     new: Vec<LoadedModule>,
@@ -146,8 +148,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Only a program that has not begun waits for a server. One that runs, and loads more, goes
-    /// on: nobody knows what a thread of it holds, or who waits for it.
+    /// True if the program has not begun. Only then may it wait for a server: in a running program
+    /// that loads a library, the waiting thread may hold locks that others need.
     fn is_start(&self) -> bool {
         self.new.iter().any(|module| module.is_main)
     }
@@ -173,7 +175,7 @@ impl Watcher<'_> {
             for index in 0..PROCESS_SLOT_COUNT as u32 {
                 let Some(slot) = self.pool.process_slot(index) else { break };
                 let state = slot.state.load(Acquire);
-                // Behind one that was never used there is none in use.
+                // Slots are used in order: none behind a slot that was never used is in use.
                 if state == PROCESS_FREE && slot.generation.load(Relaxed) == 0 {
                     break;
                 }
@@ -199,7 +201,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// The modules that were not looked at yet.
+    /// Returns the modules that were not searched yet.
     fn new_of(&self, (slot, generation): (u32, u32), modules: Vec<LoadedModule>) -> Vec<LoadedModule> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.entry(slot).or_default();
@@ -209,12 +211,12 @@ impl Watcher<'_> {
         modules.into_iter().filter(|module| known.1.insert(module.clone())).collect()
     }
 
-    /// `Some`: it goes on later.
+    /// Answers one request. `Some`: the search waits for debug files and continues later.
     fn look(&mut self, index: u32, slot: &ProcessSlot) -> Option<Waiting> {
         let generation = slot.generation.load(Relaxed);
         let (inner_pid, namespace) = (slot.pid.load(Relaxed), slot.namespace.load(Relaxed));
         let pid = process_facts::shown_pid(inner_pid, namespace)?;
-        // Acquire: what the agent has said of it before is there.
+        // Acquire: sees what the agent wrote before the mark.
         if slot.exit_marks.fetch_and(!MARK_EXEC_WANTED, Acquire) & MARK_EXEC_WANTED != 0 {
             let (pid, tid) = (slot.exec_pid.load(Relaxed), slot.exec_tid.load(Relaxed));
             let outer = process_facts::shown_pid(pid, namespace);
@@ -223,7 +225,7 @@ impl Watcher<'_> {
             slot.exec_held.store(u32::from(is_held), Relaxed);
             return None;
         }
-        // Acquire: as above.
+        // Acquire: see above.
         if slot.exit_marks.fetch_and(!MARK_MEMORY_WANTED, Acquire) & MARK_MEMORY_WANTED != 0 {
             let memory = MemoryLook::of(pid, slot.own_mappings_avma.load(Relaxed), false);
             let _ = self.sender.send(Looked::of_memory((index, generation), memory));
@@ -238,12 +240,13 @@ impl Watcher<'_> {
         }
         let (sender, remarks) = channel();
         let fetch = move || drop(sender.send(WantedFile::fetch_all(&files)));
-        // (Without a thread the sender is gone, and the look goes on without.)
+        // If the thread cannot start, the sender is dropped, and the search continues without the
+        // files.
         let _ = std::thread::Builder::new().name("heapr-fetch".to_owned()).spawn(fetch);
         Some(Waiting { key: (index, generation), wanted: None, pid, new, remarks })
     }
 
-    /// Goes on with the looks whose debug files have come, or will not come.
+    /// Continues the searches whose debug files have come, or will not come.
     fn go_on(&mut self) {
         for waiting in std::mem::take(&mut self.waiting) {
             let remarks = match waiting.remarks.try_recv() {
@@ -265,17 +268,17 @@ impl Watcher<'_> {
         }
     }
 
-    /// Hooks what was found.
+    /// Hooks the functions that were found.
     fn hook(&self, slot: &ProcessSlot, key: (u32, u32), pid: u32, new: &[LoadedModule], inside: Inside) {
         let is_first = new.iter().any(|module| module.is_main);
-        // Its runtime has not begun: a library is loaded by who waits for this.
+        // Go's runtime has not begun: the thread that loads the library waits for this answer.
         if let Some(go) = &inside.go {
             go.switch_on(pid);
         }
         let functions = functions_of(&inside);
         let mut looked =
             Looked { key, inside, memory: None, not_hooked: Vec::new(), hooked_count: 0, failure: None };
-        // The first look also has the later ones asked for.
+        // The first call also lets the agent request later searches.
         if functions.is_empty() && !is_first {
             let _ = self.sender.send(looked);
             return;
@@ -294,7 +297,7 @@ impl Watcher<'_> {
     }
 }
 
-/// The look is over.
+/// Marks a request as answered and wakes the process.
 fn answer(slot: &ProcessSlot, wanted: u32) {
     slot.exit_marks.fetch_and(!MARK_LOOK_BEGUN, Relaxed);
     slot.looks_done.store(wanted, Release);

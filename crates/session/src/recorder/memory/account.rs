@@ -1,4 +1,4 @@
-//! From a look at a process's memory and what was recorded of it: what all of it is.
+//! Accounts for all of a process's memory, from a reading of it and from what was recorded.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,10 +7,11 @@ use heapr_trace::{MemoryAccount, MemoryPart, StackIndex};
 use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::process_state::Region;
 
-/// What an allocator may need for itself with few blocks.
+/// Bytes that an allocator may need for itself even with few blocks.
 pub(super) const ALLOCATOR_BYTES: u64 = 8 << 20;
 
-/// Recorded blocks of a process at most, in all of its heaps but its mappings.
+/// Sums of the peaks of a process's heaps, without the mmap heap: an upper bound of its recorded
+/// blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Blocks {
     pub(super) bytes: u64,
@@ -23,18 +24,20 @@ impl Blocks {
     }
 }
 
-/// What the parts of a process's memory are called.
+/// Names of the parts of a process's memory.
 pub(super) trait Names {
-    /// Whose mappings those of a stack are; `None`: an allocator's whose blocks are recorded.
+    /// Owner of the mappings made by a stack; `None` if it is an allocator whose blocks are
+    /// recorded.
     fn of_stack(&self, stack: StackIndex) -> Option<String>;
-    /// Its runtime tells what is in Go's heap.
+    /// Whether the runtime itself samples Go's heap.
     fn shows_go(&self) -> bool;
-    /// What nobody was seen to map, if the process's files tell it.
+    /// Likely owner of the mappings whose making was not recorded, if the process's files show it.
     fn of_rest(&self) -> Option<String>;
 }
 
-/// Bytes of some mappings of a look (start, end, bytes) by who has mapped them, and those that
-/// nobody was seen to map. `regions`: those that are, then those that were.
+/// Splits some mappings of a reading (start, end, bytes) by the stack that made them. The second
+/// result is the bytes of mappings whose making was not recorded. `regions`: current mappings, then
+/// former ones.
 fn by_stack(
     mappings: &[(u64, u64, u64)],
     regions: [&BTreeMap<u64, Region>; 2],
@@ -59,8 +62,9 @@ fn by_stack(
     (sums, unclaimed_bytes)
 }
 
-/// The parts of known mappings in a range: bytes and whose. (They do not overlap, so that none
-/// before one that ends before the range reaches into it; those that were may.)
+/// Parts of known mappings within a range: bytes and stack. The search stops at the first mapping
+/// that ends before the range: current mappings do not overlap. Former ones may, and then some can
+/// be missed.
 fn overlaps(known: &BTreeMap<u64, Region>, start: u64, end: u64) -> Vec<(u64, StackIndex)> {
     let before = known.range(..end).rev();
     let ends = before.map(|(&begin, region)| (begin, begin.saturating_add(region.size_bytes), region));
@@ -69,8 +73,8 @@ fn overlaps(known: &BTreeMap<u64, Region>, start: u64, end: u64) -> Vec<(u64, St
         .collect()
 }
 
-/// `spare_bytes`: other allocators than the C library's are recorded, which map memory as they need
-/// it, so much even with few blocks.
+/// Accounts for the memory of a reading. `spare_bytes`: `Some` if allocators other than the C
+/// library's are recorded; they may hold that many mapped bytes even with few blocks.
 pub(super) fn account(
     look: &MemoryLook,
     blocks: Blocks,
@@ -89,7 +93,7 @@ pub(super) fn account(
     };
     const NOBODY: StackIndex = StackIndex::EMPTY;
     let (mapped, unclaimed_bytes) = by_stack(&look.mapped, regions);
-    // What the program has moved the end of its data for itself; the rest is the C library's.
+    // Memory that the program got by `brk` itself; the rest of that heap is the C library's.
     let (by_brk, _) = by_stack(&look.by_brk, regions);
     let mut taken_bytes = 0_u64;
     let by_brk = by_brk.into_iter().map(|entry| (entry, true));
@@ -108,15 +112,15 @@ pub(super) fn account(
         }
         let entry = named.entry(name).or_default();
         entry.0 = entry.0.saturating_add(bytes);
-        // The largest stands for all.
+        // The largest mapping's stack stands for all.
         if bytes >= entry.1 {
             (entry.1, entry.2) = (bytes, stack);
         }
     }
     take("data of the program and its libraries".to_owned(), look.data_bytes, NOBODY, false);
     take("stacks".to_owned(), look.stack_bytes, NOBODY, false);
-    // Recorded blocks are in the heap, in what allocators have mapped, or, large ones, each in a
-    // mapping that nobody was seen to make.
+    // Recorded blocks are in the heap or in mappings of allocators. Large blocks are each in a
+    // mapping whose making was not recorded.
     let heap_bytes = look.heap_bytes.saturating_sub(taken_bytes);
     let block_bytes = blocks.with_overhead();
     let all_bytes = heap_bytes.saturating_add(of_allocators).saturating_add(unclaimed_bytes);
@@ -140,7 +144,7 @@ pub(super) fn account(
         take("Go's heap".to_owned(), look.go_bytes, NOBODY, true);
     }
     if let Some(name) = names.of_rest() {
-        // What a runtime needs beside a heap that it samples is no more than that.
+        // Other mappings of a runtime whose heap is sampled count as its overhead.
         take(name, u64::MAX, NOBODY, !names.shows_go());
     }
     MemoryAccount {
@@ -212,7 +216,7 @@ mod tests {
         };
         let (now, before) = ([(0, region(5, 1))].into(), [(5 * MIB, region(15, 2))].into());
         let found = account(&look, blocks(5), [&now, &before], None, &Plain(None));
-        // Four of the blocks are large: not in the heap, but in mappings that nobody claims.
+        // Four of the blocks are large: outside of the heap, in mappings without a known stack.
         assert_eq!(found.unseen_bytes(), 26 * MIB);
         assert_eq!(parts(&found), [("recorded blocks", 5), ("mapped by 2", 15), ("mapped by 1", 5)]);
         assert_eq!(found.explained_bytes(), 25 * MIB);

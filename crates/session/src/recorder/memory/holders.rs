@@ -1,11 +1,11 @@
-//! Who holds memory that is in no recorded block, and what would show it.
+//! Names the holders of memory outside of recorded blocks, and the tools that show it.
 
 use std::path::Path;
 
 use crate::recorder::inside::InsideModule;
 
-/// Programs and libraries that have a heap of their own by mapping memory: how the file's name
-/// begins, what it is, and what shows it.
+/// Programs and libraries that map a heap of their own: prefix of the file name, name of the heap,
+/// tool that shows it.
 const RUNTIMES: [(&str, &str, &str); 30] = [
     ("libjvm.so", "the Java virtual machine's heap", "jcmd PID GC.heap_info"),
     ("node", "V8's heap", "heapr snapshot take PID"),
@@ -18,7 +18,7 @@ const RUNTIMES: [(&str, &str, &str); 30] = [
     ("luajit", "LuaJIT's allocator", "--mmap"),
     ("php", "PHP's memory manager", "the variable USE_ZEND_ALLOC=0"),
     ("libphp", "PHP's memory manager", "the variable USE_ZEND_ALLOC=0"),
-    // (Builds without the interpreter's lock know no other.)
+    // Builds without the interpreter's lock (free-threaded) cannot use malloc instead.
     ("python3.13t", "Python's object allocator", "--mmap"),
     ("python3.14t", "Python's object allocator", "--mmap"),
     ("libpython3.13t", "Python's object allocator", "--mmap"),
@@ -40,15 +40,15 @@ const RUNTIMES: [(&str, &str, &str); 30] = [
     ("guile", "Guile's collected heap", "--mmap"),
 ];
 
-/// What a file's mappings are, and what shows them.
+/// Name of the heap that a file maps, and the tool that shows it.
 pub(super) fn runtime(path: &str) -> Option<(&'static str, &'static str)> {
     let file = file_name(Path::new(path));
     let found = RUNTIMES.iter().find(|(start, ..)| file.starts_with(start));
     found.map(|(_, what, shows)| (*what, *shows))
 }
 
-/// What holds the rest, as far as the files tell: an allocator whose functions have no names, or
-/// likely a runtime that is in the process, though nobody was seen to map it.
+/// Likely holder of the rest, as far as the files show it: an allocator whose functions have no
+/// names, or a runtime in the process.
 pub(super) fn of_files(executable: &str, inside: &[InsideModule]) -> Option<String> {
     if let Some(module) = inside.iter().find(|module| !module.named_allocators.is_empty()) {
         let allocators = module.named_allocators.join(" and ");
@@ -64,10 +64,10 @@ pub(super) fn of_files(executable: &str, inside: &[InsideModule]) -> Option<Stri
     found.map(|(what, _)| format!("likely {what}"))
 }
 
-/// What an allocator had taken by then.
+/// Label of memory that an allocator had mapped before the attach.
 pub(super) const BEFORE_ATTACH: &str = "mapped before it was attached to";
 
-/// The allocators inside of a process whose blocks are recorded.
+/// Names of the embedded allocators whose blocks are recorded.
 pub(super) fn allocators_of(inside: &[InsideModule]) -> String {
     let mut names: Vec<&str> =
         inside.iter().flat_map(|module| &module.allocators).map(|found| found.name.as_str()).collect();
@@ -76,7 +76,7 @@ pub(super) fn allocators_of(inside: &[InsideModule]) -> String {
     names.join(" and ")
 }
 
-/// What would show it, as the end of a sentence.
+/// Tool or option that would show the memory, as the end of a sentence.
 pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[String]) -> String {
     if parts.iter().any(|part| part.contains("Go's heap")) {
         return "; heapr run has its runtime sample it".to_owned();
@@ -95,7 +95,7 @@ pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[Strin
     let known = files
         .filter_map(|path| runtime(&path))
         .find(|(what, _)| parts.iter().any(|part| part.contains(what)));
-    // (What a runtime has for it is always there.)
+    // A runtime's own tool needs no symbols, so it is preferred.
     if known.is_none_or(|(_, shows)| shows == "--mmap")
         && inside.iter().any(|module| module.is_stripped && !module.named_allocators.is_empty())
     {

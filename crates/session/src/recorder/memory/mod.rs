@@ -1,10 +1,10 @@
-//! What a process held against what was seen of it: whoever reads totals is told what they leave
-//! out.
+//! Compares what a process held with what was recorded, so that readers of totals learn what these
+//! leave out.
 //!
 //! ```text
-//! look      its mappings with their pages, sorted by what they are   (from outside, seldom)
-//! account   recorded blocks, what their allocators keep, who mapped the rest
-//! holders   the rest's name, and what would show it
+//! look      mappings with their pages, sorted by kind   (from outside, seldom)
+//! account   recorded blocks, overhead of their allocators, owners of other mappings
+//! holders   name of the rest, and the tool that would show it
 //! ```
 
 mod account;

@@ -1,4 +1,4 @@
-//! When a process's memory is looked at, and what is written of it.
+//! Decides when a process's memory is read, and writes the account of it.
 
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -14,13 +14,13 @@ use crate::recorder::process_facts;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
 
-/// With less of its own memory a process is not looked at.
+/// Least anonymous bytes of a process for its memory to be read.
 const LOOKED_AT_BYTES: u64 = 3 << 20;
-/// In no recorded block: more is said.
+/// Least bytes outside of recorded blocks for a remark in the file.
 const UNSEEN_BYTES: u64 = 3 << 20;
 
 impl Recorder {
-    /// Looks at a process that has grown by a quarter since the last time.
+    /// Reads the memory of a process that has grown by a quarter since the last reading.
     pub(in crate::recorder) fn look_at_grown(&mut self, place: usize, anonymous_bytes: u64, now_ns: u64) {
         let looked_at = self.processes[place].looked_at_bytes;
         if anonymous_bytes < LOOKED_AT_BYTES || anonymous_bytes < looked_at.saturating_add(looked_at / 4) {
@@ -30,7 +30,7 @@ impl Recorder {
         self.look_at_memory(place, now_ns);
     }
 
-    /// The last looks: at its end, or now where it goes on without being recorded.
+    /// Evaluates the last readings: at the process's end, or when its recording ends before that.
     pub(in crate::recorder) fn take_last_looks(&mut self, place: usize, now_ns: u64) {
         let process = &self.processes[place];
         if process.looks.is_empty() && !process.has_ended && heapr_proc::is_alive(process.pid) {
@@ -41,7 +41,7 @@ impl Recorder {
         }
     }
 
-    /// The looks before which all events were taken: later ones have come since.
+    /// Evaluates the readings before which all events were merged.
     pub(in crate::recorder) fn take_looks(&mut self, place: usize) {
         let reached_ns = self.sink.last_ns;
         let due = self.processes[place].looks.extract_if(.., |(time_ns, _)| *time_ns < reached_ns);
@@ -54,10 +54,10 @@ impl Recorder {
         }
     }
 
-    /// Looks at what a process holds now.
+    /// Reads the memory of a process.
     fn look_at_memory(&mut self, place: usize, now_ns: u64) {
         let process = &self.processes[place];
-        // One that went on to a program that is not recorded has another's memory.
+        // After an exec of a program that is not recorded, the memory is that program's.
         let executable = process_facts::executable(process.pid);
         let is_other = !executable.is_empty()
             && !process.executable.is_empty()
@@ -73,7 +73,7 @@ impl Recorder {
         }
     }
 
-    /// Keeps what a look tells, if it is of the most memory so far.
+    /// Stores the account of a reading, if it has the most memory so far.
     fn take_look(&mut self, place: usize, look: &MemoryLook, now_ns: u64) {
         self.sink.take_pending();
         let process = &self.processes[place];
@@ -90,7 +90,7 @@ impl Recorder {
         }
         let has_allocators = !look.malloc_libraries.is_empty()
             || process.inside.iter().any(|module| !module.allocators.is_empty());
-        // Functions of an allocator that have no names may be the ones that are called.
+        // The allocator's unnamed functions may be those that are called.
         let is_hidden = |module: &InsideModule| module.is_stripped && !module.named_allocators.is_empty();
         let may_be_hidden = process.inside.iter().any(is_hidden);
         let spare_bytes = has_allocators.then_some(if may_be_hidden { 0 } else { ALLOCATOR_BYTES });
@@ -101,7 +101,7 @@ impl Recorder {
         self.processes[place].account = Some(account);
     }
 
-    /// Keeps what the agent has told of the process's end.
+    /// Writes the resident sizes that the agent noted at the process's exit.
     pub(in crate::recorder) fn note_last_resident_set(&mut self, place: usize, now_ns: u64) {
         let process = &self.processes[place];
         let Some(slot) = self.pool.process_slot(process.slot) else { return };
@@ -123,8 +123,8 @@ impl Recorder {
         self.sink.keep(outcome);
     }
 
-    /// Writes the account of a process that ends, or that is no longer recorded; says what holds
-    /// memory that no recorded block explains, where that is more than a tenth.
+    /// Writes the account of a process that ends or is let go. Adds a remark on the holders of
+    /// memory outside of recorded blocks, if that is more than a tenth.
     pub(in crate::recorder) fn note_memory(&mut self, place: usize, now_ns: u64) {
         if !has_memory_of_its_own(&self.processes[place]) {
             return;
@@ -163,7 +163,8 @@ impl Recorder {
     }
 }
 
-/// A forked child has its parent's memory, and a program that goes on by exec none.
+/// False for a forked child, which has its parent's memory, and for a process that execed before it
+/// was read.
 fn has_memory_of_its_own(process: &ProcessState) -> bool {
     let is_fork = |entry: &heapr_trace::Process| matches!(entry.origin, ProcessOrigin::Fork { .. });
     !process.has_gone_on && !process.is_superseded && !process.entry.as_ref().is_none_or(is_fork)
@@ -216,7 +217,7 @@ impl Names for ProcessNames<'_> {
         }
         let of_files = holders::of_files(&self.process.executable, &self.process.inside);
         of_files.or_else(|| {
-            // What it had of its allocators by then is in no block.
+            // Memory that the allocators had mapped before the attach is in no recorded block.
             let allocators = holders::allocators_of(&self.process.inside);
             (self.process.was_attached && !allocators.is_empty())
                 .then(|| format!("{allocators}, {}", holders::BEFORE_ATTACH))
@@ -224,7 +225,7 @@ impl Names for ProcessNames<'_> {
     }
 }
 
-/// Whether a module only passes the call on: the C library, the loader, the agent.
+/// Whether a module only forwards the call: the C library, the loader, the agent.
 fn is_beside(path: &str) -> bool {
     let file = holders::file_name(std::path::Path::new(path));
     ["libc.so", "libc-2", "ld-linux", "ld-2", "libpthread", "heapr-agent"]
@@ -232,7 +233,7 @@ fn is_beside(path: &str) -> bool {
         .any(|start| file.starts_with(start))
 }
 
-/// An amount of memory, as sentences have it.
+/// Amount of memory as text for remarks.
 pub(crate) fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

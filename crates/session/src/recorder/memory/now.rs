@@ -1,22 +1,23 @@
-//! What a process's own memory is, of one that nothing was recorded of.
+//! Lists what a process's own memory consists of, without a recording.
 
 use crate::recorder::inside::Inside;
 use crate::recorder::memory::holders;
 use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::process_facts;
 
-/// A part of it.
+/// Part of a process's own memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnPart {
-    /// What it is.
+    /// Name of the part.
     pub what: String,
-    /// Resident, or swapped out.
+    /// Bytes resident or swapped out.
     pub bytes: u64,
-    /// Blocks of it would be recorded.
+    /// True if blocks in this part would be recorded.
     pub is_recordable: bool,
 }
 
-/// The parts of a process's own memory, largest first. `None`: it may not be read, or is gone.
+/// Parts of a process's own memory, largest first. `None`: the process cannot be read, or has
+/// ended.
 #[must_use]
 pub fn own_memory_of(pid: u32, inside: &Inside) -> Option<Vec<OwnPart>> {
     let look = MemoryLook::of(pid, 0, inside.go.is_some())?;

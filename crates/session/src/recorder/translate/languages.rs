@@ -1,4 +1,4 @@
-//! What agents tell of the languages that programs are written in.
+//! Translates what agents report of interpreters and their functions.
 
 use heapr_trace::{Language, LanguageFunction, LanguagePlace, Notice};
 use heapr_wire::{
@@ -11,7 +11,7 @@ use crate::recorder::sink::Sink;
 
 const _: () = assert!(Language::PYTHON.0 == LANGUAGE_PYTHON);
 
-/// A function that frames name.
+/// Translates the record of a function that language frames name.
 #[cold]
 pub(super) fn function(record: &Record<'_>, process: &ProcessState, sink: &mut Sink) -> Outcome {
     let (what, lengths) = (record.word(2), record.word(4));
@@ -19,7 +19,7 @@ pub(super) fn function(record: &Record<'_>, process: &ProcessState, sink: &mut S
     let words = FunctionRecord::FIXED_WORDS
         .saturating_add(name_bytes.div_ceil(8))
         .saturating_add(file_bytes.div_ceil(8));
-    // As frames name it: a number that none can have is not believed.
+    // The number must be one that a frame can hold.
     let place = u8::try_from(what >> 32)
         .ok()
         .and_then(|language| LanguagePlace::of_call(language_place(language, what as u32, 0)));
@@ -44,7 +44,7 @@ pub(super) fn function(record: &Record<'_>, process: &ProcessState, sink: &mut S
     Outcome::Done
 }
 
-/// An interpreter of a version that the agent does not know.
+/// Translates the record of an interpreter whose version the agent does not know.
 #[cold]
 pub(super) fn unknown(record: &Record<'_>, time_ns: u64, process: &ProcessState, sink: &mut Sink) {
     let text = unknown_text(record.word(1));
@@ -52,7 +52,7 @@ pub(super) fn unknown(record: &Record<'_>, time_ns: u64, process: &ProcessState,
     sink.keep(outcome);
 }
 
-/// What is said of a language and version.
+/// Notice for a language and version.
 fn unknown_text(what: u64) -> String {
     let (language, version) = (Language((what >> 32) as u8), what as u32);
     let kind = if version & VERSION_WITHOUT_LOCK == 0 { "" } else { ", free-threaded" };
@@ -65,7 +65,8 @@ fn unknown_text(what: u64) -> String {
     format!("stacks have no frames of {name} {version}{kind}: this build's are not known{}", advice(language))
 }
 
-/// How functions of a build that is not known have names: the interpreter writes a map of its code.
+/// Advice by which functions of an unknown build get names: the interpreter writes a map of its
+/// code.
 fn advice(language: Language) -> &'static str {
     match language.0 {
         LANGUAGE_JAVASCRIPT => {

@@ -1,4 +1,4 @@
-//! Modules that a process has loaded, and what program it is.
+//! Translates modules that a process has loaded, and the program that it runs.
 
 use heapr_trace::{Mapping, Module};
 use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
@@ -91,10 +91,10 @@ pub(super) fn module(
     Outcome::Done
 }
 
-/// The process runs `path`, and was started by these words, as the agent tells.
+/// Notes that the process runs `path`, started with these words, as the agent reports.
 ///
-/// What was read of /proc may be of another program: the process had ended, or gone on by exec,
-/// before anybody looked.
+/// What was read from `/proc` may belong to another program, if the process ended or execed before
+/// it was read.
 fn note_program(path: &str, command: &[u8], process: &mut ProcessState, sink: &mut Sink) {
     let Some(entry) = &mut process.entry else {
         path.clone_into(&mut process.executable);

@@ -1,5 +1,4 @@
-//! The mappings of a process as a heap: what can be used of them is live, what is only reserved is
-//! not.
+//! Mappings of a process as a heap: usable memory is live, reserved memory is not.
 //!
 //! ```text
 //! mmap(PROT_NONE or MAP_NORESERVE)  reserved      mprotect(usable)     reserved -> live, a block for each call
@@ -12,7 +11,7 @@ use heapr_trace::{Action, Event, HeapId, StackIndex, ThreadIndex};
 use crate::recorder::process_state::{ProcessState, Region};
 use crate::recorder::sink::Sink;
 
-/// A call of mmap or one of its kin on a range.
+/// Call of mmap, munmap, mremap or mprotect on a range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MappingCall {
     pub(super) time_ns: u64,
@@ -32,7 +31,7 @@ impl MappingCall {
     }
 }
 
-/// Mappings that are none any more and are remembered.
+/// Largest number of former regions that are remembered.
 const FORMER_MAX: usize = 4096;
 
 fn pages_end(start: u64, bytes: u64) -> u64 {
@@ -40,7 +39,7 @@ fn pages_end(start: u64, bytes: u64) -> u64 {
     start.saturating_add(bytes.saturating_add(PAGE_MASK) & !PAGE_MASK)
 }
 
-/// A new mapping that is only reserved.
+/// Registers a new mapping that is only reserved.
 #[cold]
 pub(super) fn reserve(process: &mut ProcessState, sink: &mut Sink, call: MappingCall, stack: StackIndex) {
     unmap(process, sink, call);
@@ -48,8 +47,8 @@ pub(super) fn reserve(process: &mut ProcessState, sink: &mut Sink, call: Mapping
     process.regions.insert(call.start_avma, region);
 }
 
-/// Makes the parts of known mappings that a range covers usable, or takes that from them. `stack`:
-/// of the call, which is the one that has allocated what can be used from now on.
+/// Makes the parts of known mappings within a range usable, or unusable. `stack`: stack of the
+/// call; it is the allocation stack of memory that becomes usable.
 #[cold]
 pub(super) fn protect(
     process: &mut ProcessState,
@@ -59,8 +58,8 @@ pub(super) fn protect(
     is_usable: bool,
 ) {
     let (start_avma, end_avma) = (call.start_avma, call.end_avma());
-    // From the last on: they do not overlap, so none that ends before the range has one behind it
-    // that does not.
+    // Searched backwards: regions do not overlap, so none before one that ends before the range
+    // reaches into it.
     let before = process.regions.range(..end_avma).rev();
     let covered = before.take_while(|&(&start, region)| pages_end(start, region.size_bytes) > start_avma);
     let changed = covered.filter(|(_, region)| region.is_reserved == is_usable);
