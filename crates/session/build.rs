@@ -1,8 +1,8 @@
-//! Builds the agent as a shared object, so that it can be embedded in whatever links this crate:
-//! compressed, it is a third as large.
+//! Builds the agent as a shared object, to be embedded in programs that link this crate.
+//! Compressed, it is a third as large.
 //!
 //! The agent needs another panic strategy and its own link options, which Cargo cannot set for one
-//! crate of a workspace: so it is built by a Cargo of its own, into this crate's output directory.
+//! crate of a workspace. So a separate Cargo builds it, into this crate's output directory.
 
 use std::env;
 use std::io::Write as _;
@@ -39,8 +39,8 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
         .arg(target)
         .args(["--", "-C", "force-unwind-tables=yes", "-C", "link-arg=-nostdlib"])
         .args(["-C", "link-arg=-Wl,-z,nodelete,-z,now,--gc-sections,-soname,libheapr_agent.so"]);
-    // What the outer build sets for its own crates (clippy's wrapper, coverage flags) is not for
-    // the agent, nor what the shell exports for it.
+    // Settings of the outer build (clippy's wrapper, coverage flags) and of the shell must not
+    // apply to the agent.
     for variable in [
         "RUSTC_WORKSPACE_WRAPPER",
         "RUSTC_WRAPPER",
@@ -50,7 +50,7 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
         "CARGO_TARGET_DIR",
         "CARGO_INCREMENTAL",
         "CARGO_BUILD_TARGET",
-        // A linker for an older C library: the agent is linked to none.
+        // Linker for an older C library: the agent is not linked to any.
         "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
         "CARGO_MAKEFLAGS",
         "MAKEFLAGS",
@@ -62,7 +62,7 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
     target.join("agent/libheapr_agent.so")
 }
 
-/// A file beside the library with what it holds.
+/// Writes the compressed library beside it and returns the path.
 fn compressed(library: &Path, content: &[u8]) -> PathBuf {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(content).expect("memory can be written");

@@ -1,5 +1,5 @@
 //! Attaches to a process and detaches from it, again and again. Prints one line of JSON: pauses in
-//! microseconds, their parts, what was left, what was recorded.
+//! microseconds, their parts, what stayed mapped, what was recorded.
 use std::time::{Duration, Instant};
 
 use heapr_session::{PauseParts, SampleRate, Session, SessionProperties};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 #[derive(Default)]
 struct Rounds {
     pauses: Vec<Duration>,
-    /// The parts of each, and how many stops it took.
+    /// Parts of each pause; `tries` has the number of stops that it took.
     parts: Vec<PauseParts>,
     tries: Vec<u32>,
 }
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ([_, pid, rounds, milliseconds] | [_, pid, rounds, milliseconds, _]) = arguments.as_slice() else {
         return Err("usage: attach_soak PID ROUNDS MILLISECONDS [BYTES]".into());
     };
-    // Every so many bytes a sample.
+    // Mean period of samples in bytes.
     let mean_bytes: Option<u64> = arguments.get(4).map(|mean| mean.parse()).transpose()?;
     let (pid, rounds, milliseconds): (u32, u32, u64) = (pid.parse()?, rounds.parse()?, milliseconds.parse()?);
     let folder = std::env::temp_dir().join(format!("heapr-soak-{}", std::process::id()));
@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let recorded = session.stop();
         let (totals, loss) = (recorded.summary.totals, recorded.statistics.loss);
         events += recorded.summary.event_count;
-        // What other heaps than malloc's hold from before is not known.
+        // Blocks of heaps other than malloc's from before the attach are unknown.
         let others = recorded.summary.by_heap.iter().filter(|(_, heap, _)| *heap != HeapId::MALLOC);
         let elsewhere: u64 = others.map(|(_, _, totals)| totals.unmatched_frees).sum();
         let unmatched_frees = totals.unmatched_frees.saturating_sub(elsewhere);

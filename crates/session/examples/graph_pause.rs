@@ -1,13 +1,13 @@
-//! Copies a process again and again, as a graph of its heap does, without looking through the copy.
-//! Prints one line of JSON: how long it stood still and where the time went, in microseconds, and
-//! how long the thread that was borrowed ran and waited for a processor meanwhile.
+//! Copies a process again and again, as a graph capture does, without searching the copy. Prints
+//! one line of JSON, in microseconds: pauses and their parts, and how long the borrowed thread ran
+//! and waited for a processor meanwhile.
 use std::time::Duration;
 
 use heapr_inject::{HeldProcess, HoldParts, HoldRequest, Look, ReadFrom, hold};
 use heapr_session::{Session, SessionProperties};
 use serde_json::{Value, json};
 
-/// Takes down what a graph takes down while the process stands still.
+/// Reads what a graph capture reads while the process stands still.
 struct Glance(u32);
 
 impl Look for Glance {
@@ -22,7 +22,7 @@ impl Look for Glance {
     fn look(&mut self, _: &HeldProcess, _: ReadFrom, _: &dyn Fn() -> bool) {}
 }
 
-/// Time on a processor and in line for one, of the process's first thread.
+/// Time on a processor and time of waiting for one, of the process's first thread.
 fn scheduled(pid: u32) -> [u64; 2] {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/schedstat")).unwrap_or_default();
     let mut words = text.split_ascii_whitespace().map(|word| word.parse::<u64>().unwrap_or(0) / 1000);

@@ -1,7 +1,8 @@
-//! The agent as a file that a program can load.
+//! Provides the agent as a file that a program can load.
 //!
-//! It is embedded in this library and written to a directory when it is first needed, under a name
-//! made from its content: a later version does not overwrite one that a running program has mapped.
+//! The agent is embedded in this library and written to a directory when it is first needed. Its
+//! file name comes from its content, so a later version does not overwrite a file that a running
+//! program has mapped.
 //!
 //! | tried in this order | if |
 //! |---|---|
@@ -9,9 +10,9 @@
 //! | `$XDG_RUNTIME_DIR/heapr`, `$XDG_CACHE_HOME/heapr/agent`, `$HOME/.cache/heapr/agent` | the variable is set |
 //! | `/tmp/heapr-UID` | always |
 //!
-//! A directory is used only if it is one (no symbolic link), belongs to this user, and nobody else
-//! may change it. Root's are readable for everybody: what root starts may go on as another user
-//! (`su`, `setpriv`), whose loader complains of a library that it cannot open.
+//! A directory is used only if it is not a symbolic link, belongs to this user, and only this user
+//! may change it. Root's directories are readable for all users. A program that root starts may
+//! change its user (`su`, `setpriv`), and its loader complains of a library that it cannot open.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -29,7 +30,7 @@ use crate::Error;
 use crate::content_hash::content_hash;
 use crate::runtime_directory::check_parent;
 
-/// The agent's library.
+/// Agent's library, unpacked.
 pub(crate) static AGENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut content = Vec::with_capacity(1 << 20);
     let embedded: &[u8] = include_bytes!(env!("HEAPR_AGENT_LIBRARY"));
@@ -37,25 +38,25 @@ pub(crate) static AGENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     content
 });
 
-/// Bytes of the agent that is embedded.
+/// Size in bytes of the embedded agent.
 #[must_use]
 pub fn agent_bytes() -> usize {
     number(env!("HEAPR_AGENT_BYTES")) as usize
 }
 
-/// [`content_hash`] of the agent: what is embedded is unpacked only where no file has it yet.
+/// [`content_hash`] of the agent: the embedded one is unpacked only if no file has it yet.
 fn agent_hash() -> u64 {
     number(env!("HEAPR_AGENT_HASH"))
 }
 
-/// A number that the build has written.
+/// Parses a number that the build script has written.
 fn number(digits: &str) -> u64 {
     digits.parse().expect("the build writes numbers")
 }
 
 const FILE_NAME_START: &str = "heapr-agent-";
 
-/// Path of the agent's file, written unless it is there.
+/// Returns the path of the agent's file, which is written if it does not exist.
 ///
 /// # Errors
 /// No directory is private, writable, and allows code to be mapped.
@@ -63,10 +64,11 @@ pub(crate) fn agent_file() -> Result<PathBuf, Error> {
     first_of(candidates())
 }
 
-/// Path of a file that outlives the user's logins, for the environment of shells.
+/// Returns the path of an agent file that outlives the user's logins, for the environment of
+/// shells.
 ///
 /// # Errors
-/// As [`agent_file`].
+/// See [`agent_file`].
 pub(crate) fn lasting_agent_file() -> Result<PathBuf, Error> {
     let (passing, mut lasting): (Vec<_>, Vec<_>) =
         candidates().into_iter().partition(|path| path.starts_with("/run"));
@@ -74,8 +76,7 @@ pub(crate) fn lasting_agent_file() -> Result<PathBuf, Error> {
     first_of(lasting)
 }
 
-/// A list of libraries to be loaded first, with the agent before all others, and without agents of
-/// other builds.
+/// Builds a list of libraries to be preloaded: the agent first, and no agents of other builds.
 pub(crate) fn preload_with(agent: &Path, present: &OsStr) -> OsString {
     let is_agent = |part: &[u8]| {
         let name = part.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -91,7 +92,7 @@ pub(crate) fn preload_with(agent: &Path, present: &OsStr) -> OsString {
     OsString::from_vec(preload)
 }
 
-/// Who may load the agent from a directory.
+/// Users who may load the agent from a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Readers {
     Owner,
@@ -99,7 +100,7 @@ enum Readers {
 }
 
 impl Readers {
-    /// For a directory of root's, which gets no directories above it.
+    /// Directories of root's, whose parents are not created.
     const SHARED: [&str; 2] = ["/var/cache/heapr", "/run/heapr-agent"];
 
     fn of(directory: &Path) -> Self {
@@ -117,7 +118,7 @@ impl Readers {
         }
     }
 
-    /// Of the file in it; a loader wants to read only.
+    /// Mode of the file in the directory; a loader only needs to read.
     fn file_mode(self) -> u32 {
         match self {
             Self::Owner => 0o700,
@@ -156,7 +157,7 @@ fn candidates() -> Vec<PathBuf> {
 }
 
 fn place(directory: &Path, readers: Readers) -> Result<PathBuf, String> {
-    // The loader splits LD_PRELOAD at both.
+    // The loader splits LD_PRELOAD at spaces and colons.
     if directory.to_string_lossy().contains([' ', ':']) {
         return Err("its name has a space or a colon".to_owned());
     }
@@ -182,7 +183,7 @@ fn place(directory: &Path, readers: Readers) -> Result<PathBuf, String> {
         return Err("it is mounted noexec".to_owned());
     }
     if readers == Readers::Everybody && metadata.mode() & 0o777 != readers.directory_mode() {
-        // The mask of new files has narrowed it. What is opened may be no symbolic link, as above.
+        // The umask has narrowed the mode. Symbolic links are not followed, as above.
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         rustix::fs::open(directory, flags, Mode::empty())
             .and_then(|opened| rustix::fs::fchmod(&opened, Mode::from_raw_mode(readers.directory_mode())))

@@ -1,4 +1,4 @@
-//! Recording a process that runs already, and letting it go again.
+//! Attaches to running processes, and detaches from them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,39 +18,39 @@ use crate::recorder::pool_growth;
 use crate::recorder::target_view::sees_file;
 use crate::{Error, Session};
 
-/// What leads a target into the session.
+/// Facts that lead a target into the session.
 #[derive(Debug, Clone)]
 pub(crate) struct Preload {
-    /// The agent's file.
+    /// Path of the agent's file.
     pub(crate) agent: PathBuf,
     /// Value of the session variable, without the root.
     pub(crate) session: String,
     /// Descriptor of the shared buffers.
     pub(crate) pool: i32,
-    /// mmap and its kin count too.
+    /// True if mmap and related calls are hooked.
     pub(crate) hooks_mmap: bool,
-    /// Seccomp filters that cannot be read are taken to end nobody.
+    /// True if seccomp filters that cannot be read are assumed not to kill the process.
     pub(crate) despite_seccomp: bool,
-    /// Texts with further allocators that may be inside.
+    /// Texts that describe further embedded allocators.
     pub(crate) allocators: Vec<String>,
-    /// Some allocations are recorded for all.
+    /// True if allocations are sampled.
     pub(crate) is_sampled: bool,
 }
 
-/// An attach whose blocks are not in the trace yet.
+/// Result of an attach whose blocks are not in the trace yet.
 #[derive(Debug)]
 pub(crate) struct AttachOutcome {
     report: AttachReport,
     found: Option<Result<Rundown, String>>,
     inside: Inside,
-    /// What of it was looked at.
+    /// Modules that were searched.
     modules: Vec<LoadedModule>,
-    /// Nothing can be loaded into it: what its runtime tells is read from outside.
+    /// Go's runtime, if nothing can be loaded into the process and it is read from outside.
     outside: Option<GoTarget>,
 }
 
 impl AttachOutcome {
-    /// Of a program of Go without a loader. `is_new`: none of its code has run.
+    /// Result for a Go program without a loader. `is_new`: none of its code has run.
     fn of_outside(pid: u32, is_new: bool) -> Option<Self> {
         let go = GoTarget::of_program(pid)?;
         if is_new {
@@ -62,7 +62,8 @@ impl AttachOutcome {
     }
 }
 
-/// Attaches, from any thread. `held`: stopped before its own code has run.
+/// Attaches to a process, from any thread. `held`: the process is stopped before its own code has
+/// run.
 pub(crate) fn attach_target(
     preload: &Preload,
     pid: u32,
@@ -70,26 +71,25 @@ pub(crate) fn attach_target(
     fail_at: Option<u32>,
 ) -> Result<AttachOutcome, Error> {
     let modules = heapr_inject::loaded_modules(pid);
-    // (A loader alone is no C library.)
+    // The loader alone is not a C library.
     let has_malloc = |module: &LoadedModule| module.exports_malloc && !module.name.contains("/ld-");
     if !modules.as_ref().is_ok_and(|modules| modules.iter().any(has_malloc))
         && let Some(outcome) = AttachOutcome::of_outside(pid, held.is_some())
     {
         return Ok(outcome);
     }
-    // (A process that is held at its start has not taken anything yet, and it is not known what its
-    // program needs.)
+    // A process held at its start has no memory yet, and its program's need is unknown.
     if held.is_none() {
         pool_growth::check_target(pid)?;
     }
     let is_same_namespace = inner_pid(pid) == pid;
     let agent_path = Some(preload.agent.as_path()).filter(|path| sees_file(pid, path));
-    // Finding the heap takes longer than reading it: while the target runs.
+    // Finding the heap takes longer than reading it, so it is done while the target runs.
     let heap = StoppedProcess::about_to_stop(pid);
     let heap_plan = find_heap(&heap);
     let mut room = heap_plan.as_ref().map(|plan| plan.room(&heap)).unwrap_or_default();
     let mut room = Some(&mut room);
-    // What was held before its own code ran, and has no heap by now, has allocated nothing.
+    // A process held before its own code ran, and without a heap, has allocated nothing.
     let has_no_heap = held.is_some() && heap_plan.is_err();
     let mut found = None;
     let modules = modules.unwrap_or_default();
@@ -110,12 +110,12 @@ pub(crate) fn attach_target(
         fail_at,
     };
     let report = heapr_inject::attach_held(&request, held, &mut |stopped| {
-        // There is one good moment only.
+        // The stop is the only moment at which the heap can be read.
         let Some(room) = room.take().filter(|_| !has_no_heap) else { return };
         found = Some(match &heap_plan {
             Ok(plan) => heapr_glibc_heap::read(plan, &heap, &stopped.thread_pointers, room)
                 .map_err(|error| error.to_string()),
-            // It changed under our eyes each time: now it stands still.
+            // The heap changed during each try; the process is stopped now.
             Err(RundownError::NoMainArena { .. }) => heapr_glibc_heap::Plan::make(&heap)
                 .and_then(|plan| heapr_glibc_heap::read(&plan, &heap, &stopped.thread_pointers, room))
                 .map_err(|error| error.to_string()),
@@ -127,11 +127,11 @@ pub(crate) fn attach_target(
     Ok(AttachOutcome { report, found, inside, modules, outside: None })
 }
 
-/// The allocators inside of a process that is about to be attached to.
+/// Finds the embedded allocators of a process that is about to be attached to.
 fn look_inside(preload: &Preload, pid: u32, modules: &[LoadedModule]) -> Inside {
-    // (The texts were looked at when the session began.)
+    // The texts were checked when the session began.
     let table = Table::with(&preload.allocators).unwrap_or_default();
-    // As where a program starts: a language's own heap would be recorded in full.
+    // As in started programs: a language's own heap would be recorded in full.
     let table = if preload.is_sampled { table.of_main_heap() } else { table };
     let mut finder = Finder::new(table);
     let inside = finder.look(pid, modules);
@@ -139,12 +139,13 @@ fn look_inside(preload: &Preload, pid: u32, modules: &[LoadedModule]) -> Inside 
     if wanted.is_empty() {
         return inside;
     }
-    // It runs meanwhile.
+    // The process runs while the files are fetched.
     let remarks = WantedFile::fetch_all(&wanted);
     Inside { remarks, ..finder.look(pid, modules) }
 }
 
-/// Finds the heap of a process that runs: where it is just being changed it does not look like one.
+/// Finds the heap of a running process. The search is repeated, because a heap that is just being
+/// changed is not recognised.
 fn find_heap(heap: &StoppedProcess) -> Result<heapr_glibc_heap::Plan, RundownError> {
     const TRIES: u32 = 4;
     for _ in 1..TRIES {
@@ -157,21 +158,21 @@ fn find_heap(heap: &StoppedProcess) -> Result<heapr_glibc_heap::Plan, RundownErr
 }
 
 impl Session {
-    /// Records a running process from now on.
+    /// Attaches to a running process and records it.
     ///
-    /// It stands still for some milliseconds. What its heap holds at that moment (glibc's heap)
-    /// becomes allocations under the one frame `allocated before attach`, each with the size
-    /// that the block can hold. Programs that it starts are followed if they can see the agent's
-    /// file and this process.
+    /// The process stands still for some milliseconds. The blocks of its glibc heap at that moment
+    /// become allocations under the single frame `allocated before attach`. Each has the size that
+    /// the block can hold. Programs that the process starts are followed if they can see the
+    /// agent's file and this process.
     ///
     /// # Errors
-    /// There is no such process, it may not be traced, it cannot be hooked, or it gave no good
-    /// moment. It runs on as it was.
+    /// The process does not exist, may not be traced, cannot be hooked, or offered no suitable
+    /// moment. It then runs on unchanged.
     pub fn attach(&mut self, pid: u32) -> Result<AttachReport, Error> {
         self.attach_failing_at(pid, None)
     }
 
-    /// For tests: as [`Self::attach`], but step `fail_at` fails.
+    /// Variant of [`Self::attach`] for tests, in which step `fail_at` fails.
     #[doc(hidden)]
     pub fn attach_failing_at(&mut self, pid: u32, fail_at: Option<u32>) -> Result<AttachReport, Error> {
         let outcome = attach_target(&self.preload(), pid, None, fail_at)
@@ -179,14 +180,14 @@ impl Session {
         Ok(self.take_attached(pid, outcome))
     }
 
-    /// What leads a target into this session.
+    /// Facts that lead an attached process into this session.
     pub(crate) fn preload(&self) -> Preload {
-        // Its control group may be another than the recorder's.
+        // The target's control group may be another than the recorder's.
         self.recorder.pool().forbid_others();
         self.preload_of_children()
     }
 
-    /// The same for what recorded programs start.
+    /// Facts that lead children of recorded programs into this session.
     pub(crate) fn preload_of_children(&self) -> Preload {
         let flags = self.recorder.pool().control().flags.load(Relaxed);
         Preload {
@@ -200,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Enters what an attach has found.
+    /// Enters the result of an attach into the recording.
     pub(crate) fn take_attached(&mut self, pid: u32, outcome: AttachOutcome) -> AttachReport {
         let AttachOutcome { mut report, found, inside, modules, outside } = outcome;
         if let Some(go) = outside {
@@ -238,17 +239,17 @@ impl Session {
         report
     }
 
-    /// An attach in another thread has failed.
+    /// Releases what a failed attach in another thread held back.
     pub(crate) fn forget_attach(&mut self) {
         self.recorder.hold_no_more();
     }
 
-    /// Lets a process go. One that was attached to is as it was before; one that was started with
-    /// the agent in it records nothing more, and its calls go around the agent. What it did is
-    /// in the trace.
+    /// Lets a process go; its recording stays in the trace. An attached process is restored to its
+    /// former state. In a process started with the agent, the agent stays loaded, and calls bypass
+    /// it.
     ///
     /// # Errors
-    /// It is not recorded by this session, it has ended, or it may not be traced any more.
+    /// The process is not recorded by this session, has ended, or may not be traced any more.
     pub fn detach(&mut self, pid: u32) -> Result<DetachReport, Error> {
         if !self.recorder.knows(pid) {
             return Err(heapr_inject::Error::NotAttached { pid }.into());
@@ -256,13 +257,13 @@ impl Session {
         if self.let_go_outside(pid) {
             return Ok(DetachReport::default());
         }
-        // Its threads may wait for a buffer.
+        // Threads of the process may wait for a buffer.
         let report = heapr_inject::detach(pid, &mut || self.step_now())?;
         self.take_detached(pid, &report);
         Ok(report)
     }
 
-    /// Lets go of a process in which nothing was done. `false`: it is none.
+    /// Lets go of a process without an agent. Returns `false` if there is no such process.
     pub(crate) fn let_go_outside(&mut self, pid: u32) -> bool {
         let is_one = self.recorder.let_go_outside(pid);
         if is_one {
@@ -271,7 +272,7 @@ impl Session {
         is_one
     }
 
-    /// Enters what a detach has found.
+    /// Enters the result of a detach into the recording.
     pub(crate) fn take_detached(&mut self, pid: u32, report: &DetachReport) {
         if report.stays_loaded {
             self.recorder.process_let_go(pid);

@@ -1,4 +1,4 @@
-//! Handing something to the thread that records: it is woken for it.
+//! Sends things to the recording thread and wakes it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, Sender};
@@ -8,12 +8,12 @@ use heapr_ring::{Pool, reader};
 /// Wakes a session's recorder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bell {
-    /// `None`: nobody can be woken, who is called comes when its sleep is over.
+    /// Pool of the session; `None`: the recorder cannot be woken, and acts when its sleep is over.
     pool: Option<Arc<Pool>>,
 }
 
 impl Bell {
-    /// Of the session that reads this pool.
+    /// Creates the bell of the session that reads this pool.
     pub(crate) fn of(pool: Option<Arc<Pool>>) -> Self {
         Self { pool }
     }
@@ -25,13 +25,13 @@ impl Bell {
     }
 }
 
-/// A sender whose receiver is the recorder's thread.
+/// Sender whose receiver is the recorder's thread.
 pub(crate) struct Letterbox<T> {
     sender: Sender<T>,
     bell: Bell,
 }
 
-// (What is handed in need not be `Debug`, or `Clone`.)
+// Implemented by hand, because the sent type need not be `Debug` or `Clone`.
 impl<T> std::fmt::Debug for Letterbox<T> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Letterbox").finish_non_exhaustive()
@@ -49,10 +49,10 @@ impl<T> Letterbox<T> {
         Self { sender, bell }
     }
 
-    /// Hands it in, and wakes who takes it.
+    /// Sends a thing, and wakes the recorder.
     ///
     /// # Errors
-    /// Nobody takes it any more.
+    /// The receiver is gone.
     pub(crate) fn send(&self, thing: T) -> Result<(), SendError<T>> {
         self.sender.send(thing)?;
         self.bell.ring();

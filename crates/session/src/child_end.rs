@@ -1,4 +1,4 @@
-//! Whether a child has ended, asked so that nothing is taken from who holds it still.
+//! Checks whether a child has ended without disturbing a thread that holds it stopped.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -9,24 +9,24 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::session::Session;
 
-/// As [`Child::try_wait`], for a child that a session of this process records.
+/// Variant of [`Child::try_wait`] for a child that a session of this process records.
 ///
-/// A thread of the session stops such a child for moments, to look inside. `wait` and `try_wait`
-/// would take the stop for themselves: as an end by a signal, and the session would wait for it in
+/// A thread of the session stops such a child for moments, to read it. `wait` and `try_wait` would
+/// consume that stop and report an end by a signal. The session would then wait for the stop in
 /// vain.
 ///
 /// # Errors
-/// As of `try_wait`.
+/// See `try_wait`.
 pub fn ended(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     if has_ended(child)? { child.try_wait() } else { Ok(None) }
 }
 
-/// Whether `try_wait` would tell an end; its status is left for it.
+/// Whether `try_wait` would report an end; the status stays available to it.
 fn has_ended(child: &Child) -> io::Result<bool> {
     let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return Ok(true) };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     match waitid(WaitId::Pid(pid), options) {
-        // It was waited for before, and knows its status.
+        // The child was waited for before, and `Child` knows its status.
         Err(Errno::CHILD) => Ok(true),
         Err(error) => Err(error.into()),
         Ok(status) => Ok(status.is_some_and(|status| status.exited() || status.killed() || status.dumped())),
@@ -34,12 +34,12 @@ fn has_ended(child: &Child) -> io::Result<bool> {
 }
 
 impl Session {
-    /// Returns how the child has ended that the session records, as [`ended`] does, once all that
-    /// registered before its end is found. The child is waited for afterwards: how a process has
-    /// ended is read from it while it is there.
+    /// Returns the exit status of a child that the session records, as [`ended`] does, if it has
+    /// ended. First everything that registered before its end is found. The child is waited for
+    /// after that, because its exit status is read from the zombie.
     ///
     /// # Errors
-    /// As of `try_wait`.
+    /// See `try_wait`.
     pub fn child_ended(&mut self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
         if !has_ended(child)? {
             return Ok(None);

@@ -1,5 +1,5 @@
-/// Names a build of the agent and tells a file of it that is damaged; who may change the file is
-/// asked elsewhere. Four words at a time: each start of a session reads the whole file. Also part
+/// Hash that names a build of the agent and detects a damaged file; it does not protect against an
+/// attacker. Four words at a time, because each start of a session reads the whole file. Also part
 /// of the build script.
 pub(crate) fn content_hash(content: &[u8]) -> u64 {
     const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,10 +1,10 @@
-//! What a core file lacks of its process's memory, and what that means for what seems leaked.
+//! Finds memory that a core file lacks, and its effect on what seems leaked.
 //!
 //! ```text
-//! headers, list of files ──> left out: without a file, or shared memory of one
-//!     its file is here           looked through; a reference of today is doubtful
-//!     nobody has its content     whatever else holds nothing leads to may be held by it: possible
-//! the program's data ──────> leads to pages that nothing names: a debugger leaves memory out so
+//! headers, list of files ──> left out: memory without a file, or shared memory of a file
+//!     file exists here           searched; a reference found today is doubtful
+//!     content is unavailable     could hold blocks that nothing else leads to: possible leaks
+//! the program's data ──────> leads to pages without a mapping: a debugger leaves memory out so
 //! ```
 
 use std::collections::BTreeSet;
@@ -14,25 +14,25 @@ use heapr_proc::{CoreFile, LeftOut};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
 const PAGE_BYTES: u64 = 4096;
-/// Addresses of programs are below.
+/// Upper bound of user addresses.
 const END_AVMA: u64 = 0x7fff_ffff_f000;
-/// Names in a note.
+/// Largest number of names in a note.
 const NAMES_MAX: usize = 5;
 
-/// See the module.
+/// Memory that a core file lacks.
 pub(crate) struct MissingMemory {
     left_out: Vec<LeftOut>,
-    /// Pages that data of modules leads to, and that nothing in the core names.
+    /// Number of pages that data of modules refers to and that no mapping in the core covers.
     unnamed_count: usize,
 }
 
 impl MissingMemory {
-    /// Of a core whose files are known. `areas`: where references are looked for.
+    /// Finds what a core with known files lacks. `areas`: areas searched for references.
     pub(crate) fn of(core: &CoreFile, areas: &[Area]) -> Self {
         Self { left_out: core.left_out(), unnamed_count: unnamed_pages(core, areas).len() }
     }
 
-    /// Memory of files that are here, to be looked through as well.
+    /// Returns memory of files that exist here, to be searched as well.
     pub(crate) fn areas(&self) -> Vec<Area> {
         let readable = self.left_out.iter().filter(|part| part.is_readable);
         readable
@@ -40,7 +40,7 @@ impl MissingMemory {
             .collect()
     }
 
-    /// One sentence for each kind.
+    /// Returns one sentence for each kind of missing memory.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let sum = |parts: &[&LeftOut]| parts.iter().map(|part| part.end_avma - part.start_avma).sum::<u64>();
@@ -84,7 +84,7 @@ impl MissingMemory {
         notes
     }
 
-    /// What nothing leads to may be held by memory whose content nobody has: it is held in doubt.
+    /// Marks definite leaks as doubtful, because memory with unavailable content may hold them.
     pub(crate) fn hold_in_doubt(&self, graph: &mut HeapGraph, map: &BlockMap) {
         let mut unread: Vec<&LeftOut> = self.left_out.iter().filter(|part| !part.is_readable).collect();
         unread.sort_by_key(|part| std::cmp::Reverse(part.end_avma - part.start_avma));
@@ -108,7 +108,7 @@ impl MissingMemory {
     }
 }
 
-/// Mappings are of whole pages.
+/// Mappings consist of whole pages.
 fn kib(bytes: u64) -> String {
     format!("{} KiB", bytes / 1024)
 }
@@ -130,12 +130,13 @@ fn names(parts: &[&LeftOut]) -> String {
     shown.join(", ")
 }
 
-/// Beginnings of pages to which the program's data leads, and of which the core says nothing.
+/// Starts of pages that the program's data refers to and that no mapping in the core covers.
 fn unnamed_pages(core: &CoreFile, areas: &[Area]) -> BTreeSet<u64> {
     if core.names_all_mappings() {
         return BTreeSet::new();
     }
-    // (The loader and the C library keep addresses of what was unmapped long ago.)
+    // Only the program's own data: the loader and the C library hold addresses that were unmapped
+    // long ago.
     let is_own = |area: &&Area| {
         area.root.class == RootClass::Global && core.executable_here() == Some(area.root.name.as_str())
     };

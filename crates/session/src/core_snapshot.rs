@@ -1,7 +1,7 @@
-//! The graph of a process that is gone, from its core file: into a trace of one snapshot.
+//! Writes the graph of a dead process, read from its core file, into a trace with one snapshot.
 //!
-//! Nobody has recorded its calls: blocks are the chunks that the C library's heap has in use, with
-//! the sizes of chunks, without stacks and ages.
+//! Its calls were not recorded. Blocks are the chunks in use in the C library's heap, with the
+//! sizes of chunks, without stacks and ages.
 
 use std::path::{Path, PathBuf};
 
@@ -21,42 +21,42 @@ use crate::recorder::system_facts;
 use crate::snapshots::graph_capture::GraphContents;
 use crate::snapshots::heap_look::{graph_of, mapped_code, thread_facts};
 
-/// What is read, and where it goes.
+/// Input and output of [`snapshot_of_core`].
 #[derive(Debug, Clone)]
 pub struct CoreRequest {
-    /// The core file.
+    /// Path of the core file.
     pub core: PathBuf,
-    /// The program that it is of, where that is not at its path any more.
+    /// Program of the core file, if it is not at its path any more.
     pub executable: Option<PathBuf>,
-    /// Root of the files of the machine that it is from.
+    /// Root of the files of the machine on which the core was written.
     pub sysroot: Option<PathBuf>,
-    /// The trace.
+    /// Path of the trace.
     pub output: PathBuf,
-    /// What of the contents of blocks is written.
+    /// Contents of blocks that are written.
     pub contents: GraphContents,
-    /// It may exist.
+    /// True if an existing trace may be overwritten.
     pub overwrites: bool,
 }
 
-/// What was found.
+/// Summary of a core file's snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreTaken {
-    /// Blocks.
+    /// Number of blocks.
     pub block_count: u64,
-    /// Bytes that they have room for.
+    /// Bytes that the blocks can hold.
     pub block_bytes: u64,
-    /// References between them, and from elsewhere.
+    /// Number of references between blocks, and from elsewhere.
     pub reference_count: u64,
-    /// Threads.
+    /// Number of threads.
     pub thread_count: usize,
-    /// What could not be seen: one sentence each.
+    /// Notes on what could not be seen: one sentence each.
     pub notes: Vec<String>,
 }
 
 /// Reads a core file and writes the trace.
 ///
 /// # Errors
-/// It is no core file, its heap is not the C library's, or the trace cannot be written.
+/// The file is not a core file, its heap is not the C library's, or the trace cannot be written.
 pub fn snapshot_of_core(request: &CoreRequest) -> Result<CoreTaken, Error> {
     let refuse = |reason: String| Error::Core { path: request.core.clone(), reason };
     let mut core = CoreFile::open(&request.core).map_err(|error| refuse(error.to_string()))?;
@@ -216,14 +216,14 @@ fn write(
     writer.finish(&Summary::default())
 }
 
-/// When the core was written is when the process ended.
+/// Time at which the core was written, which stands for the process's end.
 fn written_unix_ns(core: &Path) -> u64 {
     let written = core.metadata().and_then(|metadata| metadata.modified()).ok();
     let since = written.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0))
 }
 
-/// Path, range and bias of each file that was loaded.
+/// Path, range and bias of each loaded file.
 fn modules(core: &CoreFile) -> Vec<(String, u64, u64, u64)> {
     let mut found: Vec<(String, u64, u64, u64)> = Vec::new();
     for mapping in core.mappings().iter().filter(|mapping| mapping.inode != 0) {
@@ -239,7 +239,7 @@ fn modules(core: &CoreFile) -> Vec<(String, u64, u64, u64)> {
     found
 }
 
-/// Where in the file's own addresses its first segment begins.
+/// Start of the first segment in the file's own addresses.
 fn first_svma(core: &CoreFile, mapping: &Mapping) -> Option<u64> {
     let mut head = [0; 4096];
     let count = core.read_memory(mapping.start_avma, &mut head);

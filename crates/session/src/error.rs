@@ -1,160 +1,160 @@
-//! What can go wrong with a session.
+//! Errors of a session.
 
 use std::path::PathBuf;
 
 use crate::failure::{Failure, FailureKind};
 
-/// Why a session could not be started or went wrong.
+/// Reason for which a session could not be started or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The shared buffers could not be made.
+    /// Shared buffers could not be made.
     #[error("cannot make the shared buffers: {source}")]
     Pool {
-        /// Why.
+        /// Cause.
         #[from]
         source: heapr_ring::PoolError,
     },
-    /// The output file could not be made.
+    /// Output file could not be made.
     #[error("cannot write {}: {source}", path.display())]
     Output {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: heapr_trace::Error,
     },
-    /// A snapshot of a process that the session does not know.
+    /// Snapshot requested of a process that the session does not know.
     #[error("process {pid} is not recorded by this session: name one that `status` lists")]
     NotRecorded {
-        /// As asked.
+        /// Requested process id.
         pid: u32,
     },
-    /// A snapshot of a session that records no more.
+    /// Snapshot requested after the recording has ended.
     #[error("the recording has ended because the file is as large as it may be: no snapshot can be taken")]
     RecordingEnded,
-    /// More snapshots were asked for than are taken.
+    /// Too many snapshots wait.
     #[error("{waiting} snapshots wait to be taken: ask again when some are done")]
     TooManySnapshots {
-        /// How many.
+        /// Number of waiting snapshots.
         waiting: usize,
     },
-    /// A core file could not be read as a heap.
+    /// Core file could not be read as a heap.
     #[error("{}: {reason}", path.display())]
     Core {
-        /// Which.
+        /// Path of the core file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         reason: String,
     },
-    /// The graph of a process could not be taken.
+    /// Graph of a process could not be captured.
     #[error("no graph of process {pid}: {reason}")]
     NoGraph {
-        /// Whose.
+        /// Process id.
         pid: u32,
-        /// Why not.
+        /// Cause.
         reason: String,
     },
-    /// A graph of no process, or of several at once.
+    /// Graph requested of no process, or of several at once.
     #[error("a graph is of one process, and {count} are recorded: name one")]
     OneProcess {
-        /// Processes that could be meant.
+        /// Number of recorded processes that match.
         count: usize,
     },
-    /// A process that the session records already.
+    /// Attach to a process that the session already records.
     #[error("process {pid} is recorded by this session already")]
     AlreadyRecorded {
         /// As asked.
         pid: u32,
     },
-    /// A session that records all cannot begin to sample: its file says that it counts.
+    /// Sampling requested of a session that records all allocations: its file states exact counts.
     #[error("this session records all allocations: start it with --sample all to change that while it runs")]
     NotSampled,
-    /// A process could not be attached to or detached from.
+    /// Process could not be attached to or detached from.
     #[error("{source}")]
     Inject {
-        /// Why.
+        /// Cause.
         #[from]
         source: heapr_inject::Error,
     },
-    /// No place for the agent.
+    /// No directory for the agent's file.
     #[error(
         "found no directory from which programs could load the agent ({reasons}): set XDG_RUNTIME_DIR to one that is private and not mounted noexec"
     )]
     NoAgentDirectory {
-        /// What is wrong with each that was tried.
+        /// Reason against each directory that was tried.
         reasons: String,
     },
-    /// A session's name cannot be one.
+    /// Invalid name of a session.
     #[error("{name:?} cannot be a session's name: {reason}")]
     BadName {
-        /// The name.
+        /// Requested name.
         name: String,
-        /// What is wrong with it.
+        /// Reason for which the name is invalid.
         reason: String,
     },
-    /// The name is taken.
+    /// Name of a session that already exists.
     #[error("a session named {name} exists: stop it (heapr stop {name}), or give this one another name")]
     SessionExists {
-        /// The name.
+        /// Requested name.
         name: String,
     },
-    /// A property makes no sense.
+    /// Invalid property.
     #[error("invalid properties: {what}")]
     InvalidProperties {
         /// Which and why.
         what: String,
     },
-    /// The buffers would take more memory than there is.
+    /// Buffers would take more memory than is free.
     #[error(
         "not enough memory: the buffers that are there from the start need {needed_mib} MiB, and {available_mib} MiB are free: lower --min-buffers or --buffer-size"
     )]
     OutOfMemory {
-        /// What they need.
+        /// MiB that the buffers need.
         needed_mib: u64,
-        /// What there is.
+        /// MiB that are free.
         available_mib: u64,
     },
-    /// A limit leaves too little for the shared buffers or for the agent.
+    /// Limit that leaves too little for the shared buffers or for the agent.
     #[error("not enough memory: at least {needed_kib} KiB are needed, and {of} leaves {left_kib} KiB")]
     NoRoom {
-        /// What is needed.
+        /// KiB that are needed.
         needed_kib: u64,
-        /// What there is.
+        /// KiB that are left.
         left_kib: u64,
-        /// The limit.
+        /// Description of the limit.
         of: String,
     },
-    /// No place for a session's socket.
+    /// No directory for a session's socket.
     #[error(
         "found no directory for the sessions' sockets ({reasons}): set XDG_RUNTIME_DIR, or HEAPR_RUNTIME_DIR where that is set, to one that is this user's alone"
     )]
     NoRuntimeDirectory {
-        /// What is wrong with each that was tried.
+        /// Reason against each directory that was tried.
         reasons: String,
     },
-    /// A session's socket or lock could not be made.
+    /// Socket or lock of a session could not be made.
     #[error("cannot make {}: {source}", path.display())]
     Control {
-        /// Which.
+        /// Path of the socket or lock.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The program of a session could not be started.
+    /// Program of a session could not be started.
     #[error("cannot run {program}: {source}")]
     Program {
-        /// Which.
+        /// Name of the program.
         program: String,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// A thread or process of the session could not be made.
+    /// Thread or process of the session could not be made.
     #[error("cannot start the recorder: {source}")]
     Recorder {
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// A session that runs in another process, or a thread of this one, says what went wrong.
+    /// Failure reported by a session in another process, or in a thread of this one.
     #[error(transparent)]
     Session(#[from] Failure),
 }
@@ -163,7 +163,7 @@ const ENOMEM: i32 = 12;
 const ENOSPC: i32 = 28;
 
 impl Error {
-    /// The error in a word, as the API of a trace session has them.
+    /// Kind of the error, as in the API of a trace session.
     #[must_use]
     pub fn kind(&self) -> FailureKind {
         match self {

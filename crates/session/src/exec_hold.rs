@@ -1,9 +1,9 @@
-//! Programs that cannot find the session by themselves: in another root directory, other mounts, or
-//! as another user.
+//! Handles programs that cannot find the session by themselves: in another root directory, with
+//! other mounts, or as another user.
 //!
 //! ```text
-//! agent: about to exec, waits --> seized here --> goes on --> the new image's loader does its work
-//!                                                             attached to before the program's own code runs
+//! agent: about to exec, waits --> seized here --> execs --> the new image's loader does its work
+//!                                                 attached to before the program's own code runs
 //! ```
 
 use std::io;
@@ -19,15 +19,15 @@ use crate::bell::Letterbox;
 use crate::exec_hold_threads::ExecHolds;
 use crate::session::Task;
 
-/// From the question to the new image; a file that must be read from a slow disk takes longest.
+/// Longest time from the request to the new image; a file on a slow disk takes longest.
 const EXEC_LIMIT: Duration = Duration::from_secs(5);
-/// For a loader's work.
+/// Longest time for a loader's work.
 const LOAD_LIMIT: Duration = Duration::from_secs(10);
-/// As [`LOAD_LIMIT`], of a loader that is known to tell when it is done.
+/// [`LOAD_LIMIT`] of a loader that is known to signal when it is done.
 const GLIBC_LOAD_LIMIT: Duration = Duration::from_secs(60);
 
 impl Session {
-    /// Begins to look into programs, once.
+    /// Starts the search for embedded allocators, once.
     pub(crate) fn begin_looking(&mut self) {
         if !self.inside.as_ref().is_some_and(crate::recorder::inside::Watch::is_new) {
             return;
@@ -40,8 +40,8 @@ impl Session {
     }
 }
 
-/// Holds the exec that a thread of a process (slot and generation `key`) is about to call, and sees
-/// to the program. `false`: it cannot be held.
+/// Holds the exec that a thread of a process (slot and generation `key`) is about to call, and
+/// handles the new program. Returns `false` if it cannot be held.
 fn hold(
     preload: &Preload,
     key: (u32, u32),
@@ -63,7 +63,7 @@ fn hold(
     told.recv().unwrap_or(false)
 }
 
-/// Sees to the program that a process goes on to. `before`: what the process was.
+/// Handles the program that a process execs. `before`: (slot, generation) of the process before.
 fn see_to(
     mut held: HeldExec,
     preload: &Preload,
@@ -71,13 +71,14 @@ fn see_to(
     before: Option<(u32, u32)>,
     tasks: &Letterbox<Task>,
 ) {
-    // Otherwise the exec has failed: the process is what it was.
+    // On `false` the exec has failed, and the process is unchanged.
     if !held.wait_for_exec(EXEC_LIMIT).unwrap_or(false) {
         return;
     }
     let program = heapr_proc::executable(pid).unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    // The loader's last call gives it back. Told before the program runs: it may end soon.
+    // Without the cache the attach comes only after the loader's last call. Reported before the
+    // program runs, because it may end soon.
     let has_cache = std::path::Path::new(&format!("/proc/{pid}/root/etc/ld.so.cache")).exists();
     if let Some(before) = before.filter(|_| !has_cache && held.has_loader()) {
         let text = format!(
@@ -87,11 +88,11 @@ fn see_to(
         let _ = tasks.send(Box::new(move |session| session.recorder.note(before, text)));
     }
     let outcome = attach(preload, pid, held);
-    // Where the session has ended nobody is to be told.
+    // If the session has ended, the result is dropped.
     let _ = tasks.send(Box::new(move |session| session.take_held(before, pid, &program, outcome)));
 }
 
-/// Whether the loader that a program begins in is glibc's.
+/// Whether the program's loader is glibc's.
 fn has_glibcs_loader(pid: u32) -> bool {
     let mappings = heapr_proc::mappings::read(pid).unwrap_or_default();
     let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -103,7 +104,7 @@ fn has_glibcs_loader(pid: u32) -> bool {
 
 fn attach(preload: &Preload, pid: u32, mut held: HeldExec) -> Result<AttachOutcome, String> {
     let has_loader = held.has_loader();
-    // What waits for other processes takes long, and still comes to its end.
+    // A glibc loader that waits for other processes takes long, but finishes.
     let is_glibcs = has_glibcs_loader(pid);
     let limit = if is_glibcs { GLIBC_LOAD_LIMIT } else { LOAD_LIMIT };
     match held.run_loader(limit) {
@@ -118,11 +119,11 @@ fn attach(preload: &Preload, pid: u32, mut held: HeldExec) -> Result<AttachOutco
 }
 
 impl Session {
-    /// Starts a program without a loader, which can only be reached from outside: it is held before
-    /// its own code runs. What keeps it from being recorded is in the summary.
+    /// Starts a program without a loader, which can only be reached from outside. It is held before
+    /// its own code runs. A reason for which it is not recorded is in the summary.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The program cannot be started.
     pub fn spawn_held(&mut self, command: &mut Command) -> io::Result<Child> {
         let mut waiting = heapr_inject::wait_before_exec(command)?;
         let (preload, tasks) = (self.preload_of_children(), self.tasks.0.clone());

@@ -1,10 +1,10 @@
-//! The threads that see to programs which are held at their exec.
+//! Threads that handle programs held at their exec.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// The threads that see to programs, which a session's end waits for: what they have found belongs
-/// into its file. Each has its limits, and comes to its end at once with that of its program.
+/// Threads that handle held programs. A session's end waits for them, because their results belong
+/// into its file. Each has time limits, and ends at once with its program.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ExecHolds(Arc<Mutex<Vec<JoinHandle<()>>>>);
 
@@ -15,11 +15,11 @@ impl ExecHolds {
         threads.push(thread);
     }
 
-    /// Waits until all have told what they found.
+    /// Waits until all threads have sent their results.
     pub(crate) fn finish(&self) {
         let threads = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
-            // A panic of its is told by its own message.
+            // A panic of the thread has printed its own message.
             let _ = thread.join();
         }
     }

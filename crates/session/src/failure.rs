@@ -1,41 +1,41 @@
-//! What a session answers where it has not done something.
+//! Answer of a session to a request that failed.
 
 use serde::{Deserialize, Serialize};
 
-/// Why something was not done.
+/// Reason for which a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// In a word, for programs.
+    /// Kind, for programs.
     pub kind: FailureKind,
-    /// In a sentence, for people.
+    /// Sentence for people.
     pub message: String,
 }
 
-/// Kinds of failures, as the errors of a trace session's API.
+/// Kinds of failures, as in the API of a trace session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// A session of that name exists.
+    /// Session of that name exists.
     AlreadyExists,
-    /// There is no session of that name.
+    /// Session of that name does not exist.
     NoSuchSession,
-    /// A property, flag or name makes no sense.
+    /// Invalid property, flag or name.
     Invalid,
     /// Not enough memory (or address space, or room for shared buffers).
     OutOfMemory,
-    /// No such process.
+    /// Process does not exist.
     NoSuchProcess,
     /// Not allowed; the message names the setting.
     NoPermission,
-    /// This process cannot be traced; the message says why.
+    /// Process cannot be traced; the message says why.
     NotTraceable,
-    /// The file could not be made or written.
+    /// File could not be made or written.
     Output,
-    /// The other side does not speak this protocol.
+    /// Other side does not speak this protocol.
     Protocol,
-    /// Whatever else; the message says what.
+    /// Other failure; the message describes it.
     Other,
 }
 

@@ -1,4 +1,4 @@
-//! The API of a heap trace session, after that of Windows' StartHeapTrace.
+//! API of a heap trace session, modelled on Windows' StartHeapTrace.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,10 +13,10 @@ use crate::{
     StartRequest,
 };
 
-/// A heap trace session whose recorder is a thread of this process.
+/// Heap trace session whose recorder is a thread of this process.
 ///
-/// It has a name like any other session: `heapr status NAME`, `heapr mark` and the rest work on it
-/// from outside. If it is dropped it is stopped; its file is complete.
+/// It has a name like any other session: `heapr status NAME`, `heapr mark` and other commands work
+/// on it from outside. Dropping it stops the session and completes its file.
 #[derive(Debug)]
 pub struct HeapTrace {
     orders: Letterbox<Order>,
@@ -24,16 +24,15 @@ pub struct HeapTrace {
 }
 
 impl HeapTrace {
-    /// Registers and starts a session for a set of processes. `stack_events`: which events carry
+    /// Registers and starts a session for a set of processes. `stack_events`: events that carry
     /// call stacks.
     ///
-    /// When it returns, the processes are traced. `properties` says where the file goes, how many
-    /// buffers there are, and what is kept; its `name` and `stacks` are replaced by the
-    /// arguments.
+    /// When it returns, the processes are traced. `properties` sets the file, the number of
+    /// buffers, and what is recorded. Its `name` and `stacks` are replaced by the arguments.
     ///
     /// # Errors
-    /// [`Error::kind`] tells: a session of that name exists, properties that make no sense, not
-    /// enough memory, no such process, not allowed, not traceable. Nothing stays behind then.
+    /// [`Error::kind`] distinguishes: session name taken, invalid properties, not enough memory, no
+    /// such process, not allowed, not traceable. Everything is then undone.
     ///
     /// ```
     /// use heapr_session::{FailureKind, HeapTrace, SessionProperties, StackEvents};
@@ -64,11 +63,11 @@ impl HeapTrace {
         Self::start_request(StartRequest { pids: pids.to_vec(), ..StartRequest::new(properties) })
     }
 
-    /// As [`HeapTrace::start`], with a program that is started with the session and traced from its
-    /// first instruction.
+    /// Variant of [`HeapTrace::start`] with a program that is started with the session and traced
+    /// from its first instruction.
     ///
     /// # Errors
-    /// As [`HeapTrace::start`]; or the program cannot be run.
+    /// See [`HeapTrace::start`]; or the program cannot be run.
     ///
     /// ```
     /// use heapr_session::{HeapTrace, ProgramCommand, SessionProperties, StartRequest};
@@ -89,7 +88,8 @@ impl HeapTrace {
     /// # }
     /// ```
     pub fn start_request(request: StartRequest) -> Result<Self, Error> {
-        // Attaching and recording are one thread's: so it begins there, and tells how that went.
+        // Only the attaching thread can control a target, so the session begins in its own thread,
+        // which reports the outcome.
         let (told, beginning) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("heapr-recorder".to_owned())
@@ -112,11 +112,10 @@ impl HeapTrace {
         }
     }
 
-    /// Adds and removes processes, changes which events carry stacks, brings the file to a state
-    /// that can be read.
+    /// Adds and removes processes, changes which events carry stacks, and makes the file readable.
     ///
     /// # Errors
-    /// The session has ended. What fails for one process is in the report.
+    /// The session has ended. Failures for single processes are in the report.
     ///
     /// ```
     /// use heapr_session::{FailureKind, HeapTrace, SessionProperties, StackEvents, Update};
@@ -144,7 +143,7 @@ impl HeapTrace {
         }
     }
 
-    /// How the session stands: buffers, events, losses, processes.
+    /// Returns the status of the session: buffers, events, losses, processes.
     ///
     /// # Errors
     /// The session has ended.
@@ -155,7 +154,7 @@ impl HeapTrace {
         }
     }
 
-    /// Puts a text into the trace, with the time.
+    /// Writes a marker with a text into the trace.
     ///
     /// # Errors
     /// The session has ended.
@@ -198,12 +197,12 @@ impl HeapTrace {
         self.take_snapshot(name, pids, None)
     }
 
-    /// Takes a snapshot of the live heap of one process with its graph: which block refers to
-    /// which, and what refers to them from outside. The process stands still meanwhile.
+    /// Takes a snapshot of the live heap of one process with its graph: references between blocks,
+    /// and from outside to blocks. The process stands still meanwhile.
     ///
     /// # Errors
-    /// As [`HeapTrace::snapshot`]; or the process may not be stopped, or would have stood still for
-    /// too long.
+    /// See [`HeapTrace::snapshot`]; or the process cannot be stopped, or would stand still for too
+    /// long.
     pub fn graph_snapshot(
         &mut self,
         name: &str,
@@ -225,11 +224,11 @@ impl HeapTrace {
         }
     }
 
-    /// Ends the session: what is in the buffers is taken, the file is completed, the processes run
-    /// on as they were.
+    /// Ends the session: reads the buffers to their end and completes the file. The processes run
+    /// on.
     ///
     /// # Errors
-    /// It had ended before, by an order from outside.
+    /// The session has ended before, by an order from outside.
     pub fn stop(mut self) -> Result<SessionSummary, Error> {
         self.ask(Request::Stop)?;
         self.join().ok_or_else(|| ended().into())
@@ -238,7 +237,7 @@ impl HeapTrace {
     /// Ends the session and removes its file.
     ///
     /// # Errors
-    /// It had ended before, by an order from outside.
+    /// The session has ended before, by an order from outside.
     pub fn cancel(mut self) -> Result<(), Error> {
         self.ask(Request::Cancel)?;
         self.join();

@@ -1,33 +1,34 @@
-//! How much memory is left, and by what: the machine, control groups, limits of a process.
+//! Computes how much memory is left, and what limits it: the machine, control groups, limits of a
+//! process.
 //!
-//! Shared memory belongs to whoever touches a page first. A group that has none left gets one of
-//! its processes killed. So the recorder touches the buffers, after it has asked here.
+//! Shared memory is charged to the process that touches a page first. A group without any left gets
+//! one of its processes killed. So the recorder touches the buffers, after checking here.
 
 use heapr_proc::machine::is_memory_promised_strictly;
 use heapr_proc::{Fields, memory_limits, soft_limit};
 
-/// What is left.
+/// Memory that a limit leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) bytes: u64,
-    /// What leaves no more.
+    /// Description of the limit.
     pub(crate) of: String,
-    /// It is the limit of addresses, used or not.
+    /// True for the limit of the address space, used or not.
     pub(crate) is_of_address_space: bool,
 }
 
 impl Room {
-    /// Left by something that is no limit of addresses.
+    /// Creates a value for a limit that is not of the address space.
     pub(crate) fn of(bytes: u64, of: impl Into<String>) -> Self {
         Self { bytes, of: of.into(), is_of_address_space: false }
     }
 }
 
-/// What a process can still be charged for; `None` where nothing limits it that can be read.
+/// Memory that a process can still be charged for; `None` if no readable limit applies.
 pub(crate) fn of_process(pid: u32) -> Option<Room> {
     let info = Fields::of_machine();
     let available = info.bytes("MemAvailable").map(|bytes| Room::of(bytes, "the machine"));
-    // (Only where the kernel promises no more than there is.)
+    // Only with strict overcommit, where the kernel promises no more than there is.
     let promised = is_memory_promised_strictly().then(|| {
         let bytes = info.bytes("CommitLimit")?.saturating_sub(info.bytes("Committed_AS")?);
         Some(Room::of(bytes, "the machine's limit of promised memory (vm.overcommit_memory=2)"))
@@ -38,12 +39,12 @@ pub(crate) fn of_process(pid: u32) -> Option<Room> {
     available.into_iter().chain(promised.flatten()).chain(of_groups).min_by_key(|room| room.bytes)
 }
 
-/// What a process's own limits leave of its address space and of its private memory.
+/// Smallest rest of a process's own limits of address space and private memory.
 pub(crate) fn of_limits(pid: u32) -> Option<Room> {
     of_each_limit(pid).into_iter().min_by_key(|room| room.bytes)
 }
 
-/// The same of each that the process has.
+/// Rest of each of these limits that the process has.
 pub(crate) fn of_each_limit(pid: u32) -> Vec<Room> {
     let Ok(status) = Fields::of_process(pid) else { return Vec::new() };
     let kinds = [("Max address space", "VmSize", "RLIMIT_AS"), ("Max data size", "VmData", "RLIMIT_DATA")];

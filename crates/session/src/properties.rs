@@ -1,5 +1,4 @@
-//! The properties of a session, as those of a trace session: buffers, flush timer, what is
-//! recorded.
+//! Properties of a session, like those of a trace session: buffers, flush timer, what is recorded.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, FullOnGrowth, GraphContents, Rotation, SampleRate};
 
-/// What happens to an event when no buffer is free.
+/// Handling of an event when no buffer is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFull {
-    /// The thread waits for the recorder.
+    /// Thread waits for the recorder.
     #[default]
     Block,
-    /// The event is counted as lost.
+    /// Event is counted as lost.
     Drop,
 }
 
-/// Which events carry stacks.
+/// Set of events that carry stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackEvents {
     /// Allocations.
@@ -43,14 +42,14 @@ impl Default for StackEvents {
 }
 
 impl StackEvents {
-    /// No event carries a stack.
+    /// Set without any event.
     pub const NONE: Self = Self { alloc: false, realloc: false, free: false, create: false, destroy: false };
 
-    /// Reads what [`StackEvents::to_text`] writes; also with `+`, with `Heap` before each word as
-    /// Windows' tools have it (`HeapAlloc+HeapRealloc`), and `none`.
+    /// Parses the form that [`StackEvents::to_text`] writes. Also accepts `+`, `Heap` before each
+    /// word as in Windows' tools (`HeapAlloc+HeapRealloc`), and `none`.
     ///
     /// # Errors
-    /// [`Error::InvalidProperties`] with the word that is none of the events.
+    /// [`Error::InvalidProperties`] with the unknown word.
     pub fn from_text(text: &str) -> Result<Self, Error> {
         let mut events = Self::NONE;
         for word in text.split([',', '+']).filter(|word| !word.is_empty() && *word != "none") {
@@ -70,7 +69,7 @@ impl StackEvents {
         Ok(events)
     }
 
-    /// As on the command line: `alloc,realloc`.
+    /// Returns the form of the command line: `alloc,realloc`.
     #[must_use]
     pub fn to_text(self) -> String {
         let names = [
@@ -84,24 +83,24 @@ impl StackEvents {
     }
 }
 
-/// What is kept of the events.
+/// Choice of the events that are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoggingMode {
-    /// All of them, in the file.
+    /// All events, in the file.
     #[default]
     Trace,
-    /// The newest, in memory until the stop, and what was live when they begin: circular.
+    /// Newest events, in memory until the stop, with the blocks live at their beginning: circular.
     Memory {
-        /// Bytes of encoded events, at most (with the live blocks at their beginning).
+        /// Largest number of bytes of encoded events (with the live blocks at their beginning).
         bytes: u64,
     },
-    /// None: only the live heap, its stacks, and snapshots of it.
+    /// No events: only the live heap, its stacks, and snapshots of it.
     Snapshot,
 }
 
 impl LoggingMode {
-    /// Its name in the file and in a status.
+    /// Name in the file and in a status.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -112,15 +111,15 @@ impl LoggingMode {
     }
 }
 
-/// Least room for a circular trace: some chunks of events.
+/// Least bytes for a circular trace: some chunks of events.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
-/// Least size at which a file ends: its tables and a few chunks.
+/// Least bytes at which a file ends: its tables and a few chunks.
 const FILE_BYTES_MIN: u64 = 1 << 20;
 
-/// A file begins with all that was defined before: not more often than this.
+/// Least interval of files in turn, because each begins with all earlier definitions.
 const ROTATION_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// Files' names are bytes: JSON carries them as such.
+/// Serialization of paths, which are bytes in JSON.
 mod path_bytes {
     use std::ffi::OsString;
     use std::path::{Path, PathBuf};
@@ -136,75 +135,75 @@ mod path_bytes {
     }
 }
 
-/// The properties of a session.
+/// Properties of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionProperties {
-    /// Its name.
+    /// Name of the session.
     pub name: String,
-    /// The trace file.
+    /// Path of the trace file.
     #[serde(with = "path_bytes")]
     pub output: PathBuf,
     /// Whether an existing file is replaced.
     pub overwrite: bool,
-    /// Command line of what is recorded, for the file.
+    /// Command line of the recorded program, for the file.
     pub command_line: Vec<String>,
-    /// Bytes per buffer: a power of two from 4 KiB to 1 MiB. 64 KiB holds some 2,700 allocations:
-    /// taking the next buffer, about a microsecond, then costs less than a nanosecond an event,
-    /// and a thread's share of memory stays small.
+    /// Bytes per buffer: a power of two from 4 KiB to 1 MiB. 64 KiB holds some 2,700 allocations.
+    /// Claiming the next buffer takes about a microsecond, so less than a nanosecond per event. A
+    /// thread's share of memory stays small.
     pub buffer_bytes: usize,
-    /// Buffers that are there from the start (their memory is taken then).
+    /// Number of buffers whose memory is allocated at the start.
     pub min_buffers: usize,
-    /// Most buffers.
+    /// Largest number of buffers.
     pub max_buffers: usize,
-    /// How often the file is brought to a state that can be read after a crash.
+    /// Interval at which the file is made readable after a crash.
     pub flush_timer: Duration,
-    /// What happens when no buffer is free.
+    /// Handling of events when no buffer is free.
     pub on_full: OnFull,
-    /// Which events carry stacks.
+    /// Events that carry stacks.
     pub stacks: StackEvents,
-    /// Frames kept of a stack, innermost first; 0: all.
+    /// Largest number of frames per stack, innermost first; 0: all.
     pub max_frames: u32,
-    /// mmap and its kin as a second heap: what can be used of what is mapped.
+    /// True if mmap and related calls are recorded as a second heap: the usable part of mappings.
     pub mmap: bool,
-    /// Children are recorded too.
+    /// True if children are recorded too.
     pub follow: bool,
-    /// Stacks have the frames of the language that a program is written in.
+    /// True if stacks include language frames.
     pub languages: bool,
-    /// Every Nth stack is compared with a full unwind; 0: none.
+    /// Period of stacks that are compared with a full unwind; 0: none.
     pub verify_every: u32,
-    /// What is kept of the events.
+    /// Choice of the events that are stored.
     pub mode: LoggingMode,
-    /// Recording ends when the file has about this size, and the targets run on untraced; with a
-    /// rotation the next file is begun.
+    /// Size in bytes at which the recording ends and the targets run on untraced. With files in
+    /// turn it is the size at which the next file is begun.
     pub max_file_bytes: Option<u64>,
-    /// Processes with seccomp filters that this user cannot read are attached to all the same: the
-    /// filters are known to answer with errors, and not to end the process.
+    /// True if processes with seccomp filters that this user cannot read are attached to all the
+    /// same. The filters are then known to answer with errors instead of killing the process.
     #[serde(default)]
     pub despite_seccomp: bool,
-    /// Texts with further allocators to be looked for inside of programs, in the words of
+    /// Texts with further embedded allocators to be searched for, in the syntax of
     /// `heapr_allocators`.
     #[serde(default)]
     pub allocators: Vec<String>,
-    /// A program that was started with the session and ends by exit waits until a snapshot with its
-    /// graph is taken.
+    /// True if a program started with the session waits at its exit until a snapshot with its graph
+    /// is taken.
     #[serde(default)]
     pub graph_at_exit: bool,
-    /// What of the contents of blocks that graph has.
+    /// Contents of blocks that the exit graph includes.
     #[serde(default)]
     pub graph_contents: GraphContents,
-    /// Allocations are sampled, now or later; `None`: all are recorded.
+    /// Sampling rate, which can be changed later; `None`: all allocations are recorded.
     #[serde(default)]
     pub sample: Option<SampleRate>,
-    /// When a session that samples records all for a while.
+    /// Conditions on which a sampling session records all for a while.
     #[serde(default)]
     pub full_on_growth: Option<FullOnGrowth>,
-    /// The file is closed now and then, and a next one begun.
+    /// Interval and number of files in turn, if any.
     #[serde(default)]
     pub rotation: Option<Rotation>,
 }
 
 impl SessionProperties {
-    /// The defaults, for a file.
+    /// Returns the defaults for a file.
     #[must_use]
     pub fn new(output: PathBuf) -> Self {
         Self {
@@ -235,10 +234,10 @@ impl SessionProperties {
         }
     }
 
-    /// Checks what can be checked before anything is made.
+    /// Checks what can be checked before anything is created.
     ///
     /// # Errors
-    /// [`Error::InvalidProperties`], which says what is wrong with which.
+    /// [`Error::InvalidProperties`] with a description of the problem.
     pub fn check(&self) -> Result<(), Error> {
         let invalid = |what: String| Err(Error::InvalidProperties { what });
         if !self.buffer_bytes.is_power_of_two()

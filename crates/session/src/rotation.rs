@@ -1,13 +1,13 @@
-//! The files of a session that goes on from one to the next.
+//! Names and replaces the files of a session with files in turn.
 //!
 //! ```text
-//! web.000007.heapr   closed     the oldest goes when there are more than are to be kept
+//! web.000007.heapr   closed     the oldest is removed when there are too many
 //! web.000008.heapr   closed
-//! web.heapr          the present one; its number is given when it is closed
+//! web.heapr          present file; gets its number when it is closed
 //! ```
 //!
-//! Numbers and not times: they go on where an earlier recorder stopped, whatever was done to the
-//! clock.
+//! Numbers are used instead of times: they continue where an earlier recorder stopped, even if the
+//! clock was changed.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -16,21 +16,21 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// When a session closes its file and begins the next.
+/// Interval of files in turn, and how many of them stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotation {
-    /// After so long.
+    /// Time after which the next file is begun.
     pub interval: Duration,
-    /// Closed files that stay; the oldest is removed for one more.
+    /// Largest number of closed files; the oldest is removed for one more.
     pub keep_count: u32,
 }
 
-/// A file that was begun and is not in its place yet.
+/// Suffix of a file that was begun and is not in its place yet.
 const NEXT_SUFFIX: &str = ".next";
-/// What files of ours begin with.
+/// First bytes of heapr's files.
 const MAGIC: [u8; 8] = *b"HEAPRTRC";
 
-/// The names of a session's files.
+/// Names of a session's files.
 #[derive(Debug)]
 pub(crate) struct FileSeries {
     output: PathBuf,
@@ -42,14 +42,14 @@ impl FileSeries {
         Self { output: output.to_owned(), keep_count: keep_count as usize }
     }
 
-    /// Where the next file is written until the present one has made room.
+    /// Path of the next file until the present one has been renamed.
     pub(crate) fn next_path(&self) -> PathBuf {
         let mut name = self.output.clone().into_os_string();
         name.push(NEXT_SUFFIX);
         name.into()
     }
 
-    /// `web.` and `.heapr` of `web.heapr`.
+    /// Returns `web.` and `.heapr` for `web.heapr`.
     fn parts(&self) -> (OsString, OsString) {
         let mut stem = self.output.file_stem().unwrap_or_default().to_owned();
         stem.push(".");
@@ -58,7 +58,7 @@ impl FileSeries {
         (stem, ending)
     }
 
-    /// The closed files with their numbers, the oldest first.
+    /// Returns the closed files with their numbers, the oldest first.
     pub(crate) fn closed(&self) -> Vec<(u64, PathBuf)> {
         use std::os::unix::ffi::OsStrExt as _;
         let (stem, ending) = self.parts();
@@ -78,8 +78,7 @@ impl FileSeries {
         found
     }
 
-    /// Closes what stands in the present file's place, if something does, and removes what is too
-    /// old.
+    /// Closes the present file, if it exists, and removes closed files that are too old.
     pub(crate) fn close_present(&self) -> std::io::Result<()> {
         let closed = self.closed();
         if self.output.symlink_metadata().is_ok_and(|there| there.is_file()) {
@@ -103,19 +102,20 @@ impl FileSeries {
         std::fs::rename(self.next_path(), &self.output)
     }
 
-    /// Whether something that is no trace stands in the present file's place.
+    /// Whether the present file's path is taken by something that is not a trace.
     pub(crate) fn is_taken_by_another(&self) -> bool {
         self.output.symlink_metadata().is_ok_and(|there| !there.is_file() || !is_trace(&self.output))
     }
 }
 
-/// The closed files of a session that writes `output`, with their numbers, the oldest first.
+/// Returns the closed files of a session that writes `output`, with their numbers, the oldest
+/// first.
 #[must_use]
 pub fn closed_files(output: &Path) -> Vec<(u64, PathBuf)> {
     FileSeries::new(output, 0).closed()
 }
 
-/// Only what is ours is moved or removed.
+/// Whether a file is a trace; only these are moved or removed.
 fn is_trace(path: &Path) -> bool {
     let mut magic = [0; MAGIC.len()];
     let read = heapr_files::regular(path).and_then(|mut file| file.read_exact(&mut magic));

@@ -1,4 +1,4 @@
-//! Where the sockets and locks of this user's sessions are.
+//! Directory of the sockets and locks of this user's sessions.
 //!
 //! | tried in this order | if |
 //! |---|---|
@@ -8,10 +8,9 @@
 //! | `/run/user/UID/heapr` | not root (the variable is missing after `su`) |
 //! | `/tmp/heapr-UID` | always |
 //!
-//! A directory is used only if it is one (no symbolic link), belongs to this user, and nobody else
-//! may enter it (0700), and if the directory above it cannot be changed by another user. Everything
-//! in it is reached through its descriptor, so that it cannot be exchanged between the look and the
-//! use.
+//! A directory is used only if it is not a symbolic link, belongs to this user, and only this user
+//! may enter it (0700). The directory above it must not be changeable by another user. Everything
+//! in it is reached through its descriptor, so that it cannot be exchanged between check and use.
 
 use std::fs::{self, DirBuilder};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,7 +21,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::Error;
 
-/// An opened and checked directory.
+/// Opened and checked directory.
 #[derive(Debug)]
 pub(crate) struct RuntimeDirectory {
     path: PathBuf,
@@ -30,10 +29,10 @@ pub(crate) struct RuntimeDirectory {
 }
 
 impl RuntimeDirectory {
-    /// The first that can be used, made if it is not there.
+    /// Opens the first usable directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// None can be: with the reason for each.
+    /// No directory is usable; the error has the reason for each.
     pub(crate) fn first() -> Result<Self, Error> {
         let mut reasons = Vec::new();
         for path in candidates() {
@@ -45,7 +44,7 @@ impl RuntimeDirectory {
         Err(Error::NoRuntimeDirectory { reasons: reasons.join("; ") })
     }
 
-    /// All that are there and can be used: a session may have been started with another
+    /// Opens all existing usable directories: a session may have been started with another
     /// environment.
     pub(crate) fn existing() -> Vec<Self> {
         candidates().iter().filter_map(|path| Self::open(path).ok()).collect()
@@ -74,23 +73,23 @@ impl RuntimeDirectory {
         Ok(Self { path: path.to_owned(), descriptor })
     }
 
-    /// Its path, for messages.
+    /// Path, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its descriptor.
+    /// Descriptor of the directory.
     pub(crate) fn descriptor(&self) -> &OwnedFd {
         &self.descriptor
     }
 
-    /// A path to an entry that leads through the descriptor: short enough for any socket, and of
-    /// this very directory.
+    /// Path to an entry through the descriptor: short enough for any socket, and of this very
+    /// directory.
     pub(crate) fn entry(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.descriptor.as_raw_fd()))
     }
 
-    /// Names of the entries that end in `ending`, without it, sorted.
+    /// Returns the names of the entries that end in `ending`, without it, sorted.
     pub(crate) fn names(&self, ending: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.entry("")) else { return Vec::new() };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -108,7 +107,7 @@ fn check_place(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Nobody but this user and root may rename what lies in the directory above ours.
+/// Checks that only this user and root may rename entries of the directory above ours.
 pub(crate) fn check_parent(parent: &Path) -> Result<(), String> {
     let facts = fs::metadata(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
     let me = rustix::process::geteuid().as_raw();

@@ -1,4 +1,4 @@
-//! How many of the allocations a session records.
+//! Decides what part of the allocations a session records.
 
 use std::time::Duration;
 
@@ -7,40 +7,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// The mean with which a session begins that chooses it itself, and the least and the greatest that
+/// Mean period in bytes with which an automatic session begins, and the least and the greatest that
 /// it chooses.
 const AUTO_BYTES: u64 = 512 << 10;
 const AUTO_BYTES_MIN: u64 = 64 << 10;
 const AUTO_BYTES_MAX: u64 = 1 << 30;
-/// Samples a second that such a session takes at most, unless told otherwise.
+/// Largest number of samples per second in an automatic session, unless told otherwise.
 pub const AUTO_PER_SECOND: u64 = 200;
-/// A mean that is smaller would record nearly all.
+/// Least mean period in bytes; a smaller one would record nearly all allocations.
 const MEAN_BYTES_MIN: u64 = 1 << 10;
-/// One that is larger says nothing.
+/// Greatest mean period in bytes; a larger one is useless.
 const MEAN_BYTES_MAX: u64 = 1 << 40;
 
-/// How allocations are sampled.
+/// Rate at which allocations are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleRate {
-    /// All are recorded; the session may sample later.
+    /// All allocations are recorded; the session may sample later.
     All,
-    /// None is recorded.
+    /// No allocation is recorded.
     Off,
-    /// One in so many bytes, on average.
+    /// Fixed mean period.
     Every {
-        /// The mean distance.
+        /// Mean period in bytes.
         bytes: u64,
     },
-    /// As far apart as it takes for so many samples a second at most.
+    /// Mean period that keeps the samples per second below a limit.
     Auto {
-        /// Samples a second, over all processes.
+        /// Largest number of samples per second, over all processes.
         per_second: u64,
     },
 }
 
 impl SampleRate {
-    /// The mean that agents are told at first.
+    /// Mean that agents are told at first.
     pub(crate) fn first_mean_bytes(self) -> u64 {
         match self {
             Self::All => SAMPLE_ALL,
@@ -50,10 +50,10 @@ impl SampleRate {
         }
     }
 
-    /// Checks what was asked for.
+    /// Checks the values.
     ///
     /// # Errors
-    /// [`Error::InvalidProperties`], with what is possible.
+    /// [`Error::InvalidProperties`], with the possible values.
     pub fn check(self) -> Result<(), Error> {
         let what = match self {
             Self::Every { bytes } if !(MEAN_BYTES_MIN..=MEAN_BYTES_MAX).contains(&bytes) => format!(
@@ -66,7 +66,7 @@ impl SampleRate {
         Err(Error::InvalidProperties { what })
     }
 
-    /// As on the command line: `all`, `off`, `524288`, `auto`, `auto:100`.
+    /// Returns the form of the command line: `all`, `off`, `524288`, `auto`, `auto:100`.
     #[must_use]
     pub fn to_text(self) -> String {
         match self {
@@ -79,17 +79,16 @@ impl SampleRate {
     }
 }
 
-/// When a session that samples records all for a while.
+/// Condition on which a sampling session records all allocations for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FullOnGrowth {
-    /// Growth of what is live, in percent of what it was when sampling began last.
+    /// Growth of the live bytes, in percent of their amount when sampling began last.
     pub percent: u64,
-    /// For how long.
+    /// Duration of recording all.
     pub duration: Duration,
 }
 
-/// What a session does by itself about its sampling: called now and then, with the figures of that
-/// moment.
+/// Adjusts the sampling of a session by itself, from figures that it gets periodically.
 #[derive(Debug)]
 pub(crate) struct Steering {
     rate: SampleRate,
@@ -97,14 +96,14 @@ pub(crate) struct Steering {
     mean_bytes: u64,
     next_ns: u64,
     samples_before: u64,
-    /// What was live when sampling began last, or a while after the start; `None`: not yet known.
+    /// Live bytes when sampling began last, or a while after the start; `None`: not known yet.
     baseline_bytes: Option<u64>,
-    /// When the baseline is taken, or all has been recorded long enough.
+    /// Time at which the baseline is read, or at which recording all ends.
     until_ns: u64,
     is_full_for_growth: bool,
 }
 
-/// What a session looks at.
+/// Figures by which a session adjusts its sampling.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
     pub(crate) now_ns: u64,
@@ -129,7 +128,7 @@ impl Steering {
         }
     }
 
-    /// From now on as somebody wants it.
+    /// Sets another rate. Returns its mean.
     pub(crate) fn set(&mut self, rate: SampleRate) -> u64 {
         self.rate = rate;
         self.mean_bytes = rate.first_mean_bytes();
@@ -145,12 +144,12 @@ impl Steering {
         self.mean_bytes
     }
 
-    /// The mean that agents are to be told, if it is another one now.
+    /// Returns the mean that agents must be told, if it has changed.
     pub(crate) fn look(&mut self, figures: Figures) -> Option<u64> {
         if figures.now_ns < self.next_ns {
             return None;
         }
-        // (A machine that was suspended is asked once.)
+        // After a suspend of the machine the interval is longer.
         let since_ns = figures.now_ns.saturating_sub(self.next_ns).saturating_add(Self::INTERVAL_NS);
         self.next_ns = figures.now_ns.saturating_add(Self::INTERVAL_NS);
         let samples = figures.samples.saturating_sub(self.samples_before);
@@ -191,7 +190,7 @@ impl Steering {
             return;
         }
         let of_growth = u128::from(baseline_bytes) * u128::from(growth.percent) / 100;
-        // What chance makes of an estimate is no growth.
+        // Growth within the noise of the estimate does not count.
         let noise = ((self.mean_bytes as f64) * (baseline_bytes.max(self.mean_bytes) as f64)).sqrt() * 3.0;
         let grown = u128::from(figures.live_bytes.saturating_sub(baseline_bytes));
         if grown > of_growth && grown as f64 > noise {

@@ -33,22 +33,21 @@ use crate::snapshots::native_snapshot_rules::SnapshotRule;
 use crate::{Error, OnFull, Progress, SampleRate, SessionProperties, StackEvents};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some
-/// 150 buffers of 64 KiB, and half of the pool being claimed wakes the recorder anyway. (5 ms took
-/// 15 % more of the recorder's processor time on redis and 40 times as many switches between
-/// tasks.)
+/// 150 buffers of 64 KiB. Half of the pool being claimed wakes the recorder anyway. 5 ms took 15 %
+/// more of the recorder's processor time on redis and 40 times as many task switches.
 const ROUND_BUSY: Duration = Duration::from_millis(20);
-/// Longest sleep while none come: a full pool wakes the recorder before.
+/// Longest sleep while no events come: a full pool wakes the recorder before.
 const ROUND_IDLE: Duration = Duration::from_millis(20);
-/// The same where allocations are sampled: little comes.
+/// Longest sleep in a sampling session, which gets few events.
 const ROUND_SAMPLED: Duration = Duration::from_millis(50);
-/// The same where next to nothing comes, and who wants something rings. (Ten processes with 300
-/// events a second: a woken recorder finds all its caches cold, so that a round takes 0.3 to 0.7
-/// ms. At five rounds a second they were two thirds of its time.)
+/// Longest sleep of a sampling session with hardly any events, which is woken for requests.
+/// Measured with ten processes and 300 events a second. A woken recorder finds all its caches cold,
+/// so that a round takes 0.3 to 0.7 ms. At five rounds a second these were two thirds of its time.
 const ROUND_CALM: Duration = Duration::from_millis(500);
-/// So few events a round are next to nothing.
+/// Number of events per round below which there are hardly any.
 const CALM_EVENTS: u64 = 256;
 
-/// A running session.
+/// Running session.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) recorder: Recorder,
@@ -57,56 +56,57 @@ pub struct Session {
     flush_timer_ns: u64,
     is_busy: bool,
     spare_time: SpareTime,
-    /// Who wants something of it rings, so that rounds may be far apart.
+    /// True if requests wake the session, so that rounds may be far apart.
     may_rest: bool,
     bell: Bell,
     has_told_error: bool,
     properties: SessionProperties,
     start_unix_ns: u64,
     marker_count: u64,
-    /// The file has reached its largest size, or the recording was ended: the recorder is closed.
+    /// True if the file has reached its largest size, or the recording was ended: the recorder is
+    /// closed.
     is_full: bool,
-    /// Who looks into programs for allocators; `None`: nobody.
+    /// Thread that searches programs for embedded allocators; `None` if it cannot run.
     pub(crate) inside: Option<Watch>,
-    /// What other threads ask for.
+    /// Tasks from other threads.
     pub(crate) tasks: (Letterbox<Task>, Receiver<Task>),
-    /// Who sees to programs that are held at their exec.
+    /// Threads that handle programs held at their exec.
     pub(crate) exec_holds: ExecHolds,
-    /// Why the program that was to be held is not recorded.
+    /// Reason for which the program that was to be held is not recorded.
     pub(crate) not_held: Option<String>,
 }
 
-/// Something to be done in the session's own thread.
+/// Task to be run in the session's own thread.
 pub(crate) type Task = Box<dyn FnOnce(&mut Session) + Send>;
 
-/// What a session recorded.
+/// Result of a session.
 #[derive(Debug)]
 pub struct SessionSummary {
     /// Totals and stacks.
     pub summary: Summary,
     /// Buffers, waits, unwinding, losses.
     pub statistics: Statistics,
-    /// From start to stop.
+    /// Time from start to stop.
     pub wall: Duration,
-    /// Process images recorded.
+    /// Number of process images recorded.
     pub process_count: usize,
-    /// Why a program that was started by [`Session::spawn_held`] is not recorded.
+    /// Reason for which a program started by [`Session::spawn_held`] is not recorded.
     pub not_held: Option<String>,
-    /// Snapshots whose reports nobody has taken before.
+    /// Reports of snapshots that were not fetched before.
     pub snapshots: Vec<SnapshotReport>,
-    /// The file could not be written to its end; it can be read up to there.
+    /// Error that ended the writing of the file; it can be read up to there.
     pub write_error: Option<heapr_trace::Error>,
     /// Modules whose names cannot be found by their paths any more.
     pub held_modules: Vec<HeldModule>,
-    /// Maps in which processes name code that they made while they ran.
+    /// Names of JIT code that processes reported.
     pub held_made_code: Vec<HeldMadeCode>,
 }
 
 impl Session {
-    /// Starts a session: the file is made, the buffers are ready.
+    /// Starts a session: the file is created, the buffers are ready.
     ///
     /// # Errors
-    /// The file cannot be made, the buffers cannot, or there is no place for the agent.
+    /// The file or the buffers cannot be created, or no directory is suitable for the agent.
     pub fn start(mut properties: SessionProperties) -> Result<Self, Error> {
         properties.check()?;
         check_memory(&properties)?;
@@ -120,11 +120,12 @@ impl Session {
         let clock = Clock::start(source);
         let start_unix_ns = unix_ns();
         describe(&mut sink, &properties, source, start_unix_ns);
-        // Whoever is killed from here on leaves a file that opens.
+        // From here on a killed recorder leaves a file that can be opened.
         sink.flush();
         let mut table = Table::with(&properties.allocators).unwrap_or_default();
         if properties.sample.is_some() {
-            // A language's own heap would be recorded in full: most of what it costs.
+            // A language's own heap would be recorded in full, at most of the cost of a full
+            // recording.
             table = table.of_main_heap();
         }
         let shared = Pool::open(&descriptor).ok().map(|pool| Arc::new(pool.unmapped_when_dropped()));
@@ -157,7 +158,7 @@ impl Session {
         })
     }
 
-    /// The variables that make a program (and its children) record into this session.
+    /// Returns the variables that make a program (and its children) record into this session.
     #[must_use]
     pub fn environment_for_target(&self) -> Vec<(OsString, OsString)> {
         let present = std::env::var_os("LD_PRELOAD").unwrap_or_default();
@@ -166,29 +167,29 @@ impl Session {
         vec![("LD_PRELOAD".into(), preload), ("HEAPR_SESSION".into(), session.into())]
     }
 
-    /// From now on [`Session::step`] works, while there is no hurry, in a thread that runs only
-    /// when no other wants to. For processes that do nothing but record: such a thread may hold
-    /// a lock that other threads of this process wait for.
+    /// Lets [`Session::step`] work, while there is no hurry, in a thread that runs only in spare
+    /// processor time. Only for processes that do nothing but record: such a thread may hold a lock
+    /// that other threads of this process wait for.
     pub fn use_spare_time(&mut self) {
         self.spare_time.is_on = true;
     }
 
-    /// No spare time while a target is held still.
+    /// Suspends spare time while a target is held still.
     pub(crate) fn hold_spare_time(&mut self, is_held: bool) {
         self.spare_time.is_held = is_held;
     }
 
-    /// Whether rounds may be far apart: whoever wants something rings.
+    /// Sets whether rounds may be far apart, because requests wake the session.
     pub(crate) fn let_rest(&mut self, may_rest: bool) {
         self.may_rest = may_rest;
     }
 
-    /// What wakes it.
+    /// Returns the bell that wakes the session.
     pub(crate) fn bell(&self) -> Bell {
         self.bell.clone()
     }
 
-    /// One round, then sleep until there is something to do.
+    /// Runs one round, then sleeps until there is something to do.
     pub fn step(&mut self) {
         if self.is_full {
             std::thread::sleep(ROUND_IDLE);
@@ -204,7 +205,7 @@ impl Session {
             self.next_flush_ns = now_ns + self.flush_timer_ns;
             self.recorder.flush();
         }
-        // More has come during the round than fits a few buffers, or somebody waits: no sleep.
+        // No sleep if the round left events or a thread waits for a buffer.
         let has_waiters = self.recorder.pool().control().waiter_count.load(Relaxed) != 0;
         if !turn.is_caught_up || has_waiters || self.recorder.has_snapshots_to_take() {
             return;
@@ -212,7 +213,7 @@ impl Session {
         self.is_busy = turn.event_count > 0;
         let is_calm = self.may_rest
             && turn.event_count < CALM_EVENTS
-            // What is due at a time of its own does not ring.
+            // Rules due at a certain time do not wake the session.
             && !self.recorder.has_snapshot_rules();
         let longest = match (self.properties.sample, self.is_busy) {
             (Some(_), _) if is_calm => ROUND_CALM,
@@ -223,8 +224,8 @@ impl Session {
         reader::sleep(self.recorder.pool(), longest.as_nanos() as u64);
     }
 
-    /// Asks for a snapshot of live heaps; [`Session::step`] takes it in slices, without stopping
-    /// anything.
+    /// Requests a snapshot of live heaps. [`Session::step`] takes it in slices, without stopping
+    /// any process.
     ///
     /// # Errors
     /// A process is not recorded by this session, or too many snapshots wait.
@@ -237,10 +238,10 @@ impl Session {
         if self.is_full { Err(Error::RecordingEnded) } else { Ok(()) }
     }
 
-    /// Takes a snapshot now, and goes on recording meanwhile.
+    /// Takes a snapshot at once, and continues recording meanwhile.
     ///
     /// # Errors
-    /// As [`Session::request_snapshot`].
+    /// See [`Session::request_snapshot`].
     pub fn snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotReport, Error> {
         let ticket = self.request_snapshot(request)?;
         loop {
@@ -252,27 +253,27 @@ impl Session {
         }
     }
 
-    /// The oldest report of a snapshot that was taken, by request or rule; each comes once.
+    /// Takes the oldest report of a snapshot, by request or rule; each is returned once.
     pub fn take_snapshot_report(&mut self) -> Option<SnapshotReport> {
         self.recorder.take_snapshot_report()
     }
 
-    /// The report of a snapshot that was asked for, once it is taken.
+    /// Takes the report of a requested snapshot, once it is finished.
     pub(crate) fn take_report_of(&mut self, ticket: SnapshotTicket) -> Option<SnapshotReport> {
         self.recorder.take_report_of(ticket)
     }
 
-    /// Takes snapshots by this rule from now on.
+    /// Adds a rule for snapshots.
     pub fn add_snapshot_rule(&mut self, rule: SnapshotRule) {
         self.recorder.add_snapshot_rule(rule);
     }
 
-    /// Drops the rules for which the answer is no.
+    /// Retains the rules for which `is_kept` returns true.
     pub fn retain_snapshot_rules(&mut self, is_kept: impl FnMut(&SnapshotRule) -> bool) {
         self.recorder.retain_snapshot_rules(is_kept);
     }
 
-    /// One round without sleep.
+    /// Runs one round without sleep.
     pub fn step_now(&mut self) {
         if !self.is_full {
             self.take_looked();
@@ -280,7 +281,7 @@ impl Session {
         }
     }
 
-    /// Hands over what was found inside of programs, and does what other threads have asked for.
+    /// Passes on what was found in programs, and runs tasks from other threads.
     fn take_looked(&mut self) {
         self.begin_looking();
         if let Some(inside) = &mut self.inside {
@@ -291,15 +292,15 @@ impl Session {
         }
     }
 
-    /// Ends the recording when the file is as large as it may be. The targets go on untraced, at
-    /// full speed.
+    /// Ends the recording when the file has its largest size. The targets run on untraced, at full
+    /// speed.
     fn end_if_full(&mut self) {
         if self.recorder.sink.is_full() {
             self.end_recording();
         }
     }
 
-    /// Ends the recording before the session's end. The targets go on untraced, at full speed.
+    /// Ends the recording before the session's end. The targets run on untraced, at full speed.
     pub fn end_recording(&mut self) {
         if !self.is_full {
             self.recorder.close();
@@ -308,13 +309,13 @@ impl Session {
         }
     }
 
-    /// Whether the file has reached its largest size, so that nothing more is recorded.
+    /// Whether the file has reached its largest size, after which nothing is recorded.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Puts a text into the trace, at the present time.
+    /// Writes a marker with a text into the trace, at the present time.
     pub fn mark(&mut self, text: &str) {
         let time_ns = self.recorder.clock().now_ns();
         let outcome =
@@ -323,24 +324,24 @@ impl Session {
         self.marker_count += 1;
     }
 
-    /// Chooses which events carry stacks from now on.
+    /// Sets which events carry stacks.
     pub fn set_stacks(&mut self, stacks: StackEvents) {
         self.properties.stacks = stacks;
         let flags = &self.recorder.pool().control().flags;
-        // Nobody else writes the flags.
+        // No other thread writes the flags.
         flags.store(flags.load(Relaxed) & !STACK_FLAGS | stack_flags(stacks), Relaxed);
     }
 
-    /// Samples from now on as this says.
+    /// Sets the sampling rate.
     ///
     /// # Errors
-    /// The session was started to record all.
+    /// The session was started to record all allocations.
     pub fn set_sample_rate(&mut self, rate: SampleRate) -> Result<(), Error> {
         rate.check()?;
         if !self.recorder.set_sample_rate(rate) {
             return Err(Error::NotSampled);
         }
-        // Of a time in which nothing is recorded no sample tells.
+        // The file shows a time without recording only by this marker.
         if (rate == SampleRate::Off) != (self.properties.sample == Some(SampleRate::Off)) {
             self.mark(&format!("sampling: {}", rate.to_text()));
         }
@@ -348,13 +349,13 @@ impl Session {
         Ok(())
     }
 
-    /// Takes what has been published and brings the file to a state that can be read.
+    /// Reads what was published and makes the file readable.
     pub fn flush(&mut self) {
         self.step_now();
         self.recorder.flush();
     }
 
-    /// Brings the file to a state that can be read.
+    /// Makes the file readable.
     pub(crate) fn flush_file(&mut self) {
         self.recorder.flush();
     }
@@ -371,13 +372,13 @@ impl Session {
         self.marker_count
     }
 
-    /// The properties that it was started with, and what was changed of them since.
+    /// Returns the properties of the start, with later changes.
     #[must_use]
     pub fn properties(&self) -> &SessionProperties {
         &self.properties
     }
 
-    /// Looks at once which of the processes still live.
+    /// Checks at once which of the processes still live.
     pub fn look_for_ends(&mut self) {
         self.recorder.look_for_ends();
     }
@@ -389,30 +390,30 @@ impl Session {
         control.forks_begun.load(Relaxed) > control.forks_arrived.load(Relaxed)
     }
 
-    /// Traced processes that live, as of the last look.
+    /// Number of live traced processes, as of the last check.
     #[must_use]
     pub fn live_process_count(&self) -> usize {
         self.recorder.live_process_count()
     }
 
-    /// How far it is.
+    /// Progress of the recording.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.recorder.progress()
     }
 
-    /// Process images seen so far.
+    /// Number of process images seen so far.
     #[must_use]
     pub fn process_count(&self) -> usize {
         self.recorder.process_count()
     }
 
-    /// Tells that a child was waited for, with its raw wait status.
+    /// Notes that a child was waited for, with its raw wait status.
     pub fn process_exited(&mut self, pid: u32, wait_status: i32) {
         self.recorder.process_exited(pid, wait_status);
     }
 
-    /// The first error of the file, once.
+    /// Returns the first error of the file, once.
     pub fn take_write_error(&mut self) -> Option<String> {
         if self.has_told_error {
             return None;
@@ -422,10 +423,10 @@ impl Session {
         message
     }
 
-    /// Takes what is left, ends the file.
+    /// Reads what is left and finishes the file.
     #[must_use]
     pub fn stop(mut self) -> SessionSummary {
-        // From here on nobody begins anything; who has begun is heard to the end.
+        // No new search begins from here on; searches under way are completed.
         if let Some(inside) = &mut self.inside {
             inside.end();
         }
@@ -457,8 +458,8 @@ impl Session {
     }
 }
 
-/// Shared memory that is allocated beyond what there is ends with the kernel's choice of a process
-/// to kill.
+/// Checks that the buffers fit into free memory: with too much shared memory the kernel kills a
+/// process of its choice.
 fn check_memory(properties: &SessionProperties) -> Result<(), Error> {
     let needed_bytes = properties.min_buffers.saturating_mul(properties.buffer_bytes) as u64;
     match heapr_proc::Fields::of_machine().bytes("MemAvailable") {
@@ -474,7 +475,7 @@ fn unix_ns() -> u64 {
     u64::try_from(since_1970.as_nanos()).unwrap_or(0)
 }
 
-/// The flags that may change while a session runs.
+/// Flags that may change while a session runs.
 const STACK_FLAGS: u32 =
     FLAG_STACK_ALLOC | FLAG_STACK_REALLOC | FLAG_STACK_FREE | FLAG_STACK_CREATE | FLAG_STACK_DESTROY;
 
@@ -513,7 +514,7 @@ fn describe(sink: &mut Sink, properties: &SessionProperties, source: ClockSource
     sink.keep(outcome);
 }
 
-/// Fills in the control page; with its state the agents may come.
+/// Fills in the control page. Its state, stored last, lets the agents in.
 fn open_pool(
     pool: &Pool,
     clock: &Clock,
@@ -547,6 +548,6 @@ fn open_pool(
     let start_time = heapr_proc::start_ticks(std::process::id()).unwrap_or(0);
     control.recorder_start_time.store(start_time, Relaxed);
     control.start_ticks.store(clock.start_ticks(), Relaxed);
-    // Release: whoever sees the state sees the rest.
+    // Release: a reader of the state also sees the rest.
     control.state.store(SESSION_RECORDING, Release);
 }

@@ -1,4 +1,4 @@
-//! A session's status, from what the recorder holds.
+//! Builds a session's status from the recorder's data.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -6,7 +6,7 @@ use crate::status::PROCESSES_LISTED_MAX;
 use crate::{Session, SessionState, SessionStatus};
 
 impl Session {
-    /// How it stands now.
+    /// Returns the current status.
     #[must_use]
     pub fn status(&self) -> SessionStatus {
         let properties = self.properties();

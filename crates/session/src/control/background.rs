@@ -1,5 +1,4 @@
-//! A session with a name and a socket: begun in whatever process is to record, then run until it is
-//! stopped.
+//! Session with a name and a socket: begun in the recording process, then run until it is stopped.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,26 +15,26 @@ use crate::control::{Answer, Listener, Order};
 use crate::flags::flagged_programs::FlaggedTargets;
 use crate::{Error, Session, SessionName, SessionProperties, SessionSummary, SnapshotRule};
 
-/// What a session is to begin with.
+/// Properties and targets with which a session begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StartRequest {
-    /// Its properties, its name among them.
+    /// Properties of the session, including its name.
     pub properties: SessionProperties,
-    /// A program to start with it.
+    /// Program to be started with the session.
     pub program: Option<ProgramCommand>,
     /// Processes to attach to.
     pub pids: Vec<u32>,
-    /// And to those that they have started already.
+    /// Whether children of these processes are attached to as well.
     #[serde(default)]
     pub with_children: bool,
-    /// When snapshots are taken without being asked for.
+    /// Rules for snapshots.
     pub snapshot_rules: Vec<SnapshotRule>,
-    /// Whether flagged programs are traced when they start.
+    /// Flagged programs that are traced when they start, if any.
     pub flagged: Option<FlaggedTargets>,
 }
 
 impl StartRequest {
-    /// A session without targets.
+    /// Returns a request for a session without targets.
     #[must_use]
     pub fn new(properties: SessionProperties) -> Self {
         Self {
@@ -49,16 +48,16 @@ impl StartRequest {
     }
 }
 
-/// A program and its arguments.
+/// Program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramCommand {
-    /// Path of its file.
+    /// Path of the program's file.
     pub path: OsString,
-    /// All arguments, its name first.
+    /// All arguments, the name first.
     pub arguments: Vec<OsString>,
 }
 
-/// A session that has begun: its targets are traced, its name is taken, its socket answers once it
+/// Session that has begun: its targets are traced, its name is taken. Its socket answers once it
 /// runs.
 #[derive(Debug)]
 pub struct BackgroundSession {
@@ -70,11 +69,11 @@ pub struct BackgroundSession {
 }
 
 impl BackgroundSession {
-    /// Takes the name, makes file, buffers and socket, starts the program, attaches to the
-    /// processes. If any of it fails nothing stays behind.
+    /// Takes the name, creates file, buffers and socket, starts the program, attaches to the
+    /// processes. If any step fails, all is undone.
     ///
     /// # Errors
-    /// What failed; see [`Error::kind`].
+    /// The step that failed; see [`Error::kind`].
     pub fn begin(request: StartRequest) -> Result<Self, Error> {
         let StartRequest { properties, program, pids, with_children, snapshot_rules, flagged } = request;
         let name = SessionName::new(&properties.name)?;
@@ -110,7 +109,7 @@ impl BackgroundSession {
         Ok(Self { worker, listener, claim, orders, remarks })
     }
 
-    /// What there is to say about the processes that it has begun with.
+    /// Remarks on the processes with which the session began.
     #[must_use]
     pub fn remarks(&self) -> &[String] {
         &self.remarks
@@ -121,15 +120,15 @@ impl BackgroundSession {
         self.worker.use_spare_time();
     }
 
-    /// Records until it is stopped or cancelled by an order, or `stop` is set. `None`: cancelled.
-    /// `at_end` is called when the file is whole, before who has ordered the stop hears of it.
+    /// Records until an order stops or cancels the session, or `stop` is set. Returns `None` if
+    /// cancelled. `at_end` is called when the file is complete, before the stop is answered.
     pub fn run(self, stop: &AtomicBool, at_end: impl FnOnce(&SessionSummary)) -> Option<SessionSummary> {
         let Self { worker, listener, claim, orders, remarks: _ } = self;
         let Ended { summary, report, order } = worker.run(stop);
         if let Some(summary) = &summary {
             at_end(summary);
         }
-        // Who hears that the session has ended may start the next one of this name.
+        // After the answer, the client may start the next session of this name.
         drop(claim);
         if let Some(order) = order {
             let _ = order.answer.send(Answer::Stopped(report));
@@ -139,7 +138,7 @@ impl BackgroundSession {
         summary
     }
 
-    /// Where orders can be sent from the same process.
+    /// Returns where orders can be sent from the same process.
     pub(crate) fn orders(&self) -> Letterbox<Order> {
         self.orders.clone()
     }

@@ -1,14 +1,13 @@
-//! A session's name, taken for as long as its recorder lives.
+//! Name of a session, taken for as long as its recorder lives.
 //!
 //! ```text
-//! NAME.lock   locked (flock) by the recorder for its life: the name is taken exactly while somebody holds it
-//! NAME.sock   its socket; whoever holds the lock may remove what an earlier holder left
+//! NAME.lock   locked (flock) by the recorder for its life: the name is taken while it is locked
+//! NAME.sock   socket of the session; the holder of the lock may remove what an earlier holder left
 //! ```
 //!
-//! A recorder that is killed loses the lock with its life, so nothing that it leaves behind blocks
-//! the next session. Its life ends when its last thread has run once more, which on a busy machine
-//! takes a while for those in spare time: whoever wants the name waits a moment while its holder
-//! does not answer.
+//! A recorder that is killed loses the lock with its life, so its leftovers never block the next
+//! session. Its life ends when its last thread has run once more. On a busy machine that takes a
+//! while for a thread in spare time. So a claim waits a moment while the holder does not answer.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,13 +22,13 @@ use super::protocol::Request;
 use crate::runtime_directory::RuntimeDirectory;
 use crate::{Error, SessionName};
 
-/// How long to wait for a name whose holder does not answer. Of 60 recorders that were killed
-/// beside busy programs on two processors, three took 0.3 to 0.65 s to be gone, half of them 12 ms.
+/// Longest wait for a name whose holder does not answer. Of 60 recorders killed beside busy
+/// programs on two processors, three took 0.3 to 0.65 s to be gone, half of them 12 ms.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Between two looks at it.
+/// Pause between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The right to a name, and the socket behind it.
+/// Right to a name, and the socket behind it.
 #[derive(Debug)]
 pub(crate) struct NameClaim {
     directory: RuntimeDirectory,
@@ -38,11 +37,11 @@ pub(crate) struct NameClaim {
 }
 
 impl NameClaim {
-    /// Takes a name that no session has. Waits some seconds if somebody holds it who does not
-    /// answer, as a recorder that is about to die.
+    /// Takes a name that no session has. Waits some seconds if the holder does not answer, as a
+    /// recorder that is about to die.
     ///
     /// # Errors
-    /// A session has it, or its directory cannot be used.
+    /// A session has the name, or its directory cannot be used.
     pub(crate) fn new(name: &SessionName) -> Result<Self, Error> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -57,10 +56,10 @@ impl NameClaim {
         }
     }
 
-    /// Takes a name if nobody holds it.
+    /// Takes a name if it is not held.
     ///
     /// # Errors
-    /// Its directory cannot be used.
+    /// The directory cannot be used.
     pub(super) fn take(name: &SessionName) -> Result<Option<Self>, Error> {
         let directory = RuntimeDirectory::first()?;
         let existing = RuntimeDirectory::existing();
@@ -78,7 +77,7 @@ impl NameClaim {
         }
     }
 
-    /// Makes the socket, in place of one that a killed recorder left.
+    /// Creates the socket, in place of one that a killed recorder left.
     ///
     /// # Errors
     /// The operating system's.

@@ -1,5 +1,5 @@
-//! Orders to a session that somebody else steps: takes those that any session can carry out, and
-//! keeps who waits for a snapshot.
+//! Carries out orders that any session supports, for a session that the caller steps. Remembers
+//! which clients wait for a snapshot.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
@@ -12,14 +12,14 @@ use crate::{
     SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
 };
 
-/// Bytes of a marker's text, at most.
+/// Largest size in bytes of a marker's text.
 const MARKER_BYTES_MAX: usize = 16 << 10;
 
-/// Where a session's orders come from, and which of them are not answered yet.
+/// Incoming orders of a session, and those not answered yet.
 #[derive(Debug)]
 pub(crate) struct Clerk {
     orders: Receiver<Order>,
-    /// Who waits for which snapshot.
+    /// Clients that wait for a snapshot, by ticket.
     snapshots: HashMap<SnapshotTicket, Sender<Answer>>,
 }
 
@@ -28,13 +28,13 @@ impl Clerk {
         Self { orders, snapshots: HashMap::new() }
     }
 
-    /// The next order, if there is one.
+    /// Takes the next order, if there is one.
     pub(crate) fn next_order(&self) -> Result<Order, TryRecvError> {
         self.orders.try_recv()
     }
 
-    /// Carries out an order. Hands back what depends on who steps the session: updates, and what
-    /// ends it. `complete` adds to a status what only that one knows.
+    /// Carries out an order. Returns orders that depend on the caller: updates, and those that end
+    /// the session. `complete` adds to a status what only the caller knows.
     pub(crate) fn take(
         &mut self,
         session: &mut Session,
@@ -51,7 +51,7 @@ impl Clerk {
                 invalid(format!("a marker of {} bytes: at most {MARKER_BYTES_MAX} are possible", text.len()))
             }
             Request::Mark(text) => {
-                // What happened before the mark stands before it.
+                // Events from before the mark are written before it.
                 session.step_now();
                 session.mark(&text);
                 Answer::Done
@@ -60,7 +60,7 @@ impl Clerk {
                 let scope = SnapshotScope::of_pids(&pids);
                 let request = SnapshotRequest { name, scope, graph, ..SnapshotRequest::default() };
                 match session.request_snapshot(request) {
-                    // It is taken between the next rounds, and answered then.
+                    // The snapshot is taken between the next rounds, and answered then.
                     Ok(ticket) => {
                         self.snapshots.insert(ticket, answer);
                         return None;
@@ -75,16 +75,16 @@ impl Clerk {
                 return Some(Order { request, answer });
             }
         };
-        // Who asked may have gone.
+        // The client may have gone.
         let _ = answer.send(reply);
         None
     }
 
-    /// Tells those who wait for a snapshot that is taken.
+    /// Answers clients whose snapshots are finished.
     pub(crate) fn report_snapshots(&mut self, session: &mut Session) {
         self.snapshots.retain(|&ticket, waiting| {
             let Some(report) = session.take_report_of(ticket) else { return true };
-            // Who is told of it can read it.
+            // A client that gets the answer must be able to read the snapshot.
             session.flush_file();
             let _ = waiting.send(taken(session, report));
             false
@@ -92,8 +92,8 @@ impl Clerk {
     }
 }
 
-/// Changes what is recorded of the processes that there are; gives why it is not sampled as was
-/// asked.
+/// Changes which events of the recorded processes carry stacks, and the sampling. Returns the
+/// reason if the sampling cannot be changed.
 pub(super) fn change(session: &mut Session, update: &Update) -> Option<Failure> {
     if let Some(stacks) = update.stacks {
         session.set_stacks(stacks);
@@ -102,7 +102,7 @@ pub(super) fn change(session: &mut Session, update: &Update) -> Option<Failure> 
     outcome.and_then(Result::err).map(|error| Failure::from(&error))
 }
 
-/// An order that makes no sense, or not for this session.
+/// Answer to an order that is invalid, or not possible in this session.
 pub(super) fn invalid(message: String) -> Answer {
     Answer::Failed(Failure::new(FailureKind::Invalid, message))
 }
@@ -128,7 +128,7 @@ fn taken(session: &Session, report: SnapshotReport) -> Answer {
     }
 }
 
-/// At an interval from now on, in place of an earlier one of the same processes; `None`: no more.
+/// Sets the interval of snapshots of some processes, in place of an earlier one; `None` ends them.
 fn snapshot_every(
     session: &mut Session,
     interval_ms: Option<u64>,

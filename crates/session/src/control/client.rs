@@ -1,4 +1,4 @@
-//! The asking side: which sessions there are, and what one of them answers.
+//! Client of sessions: lists them, and asks one of them.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -12,56 +12,57 @@ use crate::SessionName;
 use crate::failure::{Failure, FailureKind};
 use crate::runtime_directory::RuntimeDirectory;
 
-/// A session's end may have to write a long file's summary; anything else is answered between two
-/// rounds.
+/// Longest wait for the answer to a stop: a long file's summary may have to be written. Other
+/// requests are answered between two rounds.
 const STOP_PATIENCE: Duration = Duration::from_secs(600);
-/// Attaching waits up to some seconds for a moment at which the target can be stopped.
+/// Longest wait for other answers: an attach waits some seconds for a moment at which the target
+/// can be stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A session that runs.
+/// Running session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionEntry {
-    /// Its name.
+    /// Name of the session.
     pub name: String,
-    /// Its socket.
+    /// Path of its socket.
     pub socket: PathBuf,
 }
 
-/// Why a session could not be asked.
+/// Reason for which a session could not be asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// There is none of that name.
+    /// No session has that name.
     #[error("no session named {name} is running{}", others(running))]
     NoSuchSession {
-        /// The name asked for.
+        /// Requested name.
         name: String,
-        /// Names of those that run.
+        /// Names of the running sessions.
         running: Vec<String>,
     },
-    /// Its socket is somebody else's.
+    /// Socket that belongs to another user.
     #[error("the socket of session {name} belongs to user {uid}: not used")]
     ForeignSocket {
-        /// The session.
+        /// Name of the session.
         name: String,
-        /// Who listens.
+        /// User who listens on the socket.
         uid: u32,
     },
-    /// It does not answer.
+    /// Session that does not answer.
     #[error("session {name} does not answer: {reason}")]
     NoAnswer {
-        /// The session.
+        /// Name of the session.
         name: String,
-        /// What went wrong.
+        /// Cause.
         reason: String,
     },
-    /// It answered that it did not do it.
+    /// Failure reported by the session.
     #[error(transparent)]
     Failed(#[from] Failure),
 }
 
 impl ClientError {
-    /// In a word.
+    /// Kind of the error.
     #[must_use]
     pub fn kind(&self) -> FailureKind {
         match self {
@@ -81,7 +82,7 @@ fn others(running: &[String]) -> String {
     }
 }
 
-/// The sessions of this user that run, by name. What killed ones left behind is removed.
+/// Lists this user's running sessions, by name. Removes files that killed sessions left.
 #[must_use]
 pub fn sessions() -> Vec<SessionEntry> {
     let mut found: Vec<SessionEntry> = Vec::new();
@@ -97,7 +98,7 @@ pub fn sessions() -> Vec<SessionEntry> {
     found
 }
 
-/// Asks one session.
+/// Connection to one session.
 #[derive(Debug)]
 pub struct SessionClient {
     name: SessionName,
@@ -108,7 +109,7 @@ impl SessionClient {
     /// Finds a session.
     ///
     /// # Errors
-    /// None of that name runs.
+    /// No session of that name runs.
     pub fn find(name: &SessionName) -> Result<Self, ClientError> {
         let directory =
             RuntimeDirectory::existing().into_iter().find(|directory| is_running(directory, name.as_str()));
@@ -121,27 +122,27 @@ impl SessionClient {
         }
     }
 
-    /// Its name.
+    /// Name of the session.
     #[must_use]
     pub fn name(&self) -> &SessionName {
         &self.name
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the answer.
     ///
     /// # Errors
-    /// The session does not answer, or answers that it failed.
+    /// The session does not answer, or reports a failure.
     pub fn ask(&self, request: Request) -> Result<Answer, ClientError> {
         let patience = match &request {
             Request::Stop | Request::Cancel => STOP_PATIENCE,
-            // It is looked through, and then written.
+            // The process's memory is searched, and then the graph is written.
             Request::Snapshot { graph: Some(graph), .. } => graph.max_pause.saturating_add(STOP_PATIENCE),
             _ => PATIENCE,
         };
         self.ask_within(request, patience)
     }
 
-    /// Asks, and waits so long for the answer.
+    /// Sends a request, and waits up to `patience` for the answer.
     pub(super) fn ask_within(&self, request: Request, patience: Duration) -> Result<Answer, ClientError> {
         let no_answer = |reason: String| ClientError::NoAnswer { name: self.name.to_string(), reason };
         let path = self.directory.entry(&format!("{}{SOCKET}", self.name));

@@ -1,5 +1,5 @@
-//! The session's side of the socket: accepts, checks who it is, reads a line, hands it to the
-//! worker, writes the answer.
+//! Server side of a session's socket: accepts clients, checks their user, reads a line, passes it
+//! to the worker, and writes the answer.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,26 +16,26 @@ use super::protocol::{Answer, AnswerLine, Order, PROTOCOL_VERSION, REQUEST_BYTES
 use crate::bell::Letterbox;
 use crate::failure::{Failure, FailureKind};
 
-/// Clients served at the same time; one more is closed at once.
+/// Largest number of concurrent clients; one more is closed at once.
 const CLIENTS_MAX: usize = 16;
-/// A request must be whole, and its answer taken, within this time each.
+/// Longest time for a request to arrive, and for its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// At its end a listener waits this long for answers to be taken.
+/// Longest wait for answers to be read when the listener ends.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// The listening thread; ends when dropped.
+/// Handle of the listening thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    /// Orders whose answers are not written yet.
+    /// Number of orders whose answers are not written yet.
     open_orders: Arc<AtomicUsize>,
-    /// Closed to end the thread.
+    /// Socket that is closed to end the thread.
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Listener {
-    /// Serves a socket until it is dropped.
+    /// Serves a socket until the handle is dropped.
     ///
     /// # Errors
     /// No thread or no descriptors.
@@ -50,7 +50,7 @@ impl Listener {
         Ok(Self { open_orders, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Ends it when those who have been answered have their answers.
+    /// Ends the thread once open answers are written.
     pub(crate) fn finish(self) {
         let deadline = Instant::now() + FAREWELL;
         while self.open_orders.load(Acquire) > 0 && Instant::now() < deadline {
@@ -68,7 +68,7 @@ impl Drop for Listener {
     }
 }
 
-/// Where orders are handed in.
+/// Channel by which client threads pass on orders.
 #[derive(Debug, Clone)]
 struct Desk {
     orders: Letterbox<Order>,
@@ -91,7 +91,7 @@ fn accept_all(socket: &UnixListener, stopped: &UnixStream, desk: &Desk) {
         let client = match socket.accept() {
             Ok((client, _)) => client,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
-            // No descriptors left, most likely: some will be closed.
+            // Most likely no descriptor is free: some will be closed.
             Err(_) => {
                 thread::sleep(Duration::from_millis(50));
                 continue;
@@ -112,14 +112,14 @@ fn accept_all(socket: &UnixListener, stopped: &UnixStream, desk: &Desk) {
     }
 }
 
-/// Only this user and root may give orders. (The directory's mode says the same; a descriptor may
-/// have been passed on.)
+/// Whether a client is this user or root. The directory's mode ensures the same, but a descriptor
+/// may have been passed on.
 fn is_allowed(client: &UnixStream) -> bool {
     rustix::net::sockopt::socket_peercred(client)
         .is_ok_and(|peer| peer.uid == rustix::process::geteuid() || peer.uid.is_root())
 }
 
-/// One request, one answer: then the connection is closed.
+/// Reads one request and writes one answer; then the connection is closed.
 fn serve(client: &UnixStream, desk: &Desk) {
     let line = read_line(client, REQUEST_BYTES_MAX, PATIENCE);
     desk.open_orders.fetch_add(1, AcqRel);
@@ -147,9 +147,9 @@ fn refused(message: String) -> Answer {
     Answer::Failed(Failure::new(FailureKind::Protocol, message))
 }
 
-/// The worker's answer; `None` if the client has gone and the session is about to end anyway.
+/// Gets the worker's answer; `None` if the client has gone and the answer is not needed.
 fn answer(line: &[u8], orders: &Letterbox<Order>, client: &UnixStream) -> Option<Answer> {
-    // The version first: what another version means by a request is not known.
+    // The version is checked first: another version may mean something else by a request.
     let version = serde_json::from_slice::<serde_json::Value>(line).ok()?.get("heapr")?.as_u64();
     if version != Some(u64::from(PROTOCOL_VERSION)) {
         return Some(refused(format!(
@@ -166,7 +166,7 @@ fn answer(line: &[u8], orders: &Letterbox<Order>, client: &UnixStream) -> Option
     if orders.send(order).is_err() {
         return Some(gone());
     }
-    // A client that goes away while it waits is not waited for.
+    // The wait ends if the client hangs up.
     loop {
         match receiver.recv_timeout(Duration::from_millis(200)) {
             Ok(answer) => return Some(answer),
@@ -184,7 +184,7 @@ fn has_hung_up(client: &UnixStream) -> bool {
         && watched[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
-/// A line of at most `limit` bytes, whole within `patience`, without its end.
+/// Reads a line of at most `limit` bytes within `patience`, without its newline.
 pub(super) fn read_line(stream: &UnixStream, limit: usize, patience: Duration) -> Result<Vec<u8>, String> {
     let deadline = Instant::now() + patience;
     let mut line = Vec::new();

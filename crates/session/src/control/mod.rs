@@ -1,5 +1,5 @@
-//! Talking to a session's recorder, from the same process or another: requests, answers, the socket
-//! that carries them.
+//! Control of a session's recorder, from the same process or another: requests, answers, and the
+//! socket that carries them.
 //!
 //! ```text
 //! heapr status          socket NAME.sock         recorder process
@@ -11,8 +11,8 @@
 //!                                             +-----------------------------------------+
 //! ```
 //!
-//! The worker looks for orders between two rounds and never waits for anybody; a client that is
-//! slow, silent or hostile costs a thread until its time is up.
+//! The worker reads orders between two rounds and never waits for a client. A slow, silent or
+//! hostile client costs a thread until its time is up.
 
 pub(crate) mod background;
 pub(crate) mod session_name;

@@ -1,4 +1,4 @@
-//! The lock behind a session's name, and its files.
+//! Lock of a session's name, and the files of a session.
 
 use std::os::fd::OwnedFd;
 
@@ -6,18 +6,18 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 
 use crate::runtime_directory::RuntimeDirectory;
 
-/// The endings of a session's files.
+/// File name extension of the lock.
 pub(super) const LOCK: &str = ".lock";
-/// See [`LOCK`].
+/// File name extension of the socket.
 pub(super) const SOCKET: &str = ".sock";
 
-/// What became of trying to lock.
+/// Result of trying to lock.
 pub(super) enum Locked {
     Ours(OwnedFd),
     Taken,
 }
 
-/// Whether somebody holds a name. What nobody holds is cleaned away.
+/// Whether a name is held. Files of a name that is not held are removed.
 pub(super) fn is_running(directory: &RuntimeDirectory, name: &str) -> bool {
     match lock(directory, name, false) {
         Ok(Locked::Taken) => true,
@@ -36,7 +36,7 @@ pub(super) fn remove(directory: &RuntimeDirectory, name: &str) {
     }
 }
 
-/// Takes the lock of a name if nobody holds it.
+/// Takes the lock of a name if it is not held.
 pub(super) fn lock(directory: &RuntimeDirectory, name: &str, may_make: bool) -> rustix::io::Result<Locked> {
     let entry = format!("{name}{LOCK}");
     let mut flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -48,8 +48,8 @@ pub(super) fn lock(directory: &RuntimeDirectory, name: &str, may_make: bool) -> 
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Locked::Taken),
             Err(error) => return Err(error),
         }
-        // Its last holder may have removed it between our opening and our locking: then the lock is
-        // one of nothing.
+        // The last holder may have removed the file between our open and our lock; then our lock is
+        // on a file without a name.
         let ours = rustix::fs::fstat(&file)?;
         match rustix::fs::statat(directory.descriptor(), &entry, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(there) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) => {

@@ -1,5 +1,5 @@
-//! Orders to a session that ends with its program, `heapr run`'s: it has a name and a socket as any
-//! other, and no process but its own.
+//! Orders to a session that ends with its program, as that of `heapr run`. It has a name and a
+//! socket like any other, but accepts no further processes.
 
 use std::sync::mpsc;
 
@@ -11,25 +11,26 @@ use crate::bell::Letterbox;
 use crate::failure::{Failure, FailureKind};
 use crate::{Error, Session, SessionName, SessionStatus};
 
-/// Orders taken between two rounds.
+/// Largest number of orders between two rounds.
 const ORDERS_PER_ROUND: u32 = 16;
 
-/// Where other processes can ask a session that this one steps itself. When it is dropped the name
-/// is free again.
+/// Socket by which other processes control a session that this process steps itself. Dropping it
+/// frees the name.
 #[derive(Debug)]
 pub struct OrderDesk {
     clerk: Clerk,
     name: SessionName,
-    // (The name first: who is told that there is no such session can take it.)
+    // Dropped before the listener: a client that is told that the session has ended can take the
+    // name.
     _claim: NameClaim,
     _listener: Listener,
 }
 
 impl OrderDesk {
-    /// Takes a name, and answers to it from now on. Waits for nobody who has it.
+    /// Takes a name and starts to answer, without waiting for another holder of the name.
     ///
     /// # Errors
-    /// Somebody has the name, or there is no place for its socket, or no thread.
+    /// The name is taken, no directory is suitable for its socket, or no thread can start.
     pub fn open(session: &Session, name: SessionName) -> Result<Self, Error> {
         let claim = NameClaim::take(&name)?.ok_or_else(|| Error::SessionExists { name: name.to_string() })?;
         let (orders, receiver) = mpsc::channel();
@@ -38,14 +39,14 @@ impl OrderDesk {
         Ok(Self { clerk: Clerk::new(receiver), name, _claim: claim, _listener: listener })
     }
 
-    /// Carries out what was ordered, and answers what is done. To be called between two rounds.
+    /// Carries out orders, and answers finished ones. Called between two rounds.
     pub fn attend(&mut self, session: &mut Session) {
         self.clerk.report_snapshots(session);
         for _ in 0..ORDERS_PER_ROUND {
             let Ok(order) = self.clerk.next_order() else { return };
             let named = |status| SessionStatus { name: self.name.to_string(), ..status };
             let Some(Order { request, answer }) = self.clerk.take(session, order, named) else { continue };
-            // Who asked may have gone.
+            // The client may have gone.
             let _ = answer.send(match request {
                 Request::Update(update) => Answer::Updated(changed(session, &update)),
                 _ => invalid(
@@ -57,7 +58,7 @@ impl OrderDesk {
     }
 }
 
-/// What is recorded, of the processes that there are.
+/// Applies an update, except for adding and removing processes.
 fn changed(session: &mut Session, update: &Update) -> UpdateReport {
     let mut report = UpdateReport { not_sampled: change(session, update), ..UpdateReport::default() };
     let message = "`heapr run` records its program and what that starts: use `heapr start --pid`";

@@ -1,5 +1,5 @@
-//! What is said over the socket: one JSON object a line, `{"heapr": 1, "request": …}` and
-//! `{"heapr": 1, "answer": …}`.
+//! Protocol of the socket: one JSON object per line, `{"heapr": 1, "request": …}` and `{"heapr": 1,
+//! "answer": …}`.
 
 use std::ffi::OsString;
 use std::sync::mpsc;
@@ -12,46 +12,45 @@ use crate::{GraphContents, GraphRequest, SampleRate, SessionStatus, StackEvents}
 /// Version of the protocol: both sides must have the same.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// Bytes of a request's line, at most.
+/// Largest size in bytes of a request's line.
 pub(crate) const REQUEST_BYTES_MAX: usize = 256 << 10;
-/// Bytes of an answer's line, at most: a status with thousands of processes.
+/// Largest size in bytes of an answer's line: a status with thousands of processes.
 pub(crate) const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// What a session can be asked.
+/// Request to a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Request {
-    /// How it stands.
+    /// Returns the session's status.
     Status,
-    /// Put a text into the trace, with the time.
+    /// Writes a marker with a text into the trace.
     Mark(String),
-    /// Change what is recorded.
+    /// Changes what is recorded.
     Update(Update),
-    /// Take a snapshot of live heaps; answered when it is in the file.
+    /// Takes a snapshot of live heaps; answered when it is in the file.
     Snapshot {
-        /// A name to find it by; may be empty.
+        /// Name of the snapshot; may be empty.
         name: String,
-        /// Of which processes; empty: all.
+        /// Processes in the snapshot; empty: all.
         pids: Vec<u32>,
-        /// With the graph of the one process that it is of.
+        /// Options of the object graph, for a snapshot of a single process.
         #[serde(default)]
         graph: Option<GraphRequest>,
     },
-    /// Take snapshots at an interval from now on, in place of an earlier one for the same
-    /// processes.
+    /// Takes snapshots at an interval, in place of an earlier interval for the same processes.
     SnapshotEvery {
-        /// The interval; `None`: no more.
+        /// Interval in ms; `None` ends the snapshots.
         interval_ms: Option<u64>,
-        /// Of which processes; empty: all.
+        /// Processes in the snapshots; empty: all.
         pids: Vec<u32>,
-        /// With the graph of each, and so much of the contents of blocks.
+        /// Contents of blocks in the object graphs; `None`: snapshots without graphs.
         #[serde(default)]
         graph: Option<GraphContents>,
     },
-    /// End the session and its file.
+    /// Ends the session and completes its file.
     Stop,
-    /// End the session and remove its file.
+    /// Ends the session and removes its file.
     Cancel,
 }
 
@@ -62,115 +61,115 @@ pub struct Update {
     pub add_pids: Vec<u32>,
     /// Processes to detach from.
     pub remove_pids: Vec<u32>,
-    /// Attach to those too that the processes attached to have started already.
+    /// Whether children of the added processes are attached to as well.
     #[serde(default)]
     pub with_children: bool,
-    /// Which events carry stacks from now on.
+    /// Events that carry stacks.
     pub stacks: Option<StackEvents>,
-    /// How allocations are sampled from now on.
+    /// Rate at which allocations are sampled.
     #[serde(default)]
     pub sample: Option<SampleRate>,
-    /// Bring the file to a state that can be read now.
+    /// Whether the file is made readable at once.
     pub flush: bool,
 }
 
-/// What came of an [`Update`], which goes on with the rest when one process fails.
+/// Result of an [`Update`], which continues with the rest if one process fails.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateReport {
-    /// Processes attached to, with what there is to say about each.
+    /// Processes attached to, with a remark on each.
     pub attached: Vec<(u32, String)>,
     /// Processes detached from.
     pub detached: Vec<u32>,
-    /// What failed, by process.
+    /// Failures, by process.
     pub failed: Vec<(u32, Failure)>,
-    /// Why allocations are not sampled as was asked.
+    /// Reason for which the sampling could not be changed.
     #[serde(default)]
     pub not_sampled: Option<Failure>,
 }
 
-/// A snapshot that is in the file.
+/// Snapshot that is in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotTaken {
-    /// Its number in the file, from 1.
+    /// Number in the file, from 1.
     pub number: u32,
-    /// The trace file.
+    /// Path of the trace file.
     pub output: OsString,
-    /// Its moment, since the session's start.
+    /// Time of the snapshot since the session's start, ns.
     pub time_ns: u64,
-    /// Processes in it.
+    /// Number of processes in the snapshot.
     pub process_count: u64,
-    /// Live blocks.
+    /// Number of live blocks.
     pub block_count: u64,
-    /// Bytes asked for in them.
+    /// Requested bytes of the live blocks.
     pub block_bytes: u64,
-    /// Half of the 95 % interval of their number, where it is an estimate; else 0.
+    /// Half of the 95 % interval of the number of blocks, if it is an estimate; else 0.
     #[serde(default)]
     pub block_count_plus_minus: u64,
-    /// The same of the bytes.
+    /// Half of the 95 % interval of the bytes, if they are an estimate; else 0.
     #[serde(default)]
     pub block_bytes_plus_minus: u64,
-    /// How long taking it out took; the processes ran on meanwhile.
+    /// Duration of the export, during which the processes ran.
     pub export_ns: u64,
-    /// What it does not show, and why.
+    /// Notes on what the snapshot does not show, and why.
     pub notes: Vec<String>,
-    /// How long the process stood still for its graph, if it has one.
+    /// Time for which the process stood still for its graph, if it has one.
     #[serde(default)]
     pub pause_ns: Option<u64>,
 }
 
-/// What a session ended with; the rest is in the file.
+/// Result of a stopped session; details are in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopReport {
-    /// The trace file.
+    /// Path of the trace file.
     pub output: OsString,
     /// Number of events.
     pub event_count: u64,
-    /// Process images recorded.
+    /// Number of process images recorded.
     pub process_count: u64,
-    /// From start to stop.
+    /// Time from start to stop, ns.
     pub wall_ns: u64,
-    /// Events lost for want of a buffer.
+    /// Number of events lost because no buffer was free.
     pub events_lost: u64,
     /// Raw wait status of the program that the session had started, if it has ended.
     pub wait_status: Option<i32>,
-    /// Why the file is incomplete, if it is.
+    /// Error for which the file is incomplete, if any.
     pub write_error: Option<String>,
 }
 
-/// What a session answers.
+/// Answer of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Answer {
-    /// It is done.
+    /// Request was carried out.
     Done,
-    /// How it stands.
+    /// Status of the session.
     Status(Box<SessionStatus>),
-    /// What came of an update.
+    /// Result of an update.
     Updated(UpdateReport),
-    /// A snapshot was taken.
+    /// Snapshot that was taken.
     Snapshot(SnapshotTaken),
-    /// The session has ended.
+    /// Result of the session, which has ended.
     Stopped(StopReport),
-    /// It was not done.
+    /// Reason for which the request failed.
     Failed(Failure),
 }
 
-/// A line with a request.
+/// Line with a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RequestLine {
     pub(crate) heapr: u32,
     pub(crate) request: Request,
 }
 
-/// A line with an answer.
+/// Line with an answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AnswerLine {
     pub(crate) heapr: u32,
     pub(crate) answer: Answer,
 }
 
-/// A request and where its answer goes.
+/// Request and the channel for its answer.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) request: Request,
@@ -178,7 +177,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// A request that ends the session.
+    /// Whether the request ends the session.
     pub(crate) fn is_last(&self) -> bool {
         matches!(self.request, Request::Stop | Request::Cancel)
     }

@@ -1,22 +1,22 @@
-//! Names of sessions: they become names of files and are printed, so only harmless characters are
+//! Names of sessions: they become file names and are printed, so only harmless characters are
 //! allowed.
 
 use std::fmt;
 
 use crate::Error;
 
-/// Characters of a name, at most: with its ending it must fit a socket's path.
+/// Largest number of characters of a name: with its extension it must fit a socket's path.
 const NAME_CHARACTERS_MAX: usize = 64;
 
-/// What names of runs begin with.
+/// Prefix of the names of `heapr run`'s sessions.
 const RUN: &str = "run-";
 
-/// A checked name: 1 to 64 of `A-Z a-z 0-9 . _ - + @`, not beginning with a dot or a dash.
+/// Checked name: 1 to 64 of `A-Z a-z 0-9 . _ - + @`, not beginning with a dot or a dash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionName(String);
 
 impl SessionName {
-    /// The name of a session that was given none.
+    /// Name of a session without an explicit one.
     pub const DEFAULT: &str = "default";
 
     /// Checks a name.
@@ -41,19 +41,19 @@ impl SessionName {
         Ok(Self(name.to_owned()))
     }
 
-    /// The name of what the `heapr run` with this number records.
+    /// Returns the name of the session of the `heapr run` with this process id.
     #[must_use]
     pub fn of_run(heapr_pid: u32) -> Self {
         Self(format!("{RUN}{heapr_pid}"))
     }
 
-    /// Whether it is a `heapr run` that has this name.
+    /// Whether the name is that of a `heapr run`.
     #[must_use]
     pub fn is_of_run(&self) -> bool {
         self.0.strip_prefix(RUN).is_some_and(|number| number.parse::<u32>().is_ok())
     }
 
-    /// As text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

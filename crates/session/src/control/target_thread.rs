@@ -1,13 +1,13 @@
-//! Attaching and detaching in a thread of their own: both wait for the target, and the rounds of
-//! the recorder do not.
+//! Attaches and detaches in a separate thread: both wait for the target, while the rounds of the
+//! recorder continue.
 //!
 //! ```text
 //! worker  --job-->  thread: attach or detach, one after the other
 //!         <--done--
 //! ```
 //!
-//! The recorder holds back what a process writes until its attach is taken: what it had allocated
-//! before comes first.
+//! The recorder holds back what a process writes until its attach is complete: its earlier blocks
+//! come first.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -18,21 +18,21 @@ use crate::Error;
 use crate::attach::{AttachOutcome, Preload, attach_target};
 use crate::bell::{Bell, Letterbox};
 
-/// What is to be done with a process.
+/// Job for a process.
 #[derive(Debug)]
 pub(crate) enum Job {
     Attach { pid: u32, preload: Preload },
     Detach { pid: u32 },
 }
 
-/// What came of it.
+/// Result of a job.
 #[derive(Debug)]
 pub(crate) enum Done {
     Attached { pid: u32, outcome: Result<Box<AttachOutcome>, Error> },
     Detached { pid: u32, outcome: Result<DetachReport, Error> },
 }
 
-/// The thread, and for whom its jobs are.
+/// Handle of the thread, with the purpose of each job.
 #[derive(Debug)]
 pub(crate) struct TargetThread<P> {
     jobs: Sender<(u64, Job)>,
@@ -57,7 +57,7 @@ impl<P> TargetThread<P> {
         Ok(Self { jobs, done, next: 0, purposes: HashMap::new() })
     }
 
-    /// Has a job done, for some purpose.
+    /// Submits a job with its purpose.
     pub(crate) fn push(&mut self, job: Job, purpose: P) {
         let pid = match job {
             Job::Attach { pid, .. } | Job::Detach { pid } => pid,
@@ -68,33 +68,33 @@ impl<P> TargetThread<P> {
         }
     }
 
-    /// A job that is done since the last call.
+    /// Takes a job that was finished since the last call.
     pub(crate) fn take_done(&mut self) -> Option<(P, Done)> {
         let (ticket, done) = self.done.try_recv().ok()?;
         let (_, purpose) = self.purposes.remove(&ticket)?;
         Some((purpose, done))
     }
 
-    /// Whether anything is under way.
+    /// Whether any job is under way.
     pub(crate) fn is_busy(&self) -> bool {
         !self.purposes.is_empty()
     }
 
-    /// Whether a process is at it, or waits.
+    /// Whether a job for a process is under way or waits.
     pub(crate) fn is_at(&self, pid: u32) -> bool {
         self.purposes.values().any(|(at, _)| *at == pid)
     }
 }
 
 impl Job {
-    /// Does it, in this thread.
+    /// Runs the job in the calling thread.
     pub(crate) fn run(self) -> Done {
         match self {
             Self::Attach { pid, preload } => {
                 Done::Attached { pid, outcome: attach_target(&preload, pid, None, None).map(Box::new) }
             }
             Self::Detach { pid } => {
-                // Threads that wait for a buffer get one: the rounds go on meanwhile.
+                // Threads that wait for a buffer get one, because the rounds continue.
                 let outcome = heapr_inject::detach(pid, &mut || ()).map_err(Error::from);
                 Done::Detached { pid, outcome }
             }

@@ -1,5 +1,5 @@
-//! The loop of a session that is controlled from outside: rounds of the recorder, and between them
-//! the orders.
+//! Loop of a session that is controlled from outside: rounds of the recorder, with orders between
+//! them.
 
 mod remarks;
 mod updates;
@@ -21,22 +21,23 @@ use crate::{Error, FlagKind, InjectError, LoggingMode, Session, SessionStatus, S
 use remarks::{attach_remark, child_remark, children_remark, left_remark};
 use updates::PendingUpdate;
 
-/// Processes are looked at this often: one that has ended is shown as such.
+/// Interval between two checks of the processes, so that an ended one is shown as ended.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A session that nobody has asked anything, and whose targets have all ended, completes its file
-/// and ends after this time: whoever began it has most likely gone without saying so.
+/// Time after which a session without orders and without live targets completes its file and ends.
+/// Its owner has most likely gone without stopping it.
 const FORSAKEN_AFTER: Duration = Duration::from_secs(12 * 3600);
 
-/// A program loads the agent before its own libraries, within milliseconds.
+/// Longest wait for the program to load the agent: it loads before its own libraries, within
+/// milliseconds.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(2);
 
-/// Remarks kept.
+/// Largest number of remarks stored.
 const REMARKS_MAX: usize = 20;
-/// Orders taken between two rounds.
+/// Largest number of orders between two rounds.
 const ORDERS_PER_ROUND: u32 = 16;
 
-/// A session, the program that it started, and where its orders come from.
+/// Session with the program that it started and the source of its orders.
 #[derive(Debug)]
 pub(crate) struct Worker {
     session: Session,
@@ -44,35 +45,35 @@ pub(crate) struct Worker {
     child: Option<Child>,
     wait_status: Option<i32>,
     attached: Vec<u32>,
-    /// Attaches and detaches; made when first needed.
+    /// Thread that attaches and detaches; created when first needed.
     targets: Option<TargetThread<Purpose>>,
-    /// Updates that wait for some of them.
+    /// Updates that wait for jobs of that thread.
     updates: HashMap<u64, PendingUpdate>,
     update_count: u64,
     next_look: Instant,
     flagged: Option<Flagged>,
-    /// What happened to flagged processes, newest last.
+    /// Remarks on flagged processes, newest last.
     remarks: VecDeque<String>,
 }
 
-/// For whom a process is attached to or let go.
+/// Purpose of an attach or detach.
 #[derive(Debug, Clone, Copy)]
 enum Purpose {
-    /// It is flagged.
+    /// Process is flagged.
     Flagged,
-    /// An update asked for it.
+    /// Update with this number requested the job.
     Update(u64),
-    /// The session ends.
+    /// Session ends.
     End,
 }
 
-/// How a worker ended.
+/// Result of a worker.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// `None`: it was cancelled, and the file was removed.
+    /// Summary of the session; `None` if it was cancelled, and the file removed.
     pub(crate) summary: Option<SessionSummary>,
     pub(crate) report: StopReport,
-    /// The order that ended it, to be answered when the name is free again.
+    /// Order that ended the session, to be answered when the name is free again.
     pub(crate) order: Option<Order>,
 }
 
@@ -96,7 +97,7 @@ impl Worker {
     /// Attaches to the processes that a session begins with.
     ///
     /// # Errors
-    /// The first that fails; those before it are let go again.
+    /// The first failure; processes before it are let go again.
     pub(crate) fn attach_all(&mut self, pids: &[u32], with_children: bool) -> Result<Vec<String>, Error> {
         let mut remarks = Vec::new();
         for &pid in pids {
@@ -108,7 +109,7 @@ impl Worker {
                 }
             }
         }
-        // What they start from now on is traced anyhow.
+        // Children that start after the attach are traced anyhow.
         for &pid in pids {
             let children = self.children_of(pid);
             if with_children {
@@ -123,8 +124,8 @@ impl Worker {
         Ok(remarks)
     }
 
-    /// Waits until the program that the session has started is recorded: whoever asks then is told
-    /// of it. One that has ended, or does not load the agent, is waited for no longer.
+    /// Waits until the program that the session has started is recorded, so that a status shows it.
+    /// Ends early if the program has ended or does not load the agent.
     pub(crate) fn await_program(&mut self) {
         let began = Instant::now();
         while let Some(child) = &self.child
@@ -136,7 +137,7 @@ impl Worker {
         }
     }
 
-    /// Processes below `pid` that are not recorded here.
+    /// Returns the descendants of `pid` that are not recorded.
     fn children_of(&mut self, pid: u32) -> Vec<u32> {
         self.session.step_now();
         let mut children = descendants(pid);
@@ -149,8 +150,8 @@ impl Worker {
         self.session.use_spare_time();
     }
 
-    /// From now on attaches to flagged programs when they start. Those that are to be traced and
-    /// run already are traced when this returns; gives what there is to say about them.
+    /// Starts to attach to flagged programs when they start. Running programs that must be traced
+    /// are traced on return. Returns remarks on them.
     pub(crate) fn watch_flags(&mut self, flagged: FlaggedTargets) -> Vec<String> {
         let kind = match self.session.properties().mode {
             LoggingMode::Snapshot => FlagKind::Snapshot,
@@ -181,7 +182,7 @@ impl Worker {
             ));
         }
         for pid in findings.to_attach {
-            // A child of a process that is traced is traced from its birth.
+            // A child of a traced process is traced from its birth.
             let is_at = self.targets.as_ref().is_some_and(|targets| targets.is_at(pid));
             if !is_at && !self.session.recorder().records(pid) {
                 let preload = self.session.preload();
@@ -200,13 +201,13 @@ impl Worker {
         self.remarks.push_back(text);
     }
 
-    /// Lets all go. One that has ended meanwhile, or cannot be stopped now, goes on untraced once
+    /// Lets all processes go. A process that has ended, or cannot be stopped, runs on untraced once
     /// the session is closed.
     fn detach_all(&mut self) {
         for pid in std::mem::take(&mut self.attached) {
             self.push(Job::Detach { pid }, Purpose::End);
         }
-        // What is under way comes to its end too, and may have attached to one more.
+        // Jobs under way are finished too, and may have attached to another process.
         loop {
             self.take_done();
             for pid in std::mem::take(&mut self.attached) {
@@ -220,7 +221,7 @@ impl Worker {
         }
     }
 
-    /// Gives a job to the thread; without one (no memory for it) it is done here.
+    /// Gives a job to the thread; if it cannot start (no memory), the job runs here.
     fn push(&mut self, job: Job, purpose: Purpose) {
         if self.targets.is_none() {
             self.targets = TargetThread::start(self.session.bell()).ok();
@@ -240,7 +241,7 @@ impl Worker {
         }
     }
 
-    /// Enters what came of a job, and tells who asked for it.
+    /// Enters the result of a job, and passes it on by the job's purpose.
     fn finish(&mut self, purpose: Purpose, done: Done) {
         let (pid, is_attach, outcome) = match done {
             Done::Attached { pid, outcome: Ok(outcome) } => {
@@ -270,7 +271,7 @@ impl Worker {
             (Purpose::Flagged, Ok(remark)) => {
                 self.remark(format!("process {pid} is flagged and traced: {remark}"));
             }
-            // It has come by another way meanwhile.
+            // Another path has recorded the process meanwhile.
             (Purpose::Flagged, Err(Error::Inject { source: InjectError::AlreadyAttached { .. } }))
                 if self.session.recorder().records(pid) => {}
             (Purpose::Flagged, Err(error)) => self.remark(format!("process {pid} is flagged: {error}")),
@@ -294,19 +295,20 @@ impl Worker {
         }
     }
 
-    /// Whether a thread of this process holds a target still, or may at any time: each exec waits
-    /// for the watch.
+    /// Whether a thread of this process holds a target still, or may at any time: with flags each
+    /// exec waits for the watch.
     fn holds_targets(&self) -> bool {
         self.flagged.is_some() || self.targets.as_ref().is_some_and(TargetThread::is_busy)
     }
 
-    /// Whether all that may be wanted rings: a program that was started here ends without.
+    /// Whether every event that needs the session wakes it. The end of a program that it started
+    /// does not.
     fn may_rest(&self) -> bool {
         let are_looked_for = self.flagged.as_ref().is_some_and(Flagged::looks_itself);
         self.child.is_none() && !are_looked_for
     }
 
-    /// Whether there is anybody to record, or will be.
+    /// Whether any target exists or may come.
     fn is_wanted(&self) -> bool {
         self.child.is_some()
             || self.flagged.is_some()
@@ -314,8 +316,8 @@ impl Worker {
             || self.targets.as_ref().is_some_and(TargetThread::is_busy)
     }
 
-    /// Records until an order or `stop` ends it, or nobody is left who could give orders, or who
-    /// wants it.
+    /// Records until an order or `stop` ends the session, no sender of orders is left, or no target
+    /// was there for long.
     pub(crate) fn run(self, stop: &AtomicBool) -> Ended {
         self.run_until_forsaken(stop, FORSAKEN_AFTER)
     }
@@ -374,7 +376,7 @@ impl Worker {
             ..status
         };
         let left = self.clerk.take(&mut self.session, order, complete);
-        // It is answered when all its processes are seen to.
+        // An update is answered when the jobs for all its processes are done.
         if let Some(Order { request: Request::Update(update), answer }) = left {
             self.update(&update, answer);
         }
@@ -382,11 +384,11 @@ impl Worker {
 
     fn report_snapshots(&mut self) {
         self.clerk.report_snapshots(&mut self.session);
-        // Nobody asks for those of rules.
+        // Reports of rules' snapshots are not requested by any client.
         while self.session.take_snapshot_report().is_some() {}
     }
 
-    /// Attaches; gives what there is to say about it.
+    /// Attaches to a process. Returns a remark on it.
     fn attach(&mut self, pid: u32) -> Result<String, Error> {
         if self.session.recorder().records(pid) {
             return Err(Error::AlreadyRecorded { pid });

@@ -1,17 +1,19 @@
-//! Flagged programs from their first instruction: each exec on this machine is asked about, and
-//! those that are flagged are prepared before they begin.
+//! Prepares flagged programs before their first instruction: each exec on this machine is held
+//! until it is known whether the program is flagged.
 //!
 //! ```text
-//! reader (one thread): question --not flagged--> allowed at once
-//!                               --flagged------> a thread of its own: seize, allow, wait for the new image,
-//!                                                look again who it is, add agent and session to its environment, let go;
-//!                                                or, where that would not help, attach when its loader is done
+//! reader (one thread): exec event --not flagged--> allowed at once
+//!                                 --flagged------> a separate thread: seize, allow, wait for the
+//!                                                  new image, check the flags again, add agent and
+//!                                                  session to its environment, let go;
+//!                                                  or, where that would not help, attach when its
+//!                                                  loader is done
 //! ```
 //!
-//! Nobody waits for long: what is not seized within [`seize_limit`] is allowed all the same, and
-//! found by the look at all processes (`flag_watch`) a moment later, as is all that starts from a
-//! filesystem that is not watched. When this process dies the kernel allows whatever waits and lets
-//! go whatever is seized.
+//! No exec waits for long: a process that is not seized within [`seize_limit`] is allowed all the
+//! same. It is found by the next sample of all processes (`flag_watch`), like every program that
+//! starts from a filesystem that is not watched. When this process dies, the kernel allows all
+//! waiting execs and releases all seized processes.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -34,13 +36,13 @@ use crate::flags::{FlagKind, Flags};
 use crate::recorder::system_facts::kernel_version;
 use crate::recorder::target_view::finds_session;
 
-/// A seize needs a lock of the process that waits. It is free, and only our own turn on a busy
-/// machine takes time; or (before [`LOCK_IS_FREE`]) it is not to be had until the exec goes on, and
-/// waiting is in vain.
+/// Longest wait for a seize, which needs a lock of the waiting process. From [`LOCK_IS_FREE`] on
+/// the lock is free, and only our own turn on a busy machine takes time. Before, the lock may stay
+/// taken until the exec goes on, and waiting is in vain.
 const SEIZE_LIMIT: Duration = Duration::from_secs(1);
 const SEIZE_LIMIT_BEFORE: Duration = Duration::from_millis(50);
 const LOCK_IS_FREE: (u32, u32) = (6, 8);
-/// How long a flagged program's exec waits for us at most.
+/// Longest time for which a flagged program's exec waits.
 fn seize_limit() -> Duration {
     static LIMIT: OnceLock<Duration> = OnceLock::new();
     *LIMIT.get_or_init(|| {
@@ -49,38 +51,38 @@ fn seize_limit() -> Duration {
     })
 }
 
-/// From the answer to the new image: the kernel reads a few pages of it.
+/// Longest time from the answer to the new image: the kernel reads a few pages of it.
 const EXEC_LIMIT: Duration = Duration::from_secs(2);
-/// A loader reads libraries and binds them.
+/// Longest time for which a loader reads libraries and binds them.
 const LOAD_LIMIT: Duration = Duration::from_secs(2);
-/// How long everybody waits for a thread that has asked to fall asleep: it does so within
-/// microseconds where processors are free. Where they are not, a thread of its own waits for it.
+/// Longest time for which all execs wait for a thread to fall asleep after its request. It does so
+/// within microseconds where processors are free. Otherwise a separate thread waits for it.
 const NAME_LIMIT: Duration = Duration::from_millis(1);
 /// Longest sleep of the reader.
 const ROUND: Duration = Duration::from_millis(20);
-/// Filesystems may be mounted meanwhile.
+/// Interval at which newly mounted filesystems are looked for.
 const MARK_EVERY: Duration = Duration::from_secs(2);
-/// Programs that are prepared at once; more are allowed as they come.
+/// Largest number of programs that are prepared at once; further ones are allowed at once.
 const TOGETHER_MAX: usize = 64;
 
-/// How a flagged program fared.
+/// Outcome for a flagged program.
 #[derive(Debug)]
 pub(crate) enum News {
-    /// It will load the agent.
+    /// Program will load the agent.
     Prepared(u32),
-    /// It does so anyhow: it is the child of one that is recorded.
+    /// Program loads the agent anyhow, as the child of a recorded one.
     Inherited(u32),
-    /// It was attached to before its own code ran.
+    /// Program was attached to before its own code ran.
     Attached(u32, Box<AttachOutcome>),
-    /// It is to be attached to now that it runs; what stood in the way before.
+    /// Program must be attached to while it runs; with the obstacle before.
     Unprepared(u32, Option<String>),
-    /// There is nothing to do: its exec has failed, or it is not flagged after all.
+    /// Exec has failed, or the program is not flagged after all.
     Settled,
-    /// The watch has ended.
+    /// Watch has ended.
     Ended(String),
 }
 
-/// The watch; it ends when this is dropped.
+/// Handle of the watch, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ExecGuard {
     news: Receiver<News>,
@@ -93,7 +95,8 @@ struct Shared {
     kind: FlagKind,
     preload: Preload,
     is_over: AtomicBool,
-    /// Threads whose exec is being seen to: the flags that hold, and the question while it is open.
+    /// Threads whose exec is being handled: the applicable flags, and the exec event while it is
+    /// open.
     open: Mutex<HashMap<u32, Open>>,
     news: Sender<News>,
 }
@@ -106,13 +109,13 @@ struct Open {
 }
 
 impl ExecGuard {
-    /// Begins to watch.
+    /// Starts the watch.
     ///
     /// # Errors
     /// Not permitted, or not possible with this kernel.
     pub(crate) fn start(kind: FlagKind, preload: Preload) -> std::io::Result<Self> {
         let (sender, news) = mpsc::channel();
-        // The threads that attach hand this descriptor on.
+        // The threads that attach pass this descriptor on.
         let keep = [preload.pool];
         let shared = Arc::new(Shared {
             kind,
@@ -136,12 +139,12 @@ impl ExecGuard {
         Ok(Self { news, shared, reader: Some(reader) })
     }
 
-    /// What has happened since the last call.
+    /// Returns the outcomes since the last call.
     pub(crate) fn news(&self) -> Vec<News> {
         self.news.try_iter().collect()
     }
 
-    /// Whether a process is being seen to.
+    /// Whether a process is being handled.
     pub(crate) fn is_at(&self, pid: u32) -> bool {
         self.shared.open().contains_key(&pid)
     }
@@ -156,7 +159,7 @@ impl Drop for ExecGuard {
     }
 }
 
-/// The filesystems that are watched.
+/// Filesystems that are watched.
 #[derive(Debug, Default)]
 struct Marks {
     devices: Vec<String>,
@@ -184,7 +187,7 @@ impl Marks {
         if self.devices.is_empty() {
             return outcome;
         }
-        // Each program opens its loader too; that question says nothing new.
+        // Each program opens its loader too; that event says nothing new.
         for loader in loaders() {
             let _ = watch.ignore(&loader);
         }
@@ -198,7 +201,7 @@ impl Shared {
     }
 
     fn tell(&self, news: News) {
-        // Nobody listens any more once the session ends.
+        // The receiver is gone once the session ends.
         let _ = self.news.send(news);
     }
 
@@ -221,7 +224,7 @@ impl Shared {
         }
     }
 
-    /// Questions that wait for too long.
+    /// Allows execs that have waited for too long.
     fn allow_overdue(&self) {
         let limit = seize_limit();
         for open in self.open().values_mut() {
@@ -239,7 +242,7 @@ impl Shared {
         }
         let Some(pid) = process_of(tid) else { return started.allow() };
         let mut open = self.open();
-        // The interpreter of what is being seen to already, or too many.
+        // Opening of the interpreter of a program that is being handled, or too many programs.
         if pid == std::process::id() || open.contains_key(&pid) || open.len() >= TOGETHER_MAX {
             drop(open);
             return started.allow();
@@ -253,7 +256,7 @@ impl Shared {
             let is_flagged = candidate == Candidate::Yes || shared.is_flagged(pid);
             let news = if is_flagged { shared.prepare(pid, tid) } else { News::Settled };
             shared.tell(news);
-            // After the news: the look at all processes leaves to us what is in either.
+            // After the outcome is sent: the sample of all processes skips a process with either.
             shared.open().remove(&pid);
         });
         if spawned.is_err() {
@@ -261,10 +264,10 @@ impl Shared {
         }
     }
 
-    /// Waits until it is known whether a program that may be flagged is: it is not seized before,
-    /// since another session may have to.
+    /// Waits until it is known whether a possibly flagged program is flagged. The program is not
+    /// seized before, since another session may have to seize it.
     fn is_flagged(&self, pid: u32) -> bool {
-        /// Its turn on the processor comes first.
+        /// Pause between two checks: the program needs a turn on the processor first.
         const PATIENCE: Duration = Duration::from_micros(200);
         loop {
             {
@@ -284,11 +287,12 @@ impl Shared {
         let flags = {
             let mut open = self.open();
             let Some(open) = open.get_mut(&pid) else { return News::Settled };
-            // Allowed now.
+            // The exec is allowed from here on.
             open.question = None;
             Arc::clone(&open.flags)
         };
-        // A debugger is at it, or it is gone: the look at all processes says so if it is flagged.
+        // A debugger holds the process, or it has ended; the sample of all processes reports a
+        // flagged one.
         let mut held = match held {
             Ok(held) => held,
             Err(error) => return News::Unprepared(pid, Some(error.to_string())),
@@ -313,8 +317,8 @@ impl Shared {
                 Ok(Preparation::Privileged | Preparation::Filtered | Preparation::NoRoom) | Err(_) => {}
             }
         }
-        // Another user's, in another namespace, with more rights than its parent: attached to when
-        // its loader is done.
+        // The program has another user, another namespace, or more rights than its parent: attached
+        // to when its loader is done.
         match held.run_loader(LOAD_LIMIT) {
             Ok(true) => {}
             Ok(false) => return News::Unprepared(pid, None),
@@ -327,17 +331,17 @@ impl Shared {
     }
 }
 
-/// Whether a program that is about to start is flagged, as far as it can be known beforehand.
+/// Whether a program that is about to start is flagged, as far as it is known beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Candidate {
     No,
-    /// The name by which it is started cannot be read yet.
+    /// Name by which the program is started cannot be read yet.
     Perhaps,
     Yes,
 }
 
-/// Whether a flag may mean the program that a thread is about to become. The name by which it is
-/// started counts too. Only what the flags are about is looked up: everybody's exec waits for this.
+/// Checks whether a flag fits the program that a thread is about to exec. The name by which it is
+/// started counts too. Only facts that the flags need are read, because every exec waits for this.
 fn candidate(started: &Started, flags: &Flags, kind: FlagKind, name_limit: Duration) -> Candidate {
     if flags.all().is_empty() {
         return Candidate::No;
@@ -365,7 +369,7 @@ fn candidate(started: &Started, flags: &Flags, kind: FlagKind, name_limit: Durat
         return Candidate::Yes;
     }
     let Some(interpreter) = started.interpreter() else { return Candidate::No };
-    // Its links lead elsewhere in another mount namespace, where the name is the next best.
+    // In another mount namespace the links may lead elsewhere; then the name is the next best.
     facts.executable = interpreter.canonicalize().unwrap_or(interpreter);
     if flags.matches(&facts) == Some(kind) { Candidate::Yes } else { Candidate::No }
 }
@@ -374,7 +378,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The process of a thread.
+/// Returns the process of a thread.
 fn process_of(tid: u32) -> Option<u32> {
     Fields::of_process(tid).ok()?.number("Tgid")
 }

@@ -1,13 +1,13 @@
-//! The flags as their files have them now, read again only when a file has changed.
+//! Cache of the flags, read again only when a file has changed.
 
 use std::os::unix::fs::MetadataExt as _;
 
 use crate::flags::{FlagScope, Flags};
 
-/// What tells that a file is another than before: it is replaced as a whole.
+/// Identity of a file's version: each version replaces the file as a whole.
 type Stamp = Option<(u64, i64, i64)>;
 
-/// See the module.
+/// Cached flags of user and system.
 #[derive(Debug, Default)]
 pub(crate) struct FlagCache {
     flags: Flags,
@@ -16,12 +16,12 @@ pub(crate) struct FlagCache {
 }
 
 impl FlagCache {
-    /// Whether [`Self::current`] will read them.
+    /// Whether [`Self::current`] will read the files again.
     pub(crate) fn is_changed(&self) -> bool {
         self.stamps != Some(stamps())
     }
 
-    /// The flags now; those of before where they cannot be read.
+    /// Returns the current flags; the previous ones if they cannot be read.
     pub(crate) fn current(&mut self) -> &Flags {
         let now = stamps();
         if self.stamps != Some(now) {
@@ -34,7 +34,7 @@ impl FlagCache {
         &self.flags
     }
 
-    /// Why they could not be read, once.
+    /// Returns the error of the last reading, once.
     pub(crate) fn take_error(&mut self) -> Option<String> {
         self.error.take()
     }

@@ -1,4 +1,5 @@
-//! Which processes a flag means: by the name of the program, or by what the system packed it into.
+//! Processes that a flag applies to: by the name of the program, or by its unit, package or control
+//! group.
 //!
 //! | target | fits a process whose |
 //! |---|---|
@@ -16,60 +17,61 @@ use serde::{Deserialize, Serialize};
 
 use crate::flags::FlagError;
 
-/// Which processes a flag means.
+/// Processes that a flag applies to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FlagTarget {
-    /// The file name of the executable.
+    /// File name of the executable.
     Name(String),
-    /// A systemd unit.
+    /// Systemd unit.
     Unit(String),
-    /// The id of a Flatpak application.
+    /// Id of a Flatpak application.
     Flatpak(String),
-    /// The name of a snap.
+    /// Name of a snap.
     Snap(String),
-    /// A control group, from the root of the hierarchy.
+    /// Control group, from the root of the hierarchy.
     Cgroup(String),
-    /// One process that runs; the start time tells it from a later one of the same number.
+    /// Single running process; the start time distinguishes it from a later one with the same id.
     Pid {
-        /// Its number.
+        /// Process id.
         pid: u32,
-        /// When it started, in clock ticks since boot.
+        /// Start time, in clock ticks since boot.
         start_ticks: u64,
     },
 }
 
-/// What is known of a process that starts or runs.
+/// Facts of a starting or running process that flags refer to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessFacts {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// Its executable.
+    /// Path of the executable.
     pub executable: PathBuf,
-    /// The file name by which it was started, where that is another: of a symbolic link, or of a
+    /// File name by which the process was started, where it differs: of a symbolic link, or of a
     /// script.
     pub started_as: String,
-    /// Its control group, from the root of the hierarchy; empty where it is not known.
+    /// Control group, from the root of the hierarchy; empty if unknown.
     pub control_group: String,
-    /// When it started, in clock ticks since boot.
+    /// Start time, in clock ticks since boot.
     pub start_ticks: u64,
 }
 
 impl ProcessFacts {
-    /// By what people know it: what it was started as, else the file name of its executable.
+    /// Name of the process for people: the name by which it was started, else that of the
+    /// executable.
     #[must_use]
     pub fn name(&self) -> &str {
         let name = if self.started_as.is_empty() { executable_name(&self.executable) } else { None };
         name.unwrap_or(&self.started_as)
     }
 
-    /// All processes that may be looked at.
+    /// Reads all processes that may be read.
     #[must_use]
     pub fn of_all() -> Vec<Self> {
         pids().filter_map(Self::of).collect()
     }
 
-    /// Looks at `pid`; `None` if it is gone or may not be looked at.
+    /// Reads `pid`; `None` if it is gone or may not be read.
     #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
         let executable = heapr_proc::executable(pid).ok()?;
@@ -83,8 +85,8 @@ impl ProcessFacts {
     }
 }
 
-/// The kernel keeps 15 bytes of the name; the rest is that of the first argument, where that begins
-/// so.
+/// Returns the name by which a process was started. The kernel stores 15 bytes of it; the rest
+/// comes from the first argument, if that begins with the same bytes.
 fn started_as(pid: u32) -> Option<String> {
     const KEPT_BYTES: usize = 15;
     const ARGUMENT_BYTES_MAX: u64 = 4096;
@@ -100,7 +102,8 @@ fn started_as(pid: u32) -> Option<String> {
     Some(whole.map_or(name, str::to_owned))
 }
 
-/// The path in the one hierarchy of cgroup 2, or that of systemd where both versions are mounted.
+/// Returns the path in the hierarchy of cgroup 2, or in that of systemd where both versions are
+/// mounted.
 pub(crate) fn control_group(pid: u32) -> Option<String> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     let of = |beginning: &str| text.lines().find_map(|line| line.strip_prefix(beginning)).map(str::to_owned);
@@ -110,14 +113,14 @@ pub(crate) fn control_group(pid: u32) -> Option<String> {
 }
 
 impl FlagTarget {
-    /// The process `pid`, which runs now.
+    /// Returns a target for the running process `pid`.
     ///
     /// # Errors
-    /// There is none, or it has ended, or the number is a thread's.
+    /// The process does not exist or has ended, or `pid` is a thread's id.
     pub fn running(pid: u32) -> Result<Self, FlagError> {
         let refused = |reason| FlagError::BadTarget { field: "pid", value: pid.to_string(), reason };
         let start_ticks = start_ticks(pid).ok_or_else(|| refused("there is no such process"))?;
-        // The kernel shows a thread by its number too, but lists processes only.
+        // The kernel shows a thread by its id too, but lists processes only.
         if !pids().any(|other| other == pid) {
             return Err(refused("this is a thread: give the process's number"));
         }
@@ -127,14 +130,14 @@ impl FlagTarget {
         Ok(Self::Pid { pid, start_ticks })
     }
 
-    /// Whether it means a process that has ended: none will fit again.
+    /// Whether the target is a process that has ended, so that it never fits again.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Pid { pid, start_ticks: began }
             if start_ticks(*pid) != Some(*began) || !is_alive(*pid))
     }
 
-    /// The option that names this kind of target, and its value.
+    /// Returns the option that names this kind of target, and its value.
     #[must_use]
     pub fn parts(&self) -> (&'static str, String) {
         match self {
@@ -147,12 +150,12 @@ impl FlagTarget {
         }
     }
 
-    /// Refuses what no program, unit or application can be called.
+    /// Refuses names that no program, unit or application can have.
     ///
     /// # Errors
-    /// What is wrong with the name.
+    /// The reason against the name.
     pub fn check(&self) -> Result<(), FlagError> {
-        /// The longest file name and unit name; control groups nest.
+        /// Largest length of a file name and unit name; paths of control groups may be longer.
         const MOST_NAME_BYTES: usize = 255;
         const MOST_PATH_BYTES: usize = 4096;
         let (field, value) = self.parts();
@@ -174,7 +177,7 @@ impl FlagTarget {
         reason.map_or(Ok(()), |reason| Err(FlagError::BadTarget { field, value, reason }))
     }
 
-    /// Whether `process` is meant.
+    /// Whether the target applies to `process`.
     #[must_use]
     pub fn fits(&self, process: &ProcessFacts) -> bool {
         let groups = || process.control_group.split('/').filter(|part| !part.is_empty());
@@ -183,7 +186,7 @@ impl FlagTarget {
                 executable_name(&process.executable) == Some(name) || process.started_as == *name
             }
             Self::Unit(unit) => {
-                // `nginx` means the service, as for systemctl.
+                // `nginx` stands for the service, as for systemctl.
                 groups().any(|part| part == unit || part.strip_suffix(".service") == Some(unit))
             }
             Self::Flatpak(id) => groups().any(|part| flatpak_id(part) == Some(id)),
@@ -204,20 +207,20 @@ impl FlagTarget {
     }
 }
 
-/// The file name; a program that was replaced while it ran keeps its old one, with a note by the
-/// kernel.
+/// Returns the file name of an executable, without the kernel's mark of a file replaced while it
+/// ran.
 fn executable_name(executable: &Path) -> Option<&str> {
     let name = executable.file_name()?.to_str()?;
     Some(name.strip_suffix(" (deleted)").unwrap_or(name))
 }
 
-/// `app-flatpak-ID-NUMBER.scope`.
+/// Parses `app-flatpak-ID-NUMBER.scope`.
 fn flatpak_id(part: &str) -> Option<&str> {
     let rest = part.strip_prefix("app-flatpak-")?.strip_suffix(".scope")?;
     rest.rsplit_once('-').map(|(id, _)| id)
 }
 
-/// `snap.NAME.APP-UUID.scope`, `snap.NAME.APP.service`.
+/// Parses `snap.NAME.APP-UUID.scope` and `snap.NAME.APP.service`.
 fn snap_name(part: &str) -> Option<&str> {
     part.strip_prefix("snap.")?.split('.').next()
 }

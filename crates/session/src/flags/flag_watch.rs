@@ -1,9 +1,8 @@
-//! Flagged programs that start while a session runs.
+//! Finds flagged programs that start while a session runs.
 //!
-//! The processes are looked at five times a second: who is new, or runs another program than at the
-//! last look. That sees a program at most a fifth of a second after it began, needs no privilege,
-//! and stops nothing; what it had allocated until then is found by the attach, as for any process
-//! that runs already.
+//! All processes are sampled five times a second, for new ones and those that have execed. That
+//! finds a program at most a fifth of a second after its start, needs no privilege, and stops no
+//! process. Its blocks from before are found by the attach, as for any running process.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,22 +14,23 @@ use crate::flags::FlagKind;
 use crate::flags::flag_cache::FlagCache;
 use crate::flags::flag_target::ProcessFacts;
 
-/// Processes are looked at this often: some milliseconds of work for a thousand of them.
+/// Interval between two samples of the processes: some milliseconds of work for a thousand of them.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Watches for processes that are flagged.
+/// Watch for flagged processes.
 #[derive(Debug)]
 pub(crate) struct FlagWatch {
     kind: FlagKind,
     takes_running: bool,
     flags: FlagCache,
-    /// Each process and the program that it runs.
+    /// Program of each known process.
     known: HashMap<u32, PathBuf>,
     next_look: Instant,
 }
 
 impl FlagWatch {
-    /// Watches for flags of one kind. `takes_running`: processes that run already count as new.
+    /// Creates a watch for flags of one kind. `takes_running`: processes that already run count as
+    /// new.
     pub(crate) fn new(kind: FlagKind, takes_running: bool) -> Self {
         Self {
             kind,
@@ -41,9 +41,9 @@ impl FlagWatch {
         }
     }
 
-    /// Flagged processes that have started since the last look; and, where flags have been set
-    /// since then, those that run already and are flagged by their number, or all that are
-    /// flagged.
+    /// Returns flagged processes that have started since the last sample. If flags were set since
+    /// then, it also returns running processes flagged by their id, or all that are flagged if
+    /// `takes_running`.
     pub(crate) fn started(&mut self) -> Vec<u32> {
         let now = Instant::now();
         if now < self.next_look {
@@ -71,13 +71,14 @@ impl FlagWatch {
         wanted.filter(|&pid| pid != std::process::id()).collect()
     }
 
-    /// Why the flags could not be read, once.
+    /// Returns the error of reading the flags, once.
     pub(crate) fn take_error(&mut self) -> Option<String> {
         self.flags.take_error()
     }
 }
 
-/// The programs that run; the kernel's own threads have none, and others' may not be seen.
+/// Programs of all processes. Kernel threads, which have no program, are left out, and so are
+/// processes of other users that are not visible.
 fn programs() -> HashMap<u32, PathBuf> {
     let program = |pid| Some((pid, heapr_proc::executable(pid).ok()?));
     pids().filter_map(program).collect()

@@ -11,25 +11,26 @@ use crate::flags::exec_guard::{ExecGuard, News};
 use crate::flags::flag_watch::FlagWatch;
 use crate::flags::shell_flags::{ShellFlags, is_told_by_shell};
 
-/// A program that was prepared loads the agent before its own libraries, within milliseconds.
+/// Longest time until a prepared program has loaded the agent: it loads before its own libraries,
+/// within milliseconds.
 const LOAD_LIMIT: Duration = Duration::from_secs(2);
 
-/// Flagged programs as targets: those flagged for the heap in a session that keeps events, those
-/// flagged for snapshots in one that keeps none.
+/// Flagged programs as targets of a session. A session that records events has those flagged for
+/// the heap; one that records only snapshots has those flagged for snapshots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlaggedTargets {
-    /// Those too that run already.
+    /// Whether flagged programs that already run are attached to as well.
     pub takes_running: bool,
 }
 
-/// Both ways of seeing them.
+/// Both methods of seeing flagged programs.
 #[derive(Debug)]
 pub(crate) struct Flagged {
     guard: Option<ExecGuard>,
     watch: FlagWatch,
     shell: Option<ShellFlags>,
     method: String,
-    /// Those that load the agent by themselves.
+    /// Processes that load the agent by themselves.
     prepared: HashMap<u32, Prepared>,
 }
 
@@ -45,14 +46,14 @@ impl Prepared {
     }
 }
 
-/// What a look has found.
+/// Result of one check.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     /// Processes to attach to.
     pub(crate) to_attach: Vec<u32>,
     /// Processes that were attached to before their own code ran.
     pub(crate) attached: Vec<(u32, Box<AttachOutcome>)>,
-    /// What there is to say.
+    /// Remarks for the status.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -74,23 +75,24 @@ impl Flagged {
         Self { guard: guard.ok(), watch, shell, method, prepared: HashMap::new() }
     }
 
-    /// Whether programs that start are looked for, in place of being told of.
+    /// Whether starting programs are found by samples, instead of being reported by the kernel.
     pub(crate) fn looks_itself(&self) -> bool {
         self.guard.is_none()
     }
 
-    /// How programs that start are seen.
+    /// Method by which starting programs are seen.
     pub(crate) fn method(&self) -> &str {
         &self.method
     }
 
-    /// What has started since the last look. `records`: whether a process is recorded now.
+    /// Returns what has started since the last check. `records`: whether a process is being
+    /// recorded.
     pub(crate) fn look(&mut self, records: impl Fn(u32) -> bool) -> Findings {
         let mut findings = Findings::default();
         if let Some(shell) = &mut self.shell {
             shell.renew();
         }
-        // The look comes first: what the guard has dealt with since stands in the news.
+        // The sample comes first: what the guard has handled since then is in its outcomes.
         let started = self.watch.started();
         if let Some(error) = self.watch.take_error() {
             findings.remarks.push(format!("the flags cannot be read: {error}"));

@@ -1,14 +1,13 @@
-//! Flags: programs that are to be traced or snapshotted whenever they start, until the flag is
-//! taken away.
+//! Flags: programs that are traced or snapshotted whenever they start, until the flag is removed.
 //!
 //! ```text
 //! {"schema": "heapr-flags/1", "flags": [{"kind": "heap", "target": {"name": "redis-server"}}, …]}
 //! ```
 //!
 //! The file is `$XDG_CONFIG_HOME/heapr/flags.json` (or `~/.config/…`) for one user,
-//! `/etc/heapr/flags.json` for the system. It is written as a whole beside its place and renamed,
-//! mode 0600 (0644 for the system), and is not followed or read when it is a symbolic link or
-//! belongs to somebody else. A flag costs nothing while no session uses it.
+//! `/etc/heapr/flags.json` for the system. A new version is written beside it and renamed, mode
+//! 0600 (0644 for the system). A symbolic link, or a file of another user, is not read. A flag
+//! costs nothing while no session uses it.
 
 pub(crate) mod exec_guard;
 pub(crate) mod flag_cache;
@@ -27,89 +26,89 @@ use serde::{Deserialize, Serialize};
 
 use crate::flags::flag_target::{FlagTarget, ProcessFacts};
 
-/// What is done with a flagged process.
+/// Action for a flagged process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FlagKind {
-    /// Every allocation is traced.
+    /// Traces every allocation.
     Heap,
-    /// The live heap is known at any moment, without a stream of events.
+    /// Tracks the live heap for snapshots, without a stream of events.
     Snapshot,
 }
 
-/// One flag.
+/// Flag: an action for certain processes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Flag {
-    /// What is done.
+    /// Action for the processes.
     pub kind: FlagKind,
-    /// With which processes.
+    /// Processes that the flag applies to.
     pub target: FlagTarget,
 }
 
-/// Whose flags.
+/// Owner of flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlagScope {
-    /// This user's.
+    /// This user.
     User,
-    /// The machine's, for all users; only root changes them.
+    /// The machine, for all users; only root changes these flags.
     System,
 }
 
-/// The flags of one file.
+/// Flags of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flags {
     flags: Vec<Flag>,
 }
 
-/// What can go wrong with flags.
+/// Errors of flags.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlagError {
-    /// A name that no target can have.
+    /// Name that no target can have.
     #[error("{field} {value:?} cannot be flagged: {reason}")]
     BadTarget {
-        /// Which kind of name.
+        /// Kind of the name.
         field: &'static str,
-        /// The name.
+        /// Requested name.
         value: String,
-        /// What is wrong with it.
+        /// Reason for which the name is invalid.
         reason: &'static str,
     },
-    /// There is no place for the file.
+    /// No directory for the file.
     #[error(
         "there is no place for the flags: neither XDG_CONFIG_HOME nor HOME is an absolute path; --system takes the machine's"
     )]
     NoConfigDirectory,
-    /// The file or its directory cannot be used.
+    /// File or directory that cannot be used.
     #[error("failed to {what} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// Action that failed.
         what: &'static str,
-        /// With which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The file may have been put there by somebody else.
+    /// File that another user may have put there.
     #[error("{} is not used: {reason}", path.display())]
     Untrusted {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason for which it is not trusted.
         reason: String,
     },
-    /// The file is not one of flags.
+    /// File that does not contain flags.
     #[error("{} is no file of flags: {reason}", path.display())]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Reason for which it is refused.
         reason: String,
     },
 }
 
 const SCHEMA: &str = "heapr-flags/1";
-/// A file of flags that people made is far smaller.
+/// Largest size in bytes of a file of flags, far above what people write.
 const MOST_BYTES: u64 = 4 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -119,10 +118,10 @@ struct FlagFile {
 }
 
 impl FlagScope {
-    /// Where the flags are kept.
+    /// Returns the path of the flags.
     ///
     /// # Errors
-    /// For a user without a home.
+    /// The user has no home.
     pub fn path(self) -> Result<PathBuf, FlagError> {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = match self {
@@ -135,29 +134,29 @@ impl FlagScope {
     }
 
     fn mode(self) -> u32 {
-        // The system's flags are for every user's sessions to see.
+        // The system's flags must be visible to every user's sessions.
         if self == Self::System { 0o644 } else { 0o600 }
     }
 }
 
 impl Flags {
-    /// The flags of `scope`; none where there is no file.
+    /// Loads the flags of `scope`; without a file there are no flags.
     ///
     /// # Errors
-    /// The file cannot be read, may be somebody else's, or is damaged.
+    /// The file cannot be read, may be another user's, or is damaged.
     pub fn load(scope: FlagScope) -> Result<Self, FlagError> {
         Self::load_from(&scope.path()?)
     }
 
-    /// The user's flags and the system's together.
+    /// Loads the user's flags and the system's together.
     ///
     /// # Errors
-    /// As [`Self::load`], for either.
+    /// See [`Self::load`], for either file.
     pub fn load_all() -> Result<Self, FlagError> {
         let mut all = Self::load(FlagScope::System)?;
         match Self::load(FlagScope::User) {
             Ok(own) => own.flags.into_iter().for_each(|flag| all.enable_checked(flag)),
-            // A service without a home has the system's flags only.
+            // A service without a home has only the system's flags.
             Err(FlagError::NoConfigDirectory) => {}
             Err(error) => return Err(error),
         }
@@ -205,7 +204,7 @@ impl Flags {
         Ok(flags)
     }
 
-    /// Writes the flags of `scope`: all of them or, when it fails, none.
+    /// Writes the flags of `scope` completely, or not at all if it fails.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -233,10 +232,10 @@ impl Flags {
         written.map(drop).map_err(failed("write"))
     }
 
-    /// Changes the flags of `scope` under a lock, so that two changes at once both last.
+    /// Changes the flags of `scope` under a lock, so that concurrent changes both last.
     ///
     /// # Errors
-    /// As [`Self::load`] and [`Self::save`].
+    /// See [`Self::load`] and [`Self::save`].
     pub fn change<T>(scope: FlagScope, change: impl FnOnce(&mut Self) -> T) -> Result<T, FlagError> {
         let path = scope.path()?;
         Self::change_at(&path, scope.mode(), change)
@@ -253,17 +252,17 @@ impl Flags {
         let before = flags.clone();
         let outcome = change(&mut flags);
         if flags != before {
-            // What has ended with its process is kept no longer.
+            // Flags of processes that have ended are removed.
             flags.flags.retain(|flag| !flag.target.is_over());
             flags.save_to(path, mode)?;
         }
         Ok(outcome)
     }
 
-    /// Sets a flag; says whether it is new.
+    /// Sets a flag. Returns whether it is new.
     ///
     /// # Errors
-    /// Its target cannot be one.
+    /// The target is invalid.
     pub fn enable(&mut self, flag: Flag) -> Result<bool, FlagError> {
         flag.target.check()?;
         let is_new = !self.flags.contains(&flag);
@@ -277,19 +276,19 @@ impl Flags {
         }
     }
 
-    /// Takes a flag away; says whether it was there.
+    /// Removes a flag. Returns whether it existed.
     pub fn disable(&mut self, flag: &Flag) -> bool {
         let count = self.flags.len();
         self.flags.retain(|other| other != flag);
         self.flags.len() != count
     }
 
-    /// Those that can mean a process, sorted: a process's own flag ends with it.
+    /// Returns the flags that can still apply, sorted: a process's own flag ends with the process.
     pub fn in_force(&self) -> impl Iterator<Item = &Flag> {
         self.flags.iter().filter(|flag| !flag.target.is_over())
     }
 
-    /// Whether a process is flagged by its number.
+    /// Whether a process is flagged by its id.
     #[must_use]
     pub fn names_process(&self, kind: FlagKind, process: &ProcessFacts) -> bool {
         let is_by_pid = |flag: &Flag| matches!(flag.target, FlagTarget::Pid { .. });
@@ -302,8 +301,8 @@ impl Flags {
         &self.flags
     }
 
-    /// What is to be done with a process. Where both kinds fit, the trace: it holds what snapshots
-    /// need.
+    /// Returns the action for a process. If both kinds fit, it is the trace, which contains what
+    /// snapshots need.
     #[must_use]
     pub fn matches(&self, process: &ProcessFacts) -> Option<FlagKind> {
         self.flags.iter().filter(|flag| flag.target.fits(process)).map(|flag| flag.kind).min()
@@ -334,7 +333,7 @@ mod tests {
         assert_eq!(flags.all(), &[flag("redis-server")]);
         assert!(Flags::change_at(&path, 0o600, |flags| flags.disable(&flag("redis-server"))).unwrap());
         assert!(Flags::load_from(&path).unwrap().all().is_empty());
-        // Nothing is left beside it.
+        // No temporary file is left.
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 

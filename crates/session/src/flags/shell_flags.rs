@@ -1,12 +1,12 @@
-//! One user's own programs from their first instruction, without root: the environment of his
-//! shells leads to a file that says which programs a session wants.
+//! Traces a user's own programs from their first instruction, without root. The environment of the
+//! user's shells leads to a file that lists the programs a session wants.
 //!
 //! ```text
-//! LD_PRELOAD=.../heapr-agent-….so            loaded by every program that is started from that shell
-//! HEAPR_FLAGGED=/run/user/1000/heapr/flagged  the agent looks at flagged.heap and flagged.snapshot there:
+//! LD_PRELOAD=.../heapr-agent-….so             loaded by every program started from that shell
+//! HEAPR_FLAGGED=/run/user/1000/heapr/flagged  the agent reads flagged.heap, flagged.snapshot there:
 //!
-//!   session 4711:5                           written by the session, taken away at its end; without it the agent does nothing
-//!   name redis-server
+//!   session 4711:5                            written by the session, removed at its end;
+//!   name redis-server                         without it the agent does nothing
 //! ```
 
 use std::ffi::OsString;
@@ -22,16 +22,16 @@ use crate::flags::flag_target::FlagTarget;
 use crate::flags::{FlagKind, Flags};
 use crate::runtime_directory::RuntimeDirectory;
 
-/// The variable's name, which the agent knows too.
+/// Name of the variable, which the agent knows too.
 pub(crate) const VARIABLE: &str = "HEAPR_FLAGGED";
-/// The agent reads no more.
+/// Largest size in bytes of the file; the agent reads no more.
 const FILE_BYTES_MAX: usize = 16 << 10;
 
-/// What a shell or a user's service manager sets, so that flagged programs that it starts are
-/// traced from their first instruction.
+/// Returns the variables that a shell or a user's service manager sets. Flagged programs that it
+/// starts are then traced from their first instruction.
 ///
 /// # Errors
-/// There is no place for the agent's file, or for the sessions' directory.
+/// No directory is suitable for the agent's file, or for the sessions.
 pub fn shell_environment() -> Result<Vec<(&'static str, OsString)>, Error> {
     let directory = RuntimeDirectory::first()?;
     let present = std::env::var_os("LD_PRELOAD").unwrap_or_default();
@@ -39,15 +39,15 @@ pub fn shell_environment() -> Result<Vec<(&'static str, OsString)>, Error> {
     Ok(vec![("LD_PRELOAD", preload), (VARIABLE, directory.path().join("flagged").into_os_string())])
 }
 
-/// Where this user's sessions have their sockets; made if it is not there.
+/// Returns the directory of the sockets of this user's sessions; created if it does not exist.
 ///
 /// # Errors
-/// No directory can be used, with the reason for each.
+/// No directory is usable; the error has the reason for each.
 pub fn sessions_directory() -> Result<PathBuf, Error> {
     Ok(RuntimeDirectory::first()?.path().to_owned())
 }
 
-/// A session's file; taken away when this is dropped.
+/// File of a session for shells; removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ShellFlags {
     path: PathBuf,
@@ -58,7 +58,7 @@ pub(crate) struct ShellFlags {
 }
 
 impl ShellFlags {
-    /// A file for a session; `None` where there is no directory for it.
+    /// Creates the handle of a session's file; `None` without a directory for it.
     pub(crate) fn new(kind: FlagKind, session: &str) -> Option<Self> {
         let directory = RuntimeDirectory::first().ok()?;
         let ending = match kind {
@@ -69,7 +69,7 @@ impl ShellFlags {
         Some(Self { path, kind, session: session.to_owned(), flags: FlagCache::default(), written: None })
     }
 
-    /// Writes the file anew if the flags have changed.
+    /// Rewrites the file if the flags have changed.
     pub(crate) fn renew(&mut self) {
         if self.written.is_some() && !self.flags.is_changed() {
             return;
@@ -83,7 +83,7 @@ impl ShellFlags {
 
 impl Drop for ShellFlags {
     fn drop(&mut self) {
-        // Another session's may stand there by now.
+        // The file may be another session's by now.
         if std::fs::read_to_string(&self.path).ok() == self.written && self.written.is_some() {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -102,14 +102,14 @@ fn text_of(flags: &Flags, kind: FlagKind, session: &str) -> String {
     text
 }
 
-/// As a whole, so that nobody reads a part of it.
+/// Replaces the file as a whole, so that no reader sees a part of it.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = NewFile::create(path, Existing::Replaced)?;
     file.write_all(text.as_bytes())?;
     file.keep_unsynced().map(drop)
 }
 
-/// Whether a process was started with the variable: its agent finds the session by itself.
+/// Whether a process was started with the variable, so that its agent finds the session by itself.
 pub(crate) fn is_told_by_shell(pid: u32) -> bool {
     heapr_proc::variable(pid, "HEAPR_FLAGGED").is_some()
 }

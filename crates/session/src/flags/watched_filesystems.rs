@@ -1,10 +1,11 @@
-//! Where programs can start from: the mounted filesystems that hold files and allow programs.
+//! Finds the mounted filesystems that programs can start from: those with files and without
+//! `noexec`.
 
 use std::path::PathBuf;
 
 use heapr_proc::mounts::{Mount, mounts};
 
-/// Filesystems of the kernel's own, which hold no programs.
+/// Filesystems of the kernel's own, without programs.
 const WITHOUT_PROGRAMS: [&str; 22] = [
     "autofs",
     "binfmt_misc",
@@ -30,7 +31,7 @@ const WITHOUT_PROGRAMS: [&str; 22] = [
     "tracefs",
 ];
 
-/// Device and one mount point of each filesystem that programs can start from.
+/// Returns device and one mount point of each filesystem that programs can start from.
 pub(crate) fn mount_points() -> Vec<(String, PathBuf)> {
     with_programs(mounts())
 }
@@ -47,7 +48,7 @@ fn with_programs(mounts: Vec<Mount>) -> Vec<(String, PathBuf)> {
     found
 }
 
-/// The programs' loaders of this machine.
+/// Paths of the program loaders of this machine.
 pub(crate) fn loaders() -> Vec<PathBuf> {
     let folders = ["/lib64", "/lib", "/usr/lib64", "/usr/lib"];
     let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();

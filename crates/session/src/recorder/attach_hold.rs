@@ -1,9 +1,9 @@
-//! Processes that are being attached to: their agents have registered, and what they had allocated
-//! before is not entered yet.
+//! Processes that are being attached to: their agents have registered, but their earlier blocks are
+//! not in the file yet.
 //!
-//! They are not looked at until it is, and nothing later than their registration is taken from
-//! anybody: so that the file stays in order of time. That lasts as long as the target's stop, or
-//! until the attach is given up.
+//! Until these are added, the processes are not recorded, and no event later than their
+//! registration is merged. So the file stays in order of time. This lasts as long as the target's
+//! stop, or until the attach is given up.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,21 +13,20 @@ use heapr_wire::{NO_SLOT, ORIGIN_ATTACH, ORIGIN_FORK, ProcessSlot};
 
 use super::Recorder;
 
-/// Longer than any attach takes from the registration on.
+/// Longest time from registration to the end of an attach.
 const LIMIT: Duration = Duration::from_secs(8);
 
-/// See the module.
+/// Processes held back during their attach.
 #[derive(Debug, Default)]
 pub(super) struct HeldProcesses {
-    /// Slot and generation: since when, and the time of the registration.
+    /// (slot, generation) -> instant of the first sight, and ticks of the registration.
     held: HashMap<(u32, u32), (Instant, u64)>,
-    /// Those whose attach was given up, or never heard of again.
+    /// Processes whose attach was given up or has timed out.
     given_up: Vec<(u32, u32)>,
 }
 
 impl HeldProcesses {
-    /// Whether a process that has registered is to be looked at later. `is_entered`: its attach has
-    /// been taken.
+    /// Whether a registered process must be held back. `is_entered`: the attach is complete.
     pub(super) fn holds(&mut self, key: (u32, u32), slot: &ProcessSlot, is_entered: bool) -> bool {
         let origin = slot.origin.load(Relaxed);
         let parent = slot.parent_slot.load(Relaxed);
@@ -49,17 +48,17 @@ impl HeldProcesses {
         false
     }
 
-    /// Nothing after this time is to be taken.
+    /// Time after which no event may be merged.
     pub(super) fn until_ticks(&self) -> u64 {
         self.held.values().map(|&(_, ticks)| ticks).min().unwrap_or(u64::MAX)
     }
 }
 
 impl Recorder {
-    /// An attach was given up: what its agent has registered is a process like any other, which
-    /// writes nothing.
+    /// Releases processes whose attach was given up: they are recorded as usual, but write no
+    /// events.
     pub(crate) fn hold_no_more(&mut self) {
-        // What registered since the last look is among them.
+        // Processes that have registered since the last search are included.
         self.find_processes();
         let given_up: Vec<(u32, u32)> = self.held.held.drain().map(|(key, _)| key).collect();
         self.held.given_up.extend(given_up);

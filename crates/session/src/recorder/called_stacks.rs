@@ -1,13 +1,13 @@
-//! The file's stacks for what the events of a process name: a node of its tree, and the function
-//! that was called there.
+//! Stacks of the file, by what events of a process name: a node of the stack tree, and the called
+//! function.
 
 use heapr_trace::{CalledFunction, StackIndex};
 use heapr_wire::{CALLED, of_stack_word};
 
-/// Marks a stack that the file does not have yet.
+/// Marker of a stack that the file does not have yet.
 pub(crate) const NO_STACK: StackIndex = StackIndex(u32::MAX);
 
-/// By function, then by node.
+/// Stacks by function, then by node.
 #[derive(Debug)]
 pub(crate) struct CalledStacks {
     stacks: Vec<Vec<StackIndex>>,
@@ -22,7 +22,7 @@ impl Default for CalledStacks {
 }
 
 impl CalledStacks {
-    /// The file's stack, if it is known.
+    /// Returns the file's stack, if it is known.
     #[inline(always)]
     pub(crate) fn known(&self, word: u64) -> Option<StackIndex> {
         let (node, called) = of_stack_word(word);
@@ -30,7 +30,7 @@ impl CalledStacks {
         stacks.get(node as usize).copied().filter(|&stack| stack != NO_STACK)
     }
 
-    /// Keeps the file's stack; its node is one that was read.
+    /// Stores the file's stack for a node that was read.
     pub(crate) fn keep(&mut self, word: u64, stack: StackIndex) {
         let (node, called) = of_stack_word(word);
         let (node, called) = (node as usize, usize::from(called));
@@ -44,26 +44,26 @@ impl CalledStacks {
         stacks[node] = stack;
     }
 
-    /// The node that a stack was kept for.
+    /// Returns the node of a stack.
     pub(crate) fn node_of(&self, stack: StackIndex) -> Option<u32> {
         let place = |stacks: &Vec<StackIndex>| stacks.iter().position(|known| *known == stack);
         let found = self.stacks.iter().find_map(place).filter(|_| stack != StackIndex::EMPTY);
         found.and_then(|node| u32::try_from(node).ok())
     }
 
-    /// Whether a function is met for the first time.
+    /// Whether a function is met for the first time; marks it as met.
     pub(crate) fn enter(&mut self, function: CalledFunction<'_>) -> bool {
         let entered = self.entered.get_mut(usize::from(function.number));
         entered.is_some_and(|entered| !std::mem::replace(entered, true))
     }
 
-    /// Gives back the memory that only a live process needs.
+    /// Frees the memory that only a live process needs.
     pub(crate) fn forget(&mut self) {
         self.stacks = vec![vec![StackIndex::EMPTY]];
     }
 }
 
-/// The function of a number that an agent gave, named as the program's source has it.
+/// Returns the function with a number that an agent gave, named as in source code.
 pub(crate) fn function(number: u8) -> Option<CalledFunction<'static>> {
     let name = match *CALLED.get(usize::from(number))? {
         name if name.starts_with("_Znw") => "operator new",

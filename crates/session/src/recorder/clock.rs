@@ -23,7 +23,7 @@ pub enum ClockSource {
 
 impl ClockSource {
     /// Chooses the best clock of this machine. The counter is used only if the kernel itself keeps
-    /// time by it, and the processor says that its rate is the same in all power states.
+    /// time by it. The processor must also say that its rate is the same in all power states.
     #[must_use]
     pub fn detect() -> Self {
         let is_counter = machine::kernel_clock() == "tsc" && machine::has_invariant_counter();

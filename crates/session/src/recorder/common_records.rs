@@ -1,5 +1,5 @@
-//! Fast path for the most common records, many at a time: an allocation or free of the main heap,
-//! in order of time, while no realloc is under way.
+//! Fast path for the most common records, many at a time. A common record is an allocation or free
+//! of the main heap, in order of time, while no realloc is under way.
 //!
 //! It does the same as `translate`, which handles every case, and leaves all other records to it.
 //! Before, half of the time between the buffers and the ledger was spent on checking each record

@@ -210,8 +210,8 @@ impl Recorder {
         }
     }
 
-    /// Writes a notice about a process that was to be captured at its exit and ended otherwise, so
-    /// that readers learn why there is no graph.
+    /// Writes a notice about a process that ended without the capture planned for its exit, so that
+    /// readers learn why there is no graph.
     pub(super) fn note_missing_graph(&mut self, place: usize) {
         let process = &self.processes[place];
         let asked = self.pool.control().flags.load(Relaxed) & FLAG_SEE_EXITS != 0;

@@ -1,10 +1,10 @@
-//! What is written into the file of the allocators inside of programs.
+//! Writes into the file what was found of embedded allocators.
 
 use super::Recorder;
 use crate::recorder::inside::{Inside, Looked};
 
 impl Recorder {
-    /// Takes what was found inside of a process: what is to be said of it.
+    /// Takes the results of searches in a process. Returns the notices for the file.
     pub(super) fn take_inside(&mut self, place: usize, now_ns: u64) -> Vec<String> {
         let process = &self.processes[place];
         let key = (process.slot, process.generation);
@@ -30,7 +30,7 @@ impl Recorder {
     }
 }
 
-/// `jemalloc in server`, for each that was found.
+/// Texts like `jemalloc in server`, one per allocator.
 fn names_of(inside: &Inside) -> Vec<String> {
     let of_module = |module: &crate::InsideModule| {
         let file = module.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -39,7 +39,7 @@ fn names_of(inside: &Inside) -> Vec<String> {
     inside.modules.iter().flat_map(of_module).collect()
 }
 
-/// What of an allocator inside is not recorded.
+/// Notice about functions of an embedded allocator that are not recorded.
 fn complaint(looked: &Looked) -> Option<String> {
     let names = names_of(&looked.inside);
     if names.is_empty() {

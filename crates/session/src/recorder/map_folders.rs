@@ -1,5 +1,5 @@
-//! Folders in which processes write the names of code that they make: whether a file of such a name
-//! has come into one of them, so that nobody need look for it again and again.
+//! Watches the folders in which processes write the names of JIT code for new files, so that they
+//! need not be searched again and again.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -7,23 +7,23 @@ use std::path::PathBuf;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
-/// Folders that are watched: containers have their own.
+/// Largest number of watched folders: containers have their own.
 const FOLDERS_MAX: usize = 64;
 
-/// See the module.
+/// Watch on such folders.
 #[derive(Debug, Default)]
 pub(crate) struct MapFolders {
-    /// `None`: nothing was asked for yet, or the kernel gives none.
+    /// inotify descriptor; `None` before the first folder, or if the kernel gives none.
     watch: Option<OwnedFd>,
-    /// By the kernel's number: a folder that is watched already has the same.
+    /// Watch descriptors; the kernel returns the same one for a folder that is already watched.
     watched: Vec<i32>,
-    /// One could not be watched.
+    /// True if a folder could not be watched.
     has_failed: bool,
     news: u64,
 }
 
 impl MapFolders {
-    /// Watches folders from now on, if they are not yet.
+    /// Watches folders that are not watched yet.
     pub(crate) fn watch(&mut self, folders: &[PathBuf]) {
         if self.watch.is_none() && !self.has_failed {
             self.watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok();
@@ -37,14 +37,15 @@ impl MapFolders {
             match inotify::add_watch(watch, folder, flags) {
                 Ok(number) if self.watched.contains(&number) => {}
                 Ok(number) if self.watched.len() < FOLDERS_MAX => self.watched.push(number),
-                // A folder that is not there gets no file.
+                // A missing folder gets no file.
                 Err(rustix::io::Errno::NOENT) => {}
                 _ => self.has_failed = true,
             }
         }
     }
 
-    /// A number that is another one when a map has come since; `None`: it cannot be told.
+    /// Returns a counter that changes when a new map file appears; `None` if the watch does not
+    /// work.
     pub(crate) fn news(&mut self) -> Option<u64> {
         let watch = self.watch.as_ref().filter(|_| !self.has_failed)?;
         let mut room = [MaybeUninit::uninit(); 4096];
@@ -52,7 +53,7 @@ impl MapFolders {
         while let Ok(event) = reader.next() {
             let name = event.file_name().map_or(&b""[..], |name| name.to_bytes());
             let is_map = name.starts_with(b"perf-") && name.ends_with(b".map");
-            // More has come than the kernel keeps.
+            // On overflow a map may be among the dropped events.
             if is_map || event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
                 self.news += 1;
             }

@@ -1,32 +1,33 @@
-//! When the session's next file is due, and what stands in the present one.
+//! Decides when the session's next file is due, and counts the contents of the present one.
 
 use heapr_trace::Loss;
 
 use crate::rotation::FileSeries;
 use crate::{Error, Rotation, SessionProperties};
 
-/// When the next file is due, and what stands in the present one.
+/// State of the present file of a session with files in turn.
 #[derive(Debug)]
 pub(crate) struct NextFile {
     pub(crate) series: FileSeries,
     pub(super) rotation: Rotation,
     pub(super) due_ns: u64,
-    /// It has the size at which the next is begun.
+    /// True if the present file has the size at which the next is begun.
     pub(crate) is_full: bool,
-    /// Bytes with which the present file began.
+    /// Size in bytes of the present file when it was begun.
     pub(super) begun_bytes: u64,
-    /// Events that are only in earlier files.
+    /// Number of events that are only in earlier files.
     pub(super) events_before: u64,
-    /// Allocations with which the present file began, again.
+    /// Number of allocations of earlier files that are repeated at the beginning of the present
+    /// one.
     pub(super) births: u64,
-    /// Files closed.
+    /// Number of closed files.
     pub(crate) closed_count: u64,
-    /// What is told in closed files of what is lost.
+    /// Losses that are written in closed files.
     pub(super) told: Loss,
 }
 
 impl NextFile {
-    /// Sets aside what an earlier recorder has left.
+    /// Prepares files in turn, and closes a file that an earlier recorder has left.
     pub(crate) fn begin(properties: &SessionProperties) -> Result<Option<Self>, Error> {
         let Some(rotation) = properties.rotation else { return Ok(None) };
         let path = &properties.output;
@@ -51,18 +52,18 @@ impl NextFile {
         }))
     }
 
-    /// Events in the present file, of all of the session.
+    /// Number of events in the present file, out of all events of the session.
     pub(crate) fn events_in_file(&self, event_count: u64) -> u64 {
         event_count.saturating_sub(self.events_before).saturating_add(self.births)
     }
 
-    /// Whether it is time for the next file.
+    /// Whether the next file is due.
     pub(super) fn is_due(&self, now_ns: u64) -> bool {
         self.is_full || now_ns >= self.due_ns
     }
 
-    /// The size at which the next file is begun: never while this one holds little but what it
-    /// began with.
+    /// Size at which the next file is begun: at least twice the size with which the present one
+    /// began.
     pub(crate) fn most_bytes(&self, most_bytes: u64) -> u64 {
         most_bytes.max(self.begun_bytes.saturating_mul(2))
     }

@@ -92,8 +92,8 @@ impl OwnHeaps {
         }
     }
 
-    /// Registers a new heap. Returns its name, if the file does not have it yet, and blocks left
-    /// over from an earlier heap of the number whose end was lost.
+    /// Registers a new heap. Returns its name, if the file does not have it yet. Also returns
+    /// blocks of an earlier heap of the number whose end was lost.
     pub(crate) fn created(
         &mut self,
         process: ProcessIndex,

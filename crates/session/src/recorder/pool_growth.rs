@@ -1,10 +1,9 @@
 //! Size of the shared buffers and their growth.
 //!
 //! ```text
-//!   file, mapped by all:   [ fixed part | open buffers, with memory | reserve
-//! ]
-//!                                                    grows ----->   up to --max-buffers, or the
-//! limits
+//!   file, mapped by all:   [ fixed part | open buffers, with memory | reserve                 ]
+//!                                                    grows ----->   up to --max-buffers, or
+//!                                                                   what limits leave
 //! ```
 //! The recorder allocates the memory of buffers before they are used. So its control group is
 //! charged for them, and no target is killed because a page cannot be allocated.

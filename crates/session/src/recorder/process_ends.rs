@@ -1,13 +1,14 @@
-//! When processes end: what they had left ends with them, before the next event of another.
+//! Finds the ends of processes: the blocks that a process left end with it, before the next event
+//! of another.
 //!
-//! No clock tells when a process ended, only that it has. It is looked for before each round,
-//! behind the time up to which the round takes events: so an end is known before an event that
-//! comes after it is counted. It is told as early as it can have been, so that no two lives that
-//! came one after the other are added up:
+//! No clock shows the time of an end, only that it has happened. Ends are looked for before each
+//! round, and the round merges events only up to an earlier time. So an end is known before an
+//! event that follows it is counted. The earliest possible time is used, so that two lives one
+//! after the other are not added up:
 //!
 //! ```text
 //! rounds     ──┬───────────┬──────
-//!            alive       over         it ended with its last event, or right after it was seen alive
+//!            alive       over         end = last event, or right after it was seen alive
 //! ```
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,10 +17,11 @@ use super::Recorder;
 use crate::recorder::process_state::ProcessState;
 
 impl Recorder {
-    /// Looks which processes live, with one system call for all of them. `now_ns`: a time before.
+    /// Checks which processes live, with one system call for all. `now_ns`: a time before the
+    /// check.
     pub(super) fn look_at_lives(&mut self, now_ns: u64) {
         let lives = |process: &&mut ProcessState| !process.has_ended && !process.is_done;
-        // Of one that had ended when it was found there is no descriptor.
+        // A process that had ended when it was found has no descriptor.
         let is_new =
             |process: &&mut ProcessState| process.life.descriptor().is_none() && process.alive_ns == 0;
         for process in self.processes.iter_mut().filter(lives).filter(is_new) {
@@ -41,7 +43,7 @@ impl Recorder {
         let over: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
         drop(polled);
         for (process, is_over) in asked.iter_mut().zip(over).filter(|_| is_known) {
-            // (A process may only seem to be over while it goes on to another program.)
+            // A process may only seem to be over while it execs.
             process.has_ended = is_over && process.look_at_life();
             if !process.has_ended {
                 process.alive_ns = now_ns;
@@ -49,8 +51,8 @@ impl Recorder {
         }
     }
 
-    /// Tells when those ended that have ended since the last time. After a scan: all that they
-    /// published is known, and when.
+    /// Determines when processes ended that have ended since the last call. Called after a scan:
+    /// all that they published is known, and when.
     pub(super) fn count_ends(&mut self) {
         for place in 0..self.processes.len() {
             let process = &self.processes[place];

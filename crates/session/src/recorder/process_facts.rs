@@ -1,4 +1,5 @@
-//! What /proc tells of a process. Everything may vanish at any moment: then there is no answer.
+//! Reads facts of a process from `/proc`. A process may vanish at any moment: then the answer is
+//! missing.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,25 +12,25 @@ pub(crate) fn own_namespace() -> u32 {
     heapr_ring::writer::process_namespace()
 }
 
-/// This process's effective user.
+/// Returns this process's effective user id.
 pub(crate) fn own_user() -> u32 {
-    // The real, the effective, the saved one, and that of files.
+    // Real, effective, saved, and file-system user id.
     Fields::of_self().words("Uid").nth(1).and_then(|user| user.parse().ok()).unwrap_or(0)
 }
 
-/// A file name of a program as a slot tells it.
+/// Returns the file name of a program as a slot has it.
 pub(crate) fn told_name(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
 }
 
-/// Whether /proc names the processes of this process's namespace as they name themselves.
+/// Whether `/proc` shows the processes of this process's own namespace.
 pub(crate) fn is_proc_of_own_namespace() -> bool {
     static IS_OWN: OnceLock<bool> = OnceLock::new();
     *IS_OWN.get_or_init(|| heapr_proc::own_pid() == std::process::id())
 }
 
-/// The process that has id `inner_pid` in the process namespace `namespace`, by its id as we see
-/// it.
+/// Returns the process with id `inner_pid` in the process namespace `namespace`, by its id in our
+/// `/proc`.
 pub(crate) fn outer_pid(inner_pid: u32, namespace: u32) -> Option<u32> {
     heapr_proc::pids().find(|&pid| {
         heapr_proc::namespace(pid, "pid") == Some(namespace)
@@ -37,21 +38,21 @@ pub(crate) fn outer_pid(inner_pid: u32, namespace: u32) -> Option<u32> {
     })
 }
 
-/// The process that sees itself as `inner_pid` in the process namespace `namespace`, by its id as
-/// we see it; `None`: /proc does not show it.
+/// Returns the process that sees itself as `inner_pid` in the process namespace `namespace`, by its
+/// id in our `/proc`. `None`: `/proc` does not show it.
 pub(crate) fn shown_pid(inner_pid: u32, namespace: u32) -> Option<u32> {
     let is_of_ours = namespace == 0 || namespace == own_namespace();
     if is_of_ours && is_proc_of_own_namespace() { Some(inner_pid) } else { outer_pid(inner_pid, namespace) }
 }
 
-/// The thread that sees itself as `inner_tid`, by its id as we see it.
+/// Returns the thread that sees itself as `inner_tid`, by its id in our `/proc`.
 pub(crate) fn outer_tid(pid: u32, inner_tid: u32) -> Option<u32> {
     let is_wanted = |status: Fields| status.last_number("NSpid") == Some(inner_tid);
     heapr_proc::threads(pid).ok()?.find(|&tid| Fields::of_thread(pid, tid).is_some_and(is_wanted))
 }
 
-/// What tells a process that runs a program from all others: when it was started, and where its
-/// first stack begins, which an exec changes.
+/// Identity of a process image: start time of the process, and start address of its first stack,
+/// which an exec changes.
 pub(crate) fn image(pid: u32) -> Option<[u64; 2]> {
     let stat = Stat::of_process(pid)?;
     Some([stat.number(22)?, stat.number(28)?])
@@ -62,8 +63,8 @@ pub(crate) fn executable(pid: u32) -> String {
     heapr_proc::executable(pid).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Whether two executables' paths may be of one program: as seen from two root directories, or with
-/// its file deleted meanwhile. An unknown one may be any.
+/// Whether two executables' paths may be of one program: seen from two root directories, or with
+/// its file deleted meanwhile. An unknown path matches any.
 pub(crate) fn may_be_same_program(one: &str, other: &str) -> bool {
     let name = |path: &str| Path::new(path.trim_end_matches(" (deleted)")).file_name().map(OsStr::to_owned);
     one.is_empty() || other.is_empty() || name(one) == name(other)

@@ -1,16 +1,16 @@
-//! Whether a process still lives, by a descriptor of it: one system call for each look, and no
-//! other process is meant when its number is given to another one.
+//! Checks whether a process lives by a pidfd: one system call per check, and never confused by a
+//! reused process id.
 
 use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// What is known of it.
+/// Handle on a process.
 #[derive(Debug)]
 pub(crate) struct ProcessLife {
     pid: u32,
-    /// `None`: an old kernel, or no descriptor is left.
+    /// pidfd; `None` on an old kernel, or if no descriptor is free.
     descriptor: Option<OwnedFd>,
     was_over: bool,
 }
@@ -22,19 +22,18 @@ impl ProcessLife {
         Self { pid, descriptor, was_over: false }
     }
 
-    /// By which it can be asked for together with others.
+    /// Descriptor, to be polled together with others.
     pub(crate) fn descriptor(&self) -> Option<&OwnedFd> {
         self.descriptor.as_ref()
     }
 
-    /// Whether it has ended; a process that nobody has waited for yet has.
+    /// Whether the process has ended; a zombie has.
     pub(crate) fn has_ended(&mut self) -> bool {
         let Some(descriptor) = &self.descriptor else { return !heapr_proc::is_alive(self.pid) };
         let mut asked = [PollFd::new(descriptor, PollFlags::IN)];
         let is_over = poll(&mut asked, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 }))
             .is_ok_and(|count| count > 0);
-        // (A thread that goes on to another program takes the place of the first one, which is over
-        // for a moment.)
+        // A thread that execs takes the place of the first thread, which seems over for a moment.
         let was_over = std::mem::replace(&mut self.was_over, is_over);
         is_over && (was_over || !heapr_proc::is_alive(self.pid))
     }
@@ -63,7 +62,7 @@ mod tests {
         let mut life = ProcessLife::of(child.id());
         child.kill().unwrap();
         child.wait().unwrap();
-        // As if the number had been given out again.
+        // Simulates that the process id was given out again.
         life.pid = std::process::id();
         life.has_ended();
         assert!(life.has_ended());

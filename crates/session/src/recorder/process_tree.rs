@@ -1,12 +1,11 @@
-//! Who has started whom: the processes below one.
+//! Finds the descendants of a process.
 
 use std::collections::HashSet;
 
 use heapr_proc::{is_alive, parent, pids};
 
-/// The processes that `pid` has started and that live, and those that they have started, parents
-/// before children. This process and those above it are left out: whoever asks in a shell for all
-/// that it runs does not mean the asking.
+/// Returns the live descendants of `pid`, parents before children. This process and its ancestors
+/// are left out: a shell that asks for all its children does not mean the asking process.
 #[must_use]
 pub fn descendants(pid: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, parent(pid)?))).collect();

@@ -138,7 +138,7 @@ impl Recorder {
         self.sink.steering.as_ref().map(|steering| (steering.rate(), steering.mean_bytes()))
     }
 
-    /// Whether this session samples.
+    /// Whether the session samples.
     pub(crate) fn is_sampled(&self) -> bool {
         self.pool.control().flags.load(Relaxed) & FLAG_SAMPLED != 0
     }

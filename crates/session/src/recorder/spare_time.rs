@@ -34,8 +34,8 @@
 //! 15, 5.77 by 10, 6.30 by 5, 5.99 in own turns.
 //!
 //! A thread at the lowest priority may hold a lock of its process (memory map, arena) for as long
-//! as it gets no processor. So this is only for processes that do nothing but record, and not for
-//! the time in which another thread of them holds a target still.
+//! as it gets no processor. So this is only for processes that do nothing but record. It is
+//! suspended while another thread of such a process holds a target still.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};

@@ -1,4 +1,4 @@
-//! Counters over a session, made of what each thread counts for itself.
+//! Counters over a session, summed from the counters of threads.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,17 +7,17 @@ use heapr_trace::Loss;
 /// Counters over the whole session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Event buffers taken to their end.
+    /// Event buffers read to their end.
     pub buffers_written: u64,
-    /// Most buffers in use at once.
+    /// Largest number of buffers in use at once.
     pub buffers_claimed_max: u64,
-    /// Times that a thread waited for a buffer.
+    /// Number of times that a thread waited for a buffer.
     pub wait_count: u64,
-    /// How long in all, ns.
+    /// Sum of the waiting times, ns.
     pub wait_ns: u64,
-    /// Stacks that were not the thread's last one.
+    /// Stacks that differed from the thread's cached stack.
     pub stack_count: u64,
-    /// Frames unwound for them.
+    /// Frames unwound for these stacks.
     pub frames_unwound: u64,
     /// Unwind rules read from unwind tables.
     pub rule_miss_count: u64,
@@ -25,15 +25,15 @@ pub struct Statistics {
     pub stacks_truncated: u64,
     /// Stacks compared with a full unwind.
     pub verify_count: u64,
-    /// How many of them differed.
+    /// Compared stacks that differed.
     pub verify_mismatch_count: u64,
-    /// Turns that the recorder took in time that nobody else wanted.
+    /// Turns of the recorder in spare processor time.
     pub spare_turns: u64,
-    /// What was lost.
+    /// Losses.
     pub loss: Loss,
 }
 
-/// Adds a number that a target has written: whatever it is, the sum does not wrap.
+/// Adds a number that a target has written, without wrapping.
 pub(crate) fn add(sum: &mut u64, amount_untrusted: u64) {
     *sum = sum.saturating_add(amount_untrusted);
 }
@@ -50,7 +50,7 @@ impl Statistics {
     }
 }
 
-/// A thread slot's counters.
+/// Counters of a thread slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThreadCounters {
     pub(crate) events_lost: u64,

@@ -1,10 +1,10 @@
-//! What the machine is, for the file.
+//! Describes the machine, for the file.
 
 use std::fs;
 
 use heapr_trace::System;
 
-/// The machine as it shows itself now.
+/// Reads the facts of the machine.
 pub(crate) fn system() -> System {
     let uname = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
@@ -18,13 +18,13 @@ pub(crate) fn system() -> System {
     }
 }
 
-/// Which Linux runs, as (major, minor); `None` where its release cannot be read so.
+/// Version of the running Linux kernel as (major, minor); `None` if the release has another form.
 #[must_use]
 pub fn kernel_version() -> Option<(u32, u32)> {
     version_of(&rustix::system::uname().release().to_string_lossy())
 }
 
-/// `6.1.0-18-amd64` is (6, 1).
+/// Parses a release: `6.1.0-18-amd64` is (6, 1).
 fn version_of(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|character: char| !character.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

@@ -1,13 +1,13 @@
-//! What a target can reach of ours: the agent's file, the shared buffers.
+//! Checks what a target can reach of the recorder's: the agent's file, the shared buffers.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use heapr_proc::Fields;
 
-/// Whether a program finds the session by the two variables alone: it sees the agent's file under
-/// its path, calls us by the same number, and has the rights to open the buffers among our
-/// descriptors (those that tracing us would need).
+/// Whether a program finds the session by the two variables alone. It must see the agent's file
+/// under its path and know the recorder by the same process id. It also needs the rights to open
+/// the buffers among the recorder's descriptors, which are those of tracing it.
 pub(crate) fn finds_session(pid: u32, agent: &Path) -> bool {
     let own = heapr_proc::own_pid();
     let shares = |kind: &str| {
@@ -17,10 +17,10 @@ pub(crate) fn finds_session(pid: u32, agent: &Path) -> bool {
     shares("pid") && shares("user") && sees_file(pid, agent) && has_our_rights(pid)
 }
 
-/// The same user and group throughout, and no capability less.
+/// Whether a process has our user and group throughout, and at least our capabilities.
 fn has_our_rights(pid: u32) -> bool {
     let (Ok(theirs), ours) = (Fields::of_process(pid), Fields::of_self()) else { return false };
-    // All four of theirs are ours.
+    // All four ids of the process must be ours.
     let is_same = |name: &str| {
         let own = ours.words(name).next();
         own.is_some() && theirs.text(name).is_some() && theirs.words(name).all(|id| Some(id) == own)
@@ -32,7 +32,7 @@ fn has_our_rights(pid: u32) -> bool {
     is_same("Uid") && is_same("Gid") && has_all
 }
 
-/// Whether the process sees, under this path, the file that we see.
+/// Whether the process sees the same file under this path as we do.
 pub(crate) fn sees_file(pid: u32, path: &Path) -> bool {
     let Ok(relative) = path.strip_prefix("/") else { return false };
     let theirs = std::fs::metadata(heapr_proc::folder(pid).join("root").join(relative));

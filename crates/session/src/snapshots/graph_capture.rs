@@ -1,16 +1,16 @@
-//! Taking the graph of a process in a thread of its own, while the recorder goes on.
+//! Captures the graph of a process in a separate thread, while the recorder continues.
 //!
 //! ```text
 //! recorder                                thread
 //! start -------------------------------->  finds the heap, stops the process
-//! takes nothing later  <-----------------  notes the moment
-//!                                          lets the process go on, if its memory is copied
-//! takes what was written until then        reads the copy, which ends
-//! cuts: the blocks of the cut ---------->  looks through what it has read
+//! merges nothing later  <----------------  notes the moment
+//!                                          resumes the process, if its memory is copied
+//! merges the events until then             reads the copy, which ends
+//! cuts: the blocks of the cut ---------->  searches what it has read
 //! writes the graph, ends the snapshot <--  the graph; the process runs on
 //! ```
-//! A process that is not to be stopped is looked through twice ([`super::running_look`]), the first
-//! time with the blocks of a moment that no snapshot is of.
+//! A process that must not be stopped is read twice ([`super::running_look`]). The first time uses
+//! the blocks of a moment for which no snapshot is taken.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -27,22 +27,22 @@ use crate::Error;
 use crate::snapshots::heap_look::{NoGraph, Prepared};
 use crate::snapshots::running_look::{self, BETWEEN, Births};
 
-/// How long a process stands still for its graph.
+/// Time for which a process stands still for its graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum GraphPause {
-    /// Until its memory is copied; where it cannot be, until all is read.
+    /// Until its memory is copied; if it cannot be copied, until all is read.
     #[default]
     Copy,
     /// Until all is read.
     Stop,
-    /// Not at all: it is read while it runs, and what cannot be sure is in doubt.
+    /// No stop: the process is read while it runs, and uncertain references are marked as doubtful.
     None,
 }
 
-/// What of the contents of blocks is written to the file.
+/// Contents of blocks that are written to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum GraphContents {
-    /// Nothing: it may be secret.
+    /// No contents, because they may be secret.
     #[default]
     None,
     /// Up to 64 bytes of text at the start of a block, or behind a header.
@@ -50,7 +50,7 @@ pub enum GraphContents {
 }
 
 impl GraphContents {
-    /// What a scan is to do with texts.
+    /// Returns how a scan handles texts.
     pub(crate) fn texts(self) -> Texts {
         match self {
             Self::None => Texts::LeftOut,
@@ -59,18 +59,18 @@ impl GraphContents {
     }
 }
 
-/// How a graph is taken.
+/// Options for capturing a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphRequest {
-    /// Longest that the process may stand still, or that a copy of it may live.
+    /// Longest time for which the process may stand still, or a copy of it may live.
     pub max_pause: Duration,
-    /// How long it stands still.
+    /// Time for which the process stands still.
     #[serde(default)]
     pub pause: GraphPause,
-    /// The process waits at its end to be looked at.
+    /// True if the process waits at its exit to be captured.
     #[serde(default)]
     pub at_exit: bool,
-    /// What of the contents of blocks is written.
+    /// Contents of blocks that are written.
     #[serde(default)]
     pub contents: GraphContents,
 }
@@ -86,41 +86,42 @@ impl Default for GraphRequest {
     }
 }
 
-/// What the thread tells.
+/// Report of the capturing thread.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// The blocks of about now are wanted; no snapshot is of them.
+    /// Request for the current blocks, for the first reading, which belongs to no snapshot.
     Early,
-    /// The process has stood still, at the moment that is noted.
+    /// Notice that the process has stood still, at the noted moment.
     Still,
-    /// It runs again.
+    /// Result; the process runs again.
     Done(Result<Box<HeapGraph>, Error>),
 }
 
-/// The blocks of a cut.
+/// Blocks of a cut.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    /// Address and size.
+    /// Address and size of each block.
     pub(crate) places: Vec<(u64, u64)>,
-    /// Only where a process is read while it runs.
+    /// Allocation times; only if the process is read while it runs.
     pub(crate) births: Births,
 }
-/// The recorder's clock.
+/// Clock of the recorder.
 pub(crate) type NowTicks = Box<dyn Fn() -> u64 + Send>;
-/// No moment is noted yet.
+/// Value of a moment that is not noted yet.
 const NOT_YET: u64 = u64::MAX;
 
-/// A graph on its way.
+/// Handle of a capture under way.
 #[derive(Debug)]
 pub(crate) struct GraphCapture {
     pub(crate) pid: u32,
-    /// It is read while it runs: ages are wanted, and nobody waits.
+    /// True if the process is read while it runs: allocation times are needed, and no process
+    /// waits.
     pub(crate) is_running: bool,
     given: Sender<Blocks>,
     told: Receiver<Told>,
-    /// The moment at which the process stood still: what happens later does not belong to the cut.
+    /// Moment at which the process stood still: later events do not belong to the cut.
     cut_ticks: Arc<AtomicU64>,
-    /// Nobody waits for it any more.
+    /// True if the capture is not needed any more.
     is_given_up: Arc<AtomicBool>,
 }
 
@@ -149,7 +150,7 @@ impl GraphCapture {
         Ok(Self { pid, is_running, given, told, cut_ticks, is_given_up })
     }
 
-    /// What was told since the last call, or is within this time.
+    /// Returns the next report, waiting up to `within`.
     pub(crate) fn hear(&self, within: Duration) -> Option<Told> {
         match self.told.recv_timeout(within) {
             Ok(told) => Some(told),
@@ -160,14 +161,14 @@ impl GraphCapture {
         }
     }
 
-    /// The moment at which the process stood still, if it has.
+    /// Returns the moment at which the process stood still, if it has.
     pub(crate) fn cut_ticks(&self) -> Option<u64> {
         Some(self.cut_ticks.load(Acquire)).filter(|&ticks| ticks != NOT_YET)
     }
 
-    /// Hands over the blocks of a cut.
+    /// Passes on the blocks of a cut.
     pub(crate) fn give(&self, blocks: Blocks) {
-        // A thread that has ended says so itself.
+        // A thread that has ended has reported so itself.
         let _ = self.given.send(blocks);
     }
 }
@@ -197,7 +198,7 @@ fn capture(
         is_given_up,
         found: Err(NoGraph::TooLong),
     };
-    // Who waits at its end needs no copy: nobody else will do anything.
+    // A process that waits at its exit needs no copy: it does nothing else meanwhile.
     let hold = HoldRequest {
         at_exit: request.at_exit,
         copies: request.pause == GraphPause::Copy && !request.at_exit,
@@ -251,7 +252,7 @@ fn capture_running(
     let look = |prepared: &mut Prepared, told: Told| -> Result<(HeapGraph, BlockMap, Births), Error> {
         let held =
             HeldProcess { agent: heapr_inject::agent_memory(pid)?, is_quiet: true, ..HeldProcess::default() };
-        // (A recorder that has ended gives no blocks.)
+        // A recorder that has ended sends no blocks.
         let _ = tell.send(told);
         let too_long =
             || format!("reading it would have taken longer than {} ms", request.max_pause.as_millis());
@@ -275,13 +276,13 @@ fn capture_running(
     Ok(Box::new(graph))
 }
 
-/// The moment of a cut, and who tells the time.
+/// Moment of a cut, and the clock for it.
 struct Moment {
     now_ticks: NowTicks,
     cut_ticks: Arc<AtomicU64>,
 }
 
-/// Looks through a process that is held.
+/// Searches a process that is held.
 struct Looking<'a> {
     pid: u32,
     max_pause: Duration,
@@ -307,14 +308,15 @@ impl Looking<'_> {
 impl Look for Looking<'_> {
     fn stands_still(&mut self) {
         self.since = Instant::now();
-        // Before it goes on: a recorder that has not seen it yet is at what was earlier.
+        // Stored before the process is resumed: until the recorder sees it, the recorder merges
+        // only earlier events.
         self.moment.cut_ticks.store((self.moment.now_ticks)(), Release);
-        // (A recorder that has ended gives no blocks.)
+        // A recorder that has ended sends no blocks.
         let _ = self.tell.send(Told::Still);
     }
 
     fn take_down(&mut self) -> bool {
-        // What can be read of the process alone is of this moment.
+        // Facts that only the process itself has are read at this moment.
         self.prepared.take_down(self.pid);
         !self.is_given_up.load(Relaxed)
     }
@@ -330,7 +332,7 @@ impl Look for Looking<'_> {
         let deadline = self.since + self.max_pause;
         let is_given_up = self.is_given_up;
         if from == ReadFrom::Kept {
-            // Nothing stands still or lives longer for it. (A recorder that has ended gives none.)
+            // Neither process nor copy waits meanwhile. A recorder that has ended sends no blocks.
             let Ok(Blocks { places, .. }) = self.given.recv() else { return };
             let goes_on = || !is_given_up.load(Relaxed);
             self.found = self.prepared.look(held, from, places, &goes_on).map(|(graph, _)| graph);

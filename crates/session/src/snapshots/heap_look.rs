@@ -1,5 +1,5 @@
-//! Looking through the memory of a process that stands still, or of a copy of it: its heap, its
-//! roots, the references between its blocks.
+//! Searches the memory of a stopped process, or of a copy of it: its heap, its roots, and the
+//! references between its blocks.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -18,30 +18,31 @@ use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
 use crate::snapshots::kept_memory::{KeptMemory, WrittenMemory};
 
-/// What is found before the process is stopped: it takes longer than what is done then.
+/// Facts that are found before the process is stopped, because finding them takes longer than the
+/// rest.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     memory: Arc<StoppedProcess>,
     plan: Result<Plan, RundownError>,
     room: ReadStore,
-    /// Memory that a copy has not, or has empty.
+    /// Address ranges that a copy lacks, or has empty.
     not_copied: Vec<(u64, u64)>,
-    /// What was taken down while it stood still.
+    /// Facts that were read while the process stood still.
     mappings: Vec<Mapping>,
     kernel: Vec<(String, Vec<u64>)>,
-    /// What was read out of a copy, and what was found in it.
+    /// Memory that was copied out, and modules found in the copy.
     kept: Option<(KeptMemory, Vec<ThreadModule>)>,
     texts: Texts,
 }
 
-/// Why there is no graph.
+/// Reason for which there is no graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoGraph {
-    /// It would have taken longer than the process may stand still.
+    /// Capture would take longer than the process may stand still.
     TooLong,
-    /// The process was gone.
+    /// Process has ended.
     Gone,
-    /// The copy had to go.
+    /// Copy had to be ended.
     Cut,
     /// More references than can be numbered.
     TooLarge,
@@ -50,14 +51,14 @@ pub(crate) enum NoGraph {
 /// Memory as the scan reads it.
 struct Still<'a> {
     memory: &'a StoppedProcess,
-    /// Reads also what the process itself may not.
+    /// File by which memory is read that the process itself may not read.
     file: Option<File>,
-    /// The process itself, where a copy is read, and what only it has.
+    /// Original process of a copy, and the ranges that only the original has.
     original: Option<(&'a StoppedProcess, &'a [(u64, u64)])>,
 }
 
 impl<'a> Still<'a> {
-    /// A copy of `original`, which alone has `only`.
+    /// Memory of a copy of `original`, which alone has `only`.
     fn of_copy(copy: &'a StoppedProcess, original: &'a StoppedProcess, only: &'a [(u64, u64)]) -> Self {
         Self { original: Some((original, only)), ..Self::alone(copy) }
     }
@@ -88,7 +89,7 @@ impl Memory for Still<'_> {
         if self.of(address_avma).served().is_any() {
             return 0;
         }
-        // A page that it has locked away for now, one at a time.
+        // A page that the process has locked away for the moment, one at a time.
         let left_bytes = (PAGE_BYTES - address_avma % PAGE_BYTES).min(into.len() as u64) as usize;
         let page = &mut into[..left_bytes];
         let read = self.file.as_ref().map(|file| file.read_at(page, address_avma));
@@ -100,7 +101,7 @@ impl Memory for Still<'_> {
     }
 
     fn shared_parts(&self, mapping: &Mapping) -> Vec<(u64, u64)> {
-        // (A copy has the same shared memory, and is registered with nobody.)
+        // A copy has the same shared memory, but is not registered there.
         self.original.map_or(self.memory, |(original, _)| original).shared_parts(mapping)
     }
 }
@@ -112,8 +113,8 @@ impl WrittenMemory for Still<'_> {
 }
 
 impl Prepared {
-    /// Finds the heap of a process that runs: where it is just being changed it does not look like
-    /// one.
+    /// Finds the heap of a running process. The search is repeated, because a heap that is just
+    /// being changed is not recognised.
     pub(crate) fn of(pid: u32, texts: Texts) -> Self {
         const TRIES: u32 = 4;
         let memory = Arc::new(StoppedProcess::about_to_stop(pid));
@@ -138,13 +139,13 @@ impl Prepared {
         }
     }
 
-    /// Takes down what only the process itself tells, while it stands still.
+    /// Reads facts that only the process itself has, while it stands still.
     pub(crate) fn take_down(&mut self, pid: u32) {
         self.mappings = mappings::read(pid).unwrap_or_default();
         self.kernel = kernel_words(pid);
     }
 
-    /// Reads all that will be looked through out of a copy. Whether it has.
+    /// Copies all memory to be searched out of a copy. Returns whether that succeeded.
     pub(crate) fn keep(&mut self, copy: u32, goes_on: &dyn Fn() -> bool) -> bool {
         let memory = StoppedProcess::copy(copy);
         let of_copy = Still::of_copy(&memory, &self.memory, &self.not_copied);
@@ -153,13 +154,13 @@ impl Prepared {
         self.kept.is_some()
     }
 
-    /// The process's own memory.
+    /// Returns the process's own memory.
     pub(crate) fn memory(&self) -> impl Memory + '_ {
         Still { memory: &self.memory, file: None, original: None }
     }
 
-    /// Looks through everything that `from` has. `blocks`: address and size of those that the
-    /// recording knows. The graph, and where its blocks are.
+    /// Searches all memory of `from`. `blocks`: address and size of the recorded ones. Returns the
+    /// graph and the addresses of its blocks.
     pub(crate) fn look(
         &mut self,
         held: &HeldProcess,
@@ -194,7 +195,7 @@ impl Prepared {
         blocks: Vec<(u64, u64)>,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<(HeapGraph, BlockMap), NoGraph> {
-        // (The process itself may have ended, or turned to another program.)
+        // The process itself may have ended, or execed.
         let root = memory.root();
         let local = |path: &str| root.join(path.trim_start_matches('/'));
         let modules = thread_modules(heap.pid());
@@ -239,7 +240,7 @@ impl Prepared {
             kernel: std::mem::take(kernel),
         };
         let map = BlockMap::new(known.blocks);
-        // (A file that it serves itself cannot be opened while it stands still.)
+        // A file that the stopped process serves itself (FUSE) cannot be opened.
         let is_there = |code: &MappedCode| !served.is_of_file(code.start_avma);
         let code = mapped_code(&facts.mappings, local).into_iter().filter(is_there);
         let mut walker = FrameWalker::new(code.collect());
@@ -257,7 +258,7 @@ impl Prepared {
     }
 }
 
-/// What is said of memory that a program brings when it is touched.
+/// Note about memory that a program provides only when it is touched.
 fn note_of(served: &ServedMemory) -> Option<String> {
     let bytes = |ranges: &[(u64, u64)]| ranges.iter().map(|(start, end)| end - start).sum::<u64>();
     let registered = bytes(&served.registered);
@@ -281,20 +282,20 @@ fn note_of(served: &ServedMemory) -> Option<String> {
     })
 }
 
-/// What is looked through.
+/// Memory to be searched.
 struct Place<'a, H, M> {
-    /// As the heap is read.
+    /// Memory as the heap is read.
     heap: &'a H,
     memory: &'a M,
-    /// Where a file of the process is.
+    /// Maps a path of the process to a path here.
     local: &'a dyn Fn(&str) -> PathBuf,
     modules: Vec<ThreadModule>,
 }
 
-/// The modules with thread-local variables, of the process or copy `pid`.
+/// Returns the modules with thread-local variables, of the process or copy `pid`.
 fn thread_modules(pid: u32) -> Vec<ThreadModule> {
     let exe = || std::fs::read_link(heapr_proc::folder(pid).join("exe")).unwrap_or_default();
-    // Without them what holds a block has only a less telling name.
+    // If they are unknown, holders only have less telling names.
     let found = heapr_inject::thread_modules(pid).unwrap_or_default();
     let named = found.into_iter().map(|module| ThreadModule {
         number: module.number,
@@ -304,7 +305,7 @@ fn thread_modules(pid: u32) -> Vec<ThreadModule> {
     named.collect()
 }
 
-/// What a scan has found, as it is stored.
+/// Converts the result of a scan to its stored form.
 pub(crate) fn graph_of(found: Scanned, areas: Vec<Area>, notes: Vec<String>) -> HeapGraph {
     let mut graph = HeapGraph {
         first_edge: found.first_edge,
@@ -325,7 +326,7 @@ pub(crate) fn graph_of(found: Scanned, areas: Vec<Area>, notes: Vec<String>) -> 
     graph
 }
 
-/// Code of files that can be read; `local` tells where a file is here.
+/// Returns the code of readable files; `local` maps a path of the process to a path here.
 pub(crate) fn mapped_code(mappings: &[Mapping], local: impl Fn(&str) -> PathBuf) -> Vec<MappedCode> {
     let code = mappings.iter().filter(|mapping| mapping.is_executable && mapping.name.starts_with('/'));
     code.map(|mapping| MappedCode {
@@ -342,9 +343,9 @@ pub(crate) fn thread_facts(
     walker: &mut FrameWalker,
     memory: &impl Memory,
 ) -> ThreadFacts {
-    /// Of a deeper stack the rest has no names.
+    /// Largest number of frames that are named per stack.
     const FRAMES_MAX: usize = 64;
-    /// Where DWARF's registers stand among a thread's.
+    /// Positions of DWARF's registers among a thread's.
     const PLACES: [usize; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
     let registers = PLACES.map(|place| thread.registers.get(place).copied().unwrap_or(0));
     let frames = walker.walk(&registers, &|at| memory.word(at), FRAMES_MAX);
@@ -359,8 +360,8 @@ pub(crate) fn thread_facts(
     }
 }
 
-/// Blocks that the recording thinks live and the allocator knows as free: the call that freed them
-/// was not seen. They are no leaks.
+/// Marks blocks as held that the recording has as live and the allocator as free. The freeing call
+/// was not seen, and the blocks are no leaks.
 fn keep_stale(graph: &mut HeapGraph, map: &BlockMap, stale: &[u64]) {
     if stale.is_empty() {
         return;
@@ -374,7 +375,7 @@ fn keep_stale(graph: &mut HeapGraph, map: &BlockMap, stale: &[u64]) {
     graph.notes.push(format!("{} blocks were freed without being seen: they count as held", stale.len()));
 }
 
-/// What the recording and the allocator say of the heap, together.
+/// Blocks and heap as known from the recording and the allocator together.
 struct Known {
     blocks: Vec<KnownBlock>,
     heap: Option<Vec<(u64, u64)>>,
@@ -428,7 +429,7 @@ impl Known {
             }
         }
         untracked.extend(chunks.map(|(start_avma, bytes)| (start_avma, start_avma + bytes)));
-        // A block of another allocator may have been taken out of such a chunk.
+        // A block of another allocator may lie in such a chunk.
         Self { blocks: known, heap: Some(heap), untracked, stale }
     }
 }

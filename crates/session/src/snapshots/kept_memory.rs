@@ -1,7 +1,7 @@
-//! Memory of a copy, read out at once: the copy ends then, before any of it is looked through.
+//! Memory copied out of a copy of a process, which can then end before the search begins.
 //!
-//! While a copy lives, each page that the process writes to is copied by the kernel, and looking
-//! through takes many times as long as reading.
+//! While a copy lives, the kernel copies each page that the process writes to, and searching takes
+//! many times as long as reading.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,22 +16,22 @@ use heapr_proc::{Mapping, mappings, own_pid};
 
 use crate::memory_room;
 
-/// Read at once.
+/// Bytes read per call.
 const PIECE_BYTES: u64 = 16 << 20;
-/// What is read out takes at most this part of what is left.
+/// Divisor of the free memory: the copied memory takes at most this part of it.
 const ROOM_SHARE: u64 = 4;
-/// Files that are open at once: names of types and tables of virtual functions lie in few.
+/// Largest number of open files: names of types and tables of virtual functions are in few.
 const FILES_MAX: usize = 64;
 
-/// See the module.
+/// Copied memory of a process.
 #[derive(Debug)]
 pub(crate) struct KeptMemory {
-    /// By address.
+    /// Copied pieces, by address.
     pieces: Vec<Piece>,
     mappings: Vec<Mapping>,
-    /// Where the process sees its files.
+    /// Root directory of the process.
     root: File,
-    /// What of them nobody has written to is read of them; `None`: there is no such file any more.
+    /// Files from which unwritten pages are read; `None`: the file does not exist any more.
     files: Mutex<HashMap<String, Option<File>>>,
 }
 
@@ -47,15 +47,15 @@ impl Piece {
     }
 }
 
-/// Where memory is read out of.
+/// Memory that can be copied.
 pub(crate) trait WrittenMemory: Memory {
-    /// The folder that is `/` to whom the memory belongs.
+    /// Root directory of the owner of the memory.
     fn root(&self) -> PathBuf;
 }
 
 impl KeptMemory {
-    /// Reads out all that is looked through. `None`: it is not told which pages were written, there
-    /// is not enough room, or it may not go on.
+    /// Copies all memory to be searched. `None`: written pages are unknown, memory is short, or
+    /// `goes_on` returned false.
     pub(crate) fn of(
         copy: &impl WrittenMemory,
         mappings: &[Mapping],
@@ -83,7 +83,7 @@ impl KeptMemory {
                 if count > 0 {
                     pieces.push(Piece { start_avma: at_avma, bytes });
                 }
-                // Behind a page that cannot be read it goes on.
+                // Reading continues behind an unreadable page.
                 at_avma = match is_whole {
                     true => at_avma + wanted_bytes,
                     false => (at_avma + count as u64) / PAGE_BYTES * PAGE_BYTES + PAGE_BYTES,
@@ -93,12 +93,12 @@ impl KeptMemory {
         Some(Self { pieces, mappings: mappings.to_vec(), root, files: Mutex::default() })
     }
 
-    /// Where a file of the process is, as long as this is kept: it may have ended.
+    /// Path of a file of the process, valid as long as this exists, even if the process has ended.
     pub(crate) fn local(&self, path: &str) -> PathBuf {
         Path::new("/proc/self/fd").join(self.root.as_raw_fd().to_string()).join(path.trim_start_matches('/'))
     }
 
-    /// What was read out from an address on; else how far it is to the next that was.
+    /// Returns the copied bytes from an address on, or else the distance to the next copied byte.
     fn find(&self, at_avma: u64) -> Result<&[u8], u64> {
         let behind = self.pieces.partition_point(|piece| piece.end_avma() <= at_avma);
         let Some(piece) = self.pieces.get(behind) else { return Err(u64::MAX - at_avma) };
@@ -108,7 +108,7 @@ impl KeptMemory {
         }
     }
 
-    /// What nobody has written to: nothing, or what is in the file.
+    /// Reads pages that were never written: zeros, or the file's content.
     fn read_unwritten(&self, at_avma: u64, into: &mut [u8]) -> usize {
         let Some(mapping) = mappings::find(&self.mappings, at_avma) else { return 0 };
         let count = (mapping.end_avma - at_avma).min(into.len() as u64) as usize;
@@ -123,7 +123,7 @@ impl KeptMemory {
         }
         let file = files.entry(mapping.name.clone()).or_insert_with(|| {
             let file = File::open(self.local(&mapping.name)).ok()?;
-            // Another may be there by now.
+            // Another file may have the path by now.
             let facts = file.metadata().ok()?;
             (facts.is_file() && facts.ino() == mapping.inode).then_some(file)
         });
@@ -171,13 +171,13 @@ impl KeptMemory {
     }
 }
 
-/// What is read out: by address, apart from each other.
+/// Ranges to be copied, by address, without overlaps.
 fn wanted(copy: &impl Memory, mappings: &[Mapping]) -> Option<Vec<(u64, u64)>> {
     let mut ranges = Vec::new();
     for mapping in mappings.iter().filter(|mapping| is_looked_through(mapping)) {
         let range = (mapping.start_avma, mapping.end_avma);
         match mapping.is_shared {
-            // What others have written to counts, too.
+            // Writes of other processes count, too.
             true if mapping.is_writable => ranges.extend(copy.shared_parts(mapping)),
             true => {}
             false => ranges.extend(copy.written_parts(range.0, range.1)?),
@@ -220,7 +220,7 @@ impl HeapMemory for KeptMemory {
 mod tests {
     use super::*;
 
-    /// Each byte is the number of its page; the third page cannot be read.
+    /// Memory in which each byte is the number of its page; the third page cannot be read.
     struct Pages;
 
     impl Memory for Pages {
@@ -277,7 +277,7 @@ mod tests {
         };
         let whole = PAGE_BYTES as usize;
         assert_eq!((page(1), page(2), page(4)), ((whole, 1), (whole, 2), (whole, 4)));
-        // Never written: empty; of a file: what the file has, as far as it goes.
+        // Never written: zeros, or the file's content up to its end.
         assert_eq!((page(5), page(6), page(8)), ((whole, 0), (whole, 6), (whole, 0)));
         assert_eq!((page(20), page(21).0), ((whole, 77), 0));
         assert_eq!(page(9).0, 0);

@@ -1,4 +1,4 @@
-//! Snapshots of the live native blocks: when one is due, and how it is cut and written in slices.
+//! Snapshots of the live native blocks: rules for them, the cut, and writing in slices.
 
 pub(crate) mod graph_capture;
 pub(crate) mod heap_look;

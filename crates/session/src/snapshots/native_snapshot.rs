@@ -1,12 +1,12 @@
-//! Snapshots of the live heaps of a session's processes: what is asked for, and one being taken.
+//! Snapshots of the live heaps of a session's processes: requests, and the one being taken.
 //!
-//! The recorder keeps the live blocks, so the processes are not stopped and not touched. A snapshot
-//! is a cut through the ledger between two events: what happens after it does not show, whatever
-//! happens while the blocks are written.
+//! The recorder tracks the live blocks, so the processes are neither stopped nor touched. A
+//! snapshot is a cut through the ledger between two events. Later events do not show, even while
+//! the blocks are written.
 //!
 //! ```text
-//! request ──> queue ──> cut (all events so far are applied) ──> slices between the recorder's rounds ──> report
-//! rule    ──┘                                                   parts of 65,536 blocks to the file
+//! request ──> queue ──> cut (all events so far ──> slices between the recorder's ──> report
+//! rule    ──┘           are applied)               rounds: parts of 65,536 blocks
 //! ```
 
 use std::time::Instant;
@@ -18,41 +18,41 @@ use heapr_trace::{
     Weight,
 };
 
-/// Of which processes a snapshot is taken.
+/// Processes that a snapshot covers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SnapshotScope {
-    /// All that live.
+    /// All live processes.
     #[default]
     Live,
-    /// Those with these ids that live.
+    /// Live processes with these ids.
     Pids(Vec<u32>),
-    /// One image, whether it lives or has just ended.
+    /// Single image, live or just ended.
     Image(ProcessIndex),
 }
 
 impl SnapshotScope {
-    /// All, or those with these ids.
+    /// Returns the scope for these ids; empty: all.
     #[must_use]
     pub fn of_pids(pids: &[u32]) -> Self {
         if pids.is_empty() { Self::Live } else { Self::Pids(pids.to_vec()) }
     }
 }
 
-/// A snapshot that is asked for.
+/// Request for a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotRequest {
-    /// A name to find it by; may be empty.
+    /// Name of the snapshot; may be empty.
     pub name: String,
-    /// Why.
+    /// Reason for the snapshot.
     pub trigger: SnapshotTrigger,
-    /// Of whom.
+    /// Processes that the snapshot covers.
     pub scope: SnapshotScope,
-    /// With the graph of the one process that it is of.
+    /// Options of the object graph, for a snapshot of a single process.
     pub graph: Option<GraphRequest>,
 }
 
 impl Default for SnapshotRequest {
-    /// Of all live processes, without a name.
+    /// Returns a request for all live processes, without a name.
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -63,27 +63,27 @@ impl Default for SnapshotRequest {
     }
 }
 
-/// Names a request until its report comes.
+/// Identifies a request until its report comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SnapshotTicket(pub(crate) u64);
 
-/// A snapshot that was taken.
+/// Report of a finished snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotReport {
-    /// Of the request; `None`: a rule took it.
+    /// Ticket of the request; `None`: a rule triggered the snapshot.
     pub ticket: Option<SnapshotTicket>,
-    /// All of it but the blocks, as it stands in the file.
+    /// Entry of the snapshot in the file, without its blocks.
     pub snapshot: Snapshot,
-    /// It could not be written: the file's error.
+    /// Error of the file, if the snapshot could not be written.
     pub write_error: Option<String>,
-    /// Why there is no graph that was asked for. With number 0 there is no snapshot either.
+    /// Reason for which a requested graph is missing. With number 0 there is no snapshot either.
     pub graph_failure: Option<Failure>,
-    /// How long the process stood still for its graph.
+    /// Time for which the process stood still for its graph.
     pub pause_ns: Option<u64>,
 }
 
 impl SnapshotReport {
-    /// No snapshot was taken, because there could be no graph.
+    /// Returns a report without a snapshot, because its graph failed.
     pub(crate) fn failed(ticket: Option<SnapshotTicket>, failure: Failure) -> Self {
         let snapshot = Snapshot {
             number: 0,
@@ -102,26 +102,26 @@ impl SnapshotReport {
     }
 }
 
-/// What is known of the graph of a snapshot that is being taken.
+/// State of the graph of a snapshot that is being taken.
 #[derive(Debug, Default)]
 enum GraphState {
-    /// None was asked for.
+    /// No graph was requested.
     #[default]
     None,
-    /// It is on its way.
+    /// Graph is being captured.
     Awaited,
-    /// It is in the file; how long the process stood still.
+    /// Graph is in the file; with the time for which the process stood still.
     Written(u64),
-    /// There is none.
+    /// Capture has failed.
     Failed(Failure),
 }
 
-/// A snapshot between its cut and its last part.
+/// Snapshot between its cut and its last part.
 #[derive(Debug)]
 pub(crate) struct ActiveSnapshot {
     ticket: Option<SnapshotTicket>,
     head: Snapshot,
-    /// By process: its place in the head's list plus one; 0: not of it.
+    /// By process: index in the head's list plus one; 0: not in the snapshot.
     places: Vec<u32>,
     columns: SnapshotColumns,
     began: Instant,
@@ -130,7 +130,7 @@ pub(crate) struct ActiveSnapshot {
 }
 
 impl ActiveSnapshot {
-    /// A snapshot without blocks; `processes` with their resident sets.
+    /// Creates a snapshot without blocks; `processes` with their resident sets.
     pub(crate) fn new(
         ticket: Option<SnapshotTicket>,
         number: u32,
@@ -176,14 +176,14 @@ impl ActiveSnapshot {
         }
     }
 
-    /// Sets its moment.
+    /// Sets the moment of the snapshot.
     pub(crate) fn cut_at(&mut self, time_ns: u64, event_index: u64) {
         self.head.time_ns = time_ns;
         self.head.event_index = event_index;
         self.began = Instant::now();
     }
 
-    /// Takes a block of the cut, which stands for `weight`; blocks of other processes are left out.
+    /// Adds a block of the cut, which stands for `weight`; blocks of other processes are ignored.
     #[inline]
     pub(crate) fn add<W: std::io::Write>(
         &mut self,
@@ -203,17 +203,17 @@ impl ActiveSnapshot {
         }
     }
 
-    /// Its graph comes later.
+    /// Notes that the graph comes later.
     pub(crate) fn await_graph(&mut self) {
         self.graph = GraphState::Awaited;
     }
 
-    /// Whether it does not end before its graph has come.
+    /// Whether the snapshot must wait for its graph.
     pub(crate) fn awaits_graph(&self) -> bool {
         matches!(self.graph, GraphState::Awaited)
     }
 
-    /// Writes its graph.
+    /// Writes the graph.
     pub(crate) fn give_graph<W: std::io::Write>(
         &mut self,
         graph: Result<HeapGraph, Failure>,

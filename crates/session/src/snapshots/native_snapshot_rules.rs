@@ -1,5 +1,4 @@
-//! When snapshots are taken without being asked for: at intervals, at a size, at growth, at a
-//! process's end.
+//! Rules that trigger snapshots: at intervals, at a size, at growth, at a process's end.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,50 +9,50 @@ use serde::{Deserialize, Serialize};
 use crate::snapshots::graph_capture::{GraphContents, GraphRequest};
 use crate::snapshots::native_snapshot::{SnapshotRequest, SnapshotScope};
 
-/// Shortest interval: one snapshot is written in that time even of ten million blocks.
+/// Shortest interval: even a snapshot of ten million blocks is written in that time.
 pub const SNAPSHOT_INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// A process must fall below this share of a size before passing it counts again.
+/// Percentage of a size below which a process must fall before passing the size counts again.
 const REARM_PERCENT: u64 = 90;
-/// Growth is looked at from this many live bytes on: below, everything grows.
+/// Least live bytes for growth to count: below, everything grows.
 const GROWTH_FLOOR_BYTES: u64 = 64 << 10;
 
-/// What a rule waits for.
+/// Condition of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SnapshotWhen {
-    /// Time: at each interval since the rule was made.
+    /// Interval since the rule was added.
     Every {
-        /// At least [`SNAPSHOT_INTERVAL_MIN`].
+        /// Interval, at least [`SNAPSHOT_INTERVAL_MIN`].
         interval: Duration,
     },
-    /// A process's resident set passes a size; again when it has been a tenth below it.
+    /// Process's resident set passes a size; again after it was a tenth below the size.
     AtRss {
-        /// The size.
+        /// Size in bytes.
         threshold_bytes: u64,
     },
-    /// The live bytes pass those at the rule's last snapshot by so much; the first is taken at 64
-    /// KiB.
+    /// Live bytes exceed those at the rule's last snapshot by a percentage; the first snapshot is
+    /// taken at 64 KiB.
     OnGrowth {
-        /// Above 0.
+        /// Growth in percent, above 0.
         percent: u64,
     },
-    /// A process ends, by itself or killed.
+    /// Process ends, by itself or killed.
     AtExit,
 }
 
-/// Takes snapshots without being asked.
+/// Rule that triggers snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotRule {
-    /// When.
+    /// Condition of the rule.
     pub when: SnapshotWhen,
-    /// Of which processes; empty: all.
+    /// Processes that the rule covers; empty: all.
     pub pids: Vec<u32>,
-    /// With the graph of each: one snapshot a process.
+    /// Contents of blocks in the object graphs, with one snapshot per process; `None`: no graphs.
     #[serde(default)]
     pub graph: Option<GraphContents>,
 }
 
-/// A process, as rules look at it.
+/// Figures of a process that rules check.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Looked {
     pub(crate) process: ProcessIndex,
@@ -62,7 +61,7 @@ pub(crate) struct Looked {
     pub(crate) live_bytes: u64,
 }
 
-/// A rule and what it remembers.
+/// Rule and its state.
 #[derive(Debug)]
 pub(crate) struct RuleState {
     rule: SnapshotRule,
@@ -99,8 +98,8 @@ impl RuleState {
         }
     }
 
-    /// Whether time has come; what was missed (a snapshot took longer than the interval) is not
-    /// made up for.
+    /// Returns a request if the interval has passed. Intervals missed during a long snapshot are
+    /// skipped.
     pub(crate) fn at_time(&mut self, now_ns: u64) -> Option<SnapshotRequest> {
         let SnapshotWhen::Every { interval } = self.rule.when else { return None };
         if now_ns < self.next_ns {
@@ -112,7 +111,7 @@ impl RuleState {
         Some(self.request(SnapshotTrigger::Interval { interval_ms: interval_ns / 1_000_000 }))
     }
 
-    /// Whether sizes have been passed. `all`: the processes that live.
+    /// Returns a request if sizes have been passed. `all`: live processes.
     pub(crate) fn at_sizes(&mut self, all: &[Looked]) -> Option<SnapshotRequest> {
         match self.rule.when {
             SnapshotWhen::AtRss { threshold_bytes } => {
@@ -148,12 +147,12 @@ impl RuleState {
         }
     }
 
-    /// Whether it waits for sizes.
+    /// Whether the rule depends on sizes.
     pub(crate) fn looks_at_sizes(&self) -> bool {
         matches!(self.rule.when, SnapshotWhen::AtRss { .. } | SnapshotWhen::OnGrowth { .. })
     }
 
-    /// Whether the end of this process counts.
+    /// Whether the end of this process triggers the rule.
     pub(crate) fn at_exit_of(&self, pid: u32) -> bool {
         self.rule.when == SnapshotWhen::AtExit && self.is_of(pid)
     }

@@ -1,13 +1,14 @@
-//! A graph of a process that is never stopped: it is read twice while it runs.
+//! Captures the graph of a process that is never stopped: it is read twice while it runs.
 //!
-//! What moves while it is read looks like what nothing leads to. A block that is leaked does not
-//! change any more: so only those are definitely leaked that nothing led to both times, with a
-//! while in between, and that hold what they held.
+//! A reference that moves during a reading can make its block look unreached. A leaked block does
+//! not change any more. So a block is definitely leaked only if it was unreached in both readings,
+//! some time apart, and its content is unchanged.
 //!
 //! ```text
-//! nothing leads to it now, and before it ..   had no holder either, and is unchanged    definite
-//!                                             had none, and was written to since        held: somebody has it
-//!                                             was held, or was not there                possible
+//! unreached in the second reading, and in the first
+//!     unreached too, content unchanged   definite
+//!     unreached too, content changed     held: in use
+//!     reached, or not allocated          possible
 //! ```
 
 use std::collections::HashMap;
@@ -17,15 +18,15 @@ use std::time::Duration;
 use heapr_native::{BlockMap, Memory, Reach, Verdicts};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
-/// Between the two looks: a younger block may be on its way to who will hold it.
+/// Time between the two readings: a younger block may not have reached its holder yet.
 pub(super) const BETWEEN: Duration = Duration::from_secs(5);
 
-/// When blocks were allocated: with the address that tells which block it is.
+/// Allocation times of blocks, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Births(Vec<(u64, u64)>);
 
 impl Births {
-    /// Of addresses and times.
+    /// Creates the list from addresses and times.
     pub(crate) fn of(mut blocks: Vec<(u64, u64)>) -> Self {
         blocks.sort_unstable();
         Self(blocks)
@@ -37,11 +38,11 @@ impl Births {
     }
 }
 
-/// Blocks that nothing led to, by address: when they were allocated, and what they held.
+/// Unreached blocks by address: allocation time, and hash of the content.
 #[derive(Debug)]
 pub(super) struct Unreached(HashMap<u64, (u64, u64)>);
 
-/// The blocks of a look that nothing leads to.
+/// Returns the unreached blocks of a reading.
 pub(super) fn unreached(
     graph: &HeapGraph,
     map: &BlockMap,
@@ -57,7 +58,7 @@ pub(super) fn unreached(
     Unreached(known.collect())
 }
 
-/// Gives holders to what of the second look is not confirmed by the first.
+/// Adds holders to unreached blocks that the first reading does not confirm.
 pub(super) fn confirm(
     graph: &mut HeapGraph,
     map: &BlockMap,
@@ -89,7 +90,7 @@ pub(super) fn confirm(
     ));
 }
 
-/// An area of its own refers to these blocks.
+/// Adds an area that refers to these blocks.
 fn hold(graph: &mut HeapGraph, nodes: &[u32], grade: EdgeGrade, name: &str) {
     if nodes.is_empty() {
         return;
@@ -101,7 +102,7 @@ fn hold(graph: &mut HeapGraph, nodes: &[u32], grade: EdgeGrade, name: &str) {
     graph.roots.extend(edges);
 }
 
-/// What a block holds, in short; `None` if it cannot be read.
+/// Hash of a block's content; `None` if it cannot be read.
 fn content(map: &BlockMap, memory: &impl Memory, node: u32) -> Option<u64> {
     const PIECE_BYTES: u64 = 1 << 16;
     let mut hasher = DefaultHasher::new();
@@ -125,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Memory whose words are all the same.
+    /// Memory whose bytes are all the same.
     struct Same(u8);
 
     impl Memory for Same {
@@ -141,11 +142,11 @@ mod tests {
             size_bytes: 100_000 * (number % 2) + 64,
             usable_bytes: 64,
         };
-        // (They overlap: each ends before the next.)
+        // Blocks of different sizes that do not overlap.
         BlockMap::new((0..4).map(block).collect())
     }
 
-    /// Four blocks, of which the last is held.
+    /// Graph of four blocks, of which the last is held.
     fn graph() -> HeapGraph {
         let mut graph = HeapGraph { first_edge: vec![0; 5], ..HeapGraph::default() };
         hold(&mut graph, &[3], EdgeGrade::Start, "");
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn what_is_there_both_times_and_unchanged_is_leaked() {
         use Reach::{Possible, Reachable, Unreached};
-        // The first is new, the second is another block by now.
+        // The first block is new, the second was replaced by another.
         let found = reach_after(&births(None, 1), &births(Some(7), 8), false);
         assert_eq!(found, [Possible, Possible, Unreached, Reachable]);
         let found = reach_after(&births(Some(5), 1), &births(Some(5), 1), false);

@@ -1,4 +1,4 @@
-//! What is left when an attach fails at some step, or its process is killed.
+//! Tests of the state after an attach fails at some step, or its process is killed.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn a_failure_at_any_step_leaves_the_program_as_it_was() {
         assert_eq!(victim.line(), "done");
         step += 1;
     };
-    // One step for each hook, and those before.
+    // One step for each hook, and the steps before.
     assert!(step as usize > report.hooks.len() + 8, "{step}");
     victim.say("go\n");
     assert_eq!(victim.line(), "done");
@@ -36,7 +36,7 @@ fn a_failure_at_any_step_leaves_the_program_as_it_was() {
     drop(session.stop());
 }
 
-/// Not a test of its own: the process that is killed in the next one.
+/// Process that is killed in another test; alone it does nothing.
 #[test]
 fn attaches_when_told_to() {
     let Ok(pid) = std::env::var("HEAPR_TEST_ATTACH_TO") else { return };
@@ -50,7 +50,7 @@ fn attaches_when_told_to() {
     }
 }
 
-/// Not a test of its own: the process that dies in the next one.
+/// Process that dies in another test; alone it does nothing.
 #[test]
 fn attaches_once_when_told_to() {
     let Ok(pid) = std::env::var("HEAPR_TEST_ATTACH_ONCE_TO") else { return };
@@ -63,10 +63,10 @@ fn attaches_once_when_told_to() {
     session.detach(pid).unwrap();
 }
 
-/// Every so many moments; all of them: HEAPR_DEATH_STRIDE=1.
+/// Step between the moments of death that are tried; HEAPR_DEATH_STRIDE=1 tries all.
 const DEATH_STRIDE: usize = 9;
 
-/// What there is of ours in a program, and code without a file.
+/// Mappings and descriptors of heapr in a program, and code mappings without a file.
 fn remains(victim: &Victim) -> (Vec<String>, Vec<std::path::PathBuf>) {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", victim.pid())).unwrap();
     let is_ours = |line: &&str| {
@@ -75,8 +75,8 @@ fn remains(victim: &Victim) -> (Vec<String>, Vec<std::path::PathBuf>) {
     (maps.lines().filter(is_ours).map(str::to_owned).collect(), victim.descriptors())
 }
 
-/// Whoever takes over finds threads that are still on loan, where the program was stopped just
-/// then for a while: as where they wait for a processor.
+/// An attach that takes over finds threads still on loan. The program is stopped for a while at
+/// that moment, which resembles threads that wait for a processor.
 #[test]
 fn killed_with_a_thread_on_loan_nothing_is_left_behind_the_next_attach() {
     let stride = std::env::var("HEAPR_DEATH_STRIDE").map_or(DEATH_STRIDE, |text| text.parse().unwrap());
@@ -101,7 +101,7 @@ fn killed_with_a_thread_on_loan_nothing_is_left_behind_the_next_attach() {
             death_count += 1;
             let (mut session, _folder) = session();
             let pid = rustix::process::Pid::from_raw(victim.pid().cast_signed()).unwrap();
-            // Stopped for some tries of the attach only.
+            // Stopped only for some tries of the attach.
             let continuing = std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(50));
                 rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
@@ -116,7 +116,7 @@ fn killed_with_a_thread_on_loan_nothing_is_left_behind_the_next_attach() {
             assert_eq!(remains(&victim), before, "moment {moment}, stopped: {stops}");
             victim.goes_on();
         }
-        // Some for each part of an attach and of a detach.
+        // Several deaths in each part of an attach and of a detach.
         assert!(death_count * stride > 60, "{death_count}");
     }
 }
@@ -137,7 +137,7 @@ fn killed_at_any_moment_it_leaves_the_program_running() {
         attacher.wait().unwrap();
         victim.goes_on();
     }
-    // What those left is no hindrance.
+    // Remains of the killed processes do not hinder the next attach.
     let (mut session, _folder) = session();
     session.attach(victim.pid()).unwrap();
     record_for(&mut session, 100);

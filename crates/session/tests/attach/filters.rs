@@ -1,4 +1,4 @@
-//! Programs with seccomp filters: none is ended by what an attach does in it.
+//! Programs with seccomp filters: an attach never makes a filter kill the program.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -9,11 +9,11 @@ use crate::victim::{Victim, build};
 use crate::{record_for, session};
 
 const KILL: &str = "0x80000000";
-/// A signal, which ends a program that has no handler for it.
+/// Signal, which kills a program without a handler for it.
 const TRAP: &str = "0x00030000";
 /// EPERM.
 const REFUSE: &str = "0x00050001";
-/// No filter: a thread that may but read, write and exit.
+/// Strict mode: a thread may only read, write and exit.
 const STRICT: &str = "0";
 const MMAP: &str = "9";
 const SOCKETPAIR: &str = "53";
@@ -23,7 +23,8 @@ const FUTEX: &str = "202";
 const CLOCK_GETTIME: &str = "228";
 const MUNMAP: &str = "11";
 
-/// Only root is shown filters, and only outside of containers that have one themselves.
+/// Whether filters can be read: only by root, and only outside of containers that have a filter
+/// themselves.
 fn can_read_filters() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let is_filtered = status.lines().any(|line| line.starts_with("Seccomp:") && !line.ends_with('0'));
@@ -118,12 +119,12 @@ fn a_filter_that_comes_later_does_not_end_the_program_for_what_the_agent_does() 
         for _ in 0..20 {
             lives_on(&mut victim);
         }
-        // The agent's state is looked at ten times a second.
+        // The agent's state is checked ten times a second.
         record_for(&mut session, 200);
         let stopped = session.stop();
         let trace = heapr_trace::Trace::open(&folder.path().join("trace.heapr")).unwrap();
         assert_eq!(trace.notices().len(), usize::from(answer == STRICT), "{answer} {call}");
-        // Without memory for its state a thread has its events counted only.
+        // Without memory for its state a thread only counts its events.
         let known_count = stopped.summary.event_count + stopped.statistics.loss.events_lost;
         assert!(answer == STRICT || known_count >= 40_000, "{answer} {call}: {known_count}");
         lives_on(&mut victim);
@@ -145,7 +146,7 @@ fn filters_that_cannot_be_read_are_refused_unless_told_otherwise() {
     let mut command = Command::new(copy);
     command.args(["main", KILL, SYMLINK]).uid(65534).gid(65534);
     let mut victim = Victim::start(command);
-    // This test again, as its user.
+    // Runs one of these tests as the other user.
     let outcome = Command::new(own)
         .args(["filters::is_refused_as_its_user", "--exact", "--nocapture"])
         .env("HEAPR_TEST_FILTERED", victim.pid().to_string())
@@ -160,14 +161,14 @@ fn filters_that_cannot_be_read_are_refused_unless_told_otherwise() {
     lives_on(&mut victim);
 }
 
-/// Not a test of its own: see above.
+/// Part of another test, run as another user; alone it does nothing.
 #[test]
 fn is_refused_as_its_user() {
     let Ok(pid) = std::env::var("HEAPR_TEST_FILTERED") else { return };
     let pid = pid.parse().unwrap();
     let (mut session, folder) = session();
     let error = session.attach(pid).unwrap_err();
-    // Where one may trace one's children only there is nothing to see.
+    // If only children may be traced, nothing can be tested.
     if matches!(error, Error::Inject { source: InjectError::NotPermitted { .. } }) {
         return;
     }

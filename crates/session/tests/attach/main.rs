@@ -1,4 +1,4 @@
-//! Attaching to running programs, and detaching.
+//! Tests of attaching to running programs, and of detaching.
 
 mod failures;
 mod filters;
@@ -10,11 +10,11 @@ mod victim;
 
 use heapr_session::{Session, SessionProperties};
 
-/// A session with a file in a folder of its own.
+/// Starts a session with a file in a separate folder.
 pub(crate) fn session() -> (Session, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut properties = SessionProperties::new(folder.path().join("trace.heapr"));
-    // What a recorder without optimisation reads in a moment.
+    // Few enough for a recorder without optimisation to read in a moment.
     properties.max_buffers = 48;
     (Session::start(properties).unwrap(), folder)
 }

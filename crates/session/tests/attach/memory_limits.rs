@@ -1,5 +1,5 @@
-//! A program in a control group that has little memory left: the kernel kills whoever takes more
-//! there.
+//! Test of a program in a control group with little memory left: the kernel kills a process that
+//! allocates more there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use heapr_session::{Error, Session, SessionProperties};
 
 use crate::victim::{Victim, build};
 
-/// A control group with a limit of memory, of whichever version the machine has.
+/// Control group with a memory limit, of the version that the machine has.
 struct LimitedGroup {
     folder: PathBuf,
     limit: &'static str,
@@ -24,7 +24,7 @@ impl LimitedGroup {
             fs::create_dir_all(&folder).ok()?;
             let group = Self { folder, limit };
             let is_group = group.folder.join("cgroup.procs").exists();
-            // Dropped, and so removed again, where it can limit nothing.
+            // If it cannot be limited, the group is dropped, and so removed again.
             (is_group && group.set_limit(1 << 30).is_ok()).then_some(group)
         })
     }
@@ -56,7 +56,8 @@ fn a_process_near_its_limit_of_memory_is_refused_with_the_figure_and_lives() {
 
     let folder = tempfile::tempdir().unwrap();
     let mut properties = SessionProperties::new(folder.path().join("trace.heapr"));
-    // All have memory from the start, far more than the group may have: the recorder pays for it.
+    // All buffers have memory from the start, far more than the group may have; the recorder is
+    // charged for it.
     properties.min_buffers = properties.max_buffers;
     let mut session = Session::start(properties).unwrap();
 

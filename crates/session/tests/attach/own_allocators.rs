@@ -1,4 +1,4 @@
-//! Programs that have an allocator of their own, or more than one.
+//! Tests of programs with an allocator of their own, or with several.
 
 use std::process::Command;
 
@@ -7,7 +7,8 @@ use heapr_trace::Summary;
 use crate::victim::{Victim, build};
 use crate::{record_for, session};
 
-/// Attaches for so many rounds. What was recorded of them; `None`: the program cannot run here.
+/// Attaches for a number of rounds. Returns what was recorded; `None` if the program cannot run
+/// here.
 fn recorded_rounds(victim: &mut Victim, rounds: u64) -> Option<(Summary, u64)> {
     let (mut session, _folder) = session();
     let report = session.attach(victim.pid()).unwrap();
@@ -37,7 +38,7 @@ fn a_caller_that_sees_its_allocator_keeps_every_register() {
             continue;
         };
         let totals = summary.totals;
-        // calloc and memalign come to malloc: by a jump, and by a call.
+        // calloc and memalign reach malloc: by a jump, and by a call.
         assert_eq!((totals.alloc_count, totals.outstanding_count, totals.unmatched_frees), (16, 0, 0));
     }
 }
@@ -59,7 +60,7 @@ fn a_second_c_library_is_hooked_too() {
     let mut command = Command::new(build("namespaces", &[]));
     command.arg(plugin);
     let mut victim = Victim::start(command);
-    // What the loader and the threads need for good is there after the first round.
+    // The permanent blocks of the loader and the threads exist after the first round.
     victim.say("go\n");
     assert_eq!(victim.line(), "done");
     let (summary, before) = recorded_rounds(&mut victim, 3).unwrap();
@@ -72,8 +73,8 @@ fn what_an_operator_throws_comes_to_who_called_it() {
         let path = build("throws.cc", &[variant, "-O2", "-rdynamic", "-lstdc++"]);
         let mut victim = Victim::start(Command::new(path));
         let (summary, _) = recorded_rounds(&mut victim, 2).unwrap();
-        // The program's 10 a round, and each exception's memory, which the C++ library takes from
-        // malloc, too.
+        // The program's 10 a round, and each exception's memory, which the C++ library also gets
+        // from malloc.
         let totals = summary.totals;
         assert_eq!((totals.alloc_count, totals.outstanding_count), (2 * 30, 0));
     }
@@ -97,7 +98,7 @@ fn an_allocator_in_a_library_that_is_loaded_after_the_attach_is_recorded_and_tak
     let mut victim = Victim::start(command);
     let (mut session, _folder) = session();
     let report = session.attach(victim.pid()).unwrap();
-    // From the first step on somebody looks.
+    // The recorder searches for embedded allocators from the first step on.
     record_for(&mut session, 1);
     for _ in 0..2 {
         victim.say("go\n");
@@ -106,7 +107,7 @@ fn an_allocator_in_a_library_that_is_loaded_after_the_attach_is_recorded_and_tak
     let detached = session.detach(victim.pid()).unwrap();
     assert!(detached.hooks_removed >= report.hooks.len() + 4, "{detached:?} {report:?}");
     assert_eq!(detached.bytes_left, 0);
-    // Its own code again, and nothing is recorded of it.
+    // The original code is back, and nothing of it is recorded.
     victim.say("go\n");
     assert_eq!(victim.line(), "done");
     record_for(&mut session, 1);

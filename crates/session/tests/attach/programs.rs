@@ -1,4 +1,4 @@
-//! Programs that go on as if nothing had been, and what is recorded of them.
+//! Tests of programs that run on unchanged, and of what is recorded of them.
 
 use std::process::Command;
 
@@ -17,12 +17,12 @@ fn counts_of_two_rounds(victim: &mut Victim, blocks_before: u64) -> (u64, u64, u
     }
     let detached = session.detach(pid).unwrap();
     assert_eq!((detached.hooks_removed, detached.bytes_left), (report.hooks.len(), 0));
-    // Not recorded any more.
+    // The third round is not recorded.
     victim.say("go\n");
     assert_eq!(victim.line(), "done");
     let summary = session.stop().summary;
     let totals = summary.totals;
-    // What was there before, and is there still.
+    // Blocks from before the attach, still live.
     let before = report.blocks_before;
     assert_eq!((before, &report.heap_unread), (blocks_before, &None));
     assert_eq!(totals.unmatched_frees + totals.implied_frees, 0);
@@ -41,10 +41,10 @@ fn counts_are_exact_from_the_moment_of_attaching() {
     // 1180 allocations, 30 reallocations, 1170 frees a round.
     let expected = (2 * 1210, 2 * 30, 2 * 10, 2 * (1180 + 30 + 1170));
     assert_eq!(counts_of_two_rounds(&mut victim, 1), expected);
-    // And again: the agent that left is no hindrance.
+    // A second attach: the removed agent does not hinder it.
     assert_eq!(counts_of_two_rounds(&mut victim, 31), expected);
     assert_eq!(victim.descriptors(), before.1, "no descriptor is left");
-    // Code pages that were written are mappings of their own at most.
+    // Code pages that were written are at most separate mappings.
     assert!(victim.mapping_count() <= before.0 + 1, "{} {}", victim.mapping_count(), before.0);
 }
 
@@ -77,18 +77,18 @@ fn a_thread_that_cannot_be_stopped_goes_on_when_it_wakes() {
     let (mut session, _folder) = session();
     let error = session.attach(victim.pid()).unwrap_err().to_string();
     assert!(error.contains("vfork"), "{error}");
-    // What asked it to stop lives on, and it does not stand still for that.
+    // The failed stop leaves no trace: the program lives on and runs.
     for _ in 0..3 {
         victim.say("on\n");
         assert_eq!(victim.line(), "went on");
     }
-    // While it is tried again the child ends: now it can be stopped.
+    // The child ends while the attach is tried again: then the program can be stopped.
     let pid = victim.pid();
     let attaching = std::thread::spawn(move || session.attach(pid).map(|_| session));
     heapr_testkit::wait_until("it is tried again", || (!victim.is_untraced()).then_some(()));
     victim.say("on\n");
     assert_eq!(victim.line(), "went on");
-    // Whether the next child was there sooner is chance.
+    // By chance the next child may be there sooner.
     if let Ok(mut session) = attaching.join().unwrap() {
         record_for(&mut session, 20);
         drop(session.stop());
@@ -101,7 +101,7 @@ fn a_thread_that_cannot_be_stopped_goes_on_when_it_wakes() {
 fn a_worker_of_io_uring_is_in_nobodys_way() {
     let mut victim = Victim::of("io_ring", &[]);
     if victim.line() != "worker" {
-        // Not on this kernel, or not allowed.
+        // Not available on this kernel, or not allowed.
         return;
     }
     let (mut session, _folder) = session();
@@ -145,7 +145,7 @@ fn rounds(victim: &mut Victim, count: usize) -> u64 {
 
 #[test]
 fn many_threads_go_on() {
-    // Fewer than the session has buffers: one that waits for a buffer cannot leave the agent.
+    // Fewer than the session has buffers: a thread that waits for a buffer cannot leave the agent.
     assert!(rounds(&mut Victim::of("threads", &["40"]), 2) > 1000);
 }
 
@@ -174,7 +174,8 @@ fn a_program_in_namespaces_of_its_own_is_recorded() {
     assert_eq!(report.inner_pid, 1);
     victim.say("go\n");
     assert_eq!(victim.line(), "done");
-    // The recorder does not take the process, whose own id means another here, for ended.
+    // The recorder must not consider the process ended, although its own id means another process
+    // here.
     record_for(&mut session, 300);
     victim.say("go\n");
     assert_eq!(victim.line(), "done");
@@ -198,7 +199,7 @@ fn a_process_that_is_taken_in_again_goes_on() {
     step(&mut session);
     session.detach(pid).unwrap();
     step(&mut session);
-    // The one that was made in between is all that is not known.
+    // The block allocated in between is the only unknown one.
     assert_eq!(session.attach(pid).unwrap().blocks_before, 1);
     step(&mut session);
     session.detach(pid).unwrap();

@@ -1,4 +1,4 @@
-//! What cannot be attached to, and what is said about it.
+//! Tests of processes that cannot be attached to, and of the error messages.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -58,7 +58,7 @@ fn one_that_is_recorded_already() {
     let (mut first, _folder) = session();
     first.attach(victim.pid()).unwrap();
     let pid = victim.pid();
-    // Its recorder holds it as long as it lives, whatever else it is at.
+    // The recorder owns the process as long as it lives, whatever else it is doing.
     std::thread::sleep(Duration::from_millis(500));
     let error = refusal(pid);
     assert!(matches!(error, InjectError::AlreadyAttached { .. }), "{error}");
@@ -87,7 +87,7 @@ fn another_users_process() {
         return;
     }
     let victim = Victim::of("counted", &[]);
-    // This test again, as nobody.
+    // Runs one of these tests as another user (`nobody`, 65534).
     let outcome = Command::new(std::env::current_exe().unwrap())
         .args(["refusals::is_refused_as_another_user", "--exact"])
         .env("HEAPR_TEST_REFUSED", victim.pid().to_string())
@@ -96,13 +96,13 @@ fn another_users_process() {
         .uid(65534)
         .gid(65534)
         .output();
-    // Where nobody may not even run the test's file there is nothing to see.
+    // If that user may not run the test's file, nothing can be tested.
     if let Ok(outcome) = outcome {
         assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stdout));
     }
 }
 
-/// Not a test of its own: see above.
+/// Part of another test, run as another user; alone it does nothing.
 #[test]
 fn is_refused_as_another_user() {
     let Ok(pid) = std::env::var("HEAPR_TEST_REFUSED") else { return };

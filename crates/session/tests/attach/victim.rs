@@ -1,4 +1,4 @@
-//! A program under test: built from its source, spoken to by lines, killed when dropped.
+//! Program under test: built from its source, controlled by lines, killed when dropped.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -15,7 +15,7 @@ pub(crate) struct Victim {
     lines: Receiver<String>,
 }
 
-/// Builds `victims/NAME.c` (or `victims/NAME`, if that says its language) with more flags.
+/// Builds `victims/NAME.c` (or `victims/NAME`, if the name has an extension) with more flags.
 pub(crate) fn build(name: &str, flags: &[&str]) -> PathBuf {
     let source =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attach/victims").join(match name.contains('.') {
@@ -26,8 +26,8 @@ pub(crate) fn build(name: &str, flags: &[&str]) -> PathBuf {
         flags.iter().flat_map(|flag| flag.chars()).filter(char::is_ascii_alphanumeric).collect();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let output = folder.join(format!("attach-{name}{label}"));
-    // Tests in other threads and processes may build the same: each writes a file of its own and
-    // renames it.
+    // Tests in other threads and processes may build the same program: each writes a separate file
+    // and renames it.
     let partial =
         folder.join(format!("attach-{name}{label}-{}-{:?}", std::process::id(), std::thread::current().id()));
     let status = Command::new("gcc")
@@ -73,7 +73,7 @@ impl Victim {
         self.child.id()
     }
 
-    /// Whether nobody traces its first thread.
+    /// Whether the program's first thread is not traced.
     pub(crate) fn is_untraced(&self) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         status.contains("TracerPid:\t0\n")
@@ -83,19 +83,19 @@ impl Victim {
         self.input.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
     }
 
-    /// The next line.
+    /// Returns the next line.
     pub(crate) fn line(&mut self) -> String {
         self.lines.recv_timeout(LIMIT).expect("the program says nothing more")
     }
 
-    /// A line that was written after now: shows that the program goes on.
+    /// Waits for a line that was written after the call, which shows that the program runs on.
     pub(crate) fn goes_on(&mut self) {
         while self.lines.try_recv().is_ok() {}
         self.line();
         self.line();
     }
 
-    /// What is mapped, apart from what the allocator itself asks for.
+    /// Returns the number of mappings.
     pub(crate) fn mapping_count(&self) -> usize {
         std::fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap().lines().count()
     }
@@ -111,7 +111,7 @@ impl Victim {
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        // The whole group: some have children.
+        // Kills the whole group, because some programs have children.
         let group = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         let _ = self.child.wait();

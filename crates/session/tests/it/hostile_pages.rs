@@ -1,5 +1,5 @@
-//! Shared pages full of nonsense: the recorder neither panics nor takes memory for what nobody
-//! wrote.
+//! Tests with random content in the shared pages: the recorder neither panics nor allocates memory
+//! for nodes that were never written.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use crate::producer::{Producer, join, live_tid, ticks};
 use crate::recording::{pass_watermark, start, stop};
 
-/// One act of vandalism.
+/// Random write to the shared pages, or an honest step.
 #[derive(Debug, Clone, Copy)]
 enum Act {
     Process { slot: u32, field: u8, value: u64 },
@@ -25,7 +25,7 @@ enum Act {
     Round,
 }
 
-/// Small numbers hit what exists; large ones what does not.
+/// Generates numbers: small ones hit what exists; large ones what does not exist.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         0_u64..8,
@@ -55,7 +55,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// `victim`: slot of an honest thread.
+/// Carries out an act. `victim`: slot of an honest thread.
 fn commit(pool: &Pool, victim: u32, act: Act) {
     match act {
         Act::Process { slot, field, value } => {
@@ -72,8 +72,8 @@ fn commit(pool: &Pool, victim: u32, act: Act) {
             }
         }
         Act::Thread { slot, field, value } => {
-            // Small numbers mean the producer's own slot, which is where its thread's id has put
-            // it.
+            // Small numbers stand for the producer's own slot, whose index depends on its thread's
+            // id.
             let slot = if slot < 4 { victim } else { slot };
             let Some(slot) = pool.thread_slot(slot) else { return };
             match field % 8 {
@@ -137,7 +137,8 @@ proptest! {
         for act in acts {
             match act {
                 Act::Honest { block } => {
-                    // Its own slot may have been taken from under it: then it writes for nobody.
+                    // The thread's slot may have been taken from under it: then its event has no
+                    // owner.
                     let _ = thread.alloc(0x1000 + block * 16, 8, 0);
                 }
                 Act::Round => session.step_now(),
@@ -145,7 +146,7 @@ proptest! {
             }
         }
         session.step_now();
-        // Whatever was made of it, the file is sound: `stop` reads it all.
+        // In every case the file is sound: `stop` reads it all.
         let recorded = stop(session, directory);
         prop_assert!(recorded.events.is_sorted_by_key(|event| event.time_ns));
     }
@@ -189,7 +190,7 @@ fn a_buffer_that_is_claimed_for_nothing_that_there_is_is_given_back() {
     assert_eq!(recorded.summary.statistics.loss.records_invalid, 3);
 }
 
-/// Allocates all the time until its input ends.
+/// Source of a program that allocates all the time until its input ends.
 const ALLOCATING: &str = r"
 #include <pthread.h>
 #include <stdlib.h>
@@ -210,7 +211,7 @@ int main(void) {
 }
 ";
 
-/// A wild pointer in one process of a session must not keep another one in its allocator.
+/// Test that a wild pointer in one process of a session does not keep another one in its allocator.
 #[test]
 fn numbers_of_marks_that_cannot_be_end_a_recording_and_not_the_program() {
     let folder = tempfile::tempdir().unwrap();

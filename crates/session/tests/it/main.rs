@@ -1,9 +1,9 @@
-//! The recorder fed by a made-up producer: threads and processes that write by the wire protocol,
-//! in this process.
+//! Tests of the recorder with a simulated producer: threads and processes that write by the wire
+//! protocol, in this process.
 //!
 //! The producer joins the session as an agent does, through the descriptor that the environment
-//! names, and writes each record when the test says so: every interleaving of threads and recorder
-//! can be made.
+//! names. It writes each record when the test says so, so every interleaving of threads and
+//! recorder can be produced.
 #![forbid(unsafe_code)]
 
 mod hostile_pages;

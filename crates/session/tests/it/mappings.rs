@@ -1,4 +1,4 @@
-//! Mappings as a heap: address space that is only reserved is not live, what is made usable of it
+//! Tests of mappings as a heap: reserved address space is not live, the part that is made usable
 //! is.
 
 use heapr_wire::{
@@ -26,7 +26,7 @@ fn unmap(thread: &mut ProducerThread<'_>, page: u64, pages: u64) {
     assert!(thread.write(RecordKind::Unmap, &[address_word(HEAP_MMAP, page * PAGE), pages * PAGE]));
 }
 
-/// Live pages and blocks, and the peak in pages.
+/// Returns live pages and blocks, and the peak in pages.
 fn pages(script: impl FnOnce(&mut ProducerThread<'_>)) -> (u64, u64, u64) {
     let (mut session, directory) = start(|properties| properties.mmap = true);
     let pool = join(&session);
@@ -44,7 +44,7 @@ fn what_is_only_reserved_is_not_live_until_it_can_be_used() {
     let of_terabyte = pages(|thread| {
         protect(thread, PROTECT_MAP, 0x100, 1 << 28);
         protect(thread, PROTECT_USE, 0x100, 10);
-        // Once more, and with what follows: only that is new.
+        // The range again, and then with the pages behind it: only these are new.
         protect(thread, PROTECT_USE, 0x100, 10);
         protect(thread, PROTECT_USE, 0x105, 10);
     });
@@ -56,7 +56,7 @@ fn what_cannot_be_used_any_more_is_given_back() {
     let counts = pages(|thread| {
         map(thread, 0x100, 10);
         protect(thread, PROTECT_RESERVE, 0x104, 2);
-        // It has two parts, the hole is usable again, and the end of it all is one call.
+        // The mapping has two parts, the hole is usable again, and one call makes all of it usable.
         protect(thread, PROTECT_RESERVE, 0x104, 1);
         protect(thread, PROTECT_USE, 0x0ff, 6);
     });

@@ -1,5 +1,4 @@
-//! Snapshots of live heaps, taken while events come: each must be what a replay of the events
-//! before it leaves live.
+//! Tests of snapshots taken while events come: each must equal a replay of the events before it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use heapr_trace::{Block, SnapshotTrigger, Trace};
 use crate::producer::{Producer, ProducerThread, join, live_tid};
 use crate::recording::{Recorded, pass_watermark, start, stop};
 
-/// Blocks of a snapshot by (process, address).
+/// Returns the blocks of a snapshot by (process, address).
 fn blocks_of(trace: &Trace, report: &SnapshotReport) -> BTreeMap<(u32, u64), Block> {
     let snapshot = trace.snapshot(report.snapshot.number).expect("it is in the file");
     assert_eq!(*snapshot, report.snapshot);
@@ -30,7 +29,8 @@ fn blocks_of(trace: &Trace, report: &SnapshotReport) -> BTreeMap<(u32, u64), Blo
     blocks
 }
 
-/// What a replay of the events before a snapshot leaves live, of its processes.
+/// Returns the live blocks after a replay of the events before a snapshot, of the snapshot's
+/// processes.
 fn replayed(recorded: &Recorded, report: &SnapshotReport) -> BTreeMap<(u32, u64), Block> {
     let mut ledger = Ledger::new();
     for event in &recorded.events[..report.snapshot.event_index as usize] {

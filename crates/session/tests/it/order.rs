@@ -1,4 +1,4 @@
-//! Events of many threads come out in the order of their times, each once, whatever the
+//! Tests of the order of events: those of many threads come out by time, each once, for every
 //! interleaving.
 
 use heapr_trace::Action;
@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use crate::producer::{Producer, ProducerThread, join, live_tid, ticks};
 use crate::recording::{pass_watermark, start, stop};
 
-/// One step of a made-up run.
+/// Step of a simulated run.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// This thread allocates.
+    /// Thread allocates.
     Alloc(usize),
-    /// This thread ends; its next allocation is one of a new thread with the same id.
+    /// Thread ends; its next allocation is that of a new thread with the same id.
     End(usize),
-    /// The recorder makes a round, after the watermark has passed what was written or not.
+    /// Recorder makes a round, with or without a wait for the watermark to pass what was written.
     Round { waits: bool },
 }
 
@@ -117,8 +117,9 @@ fn a_free_and_the_alloc_that_reuses_its_block_at_the_same_tick_stay_in_order() {
     assert_eq!(recorded.summary.summary.totals.outstanding_count, 1);
 }
 
-/// What comes next among streams of (tick, is a free): the earliest, a free before an allocation;
-/// at the same place the stream that was taken from last, then those before it.
+/// Returns the expected order of streams of (tick, is a free): by time, and at equal times a free
+/// before an allocation. Among equal ones the stream that was read last comes first, then the
+/// earlier ones.
 fn in_order(streams: &[Vec<(u64, bool)>]) -> Vec<(usize, usize)> {
     let order =
         |stream: usize, place: usize| streams[stream].get(place).map(|&(tick, is_free)| (tick, !is_free));

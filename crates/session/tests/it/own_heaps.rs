@@ -1,4 +1,5 @@
-//! Heaps of a program's own: their names, and that all of a heap is free when it goes.
+//! Tests of heaps that a program creates: their names, and that all blocks of a heap are freed when
+//! it is destroyed.
 
 use heapr_trace::{Action, HeapId};
 use heapr_wire::{RecordKind, STACK_BITS, address_word};

@@ -1,4 +1,4 @@
-//! Processes and threads that come, go on to another program, and go.
+//! Tests of processes and threads that come, exec, and go.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -12,7 +12,7 @@ use heapr_wire::{NO_SLOT, ORIGIN_EXEC, PROCESS_FREE};
 use crate::producer::{Producer, join, live_tid, ticks};
 use crate::recording::{pass_watermark, start, stop};
 
-/// A pid that was somebody's and is nobody's.
+/// Returns the id of a process that has ended.
 fn dead_pid() -> u32 {
     let mut child = Command::new("true").stdin(Stdio::null()).spawn().expect("true runs");
     child.wait().expect("it ends");
@@ -84,7 +84,7 @@ fn of_a_path_the_slot_has_the_whole_file_name_or_nothing() {
     stop(session, directory);
 }
 
-/// Frees the slot of an image that nobody has seen, as if it had been read to its end.
+/// Frees the slot of an image that the recorder has not seen, as if it had been read to its end.
 fn give_up(image: &Producer<'_>) {
     let slot = image.pool.process_slot(image.claim.index).expect("its slot");
     slot.state.store(PROCESS_FREE, Release);
@@ -102,7 +102,7 @@ fn an_image_in_a_lower_slot_than_the_one_before_it_lives_on() {
     let after = Producer::exec(&pool, None);
     assert!(after.claim.index < before.claim.index);
     let mut thread = after.thread(live_tid(2));
-    // Over several looks at who lives.
+    // Over several checks of the processes.
     for round in 0..4_u64 {
         for block in 0..100 {
             assert!(thread.alloc(0x1000 * (round + 1) + block * 16, 1, 0));
@@ -117,7 +117,7 @@ fn an_image_in_a_lower_slot_than_the_one_before_it_lives_on() {
     assert_eq!(recorded.summary.summary.totals.alloc_count, 401);
     let [first, second] = recorded.trace.processes() else { panic!("{:?}", recorded.trace.processes()) };
     assert!(first.start_ns < second.start_ns);
-    // It ended when the next one began, not when that was seen.
+    // The image ended when the next one began, not when that was noticed.
     assert_eq!(first.end_ns, Some(second.start_ns));
 }
 
@@ -139,7 +139,7 @@ fn a_child_in_a_lower_slot_than_its_parent_is_its_child() {
     let parent = heapr_trace::ProcessIndex(0);
     let [first, second] = recorded.trace.processes() else { panic!("{:?}", recorded.trace.processes()) };
     assert_eq!(second.origin, ProcessOrigin::Fork { parent });
-    // It had ended before it was seen, and was the program that its parent is.
+    // The child had ended before it was seen, and ran its parent's program.
     assert!(!first.executable.is_empty() && !first.command_line.is_empty());
     assert_eq!((&second.executable, &second.command_line), (&first.executable, &first.command_line));
     let totals = recorded.summary.summary.totals;
@@ -172,7 +172,7 @@ fn what_a_dead_process_had_published_is_read() {
     for block in 0..1000_u64 {
         assert!(thread.alloc(0x1000 + block * 16, 1, 0));
     }
-    // It died in the middle of an event.
+    // The thread died in the middle of an event.
     assert!(thread.begin(3));
     session.look_for_ends();
     let buffers = 0..pool.buffer_count() as u32;
@@ -191,7 +191,7 @@ fn a_process_elsewhere_that_has_ended_is_not_taken_for_one_of_its_number_here() 
     let (mut session, directory) = start(|_| ());
     let pool = join(&session);
     let process = Producer::exec(&pool, Some(1));
-    // A process namespace that is gone; process 1 lives here.
+    // The namespace 7 does not exist; process 1 lives here.
     pool.process_slot(process.claim.index).expect("its slot").namespace.store(7, Relaxed);
     let mut thread = process.thread(2);
     assert!(thread.alloc(0x100, 10, 0));
@@ -325,7 +325,7 @@ fn a_node_is_known_although_one_before_it_is_not_written_yet() {
     let pool = join(&session);
     let mut process = Producer::exec(&pool, None);
     let mut thread = process.thread(live_tid(1));
-    // Another thread has taken a number and lost its processor before it wrote the node.
+    // Another thread has reserved a number and lost its processor before it wrote the node.
     let late = process.take_node_number();
     let (parent, node) = (process.node(0, 0x4000), process.node(2, 0x5000));
     assert_eq!((late, parent, node), (1, 2, 3));

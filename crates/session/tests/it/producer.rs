@@ -1,4 +1,4 @@
-//! A made-up traced process.
+//! Simulated traced process.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -11,8 +11,8 @@ use heapr_wire::{
     SHORT_ALLOC, STACK_BITS, THREAD_ENDED, address_word, short_word0, word0,
 };
 
-/// Thread id of a thread that lives as long as the test and does nothing: the recorder looks
-/// whether threads exist.
+/// Returns the id of a thread that lives as long as the test and does nothing, because the recorder
+/// checks whether threads exist.
 pub(crate) fn live_tid(number: usize) -> u32 {
     static TIDS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
     let mut tids = TIDS.lock().expect("nobody panics with it");
@@ -41,7 +41,7 @@ pub(crate) fn join(session: &Session) -> Pool {
     Pool::open(&sys::open(path.as_bytes(), true).expect("the descriptor opens")).expect("it is a pool")
 }
 
-/// A registered process image.
+/// Registered process image.
 #[derive(Debug)]
 pub(crate) struct Producer<'a> {
     pub(crate) pool: &'a Pool,
@@ -51,8 +51,7 @@ pub(crate) struct Producer<'a> {
 }
 
 impl<'a> Producer<'a> {
-    /// Registers an image by exec. It has the pid of this test, which lives, unless `pid` says
-    /// otherwise.
+    /// Registers an image by exec. It has the pid of this test, which lives, unless `pid` is given.
     pub(crate) fn exec(pool: &'a Pool, pid: Option<u32>) -> Self {
         Self::register(pool, pid, ORIGIN_EXEC, NO_SLOT)
     }
@@ -79,21 +78,21 @@ impl<'a> Producer<'a> {
         Self { pool, claim, node_count: 1, node_blocks: Vec::new() }
     }
 
-    /// A thread of it.
+    /// Registers a thread of the process.
     pub(crate) fn thread(&self, tid: u32) -> ProducerThread<'a> {
         let claim = writer::claim_thread(self.pool, self.claim, tid, 0).expect("a free thread slot");
         let last_ticks = NO_RECORD_BEFORE;
         ProducerThread { pool: self.pool, claim, sequence: 0, buffer: None, cursor: 0, last_ticks }
     }
 
-    /// Writes a stack node and gives its number.
+    /// Writes a stack node and returns its number.
     pub(crate) fn node(&mut self, parent: u32, return_address: u64) -> u32 {
         let number = self.take_node_number();
         self.write_node(number, parent, return_address);
         number
     }
 
-    /// The number of a node that is not written yet.
+    /// Reserves the number of a node that is not written yet.
     pub(crate) fn take_node_number(&mut self) -> u32 {
         self.node_count += 1;
         self.node_count - 1
@@ -115,7 +114,7 @@ impl<'a> Producer<'a> {
     }
 }
 
-/// Ticks since the session's start, now.
+/// Returns the ticks since the session's start.
 pub(crate) fn ticks(pool: &Pool) -> u64 {
     let control = pool.control();
     let now = if control.flags.load(Relaxed) & FLAG_CLOCK_TSC != 0 {
@@ -126,7 +125,7 @@ pub(crate) fn ticks(pool: &Pool) -> u64 {
     now.saturating_sub(control.start_ticks.load(Relaxed))
 }
 
-/// A thread of a made-up process.
+/// Thread of a simulated process.
 #[derive(Debug)]
 pub(crate) struct ProducerThread<'a> {
     pub(crate) pool: &'a Pool,
@@ -139,7 +138,7 @@ pub(crate) struct ProducerThread<'a> {
 }
 
 impl ProducerThread<'_> {
-    /// Writes a record now. `false`: no buffer was free.
+    /// Writes a record at the present time. Returns `false` if no buffer was free.
     pub(crate) fn write(&mut self, kind: RecordKind, rest: &[u64]) -> bool {
         self.begin(rest.len() + 1) && {
             self.end(kind, ticks(self.pool), rest);
@@ -147,7 +146,7 @@ impl ProducerThread<'_> {
         }
     }
 
-    /// Makes room and says that an event is under way.
+    /// Makes room and marks an event as under way.
     pub(crate) fn begin(&mut self, words: usize) -> bool {
         let limit = self.pool.buffer_bytes() / 8;
         if self.buffer.is_none() || self.cursor + words > limit {
@@ -184,8 +183,8 @@ impl ProducerThread<'_> {
         header.published.store(self.cursor as u32 * 8, Release);
     }
 
-    /// Writes and publishes the allocation (with size and node) or free of the main heap that was
-    /// begun: as a short record where that is possible, as an agent does.
+    /// Writes and publishes an allocation (with size and node) or free of the main heap that was
+    /// begun. Like an agent, it writes a short record if possible.
     pub(crate) fn end_plain(&mut self, kind: RecordKind, ticks: u64, address: u64, packed: &[u64]) {
         let alloc_bit = if kind == RecordKind::Alloc { SHORT_ALLOC } else { 0 };
         if let Some(word0) = short_word0(alloc_bit, address, ticks, self.last_ticks) {

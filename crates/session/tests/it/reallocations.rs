@@ -1,5 +1,5 @@
-//! Reallocations: two records become one event, or two halves when another thread was given the old
-//! address.
+//! Tests of reallocations: two records become one event, or two halves when another thread was
+//! given the old address.
 
 use std::collections::BTreeMap;
 
@@ -100,8 +100,8 @@ fn a_realloc_whose_block_was_given_away_may_move_to_where_another_has_just_left(
     let process = Producer::exec(&pool, None);
     let [mut one, mut other, mut third] = [1, 2, 3].map(|number| process.thread(live_tid(number)));
     assert!(one.alloc(0x100, 1, 0) && other.alloc(0x200, 2, 0));
-    // The other leaves 0x200, one leaves 0x100 for it, which a third is given; one is the first to
-    // say so.
+    // `other` leaves 0x200, `one` leaves 0x100 for it, and `third` is given 0x100; `one` publishes
+    // its result first.
     assert!(other.prepare(0x200) && one.prepare(0x100) && third.alloc(0x100, 3, 0));
     assert!(one.commit(0x200, 10) && other.commit(0x300, 20));
     assert!(one.free(0x200));
@@ -122,7 +122,7 @@ fn a_mapping_that_has_moved_is_not_freed_again_by_what_is_mapped_over_its_old_pl
         assert!(one.write(RecordKind::ReallocPrepare, &[place(0x10000)]));
         assert!(other.write(RecordKind::Alloc, &[place(0xf000), size(0x2000)]));
         assert!(one.write(RecordKind::ReallocCommit, &[place(0x50000), 0x4000, 0]));
-        // In two parts: it is known where it lies now.
+        // Unmapped in two parts: the new position is known.
         assert!(other.write(RecordKind::Unmap, &[place(0x52000), 0x2000]));
         assert!(other.write(RecordKind::Unmap, &[place(0x50000), 0x2000]));
     });
@@ -137,7 +137,7 @@ fn an_allocator_that_moves_a_mapping_within_a_realloc_has_moved_the_block() {
         let place = |address| address_word(HEAP_MMAP, address);
         assert!(one.write(RecordKind::Alloc, &[place(0x10000), 0x2000 << STACK_BITS]));
         assert!(one.alloc(0x100, 10, 0) && one.prepare(0x100));
-        // It tries to, at first in vain.
+        // The allocator tries to move the mapping, at first in vain.
         assert!(one.write(RecordKind::ReallocPrepare, &[place(0x10000)]));
         assert!(one.write(RecordKind::ReallocAbort, &[place(0x10000), 0x2000]));
         assert!(one.write(RecordKind::ReallocPrepare, &[place(0x10000)]));
@@ -149,26 +149,25 @@ fn an_allocator_that_moves_a_mapping_within_a_realloc_has_moved_the_block() {
     assert_eq!((totals.outstanding_count, totals.unmatched_frees), (0, 0), "{:?}", actions(&recorded));
 }
 
-/// What a thread of the model is doing.
+/// State of a thread of the model.
 #[derive(Debug, Clone, Copy)]
 enum Doing {
     Nothing,
-    /// Between the two records of a realloc: of a block, before the allocator has done it and
-    /// after.
+    /// Between the two records of a realloc of a block, before and after the allocator has done it.
     Realloc {
         from: u64,
         done: Option<u64>,
     },
 }
 
-/// Addresses that the model's allocator has: few, so that they are soon given again.
+/// Addresses of the model's allocator: few, so that they are soon given again.
 const ADDRESSES: std::ops::Range<u64> = 1..8;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// An allocator and its threads, whose records are written around what it does, in every order
-    /// that can be.
+    /// Simulates an allocator and its threads, whose records are written around its work, in every
+    /// possible order.
     #[test]
     fn whatever_the_threads_do_every_block_is_accounted_for(
         steps in proptest::collection::vec((0_usize..4, any::<u8>()), 1..400),
@@ -177,7 +176,8 @@ proptest! {
         let pool = join(&session);
         let process = Producer::exec(&pool, None);
         let mut threads: Vec<_> = (0..4).map(|number| (process.thread(live_tid(number)), Doing::Nothing)).collect();
-        // What the allocator has given out, and what nobody is reallocating now: address -> size.
+        // Blocks that the allocator has given out, and those that no thread is reallocating:
+        // address -> size.
         let mut given: BTreeMap<u64, u64> = BTreeMap::new();
         let mut idle: BTreeMap<u64, u64> = BTreeMap::new();
         let (mut allocs, mut reallocs, mut frees) = (0, 0, 0);
@@ -207,7 +207,7 @@ proptest! {
                     *doing = Doing::Realloc { from, done: None };
                 },
                 (Doing::Realloc { from, done: None }, _) => {
-                    // In place where nothing is unused; else mostly elsewhere.
+                    // In place if no address is unused; else mostly elsewhere.
                     let to = if choice % 8 == 0 { None } else { unused.get(choice / 8 % unused.len().max(1)) };
                     let to = to.copied().unwrap_or(from);
                     given.remove(&from);

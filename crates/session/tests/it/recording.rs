@@ -1,4 +1,4 @@
-//! A session under test, and what came to be in its file.
+//! Session under test, and the content of its file.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) fn start(change: impl FnOnce(&mut SessionProperties)) -> (Session, te
     (Session::start(properties).expect("the session starts"), directory)
 }
 
-/// What a session left.
+/// Result of a session.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) summary: SessionSummary,
@@ -39,12 +39,12 @@ pub(crate) fn stop(session: Session, directory: tempfile::TempDir) -> Recorded {
     Recorded { summary, trace, events, _directory: directory }
 }
 
-/// Lets so much time pass that the next round may take everything written so far.
+/// Waits until the next round may read everything written so far.
 pub(crate) fn pass_watermark() {
     std::thread::sleep(Duration::from_millis(1));
 }
 
-/// The shared buffers that this process has mapped, as `/proc/self/maps` lists them.
+/// Returns the shared buffers that this process has mapped, as `/proc/self/maps` lists them.
 fn pools_mapped() -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
     maps.lines().filter(|line| line.contains("memfd:heapr-pool")).map(str::to_owned).collect()
@@ -53,7 +53,7 @@ fn pools_mapped() -> Vec<String> {
 #[test]
 fn a_session_that_has_ended_leaves_no_buffers_mapped() {
     let (session, directory) = start(|_| ());
-    // Other tests run at the same time: only what this session has mapped is looked for.
+    // Other tests run at the same time, so only the mappings of this session are counted.
     let inode = std::os::unix::fs::MetadataExt::ino(
         &std::fs::metadata(format!("/proc/self/fd/{}", pool_descriptor(&session))).expect("the buffers"),
     );

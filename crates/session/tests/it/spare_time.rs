@@ -1,5 +1,5 @@
-//! The recorder is lent to a thread that runs when nobody else wants to, and nothing of what is
-//! recorded shows it. Nor does anybody wait for it where somebody else always wants to.
+//! Tests of the recorder in spare processor time: the recording does not show it, and targets do
+//! not wait for it where no processor is ever idle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -14,17 +14,18 @@ use crate::recording::{start, stop};
 const PER_TURN: u64 = 12_000;
 const TURNS: u64 = 12;
 
-/// What a recording was like.
+/// Figures of a recording.
 struct Recorded {
-    /// How often the recorder was lent.
+    /// Number of times that the recorder was lent.
     spare_turns: u64,
-    /// The most that was counted during one turn, lent or not.
+    /// Largest difference of `count` during one turn, lent or not.
     most_in_turn: u64,
     /// All addresses in the order of the file.
     addresses: Vec<u64>,
 }
 
-/// Two threads allocate in turn. `count` is asked before and after each turn of the recorder.
+/// Records two threads that allocate in turn. `count` is read before and after each turn of the
+/// recorder.
 fn record(max_buffers: usize, count: impl Fn() -> u64) -> Recorded {
     let mut most_in_turn = 0;
     let (mut session, directory) = start(|properties| {
@@ -69,16 +70,16 @@ fn while_there_is_room_the_recorder_is_lent_and_nothing_is_lost_or_out_of_order(
 
 #[test]
 fn when_buffers_run_short_it_is_not_lent() {
-    // What comes between two turns fills nine buffers of 64 KiB.
+    // Events between two turns fill nine buffers of 64 KiB.
     let Recorded { spare_turns, addresses, .. } = record(16, || 0);
     assert_eq!(spare_turns, 0);
     assert!(addresses == expected(), "{} allocations, in another order", addresses.len());
 }
 
-/// What `record` gives where two threads that only calculate have the same one processor; counted
-/// are the nanoseconds of the processor that they use.
+/// Runs [`record`] beside two threads that only calculate, on the same single processor. `count` is
+/// the processor time in nanoseconds that they use.
 fn record_on_a_busy_processor(may_raise_priorities: bool) -> Recorded {
-    // Processor and rights are the thread's: the tests beside this one keep theirs.
+    // Processor and rights are per thread: parallel tests keep theirs.
     let record = move || {
         let mut one = CpuSet::new();
         one.set(rustix::thread::sched_getcpu());
@@ -91,7 +92,7 @@ fn record_on_a_busy_processor(may_raise_priorities: bool) -> Recorded {
             rustix::thread::set_capabilities(None, rights).unwrap();
         }
         let (is_over, began) = (AtomicBool::new(false), Instant::now());
-        // (Not for ever, should what is tested panic.)
+        // A time limit, in case the tested code panics.
         let used_ns = AtomicU64::new(0);
         let calculate = || {
             let mut before_ns = processor_ns();
@@ -113,14 +114,14 @@ fn record_on_a_busy_processor(may_raise_priorities: bool) -> Recorded {
     std::thread::spawn(record).join().unwrap()
 }
 
-/// Processor time of this thread, which other programs on the machine do not change.
+/// Returns the processor time of this thread, which other programs on the machine do not change.
 fn processor_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// (During such a turn of a thread that runs last, and stays so, the others use 7 s, built for
-/// debugging.)
+/// During a turn of a thread that stays at the lowest priority, the others use 7 s in a debug
+/// build.
 #[test]
 fn where_no_processor_is_ever_idle_a_turn_does_not_wait_for_all_others() {
     const FAIR_NS: u64 = 2_000_000_000;

@@ -1,5 +1,5 @@
-//! How much processor time the recorder takes for an event: printed, and bounded so loosely that
-//! only a blunder fails.
+//! Measures the recorder's processor time per event: printed, and bounded so loosely that only a
+//! blunder fails.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::producer::{Producer, join, live_tid};
 use crate::recording::{pass_watermark, start, stop};
 
-/// Rounds of a burst: the pool is filled, then the recorder empties it.
+/// Number of bursts: the pool is filled, then the recorder empties it.
 const ROUNDS: u64 = 40;
-/// 30 of 64 buffers of 64 KiB, with pairs of 3 words.
+/// Events per burst: 30 of 64 buffers of 64 KiB, with pairs of 3 words.
 const ROUND_EVENTS: u64 = 162_000;
 
-/// Processor time of this thread, which other work on the machine does not change much.
+/// Returns the processor time of this thread, which other work on the machine does not change much.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Takes bursts of pairs of `thread_count` threads that take turns in no order that could be
-/// foreseen; nanoseconds an event in the best of them.
+/// Records bursts of pairs of `thread_count` threads that take turns in an unpredictable order.
+/// Returns the nanoseconds per event in the best burst.
 fn burst_ns(thread_count: usize) -> f64 {
     let (mut session, directory) = start(|properties| {
         properties.buffer_bytes = 64 << 10;

@@ -1,14 +1,14 @@
-//! What is to be said of processes that were attached to, or let go.
+//! Remarks on processes that were attached to or let go.
 
 use heapr_inject::AttachReport;
 
 use crate::recorder::memory::mebibytes;
 use crate::{Error, ProcessFacts};
 
-/// Children named where they are left out.
+/// Largest number of children that a remark names.
 const CHILDREN_NAMED_MAX: usize = 5;
 
-/// What there is to say about children that are not traced.
+/// Remark on children that are not traced.
 pub(super) fn children_remark(pid: u32, children: &[u32]) -> Option<String> {
     let name = |pid: u32| ProcessFacts::of(pid).map(|facts| facts.name().to_owned()).unwrap_or_default();
     let named = |&child: &u32| format!("{child} {}", name(child));
@@ -22,7 +22,7 @@ pub(super) fn children_remark(pid: u32, children: &[u32]) -> Option<String> {
     Some(format!("process {pid} has {what} not traced ({}): --tree takes them too", list.join(", ")))
 }
 
-/// What has become of a child that was to be traced, too.
+/// Remark on the result of attaching to a child.
 pub(super) fn child_remark(pid: u32, child: u32, outcome: Result<String, Error>) -> String {
     match outcome {
         Ok(remark) => format!("process {child}, a child of {pid}, is traced: {remark}"),
@@ -30,15 +30,15 @@ pub(super) fn child_remark(pid: u32, child: u32, outcome: Result<String, Error>)
     }
 }
 
-/// Why an agent's memory is not taken away.
+/// Reason for which an agent's memory stays mapped.
 const STAYS: &str = "a thread may still return into the agent's code";
 
-/// What there is to say about a detach that left the agent mapped.
+/// Remark on a detach that left the agent mapped.
 pub(super) fn left_remark(pid: u32, bytes_left: u64) -> String {
     format!("process {pid} is let go, and keeps {} mapped, without use: {STAYS}", mebibytes(bytes_left))
 }
 
-/// What there is to say about an attach.
+/// Remark on an attach.
 pub(super) fn attach_remark(report: &AttachReport) -> String {
     if report.is_from_outside {
         return "nothing can be loaded into it: Go's own account of its heap is read from outside".to_owned();
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn children_beyond_the_first_are_counted() {
         assert_eq!(children_remark(1, &[]), None);
-        // No process has these numbers, so no name stands behind them.
+        // No process has such an id, so no name appears.
         let remark = children_remark(7, &[i32::MAX as u32; 6]).unwrap();
         assert!(remark.starts_with("process 7 has 6 child processes") && remark.contains(", …)"), "{remark}");
     }

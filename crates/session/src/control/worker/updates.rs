@@ -1,5 +1,5 @@
-//! Updates: answered when the attaches and detaches that they ask for are done, while the session
-//! records on.
+//! Updates of a session: answered when their attaches and detaches are done, while the session
+//! continues to record.
 
 use std::sync::mpsc::Sender;
 
@@ -11,10 +11,10 @@ use crate::control::{Answer, Update, UpdateReport};
 use crate::failure::Failure;
 use crate::{Error, InjectError};
 
-/// An update that is not answered yet.
+/// Update that is not answered yet.
 #[derive(Debug)]
 pub(super) struct PendingUpdate {
-    /// Attaches and detaches that are not done yet.
+    /// Number of attaches and detaches that are not done yet.
     pub(super) left_count: usize,
     pub(super) report: UpdateReport,
     flush: bool,
@@ -29,7 +29,7 @@ impl Worker {
         let mut jobs = Vec::new();
         for &pid in &update.remove_pids {
             self.attached.retain(|&attached| attached != pid);
-            // Another session's process is not this one's to let go.
+            // A process of another session cannot be let go by this one.
             if self.session.recorder().knows(pid) {
                 jobs.push(Job::Detach { pid });
             } else {
@@ -62,8 +62,8 @@ impl Worker {
         }
     }
 
-    /// Sees to the processes that one which is attached to had started; gives what there is to say
-    /// if they are left out.
+    /// Attaches to earlier children of an attached process, if requested. Returns a remark if they
+    /// are left out.
     pub(super) fn update_children(&mut self, number: u64, pid: u32, children: Vec<u32>) -> String {
         let is_at = |pid: u32| self.targets.as_ref().is_some_and(|targets| targets.is_at(pid));
         let children: Vec<u32> = children.into_iter().filter(|&child| !is_at(child)).collect();
@@ -79,13 +79,13 @@ impl Worker {
         String::new()
     }
 
-    /// All that it asked for is done.
+    /// Answers an update whose jobs are all done.
     pub(super) fn answer_update(&mut self, number: u64) {
         let Some(update) = self.updates.remove(&number) else { return };
         if update.flush {
             self.session.flush();
         }
-        // Who asked may have gone.
+        // The client may have gone.
         let _ = update.answer.send(Answer::Updated(update.report));
     }
 }

@@ -5,9 +5,9 @@
 //! hash of the rest, 16 digits   newline   a [`Record`] in JSON
 //! ```
 //! A record is valid only for the very file that was read (device, inode, size, times of the last
-//! changes) and for the same table of allocators. The build id is not enough: a file states it
-//! about itself. Addresses to be hooked must not come from a file that merely claims to be another
-//! one.
+//! changes). The table of allocators must be the same, too. The build id is not enough: a file
+//! states it about itself. Addresses to be hooked must not come from a file that merely claims to
+//! be another one.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Read as _, Write as _};

@@ -70,8 +70,8 @@ type Known = Arc<Mutex<HashMap<u32, (u32, HashSet<LoadedModule>)>>>;
 
 impl Watch {
     /// Creates the handle; [`Self::begin`] starts the thread. With its first thread the C library
-    /// installs a handler for a signal of its own, and a program started later would then not
-    /// ignore that signal.
+    /// installs a handler for a signal of its own. A program started after that would not ignore
+    /// the signal any more.
     pub(crate) fn new(pool: Arc<Pool>, table: Table) -> Self {
         let (sender, looked) = channel();
         let is_over = Arc::new(AtomicBool::new(false));
