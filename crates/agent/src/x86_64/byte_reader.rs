@@ -1,6 +1,6 @@
-//! Reading unwind tables in mapped memory, bounded by the module's readable segments.
+//! Reads unwind tables in mapped memory, bounded by the module's readable segments.
 
-/// Readable segments of a module that are looked at.
+/// Largest number of readable segments of a module that are used.
 pub const SEGMENTS_MAX: usize = 8;
 
 /// The readable address ranges of a module, `start..end`; unused ones are empty.
@@ -8,14 +8,14 @@ pub const SEGMENTS_MAX: usize = 8;
 pub(crate) struct Segments(pub(crate) [(usize, usize); SEGMENTS_MAX]);
 
 impl Segments {
-    /// Whatever is mapped: for tables that the program itself reads without asking.
+    /// All mapped addresses: for tables that the program itself reads without checks.
     pub(crate) const ALL: Self = {
         let mut ranges = [(0, 0); SEGMENTS_MAX];
         ranges[0] = (4096, 1 << 47);
         Self(ranges)
     };
 
-    /// A reader from `address` to the end of the segment that holds it.
+    /// Returns a reader from `address` to the end of the segment that holds it.
     pub(crate) fn reader(&self, address: usize) -> Option<Reader> {
         let &(_, end) = self.0.iter().find(|&&(start, end)| address >= start && address < end)?;
         Some(Reader { position: address, end })
@@ -56,8 +56,8 @@ impl Reader {
             return None;
         }
         // SAFETY: N bytes from the position lie inside a readable segment: the reader was made for
-        // one, and the check above. The loader keeps the module mapped: a frame of it is on the
-        // stack that is being unwound.
+        // one, and the check above holds. The module stays mapped: a frame of it is on the stack
+        // that is being unwound.
         let bytes = unsafe { (self.position as *const [u8; N]).read_unaligned() };
         self.position = self.position.wrapping_add(N);
         Some(bytes)
@@ -124,14 +124,14 @@ impl Reader {
         Some(())
     }
 
-    /// A reader of the next `count` bytes, which are skipped here.
+    /// Returns a reader of the next `count` bytes, and skips them.
     pub(crate) fn take(&mut self, count: usize) -> Option<Self> {
         let start = self.position;
         self.skip(count)?;
         Some(Self { position: start, end: self.position })
     }
 
-    /// A pointer of the given encoding; `data_base` is what data-relative ones count from.
+    /// Reads a pointer of the given encoding; data-relative pointers are relative to `data_base`.
     pub(crate) fn pointer(&mut self, kind: u8, data_base: usize, segments: &Segments) -> Option<usize> {
         if kind == encoding::OMIT {
             return None;

@@ -1,4 +1,4 @@
-//! Call frame information: from an address to the row of its unwind table.
+//! Call frame information: finds an address's row of the unwind table.
 //!
 //! ```text
 //! .eh_frame_hdr   version, encodings, sorted table (first address -> FDE)
@@ -22,26 +22,26 @@ pub struct UnwindTables {
     segments: Segments,
 }
 
-/// Where an address's FDE is looked for.
+/// Search method for an address's FDE.
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    /// By an `.eh_frame_hdr` at this address.
+    /// Binary search in the `.eh_frame_hdr` at this address.
     Header(usize),
-    /// In a section, by an index of it.
+    /// Search in a section by an index that the agent made.
     Indexed(Form, FrameIndex),
-    /// In a section `start..end` that a program has registered, from its begin on.
+    /// Linear search in a section `start..end` that a program has registered.
     Registered(usize, usize),
 }
 
 impl UnwindTables {
-    /// By the `.eh_frame_hdr` at `address`, in a module whose readable segments are given
-    /// (`start..end`; empty ones are unused).
+    /// Makes the tables of the `.eh_frame_hdr` at `address`, in a module whose readable segments
+    /// are given (`start..end`; empty ones are unused).
     #[must_use]
     pub fn new(address: usize, segments: &[(usize, usize); SEGMENTS_MAX]) -> Self {
         Self { source: Source::Header(address), segments: Segments(*segments) }
     }
 
-    /// Those of a section that has an index, likewise; the section lies in one of the segments.
+    /// Makes the tables of a section with an index; the section lies in one of the segments.
     pub(crate) fn of_section(
         form: Form,
         index: FrameIndex,
@@ -50,13 +50,13 @@ impl UnwindTables {
         Self { source: Source::Indexed(form, index), segments: Segments(*segments) }
     }
 
-    /// A section that the program has registered: it and what it points to is as readable as the
-    /// program's own runtime takes it to be.
+    /// Makes the tables of a section that the program has registered. The section and the memory to
+    /// which it points must be readable, as the program's own runtime assumes.
     pub(crate) fn of_registered(begin: usize, end: usize) -> Self {
         Self { source: Source::Registered(begin, end), segments: Segments::ALL }
     }
 
-    /// Where a registered section ends, and what code it describes.
+    /// Returns the end of a registered section, and the range of code that it describes.
     pub(crate) fn registered_bounds(begin: usize) -> Option<(usize, core::ops::Range<usize>)> {
         let head = Segments::ALL.reader(begin)?;
         let (mut low, mut high) = (usize::MAX, 0);
@@ -75,17 +75,17 @@ impl UnwindTables {
         (low < high).then_some((end.max(last), low..high))
     }
 
-    /// The first bytes of the code at an address, if its segment is readable.
+    /// Returns the first bytes of the code at an address, if its segment is readable.
     pub(crate) fn code_at<const N: usize>(&self, address_avma: usize) -> Option<[u8; N]> {
         self.segments.reader(address_avma)?.bytes()
     }
 
-    /// Whether they say how a frame at this address is unwound.
+    /// True if the tables describe how a frame at this address is unwound.
     pub(crate) fn describes(&self, lookup_avma: usize) -> bool {
         find_row::<STEP_COLUMNS>(self, lookup_avma).is_some()
     }
 
-    /// Where the function that holds an address begins and ends.
+    /// Returns the begin and end of the function that holds an address.
     pub(crate) fn function(&self, lookup_avma: usize) -> Option<(usize, usize)> {
         let (cie, mut fields) = read_fde(&self.segments, self.form(), find_fde(self, lookup_avma)?)?;
         let form = self.form();
@@ -114,8 +114,8 @@ pub(crate) struct Found<const N: usize> {
     pub(crate) is_signal_frame: bool,
 }
 
-/// The row for `lookup_avma`; `None` if no function with unwind information holds it, or the tables
-/// make no sense.
+/// Returns the row for `lookup_avma`; `None` if no function with unwind information holds it, or
+/// the tables are invalid.
 #[inline(never)]
 pub(crate) fn find_row<const N: usize>(tables: &UnwindTables, lookup_avma: usize) -> Option<Found<N>> {
     let fde = find_fde(tables, lookup_avma)?;
@@ -144,7 +144,7 @@ pub(crate) fn find_row<const N: usize>(tables: &UnwindTables, lookup_avma: usize
     Some(Found { row, start_avma: start, is_signal_frame: cie.is_signal_frame })
 }
 
-/// Address of the FDE that may hold `lookup_avma`.
+/// Returns the address of the FDE that may hold `lookup_avma`.
 fn find_fde(tables: &UnwindTables, lookup_avma: usize) -> Option<usize> {
     const TABLE_ENTRY_BYTES: usize = 8;
     let segments = &tables.segments;

@@ -1,13 +1,14 @@
-//! The code by which the program's calls come to the hooks, for who defines an entry point: each
-//! passes the arguments on, and behind them the stack pointer at entry (where the return address
-//! lies) and the frame pointer register, and jumps to what its slot holds. When recording has ended
-//! that is the real function, which ignores the two: a disabled agent costs one indirect jump.
+//! Assembly of the entry points by which the program's calls reach the hooks; macros that other
+//! modules use to define them. Each entry point passes the arguments on, and after them two words,
+//! and jumps to its slot's target. The words are the stack pointer at entry (where the return
+//! address lies) and the frame pointer register. When recording has ended, the target is the real
+//! function, which ignores the two: a disabled agent costs one indirect jump.
 //!
-//! All but those of mmap and its kin are jumps, not calls: the hook returns to the program
-//! directly, and the caller's frame is its own.
+//! All entry points except those of mmap and its variants are jumps, not calls. The hook returns to
+//! the program directly, and the caller's frame is the program's.
 
-/// mmap and mremap with recording: their arguments leave no register for ours, so they call where
-/// the others jump.
+/// mmap and mremap with recording: their arguments leave no register for the two extra words, so
+/// these entry points call where the others jump.
 macro_rules! mapping_hooks {
     ($mmap:path, $after_mmap:path; $mremap:path, $before_mremap:path, $after_mremap:path) => {
         #[unsafe(naked)]
@@ -78,7 +79,7 @@ macro_rules! mapping_hooks {
     };
 }
 
-/// Calls `{start}` in the middle of a call, whose six arguments are as before.
+/// Calls `{start}` in the middle of a call and restores the call's six arguments.
 macro_rules! start_keeping_arguments {
     () => {
         "sub rsp, 56; .cfi_adjust_cfa_offset 56; mov [rsp], rdi; mov [rsp + 8], rsi; mov [rsp + 16], rdx;
@@ -88,10 +89,10 @@ macro_rules! start_keeping_arguments {
     };
 }
 
-/// The functions that map memory, and what starts the agent at the first call of one.
+/// The functions that map memory, and the code that starts the agent at the first call of one.
 macro_rules! mapping_entries {
     ($slots:path, $start:path; $($name:ident $first:ident $offset:literal)*) => {$(
-        /// Starts the agent, keeping the six arguments, and goes on where the slot then leads.
+        /// Starts the agent, preserving the six arguments, and continues at the slot's new target.
         #[unsafe(naked)]
         unsafe extern "C" fn $first() {
             core::arch::naked_asm!(
@@ -121,10 +122,10 @@ macro_rules! mapping_entries {
     )*};
 }
 
-/// mmap under its large-file name.
+/// mmap by its large-file name.
 macro_rules! mmap64_entry {
     ($slots:path) => {
-        /// The same function under its large-file name.
+        /// The C function mmap by its large-file name.
         ///
         /// # Safety
         /// As the C library documents it.
@@ -136,12 +137,12 @@ macro_rules! mmap64_entry {
     };
 }
 
-/// `syscall`, of which the four numbers of `$checked_calls` are looked at.
+/// `syscall`, of which the four numbers of `$checked_calls` are checked.
 macro_rules! syscall_entry {
     ($real:path, $checked_calls:path, $checked:path, $start:path) => {
-        /// The C function of this name. Its seven arguments are left alone, the last on the stack:
-        /// it jumps on, but for the calls by which programs forbid themselves something or go on to
-        /// another one.
+        /// The C function of this name. It leaves its seven arguments unchanged, the last of them
+        /// on the stack, and jumps on. The exceptions are calls by which programs forbid themselves
+        /// something or exec.
         ///
         /// # Safety
         /// As the C library documents it.
@@ -158,7 +159,7 @@ macro_rules! syscall_entry {
                 "je {checked}",
                 "cmp rdi, {execveat}",
                 "je {checked}",
-                // The slot's first word is the address.
+                // The first word of `$real` is the address.
                 "mov rax, [rip + {real}]",
                 "test rax, rax",
                 "je {first}",
@@ -174,9 +175,9 @@ macro_rules! syscall_entry {
             );
         }
 
-        /// The same before the agent has started: starts it, and makes the call itself if there is
-        /// no such function all the same (or the start is under way). Without errno, which is
-        /// nobody's to set then.
+        /// Slow path of `syscall` before the agent has started: starts it. If the real function is
+        /// still unknown (or the start is under way), it makes the system call itself. It does not
+        /// set errno, because no C library is known then.
         #[unsafe(naked)]
         unsafe extern "C" fn syscall_first() {
             core::arch::naked_asm!(
@@ -211,7 +212,8 @@ macro_rules! syscall_entry {
 /// `dlopen` and `dlmopen`.
 macro_rules! loader_entries {
     ($real:path, $deepbind:path, $before:path, $first:path; $before_dlmopen:path) => {
-        /// The C function of this name. The loader looks at who has called it: it jumps on.
+        /// The C function of this name. It jumps on, because the loader looks up its caller by the
+        /// return address.
         ///
         /// # Safety
         /// As the C library documents it.
@@ -294,10 +296,10 @@ macro_rules! loader_entries {
     };
 }
 
-/// A function of two words that goes on, with them, to where `$before` says.
+/// A function of two words that continues, with them, at the address that `$before` returns.
 macro_rules! calloc_watcher {
     ($name:ident, $before:path) => {
-        /// The hook of calloc once a library has been loaded apart.
+        /// The hook of calloc once a library has been loaded whose calls are bound past the agent.
         #[unsafe(naked)]
         unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
@@ -320,7 +322,7 @@ macro_rules! calloc_watcher {
     };
 }
 
-/// Functions of `heapr_heap.h`, which go to their hooks at once.
+/// Functions of `heapr_heap.h`, which jump directly to their hooks.
 macro_rules! heap_entries {
     ($($name:ident, $target:path, $sp:literal, $bp:literal;)*) => {$(
         /// The function of this name in `heapr_heap.h`.
@@ -342,7 +344,8 @@ macro_rules! heap_entries {
     )*};
 }
 
-/// Puts the stack pointer and the frame pointer register behind so many arguments.
+/// Stores the stack pointer and the frame pointer register in the registers after so many
+/// arguments.
 macro_rules! place_words {
     (1) => {
         "mov rsi, rsp; mov rdx, rbp"
@@ -378,8 +381,8 @@ macro_rules! slot_entries {
     )*};
 }
 
-/// Functions whose hooks take the two words behind their own by [`hook_entries`]: an entry point
-/// that needs them not has one instruction less for each.
+/// Functions whose hooks get the two extra words by [`hook_entries`]. A target that does not need
+/// them thus saves one instruction for each.
 macro_rules! jump_entries {
     ($slots:path, $index:ident; $($name:ident)*) => {$(
         /// The C function of this name.
@@ -400,7 +403,7 @@ macro_rules! jump_entries {
     )*};
 }
 
-/// What the slots of [`jump_entries`] hold: hooks in Rust, with the two words.
+/// Targets of the slots of [`jump_entries`]: hooks in Rust, with the two extra words.
 macro_rules! hook_entries {
     ($($name:ident $words:tt $hook:path;)*) => {$(
         #[unsafe(naked)]
@@ -416,7 +419,7 @@ macro_rules! hook_entries {
     )*};
 }
 
-/// exec with the arguments of the new program in the call itself: see [`crate::hooks::exec_lists`].
+/// exec with the new program's arguments in the call itself: see [`crate::hooks::exec_lists`].
 macro_rules! list_entries {
     ($($name:ident $function:ident)*) => {$(
         /// The C function of this name, with the environment completed.
@@ -448,8 +451,8 @@ macro_rules! list_entries {
     )*};
 }
 
-/// operator new, which throws: the frame between the program and the allocator is assembly with
-/// exact unwind information, and no Rust code is on the stack while the real function runs.
+/// operator new, which may throw: the frame between the program and the allocator is assembly with
+/// exact unwind information. No Rust code is on the stack while the real function runs.
 macro_rules! new_entry {
     ($name:ident, $real:path, $throwing:path, $before:path, $left:path, $after:path) => {
         #[unsafe(naked)]
@@ -484,8 +487,8 @@ macro_rules! new_entry {
                 ".cfi_adjust_cfa_offset -40",
                 "ret",
                 ".cfi_restore_state",
-                // Where another was called that answers null: this one throws, with no frame of
-                // ours on the stack.
+                // The function that was called instead has returned null: this one throws, with no
+                // frame of the agent on the stack.
                 "3:",
                 "mov rcx, [rip + {throwing}]",
                 "test rcx, rcx",
@@ -509,7 +512,7 @@ macro_rules! new_entry {
     };
 }
 
-/// A function of any arguments, before which `$before` is told the first four: it jumps on.
+/// A function with any arguments: `$before` receives the first four, then the entry point jumps on.
 macro_rules! noting_entry {
     ($name:ident, $real:path, $before:path) => {
         #[unsafe(naked)]
@@ -557,12 +560,12 @@ macro_rules! word_entry {
     };
 }
 
-/// Entry points of one function in a row, as its assembly below says.
+/// Number of entry points of one function in a row; the assembly below has the same number.
 pub(crate) const ROW_LENGTH: usize = 16;
-/// Bytes from one of them to the next.
+/// Bytes from one entry point to the next.
 pub(crate) const ROW_BYTES: usize = 32;
 
-/// Each passes its own address, behind up to three words.
+/// Row of entry points, each of which passes its own address, after up to three words.
 macro_rules! entry_row {
     ($name:ident, $hook:path) => {
         #[unsafe(naked)]

@@ -1,4 +1,4 @@
-//! Whether pairs of neighbouring stack words are what they were.
+//! Compares pairs of neighbouring stack words with expected values.
 
 use core::arch::asm;
 use core::arch::x86_64::{
@@ -6,25 +6,25 @@ use core::arch::x86_64::{
     _mm_srli_epi64,
 };
 
-/// Two words that lie side by side, the one at the lower address first.
+/// Two adjacent words, the one at the lower address first.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(16))]
 pub(crate) struct Pair(pub(crate) [u64; 2]);
 
-/// Whether all pairs that were looked at are as they were. (No jump for each: they nearly always
-/// are.)
+/// Whether all pairs compared so far are equal to the expected ones. (Without a jump for each pair:
+/// they nearly always are.)
 #[derive(Clone, Copy)]
 pub(crate) struct AllEqual(__m128i);
 
 impl AllEqual {
-    /// None was looked at.
+    /// Returns the state before the first comparison.
     #[inline(always)]
     pub(crate) fn so_far() -> Self {
-        // SAFETY: SSE2 is part of every x86-64; so it is below.
+        // SAFETY: SSE2 is part of every x86-64, here and below.
         Self(unsafe { _mm_set1_epi32(-1) })
     }
 
-    /// Looks at the pair so many bytes above an anchor.
+    /// Compares the pair at `offset_bytes` above an anchor.
     ///
     /// # Safety
     /// 1. Both words are readable.
@@ -34,8 +34,8 @@ impl AllEqual {
         unsafe { self.and_equal(anchor, offset_bytes, _mm_load_si128(core::ptr::from_ref(expected).cast())) }
     }
 
-    /// The same; of what is expected the lower 16 bits do not count, and the words' own upper ones
-    /// are 0.
+    /// Compares the pair. The lower 16 bits of each expected word are ignored, and the upper 16
+    /// bits of each word in memory must be 0.
     ///
     /// # Safety
     /// 1. Both words are readable.
@@ -64,7 +64,7 @@ impl AllEqual {
         Self(unsafe { _mm_and_si128(self.0, _mm_cmpeq_epi32(words, expected)) })
     }
 
-    /// The answer.
+    /// Returns true if all pairs were equal.
     #[inline(always)]
     pub(crate) fn holds(self) -> bool {
         // SAFETY: as in `so_far`.

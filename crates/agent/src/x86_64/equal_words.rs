@@ -1,10 +1,10 @@
-//! Which of some words are the one that is looked for.
+//! Finds the words that are equal to a given one.
 
 use core::arch::x86_64::{
     _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_ps, _mm_set1_epi32,
 };
 
-/// Bit i is set if word i is `wanted`.
+/// Returns a mask whose bit i is set if word i is `wanted`.
 #[inline(always)]
 pub(crate) fn equal_words(words: [u32; 4], wanted: u32) -> u32 {
     // SAFETY: SSE2 is part of every x86-64; sixteen bytes are read from an array of sixteen bytes.

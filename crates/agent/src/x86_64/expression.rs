@@ -3,12 +3,12 @@
 use super::byte_reader::Reader;
 use super::unwind_row::Expression;
 
-/// The register with a number, if it is known.
+/// Returns the register with a number, if it is known.
 type Registers<'a> = &'a dyn Fn(usize) -> Option<u64>;
 
-/// Values on the evaluation stack; the expressions in use need four.
+/// Largest number of values on the evaluation stack; expressions in use need four.
 const STACK_MAX: usize = 16;
-/// Operations executed at most: an expression may branch backwards.
+/// Largest number of operations that are executed: an expression may branch backwards.
 const STEPS_MAX: usize = 1000;
 
 struct Stack {
@@ -28,13 +28,13 @@ impl Stack {
         self.values.get(self.count).copied()
     }
 
-    /// The value `depth` below the top.
+    /// Returns the value `depth` below the top.
     fn pick(&self, depth: usize) -> Option<u64> {
         self.values.get(self.count.checked_sub(1)?.checked_sub(depth)?).copied()
     }
 }
 
-/// The value of an expression. `cfa`: pushed first, where the standard says so. `read` gives a word
+/// Evaluates an expression. `cfa` is pushed first, if the standard says so; `read` returns a word
 /// of memory.
 pub(super) fn evaluate(
     expression: Expression,
@@ -162,7 +162,7 @@ fn binary(operation: u8, stack: &mut Stack) -> Option<()> {
     })
 }
 
-/// DW_OP_bra (0x28) and DW_OP_skip (0x2f).
+/// Executes DW_OP_bra (0x28) or DW_OP_skip (0x2f).
 fn branch(operation: u8, code: &mut Reader, whole: Reader, stack: &mut Stack) -> Option<()> {
     let distance = code.u16()?.cast_signed();
     if operation == 0x28 && stack.pop()? == 0 {

@@ -2,27 +2,27 @@
 
 use super::byte_reader::{Reader, Segments, encoding};
 
-/// Length of an augmentation string with its end; the longest in use is `zPLRS`.
+/// Largest length of an augmentation string with its end; the longest in use is `zPLRS`.
 const AUGMENTATION_BYTES_MAX: usize = 16;
 
-/// How a section is written.
+/// Format of a section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Form {
-    /// Where the section begins if it is a `.debug_frame`, in which CIEs are marked and found in
-    /// another way; 0: it is an `.eh_frame`.
+    /// Begin of the section if it is a `.debug_frame`, in which CIEs are marked and found in
+    /// another manner; 0 for an `.eh_frame`.
     pub(crate) debug_frame: usize,
-    /// What is added to addresses: those of a `.debug_frame` are as the linker wrote them.
+    /// Bias to add to addresses: those of a `.debug_frame` are as the linker wrote them.
     pub(crate) bias: usize,
-    /// What data-relative pointers count from.
+    /// Base of data-relative pointers.
     pub(crate) data_base: usize,
 }
 
 impl Form {
-    /// `.eh_frame`.
+    /// Format of an `.eh_frame`.
     pub(crate) const EH_FRAME: Self = Self { debug_frame: 0, bias: 0, data_base: 0 };
 
-    /// Reads the field that tells CIEs and FDEs apart: where the FDE's CIE is; `None` inside: it is
-    /// a CIE.
+    /// Reads the field that tells CIEs and FDEs apart. Returns the address of the FDE's CIE; the
+    /// inner `None` means that the entry is a CIE.
     pub(super) fn cie_of(self, fields: &mut Reader, is_64: bool) -> Option<Option<usize>> {
         let at = fields.position;
         if self.debug_frame == 0 {
@@ -35,7 +35,7 @@ impl Form {
     }
 }
 
-/// The parts of a CIE that matter.
+/// The used fields of a CIE.
 #[derive(Debug)]
 pub(super) struct Cie {
     pub(super) code_alignment: u64,
@@ -47,8 +47,8 @@ pub(super) struct Cie {
     pub(super) instructions: Reader,
 }
 
-/// The FDE for an address by walking a whole section: what a program registers, and tables without
-/// a sorted index.
+/// Finds the FDE for an address by walking a whole section, for sections that a program registers,
+/// and tables without a sorted index.
 pub(super) fn walk(segments: &Segments, form: Form, section: Reader, lookup_avma: usize) -> Option<usize> {
     let mut found = None;
     for_each_fde(segments, form, section, &mut |fde, start, bytes| {
@@ -61,9 +61,9 @@ pub(super) fn walk(segments: &Segments, form: Form, section: Reader, lookup_avma
     found
 }
 
-/// Calls `visit` with the address of each FDE of a section, and where its function lies, until it
-/// says to stop (`true`), or up to the section's end or the first entry that makes no sense; where
-/// that is.
+/// Calls `visit` with the address of each FDE of a section, and its function's address and length,
+/// until `visit` returns `true`. Ends also at the section's end or at the first invalid entry.
+/// Returns the position of the end.
 pub(crate) fn for_each_fde(
     segments: &Segments,
     form: Form,
@@ -84,7 +84,7 @@ pub(crate) fn for_each_fde(
         let start = fields.pointer(cie.pointer_encoding, form.data_base, segments);
         let bytes = fields.pointer(cie.pointer_encoding & 0x0f, 0, segments);
         let (Some(start), Some(bytes)) = (start, bytes) else { return at };
-        // Functions that the linker has left out begin at 0.
+        // Functions that the linker has discarded begin at 0.
         let is_there = start != 0 && bytes != 0;
         if is_there && visit(at, form.bias.wrapping_add(start), bytes) {
             return at;
@@ -92,8 +92,8 @@ pub(crate) fn for_each_fde(
     }
 }
 
-/// The contents of the entry at a section's position, which is passed, and whether it is of the
-/// 64-bit kind.
+/// Reads the entry at a section's position and advances past it. Returns the entry's contents, and
+/// whether it is of the 64-bit kind.
 fn entry(section: &mut Reader) -> Option<(Reader, bool)> {
     let mut length = u64::from(section.u32()?);
     let is_64 = length == 0xffff_ffff;
@@ -103,7 +103,7 @@ fn entry(section: &mut Reader) -> Option<(Reader, bool)> {
     Some((section.take(usize::try_from(length).ok()?)?, is_64))
 }
 
-/// The CIE of the FDE at `address`, and a reader at the FDE's address range.
+/// Returns the CIE of the FDE at `address`, and a reader at the FDE's address range.
 pub(super) fn read_fde(segments: &Segments, form: Form, address: usize) -> Option<(Cie, Reader)> {
     let (mut fde, is_64) = entry(&mut segments.reader(address)?)?;
     let cie = form.cie_of(&mut fde, is_64)??;
@@ -117,10 +117,10 @@ fn read_cie(segments: &Segments, form: Form, address: usize) -> Option<Cie> {
     }
     let version = fields.u8()?;
     let mut augmentation = fields;
-    // Bounded, so that a walk over a section of nonsense stays linear.
+    // Bounded, so that a walk over an invalid section stays linear.
     (0..AUGMENTATION_BYTES_MAX).find(|_| fields.u8().is_none_or(|letter| letter == 0))?;
     if version >= 4 && form.debug_frame != 0 {
-        // The size of addresses, and of segment selectors.
+        // Sizes of addresses, and of segment selectors.
         let sizes: [u8; 2] = fields.bytes()?;
         if sizes != [8, 0] {
             return None;
@@ -156,8 +156,7 @@ fn read_cie(segments: &Segments, form: Form, address: usize) -> Option<Cie> {
             b'L' => drop(data.u8()?),
             b'S' => cie.is_signal_frame = true,
             b'B' | b'G' => {}
-            // An augmentation with a meaning that is not known cannot be stepped over without its
-            // size.
+            // An unknown augmentation cannot be skipped without its size.
             _ if cie.has_augmentation => break,
             _ => return None,
         }

@@ -1,7 +1,7 @@
-//! A sorted index of a section of unwind tables that has none: where functions begin, and where
-//! their FDEs are.
+//! A sorted index, made by the agent, of a section of unwind tables without one: start addresses of
+//! functions, and their FDEs.
 
-/// One function.
+/// One function's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 pub(crate) struct Entry {
@@ -17,17 +17,17 @@ pub(crate) struct FrameIndex {
 }
 
 impl FrameIndex {
-    /// The FDE of the last function that begins at an address or before.
+    /// Returns the FDE of the last function that begins at an address or before.
     pub(crate) fn find(self, lookup_avma: usize) -> Option<usize> {
-        // SAFETY: as many entries were made, and are never unmapped.
+        // SAFETY: `count` entries were made, and are never unmapped.
         let entries = unsafe { core::slice::from_raw_parts(self.entries, self.count) };
         let behind = entries.partition_point(|entry| entry.start_avma <= lookup_avma);
         Some(entries.get(behind.checked_sub(1)?)?.fde)
     }
 }
 
-/// Heap sort: the standard library's may panic, which the agent must not link, and this is done
-/// once for a module.
+/// Heap sort. The standard library's sort may panic, which the agent must not link, and this sort
+/// runs once per module.
 pub(super) fn sort(entries: &mut [Entry]) {
     let sift = |entries: &mut [Entry], mut parent: usize, end: usize| {
         loop {

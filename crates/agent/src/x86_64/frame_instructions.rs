@@ -1,5 +1,5 @@
-//! Call frame instructions: they lead from a function's first row of the unwind table to the row of
-//! an address.
+//! Call frame instructions, which lead from a function's first row of the unwind table to the row
+//! of an address.
 //!
 //! The rules are those of DWARF (version 5, section 6.4.2).
 
@@ -7,8 +7,8 @@ use super::byte_reader::{Reader, Segments};
 use super::frame_entry::Cie;
 use super::unwind_row::{Cfa, Column, Expression, Row};
 
-/// Nested DW_CFA_remember_state that are followed; compilers use one, and each takes a row of
-/// stack.
+/// Largest nesting of DW_CFA_remember_state that is followed; compilers use one level, and each
+/// takes a row of stack.
 const REMEMBERED_MAX: usize = 2;
 
 /// Executes call frame instructions from the location `start` until it passes `until`.
@@ -105,7 +105,7 @@ pub(super) fn run<const N: usize>(
                     let register = code.uleb()?;
                     row.set(register, Column::ValueExpression(Expression::parse(&mut code)?));
                 }
-                // DW_CFA_GNU_args_size: how much the callee's arguments take, of no use here.
+                // DW_CFA_GNU_args_size: size of the callee's arguments, not used here.
                 0x2e => drop(code.uleb()?),
                 // DW_CFA_GNU_negative_offset_extended.
                 0x2f => {

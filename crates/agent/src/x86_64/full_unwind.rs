@@ -1,4 +1,4 @@
-//! The full unwind, with all registers: for frames that need more than (pc, sp, bp), and to check
+//! The full unwind, with all registers: for frames that need more than (pc, sp, bp), and to verify
 //! the fast one.
 
 use core::arch::naked_asm;
@@ -16,22 +16,23 @@ use super::unwind_row::{COLUMNS, Cfa, Column, RBP, RETURN_ADDRESS, RSP, Row, STE
 pub(crate) struct Registers {
     values: [u64; COLUMNS],
     known: u32,
-    /// The frame was interrupted by a signal at `pc - 1`.
+    /// Whether the frame was interrupted by a signal, at `pc - 1`.
     pub(crate) is_exact: bool,
 }
 
-/// How a full step ended.
+/// Result of a full step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FullStep {
     /// The registers are now the caller's.
     Caller,
-    /// There is no caller.
+    /// The frame has no caller.
     Root,
-    /// No way on.
+    /// The caller cannot be found.
     Stop,
 }
 
-/// rbx, rbp, rsp, r12 to r15 and the return address, as the function below stores them.
+/// rbx, rbp, rsp, r12 to r15 and the return address, in the order in which `save_registers` stores
+/// them.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct Saved {
@@ -59,7 +60,7 @@ unsafe extern "C" fn save_registers(saved: *mut Saved) {
 }
 
 impl Registers {
-    /// The registers here, in the calling function.
+    /// Returns the registers at this point of the calling function.
     #[inline(always)]
     pub(crate) fn here() -> Self {
         let mut saved = Saved::default();
@@ -72,7 +73,7 @@ impl Registers {
         registers
     }
 
-    /// All registers known, with these values.
+    /// Makes registers that are all known, with these values.
     #[cfg(test)]
     pub(super) fn of(values: [u64; COLUMNS], is_exact: bool) -> Self {
         Self { values, known: (1 << COLUMNS) - 1, is_exact }
@@ -109,8 +110,8 @@ impl Registers {
         self.value(RBP)
     }
 
-    /// Whether a table, or the code, says where the caller is by anything but the stack pointer: it
-    /// may run on another stack.
+    /// True if a table, or the code, locates the caller by something other than the stack pointer:
+    /// then the caller may run on another stack.
     pub(crate) fn may_change_stacks(&self, tables: Option<&UnwindTables>) -> bool {
         if tables.is_some_and(|tables| is_left_for_c(tables, self.pc().wrapping_sub(1))) {
             return true;
@@ -122,7 +123,8 @@ impl Registers {
         })
     }
 
-    /// Unwinds one frame; `hdr`: the unwind tables of the module that holds it, if there are any.
+    /// Unwinds one frame; `hdr` are the unwind tables of the module that holds it, if there are
+    /// any.
     pub(crate) fn step(
         &mut self,
         hdr: Option<&UnwindTables>,
@@ -153,7 +155,7 @@ impl Registers {
         match rule.step(self.pc(), self.sp(), self.bp(), self.is_exact, read) {
             Step::Caller { pc, sp, bp } => {
                 if rule.restores_bp() {
-                    // Where it has saved the other registers nobody knows.
+                    // The locations of the other saved registers are unknown.
                     *self = Self { values: [0; COLUMNS], known: 0, is_exact: false };
                     self.set(RBP, bp as u64);
                 }
@@ -200,8 +202,7 @@ impl Registers {
         is_signal_frame: bool,
         read: &mut dyn FnMut(usize) -> Option<usize>,
     ) -> Option<FullStep> {
-        // Where an expression names the return address column it means the address of the
-        // instruction.
+        // In an expression the return address column means the address of the instruction.
         let mut here = *self;
         if self.is_exact {
             here.set(RETURN_ADDRESS, (self.pc() as u64).wrapping_sub(1));
@@ -223,8 +224,8 @@ impl Registers {
                 },
                 Column::Offset(offset) => match read(cfa.wrapping_add_signed(offset) as usize) {
                     Some(value) => value as u64,
-                    // Known from the table but popped already: only the two that every step needs
-                    // are missed.
+                    // Described by the table but popped already: only the two registers that every
+                    // step needs are required.
                     None if number != RETURN_ADDRESS && number != RBP => continue,
                     None => return None,
                 },

@@ -1,32 +1,33 @@
-//! Where Go's code called C: the call runs on the thread's own stack, and the goroutine's frames
-//! are on another one.
+//! Frames at which Go's code called C: the call runs on the thread's own stack, and the goroutine's
+//! frames are on another one.
 //!
 //! ```text
 //! thread's stack      [malloc's caller] [C function] [asmcgocall]
 //! goroutine's stack                                  [main._Cfunc_make] [main.fill] [main.main]
 //! ```
 //!
-//! `runtime.asmcgocall` makes no frame and leaves the frame pointer as its caller has it, which is
-//! `runtime.cgocall`: so the way on is by the frame pointer, onto the other stack. Its own table
-//! says what holds before it changes stacks. What it does after the call, to come back, is the same
-//! from Go 1.5 on but for where it keeps two words; that is what it is told by.
+//! `runtime.asmcgocall` makes no frame and leaves the frame pointer of its caller,
+//! `runtime.cgocall`. So unwinding continues by the frame pointer, onto the other stack. Its own
+//! table describes the state before the change of stacks. The code after the call, which changes
+//! back, is the same from Go 1.5 on, except the location of two words. The function is recognised
+//! by that code.
 
 use super::call_frame::UnwindTables;
 
-/// Bytes of code that are looked at.
+/// Number of bytes of code that are compared.
 const CODE_BYTES: usize = 32;
-/// `mov rdi, [rsp + n]`: the goroutine.
+/// `mov rdi, [rsp + n]`: loads the goroutine.
 const GOROUTINE: [u8; 4] = [0x48, 0x8b, 0x7c, 0x24];
-/// `mov rsi, [rdi + 8]`: the upper end of its stack.
+/// `mov rsi, [rdi + 8]`: loads the upper end of its stack.
 const STACK_END: [u8; 4] = [0x48, 0x8b, 0x77, 0x08];
-/// `sub rsi, [rsp + n]`, or without the `n`: less how deep it was.
+/// `sub rsi, [rsp + n]`, or without the `n`: subtracts the depth.
 const DEPTH: [u8; 4] = [0x48, 0x2b, 0x74, 0x24];
 const DEPTH_AT_TOP: [u8; 4] = [0x48, 0x2b, 0x34, 0x24];
-/// `mov rcx, [rip + n]`, and `mov rcx, n`: where the thread keeps its goroutine, in code that may
-/// lie anywhere.
+/// `mov rcx, [rip + n]`, and `mov rcx, n`: location of the thread's goroutine, in
+/// position-independent code.
 const THREAD_PLACE: [[u8; 3]; 2] = [[0x48, 0x8b, 0x0d], [0x48, 0xc7, 0xc1]];
 
-/// Whether the frame that returns to the address after `lookup_avma` has a goroutine's as its
+/// True if the frame that returns to the address after `lookup_avma` has a goroutine's frame as its
 /// caller, on another stack.
 pub(super) fn is_left_for_c(tables: &UnwindTables, lookup_avma: usize) -> bool {
     tables.code_at::<CODE_BYTES>(lookup_avma.wrapping_add(1)).is_some_and(|code| comes_back(&code))

@@ -1,20 +1,20 @@
-//! Saving all registers around a call whose caller may keep something in each of them: see
-//! [`crate::hooks::kept`].
+//! All-registers entry: saves all registers around a call whose caller may have a value in any of
+//! them. See [`crate::hooks::kept`].
 //!
 //! ```text
 //! return address                     from the program
-//! caller's rbp     <- rbp            pushed by the island, as is the next: a frame as with frame pointers
+//! caller's rbp     <- rbp            pushed by the trampoline, like the next word: a frame with frame pointer
 //! the function's Kept
 //! flags, rax, rcx, rdx, rsi, rdi, r8 to r11
 //! (aligned)
 //! xmm0 to xmm15
 //! ```
-//! The agent's code uses no other registers than these and the ones that every function keeps
-//! (`cargo xtask check-agent` looks): what AVX and AVX-512 have beside, up to 2.7 KiB of it, stays
-//! where it is. The few functions of the C library that the agent calls may use it:
-//! [`crate::x86_64::wide_registers`].
+//! The agent's code uses no registers other than these and the ones that every function preserves
+//! (`cargo xtask check-agent` checks it). The further registers of AVX and AVX-512, up to 2.7 KiB,
+//! are therefore not saved. The few functions of the C library that the agent calls may use them:
+//! see [`crate::x86_64::wide_registers`].
 
-/// What was saved, from the lowest address on.
+/// The saved words, from the lowest address on.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct KeptCall {
@@ -30,20 +30,21 @@ pub(crate) struct KeptCall {
 }
 
 impl KeptCall {
-    /// How far below the stack pointer at entry the function's `Kept` lies.
+    /// Distance in bytes from the stack pointer at entry down to the word with the function's
+    /// `Kept`.
     pub(crate) const FUNCTION_BELOW_ENTRY: usize = 16;
 
-    /// Address of the function's `Kept`.
+    /// Returns the address of the function's `Kept`.
     pub(crate) fn function(&self) -> usize {
         self.function
     }
 
-    /// The stack pointer at entry, where the return address lies.
+    /// Returns the stack pointer at entry, where the return address lies.
     pub(crate) fn entry_sp(&self) -> *const usize {
         &raw const self.return_address
     }
 
-    /// The caller's frame pointer register.
+    /// Returns the caller's frame pointer register.
     pub(crate) fn bp(&self) -> usize {
         self.bp
     }
@@ -57,10 +58,10 @@ impl KeptCall {
     }
 }
 
-/// The entry, which has `$make_call` make the call.
+/// Defines the entry, which lets `$make_call` make the call.
 macro_rules! kept_entry {
     ($make_call:path) => {
-        /// Comes from an island with rbp and the function's `Kept` pushed.
+        /// Entered from a trampoline that has pushed rbp and the function's `Kept`.
         #[unsafe(naked)]
         pub(crate) unsafe extern "C" fn kept_entry() {
             core::arch::naked_asm!(
@@ -108,8 +109,8 @@ macro_rules! kept_entry {
                 "ret",
                 ".cfi_restore_state",
                 "7:",
-                // On to the function itself: its address goes where rbp is, and that where the Kept
-                // was.
+                // On to the function itself: its address replaces rbp on the stack, and rbp
+                // replaces the Kept.
                 "mov rcx, [rbp]",
                 "mov [rbp - 8], rcx",
                 ".cfi_offset rbp, -24",

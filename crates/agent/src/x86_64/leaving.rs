@@ -1,11 +1,11 @@
-//! Frames of code without tables whose last instructions stand where the call returns to: what they
-//! do to the stack pointer is all there is to know.
+//! Unwinds frames of code without tables by the instructions at the return address, which undo the
+//! frame.
 
-/// Bytes that are looked at.
+/// Number of bytes of code that are compared.
 pub(crate) const CODE_BYTES: usize = 5;
 
-/// How far above a frame's stack pointer its caller's lies, if what follows the call is
-/// `add rsp, 8`, `ret`: so the trampolines end by which CPython shows its functions to `perf`.
+/// Returns the distance from a frame's stack pointer to its caller's, if `add rsp, 8`, `ret` follow
+/// the call. CPython's trampolines, with which it shows its functions to `perf`, end like this.
 pub(crate) fn frame_bytes(code: [u8; CODE_BYTES]) -> Option<usize> {
     (code == [0x48, 0x83, 0xc4, 0x08, 0xc3]).then_some(16)
 }

@@ -1,14 +1,14 @@
-//! As [`crate::x86_64::kept_entry`], of a function whose callers keep to the convention: see
-//! heapr-allocators' `convention`.
+//! Light entry: like [`crate::x86_64::kept_entry`], for a function whose callers obey the calling
+//! convention. See `convention` in heapr-allocators.
 //!
 //! ```text
 //! return address                     from the program
-//! caller's rbp     <- rbp            pushed by the island, as is the next: a frame as with frame pointers
+//! caller's rbp     <- rbp            pushed by the trampoline, like the next word: a frame with frame pointer
 //! the function's Kept
-//! rax, r9, r8, rcx, rdx, rsi, rdi    rsp is aligned behind them
+//! rax, r9, r8, rcx, rdx, rsi, rdi    rsp is aligned below them
 //! ```
 
-/// What was saved, from the lowest address on.
+/// The saved words, from the lowest address on.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct LightCall {
@@ -20,17 +20,17 @@ pub(crate) struct LightCall {
 }
 
 impl LightCall {
-    /// Address of the function's `Kept`.
+    /// Returns the address of the function's `Kept`.
     pub(crate) fn function(&self) -> usize {
         self.function
     }
 
-    /// The stack pointer at entry, where the return address lies.
+    /// Returns the stack pointer at entry, where the return address lies.
     pub(crate) fn entry_sp(&self) -> *const usize {
         &raw const self.return_address
     }
 
-    /// The caller's frame pointer register.
+    /// Returns the caller's frame pointer register.
     pub(crate) fn bp(&self) -> usize {
         self.bp
     }
@@ -40,19 +40,19 @@ impl LightCall {
     }
 }
 
-/// What becomes of a call, in the two registers of an answer.
+/// Outcome of a call, in the two registers of a result.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct LightAnswer {
     pub(crate) answer: usize,
-    /// Where it is to go on; 0: nowhere, it is done.
+    /// Address at which the call continues; 0 if it is done.
     pub(crate) goes_on_avma: usize,
 }
 
-/// The entry, which has `$make_call` make the call.
+/// Defines the entry, which lets `$make_call` make the call.
 macro_rules! light_entry {
     ($make_call:path) => {
-        /// Comes from an island with rbp and the function's `Kept` pushed.
+        /// Entered from a trampoline that has pushed rbp and the function's `Kept`.
         #[unsafe(naked)]
         pub(crate) unsafe extern "C" fn light_entry() {
             core::arch::naked_asm!(
@@ -78,8 +78,8 @@ macro_rules! light_entry {
                 "ret",
                 ".cfi_restore_state",
                 "7:",
-                // On to the function itself: its address goes where rbp is, and that where the Kept
-                // was.
+                // On to the function itself: its address replaces rbp on the stack, and rbp
+                // replaces the Kept.
                 "mov rcx, [rbp]",
                 "mov [rbp - 8], rcx",
                 ".cfi_offset rbp, -24",

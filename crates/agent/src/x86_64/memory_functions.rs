@@ -1,10 +1,11 @@
-//! The functions that compilers call for copying, filling and comparing memory, of the agent's own.
+//! The agent's own versions of the functions that compilers call for copying, filling and comparing
+//! memory.
 //!
-//! The C library's use whatever registers the processor has, and AVX's and AVX-512's are the
-//! program's where a call of its own allocator is hooked ([`crate::x86_64::kept_entry`] saves those
-//! of SSE alone). And a program may have a `memcpy` of its own.
+//! The C library's versions use any registers of the processor. In a detour of an allocator's
+//! function the registers of AVX and AVX-512 belong to the program ([`crate::x86_64::kept_entry`]
+//! saves only those of SSE). Also, a program may define its own `memcpy`.
 //!
-//! Hidden: nobody else is bound to them.
+//! The symbols are hidden, so that no other module is bound to them.
 
 use core::arch::global_asm;
 
@@ -17,8 +18,8 @@ global_asm!(
     ".type heapr_\\name, @function",
     "heapr_\\name:",
     ".endm",
-    // Forwards; all bytes of up to 32 are read before the first is written, and of more the first
-    // and the last 16.
+    // Forwards. Of up to 32 bytes all are read before the first is written; of more, the first and
+    // the last 16.
     "heapr_function memcpy",
     ".cfi_startproc",
     "mov rax, rdi",
@@ -28,7 +29,7 @@ global_asm!(
     "movups xmm1, [rsi + rdx - 16]",
     "cmp rdx, 32",
     "jbe 2f",
-    // The last 16 are written by themselves.
+    // The last 16 bytes are written separately.
     "lea rcx, [rdi + rdx - 16]",
     "lea r8, [rdi + rdx - 64]",
     "cmp rdx, 64",
@@ -92,7 +93,7 @@ global_asm!(
     "ret",
     ".cfi_endproc",
     ".size heapr_memcpy, . - heapr_memcpy",
-    // Backwards where the target begins within the source.
+    // Backwards, if the target begins within the source.
     "heapr_function memmove",
     ".cfi_startproc",
     "mov rcx, rdi",
@@ -130,7 +131,7 @@ global_asm!(
     ".size heapr_bcmp, . - heapr_bcmp",
     "heapr_function memcmp",
     ".cfi_startproc",
-    // Eight at a time while they are equal.
+    // Eight bytes at a time while they are equal.
     "1:",
     "cmp rdx, 8",
     "jb 2f",
@@ -157,7 +158,7 @@ global_asm!(
     "xor eax, eax",
     "ret",
     "4:",
-    // The first byte is the greatest one of the number.
+    // The first byte is the most significant one of the number.
     "bswap rax",
     "bswap rcx",
     "cmp rax, rcx",
@@ -205,7 +206,7 @@ mod tests {
 
     const ROOM: usize = 400;
 
-    /// No two neighbours are equal.
+    /// Returns bytes of which no two neighbours are equal.
     fn numbered() -> Vec<u8> {
         (0..ROOM).map(|number| (number * 7 + number / 256) as u8).collect()
     }

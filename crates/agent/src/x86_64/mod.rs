@@ -1,5 +1,5 @@
-//! What depends on the processor: unwinding, the entries' assembly, the thread pointer. It imports
-//! nothing of the agent's.
+//! Code that depends on the processor: unwinding, the entries' assembly, the thread pointer. It
+//! imports no other module of the agent.
 
 mod byte_reader;
 mod call_frame;

@@ -1,5 +1,5 @@
-//! A row of the unwind table in one word, for the frames whose unwinding needs only (pc, sp, bp):
-//! nearly all.
+//! A row of the unwind table in one word, for frames whose unwinding needs only (pc, sp, bp), which
+//! are nearly all.
 
 use core::num::NonZeroU64;
 
@@ -9,7 +9,7 @@ use super::go_stacks::is_left_for_c;
 use super::signal_return::{is_signal_return, ucontext};
 use super::unwind_row::{Cfa, Column, Expression, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS};
 
-/// How a frame is unwound, packed:
+/// The unwinding of a frame, packed:
 ///
 /// ```text
 ///  63  60 59                          30 29                           0
@@ -48,11 +48,11 @@ const SLOW: u64 = 10;
 const OTHER_STACK: u64 = 11;
 const LINKED: u64 = 12;
 
-/// What a step led to.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The caller's state. After a signal frame `pc` is the interrupted address plus one, so that
-    /// `pc - 1` always lies in the instruction meant.
+    /// `pc - 1` always lies in the right instruction.
     Caller {
         /// Return address.
         pc: usize,
@@ -61,7 +61,7 @@ pub enum Step {
         /// Frame pointer register.
         bp: usize,
     },
-    /// There is no caller.
+    /// The frame has no caller.
     Root,
     /// (pc, sp, bp) do not suffice.
     Slow,
@@ -70,20 +70,24 @@ pub enum Step {
 }
 
 impl Rule {
-    /// No unwind information: by the frame pointer, as code compiled at run time keeps it.
+    /// Rule without unwind information: by the frame pointer, which code of run-time compilers
+    /// maintains.
     pub const FRAME_POINTER: Self = Self::new(GUESS, 0, 0);
-    /// The caller's stack pointer lies so many bytes above, and the return address right below it.
+    /// Makes the rule of a plain frame: the caller's stack pointer lies `frame_bytes` above, and
+    /// the return address right below it.
     pub(crate) const fn plain(frame_bytes: usize) -> Self {
         Self::new(SP, frame_bytes as i64, 0)
     }
 
     const FRAME_POINTER_ACROSS: Self = Self::new(OTHER_STACK, 0, 0);
-    /// The same, and the caller's frame pointer below that address.
+    /// Makes the rule of a plain frame with the caller's frame pointer right below the return
+    /// address.
     pub(crate) const fn plain_with_frame_pointer(frame_bytes: usize) -> Self {
         Self::new(SP_BP, frame_bytes as i64, -16)
     }
-    /// Its frame pointer points to the caller's and the return address, as usual, and below it lies
-    /// the caller's stack pointer: the callee has laid its own words above that.
+    /// Rule of a frame whose frame pointer points to the caller's frame pointer and the return
+    /// address, as usual. The word below holds the caller's stack pointer: the callee has stored
+    /// its own words above that pointer.
     pub(crate) const LINKED: Self = Self::new(LINKED, 0, 0);
 
     const IS_ROOT: Self = Self::new(ROOT, 0, 0);
@@ -98,21 +102,21 @@ impl Rule {
         }
     }
 
-    /// As [`Rule::new`], or `SLOW` if a field does not fit.
+    /// Makes a rule as [`Rule::new`] does, or `SLOW` if a field does not fit.
     fn fitting(kind: u64, a: i64, b: i64) -> Self {
         const LIMIT: i64 = 1 << 29;
         let fits = |value: i64| (-LIMIT..LIMIT).contains(&value);
         if fits(a) && fits(b) { Self::new(kind, a, b) } else { Self::IS_SLOW }
     }
 
-    /// Back from [`Rule::bits`].
+    /// Unpacks the word of [`Rule::bits`].
     #[inline(always)]
     #[must_use]
     pub fn from_bits(bits: u64) -> Option<Self> {
         NonZeroU64::new(bits).map(Self)
     }
 
-    /// The word.
+    /// Returns the word.
     #[inline(always)]
     #[must_use]
     pub fn bits(self) -> u64 {
@@ -134,15 +138,15 @@ impl Rule {
         ((self.0.get() << 34).cast_signed() >> 34) as usize
     }
 
-    /// The frame is a signal trampoline: the caller's stack pointer may lie anywhere.
+    /// True if the frame is a signal trampoline: the caller's stack pointer may lie anywhere.
     #[inline(always)]
     #[must_use]
     pub fn is_signal_frame(self) -> bool {
         self.kind() == SIGNAL
     }
 
-    /// Where the caller is stands in another register than the stack pointer, as unwind tables or
-    /// the code say: it may run on another stack.
+    /// True if unwind tables or the code locate the caller by a register other than the stack
+    /// pointer: then it may run on another stack.
     #[inline(always)]
     #[must_use]
     pub fn may_change_stacks(self) -> bool {
@@ -154,38 +158,38 @@ impl Rule {
         kinds.iter().fold(0, |mask, kind| mask | 1_u64 << kind) >> self.kind() & 1 != 0
     }
 
-    /// Where the caller is depends on the frame pointer register (and for `SLOW` on who knows
-    /// what).
+    /// True if the caller's location depends on the frame pointer register (and for `SLOW` on any
+    /// register).
     #[inline(always)]
     #[must_use]
     pub fn uses_bp(self) -> bool {
         self.is_one_of(&[BP, BP_BP, DEREF_BP, GUESS, SLOW, OTHER_STACK, LINKED])
     }
 
-    /// The caller's frame pointer register is read from the stack (the last word that a step
-    /// reads), or there is no caller.
+    /// True if the caller's frame pointer register is read from the stack (the last word that a
+    /// step reads), or the frame has no caller.
     #[inline(always)]
     #[must_use]
     pub fn restores_bp(self) -> bool {
         self.is_one_of(&[SP_BP, BP_BP, DEREF_BP, SIGNAL, GUESS, ROOT, OTHER_STACK, LINKED])
     }
 
-    /// For a frame that needs its stack pointer alone: how far above it the caller's lies, below
-    /// which the return address is.
+    /// Returns, for a frame that needs its stack pointer alone, the distance up to the caller's
+    /// stack pointer, right below which the return address lies.
     #[inline(always)]
     #[must_use]
     pub fn plain_frame_bytes(self) -> Option<usize> {
         self.is_one_of(&[SP, SP_BP]).then(|| self.a())
     }
 
-    /// More than (pc, sp, bp) is needed.
+    /// True if more than (pc, sp, bp) is needed.
     #[must_use]
     pub fn is_slow(self) -> bool {
         self.kind() == SLOW
     }
 
-    /// Unwinds one frame. `pc`: its return address (`is_exact`: it was interrupted at `pc - 1`).
-    /// `read` gives the stack word at an address; at most three are read.
+    /// Unwinds one frame. `pc` is its return address (`is_exact`: it was interrupted at `pc - 1`).
+    /// `read` returns the stack word at an address; at most three are read.
     #[inline(always)]
     pub fn step(
         self,
@@ -197,7 +201,8 @@ impl Rule {
     ) -> Step {
         let (a, b) = (self.a(), self.b());
         let (cfa, bp_at) = match self.kind() {
-            // Nearly all: without a branch for each kind, of which one is as likely as another.
+            // Nearly all frames. There is no branch for each kind, because they are about equally
+            // likely.
             SP..=BP_BP => {
                 let cfa = (if self.kind() >= BP { bp } else { sp }).wrapping_add(a);
                 (cfa, (self.kind() & 1 == SP_BP & 1).then_some(cfa.wrapping_add(b)))
@@ -245,8 +250,8 @@ impl Rule {
     }
 }
 
-/// The rule at an address. Where the module has no unwind information for it, code is taken to keep
-/// a frame pointer.
+/// Returns the rule at an address. If the module has no unwind information for it, the code is
+/// assumed to have a frame pointer.
 #[must_use]
 pub fn rule_for(hdr: &UnwindTables, lookup_avma: usize) -> Rule {
     if is_left_for_c(hdr, lookup_avma) {
@@ -262,19 +267,19 @@ pub fn rule_for(hdr: &UnwindTables, lookup_avma: usize) -> Rule {
     }
 }
 
-/// Whether the frame at `lookup_avma`, which no table describes, returns to the first instruction
-/// of a function, as a context of makecontext returns to `__start_context`: then no call stands
-/// before the return address, and there is no caller. (glibc says so itself, by an undefined return
-/// address, only in some versions.)
+/// True if the frame at `lookup_avma`, which no table describes, returns to the first instruction
+/// of a function. A context of makecontext returns to `__start_context` like this. Then no call
+/// precedes the return address, and there is no caller. (glibc itself says so, by an undefined
+/// return address, only in some versions.)
 pub(crate) fn is_entered_by_return(hdr: &UnwindTables, lookup_avma: usize) -> bool {
     let return_avma = lookup_avma.wrapping_add(1);
     find_row::<STEP_COLUMNS>(hdr, return_avma).is_some_and(|found| found.start_avma == return_avma)
 }
 
-/// The packed form of a row.
+/// Packs a row.
 fn compact(found: &Found<STEP_COLUMNS>) -> Rule {
     let rule = compact_row(&found.row);
-    // Only the rule of a signal frame says that the caller's address is exact.
+    // Only the rule of a signal frame marks the caller's address as exact.
     if found.is_signal_frame == rule.is_signal_frame() || rule == Rule::IS_ROOT {
         rule
     } else {
@@ -319,7 +324,7 @@ fn compact_row(row: &Row<STEP_COLUMNS>) -> Rule {
     }
 }
 
-/// A realigned stack: rbp at rbp + b, CFA at rbp + a.
+/// Packs a realigned stack: rbp at rbp + b, CFA at rbp + a.
 fn realigned(row: &Row<STEP_COLUMNS>, return_address: Column, bp: Expression) -> Rule {
     let Cfa::Expression(cfa) = row.cfa else { return Rule::IS_SLOW };
     match (dereferenced(cfa), based(bp), return_address) {
@@ -328,8 +333,8 @@ fn realigned(row: &Row<STEP_COLUMNS>, return_address: Column, bp: Expression) ->
     }
 }
 
-/// A signal frame: rsp at rsp + a and also the CFA, the interrupted address behind it, rbp at rsp +
-/// b.
+/// Packs a signal frame: rsp and the CFA are at rsp + a, the interrupted address in the next word,
+/// rbp at rsp + b.
 fn signal(row: &Row<STEP_COLUMNS>, return_address: Column, sp: Expression, bp: Expression) -> Rule {
     let (Cfa::Expression(cfa), Column::Expression(pc)) = (row.cfa, return_address) else {
         return Rule::IS_SLOW;
@@ -347,14 +352,14 @@ fn signal(row: &Row<STEP_COLUMNS>, return_address: Column, sp: Expression, bp: E
 const OP_DEREF: u8 = 0x06;
 const OP_BREG0: u8 = 0x70;
 
-/// `breg(register) offset` and nothing else.
+/// Parses an expression that is only `breg(register) offset`.
 fn based(expression: Expression) -> Option<(usize, i64)> {
     let mut code = expression.code();
     let based = base(&mut code)?;
     code.is_at_end().then_some(based)
 }
 
-/// `breg(register) offset; deref` and nothing else.
+/// Parses an expression that is only `breg(register) offset; deref`.
 fn dereferenced(expression: Expression) -> Option<(usize, i64)> {
     let mut code = expression.code();
     let based = base(&mut code)?;
@@ -369,7 +374,7 @@ fn base(code: &mut Reader) -> Option<(usize, i64)> {
     Some((usize::from(register), code.sleb()?))
 }
 
-/// The linkers' expression for a procedure linkage table: `rsp + 8 + ((rip & 15) >= n) << 3`.
+/// Packs the linkers' expression for a procedure linkage table: `rsp + 8 + ((rip & 15) >= n) << 3`.
 fn plt(expression: Expression) -> Rule {
     const LIT0: u8 = 0x30;
     let mut code = expression.code();

@@ -1,15 +1,15 @@
 //! The entry points while a session samples: each counts down and jumps on to the real function. A
-//! call that is no sample, and a free of a block on a page without, takes these instructions and no
-//! others of heapr's, and no store but that of the countdown.
+//! call that is no sample, and a free of a block on an unmarked page, executes only these
+//! instructions of heapr's. Their only store is that of the countdown.
 //!
 //! ```text
 //! malloc and free:   1 + 5    1 + 6    (with the jump by the slot)
 //! ```
-//! In a process that was attached to the injector's own code does the same, before it comes to the
+//! In a process that was attached to, the injector's code does the same before a call comes to the
 //! agent.
 
-/// Counts `$bytes` down, and one more, so that blocks of no size are counted: to `2` below where
-/// that is the end.
+/// Counts `$bytes` plus one down, so that blocks of size 0 are counted, too. Jumps to `2` below if
+/// the countdown has run out.
 macro_rules! count_down {
     ($bytes:literal) => {
         concat!(
@@ -20,7 +20,7 @@ macro_rules! count_down {
     };
 }
 
-/// Functions that give a block whose size is one of their words.
+/// Functions that return a block whose size is one of their words.
 macro_rules! block_entries {
     ($real:path; $($name:ident $words:tt $bytes:literal $field:expr, $hook:path;)*) => {$(
         #[unsafe(naked)]
@@ -96,7 +96,7 @@ macro_rules! realloc_entry {
     };
 }
 
-/// free: the address's lower half tells the page's word, whatever lies above.
+/// free: the address's lower half determines the page's word, whatever the upper half is.
 macro_rules! free_entry {
     ($real:path; $marks:path, $field:expr, $hook:path) => {
         #[unsafe(naked)]

@@ -1,4 +1,4 @@
-//! Making the index of a section of unwind tables that has none.
+//! Makes the index of a section of unwind tables that has no index.
 
 use super::byte_reader::{Reader, SEGMENTS_MAX, Segments};
 use super::frame_entry::{Form, for_each_fde};
@@ -21,20 +21,20 @@ impl ToIndex<'_> {
         });
     }
 
-    /// Bytes that its index takes.
+    /// Returns the size of the section's index in bytes.
     pub(crate) fn index_bytes(&self) -> usize {
         let mut count = 0_usize;
         self.for_each(&mut |_, _| count = count.wrapping_add(1));
         count.wrapping_mul(size_of::<Entry>())
     }
 
-    /// Makes the index in memory of so many bytes.
+    /// Makes the index in memory of `bytes` bytes.
     ///
     /// # Safety
-    /// 1. `memory..memory + bytes` is mapped for this alone, aligned as an entry, and never
-    ///    unmapped.
+    /// 1. `memory..memory + bytes` is mapped for this index alone, aligned as an entry, and never
+    /// unmapped.
     pub(crate) unsafe fn index_in(&self, memory: *mut u8, bytes: usize) -> FrameIndex {
-        // SAFETY: (1); any bits are an entry.
+        // SAFETY: (1); any bits are a valid entry.
         let entries =
             unsafe { core::slice::from_raw_parts_mut(memory.cast::<Entry>(), bytes / size_of::<Entry>()) };
         let mut count = 0_usize;

@@ -1,7 +1,7 @@
 //! Signal trampolines without unwind information: musl's, Go's.
 //!
 //! A handler returns to `__restore_rt`, which is two instructions in every C library. glibc
-//! describes it in its unwind tables; where there is no description its code is recognised, as the
+//! describes it in its unwind tables. Without a description its code is recognised, as the
 //! compilers' own unwinder does it (`x86_64_fallback_frame_state` in libgcc). The kernel leaves at
 //! its stack pointer:
 //!
@@ -15,17 +15,18 @@ use super::call_frame::UnwindTables;
 /// `mov rax, 15; syscall`: rt_sigreturn.
 const RETURN_CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
-/// Whether the frame that returns to the address after `lookup_avma` is a trampoline without unwind
+/// True if the frame that returns to the address after `lookup_avma` is a trampoline without unwind
 /// information.
 pub(super) fn is_signal_return(hdr: &UnwindTables, lookup_avma: usize) -> bool {
     hdr.code_at(lookup_avma.wrapping_add(1)) == Some(RETURN_CODE)
 }
 
-/// Where the kernel keeps the interrupted registers (`struct sigcontext` in a `struct ucontext`).
+/// Layout of the interrupted registers that the kernel stores (`struct sigcontext` in a `struct
+/// ucontext`).
 pub(super) mod ucontext {
     const FIRST_BYTES: usize = 40;
 
-    /// Offset in bytes of the word of a register (DWARF's number).
+    /// Returns the offset in bytes of a register's word (DWARF's number).
     pub(in crate::x86_64) const fn at(register: usize) -> usize {
         let position = match register {
             8..=15 => register.wrapping_sub(8),

@@ -1,12 +1,12 @@
-//! Calling a function on another stack.
+//! Calls a function on another stack.
 
 /// Calls `function(data)` with the stack that ends at `top`, which is aligned to 16.
 ///
-/// A frame as with frame pointers: whoever unwinds from there goes on where it was called. Shadow
-/// stacks are not concerned: each call returns in turn.
+/// It makes a frame with frame pointer, so unwinding from there continues at the caller. Shadow
+/// stacks are not affected: each call returns in turn.
 ///
 /// # Safety
-/// 1. Below `top` lies memory enough for the function, which nobody else uses meanwhile.
+/// 1. Below `top` lies enough memory for the function, which no other code uses during the call.
 /// 2. The function may be called with `data`, and returns.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn call_on(
@@ -33,7 +33,7 @@ pub(crate) unsafe extern "C" fn call_on(
     );
 }
 
-/// The stack pointer, of a function that is not inlined.
+/// Returns the stack pointer, of a function that is not inlined.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     let pointer;

@@ -1,10 +1,10 @@
 //! The agent's thread-local storage, and the thread pointer.
 //!
-//! A slot in initial-exec TLS, defined here in assembly: `#[thread_local]` is unstable and
-//! `thread_local!` needs std. Access is two instructions and can neither allocate nor fail. A
+//! The slot lies in initial-exec TLS and is defined here in assembly: `#[thread_local]` is unstable
+//! and `thread_local!` needs std. Access is two instructions and can neither allocate nor fail. A
 //! library loaded at run time takes the slot from the loader's static TLS surplus (16 bytes of it).
-//! Behind the slot lies the countdown of samples, which an agent that was put into the process does
-//! not have: there the slot is a word of the C library's.
+//! After the slot lies the countdown of samples, except in an injected agent: there the slot is a
+//! word of the C library's.
 
 use core::arch::{asm, global_asm};
 
@@ -20,12 +20,12 @@ global_asm!(
     ".text",
 );
 
-/// The calling thread's state; null before its first event and after its end.
+/// Returns the calling thread's state; null before its first event and after its end.
 #[inline(always)]
 pub(crate) fn current() -> *mut () {
     let state;
-    // SAFETY: reads the slot defined above through its offset from the thread pointer, as the
-    // initial-exec model says.
+    // SAFETY: reads the slot defined above through its offset from the thread pointer, according to
+    // the initial-exec model.
     unsafe {
         asm!(
             "mov {state}, qword ptr [rip + heapr_thread_slot@GOTTPOFF]",
@@ -52,11 +52,11 @@ pub(crate) fn set_current(state: *mut ()) {
     }
 }
 
-/// Where the calling thread's countdown is, unless the agent was put into the process.
+/// Returns the address of the calling thread's countdown. Not for an injected agent.
 #[inline(always)]
 pub(crate) fn countdown() -> *mut () {
     let place: usize;
-    // SAFETY: computes the address of the word behind the slot.
+    // SAFETY: computes the address of the word after the slot.
     unsafe {
         asm!(
             "mov {place}, qword ptr [rip + heapr_thread_slot@GOTTPOFF]",
@@ -68,8 +68,8 @@ pub(crate) fn countdown() -> *mut () {
     place.wrapping_add(8) as *mut ()
 }
 
-/// The thread pointer. In glibc's and musl's threads the control block lies at the top of the
-/// thread's own stack.
+/// Returns the thread pointer. In glibc's and musl's threads the control block lies at the top of
+/// the thread's own stack.
 #[inline(always)]
 pub(crate) fn thread_pointer() -> usize {
     let pointer;
@@ -80,7 +80,7 @@ pub(crate) fn thread_pointer() -> usize {
     pointer
 }
 
-/// Where a thread with this thread pointer has its slot.
+/// Returns the address of the slot of a thread with this thread pointer.
 pub(crate) fn slot_place_of(thread_pointer: usize) -> usize {
     let offset: usize;
     // SAFETY: reads the slot's offset from the thread pointer, a word of the agent's own.
@@ -94,10 +94,10 @@ pub(crate) fn slot_place_of(thread_pointer: usize) -> usize {
     thread_pointer.wrapping_add(offset)
 }
 
-/// `struct pthread.tid` on x86-64 (nptl/descr.h of glibc 2.31 to 2.43).
+/// Offset of `struct pthread.tid` on x86-64 (nptl/descr.h of glibc 2.31 to 2.43).
 pub(crate) const THREAD_ID_OFFSET: usize = 0x2d0;
 
-/// The thread id that glibc keeps in the calling thread's control block.
+/// Returns the thread id in the calling thread's control block of glibc.
 ///
 /// # Safety
 /// 1. The C library is glibc.

@@ -1,6 +1,5 @@
-//! Where a thread has a variable of its own, from the code of a function that does nothing but
-//! answer it, or that reads it before anything else, in the forms that compilers and linkers give
-//! it:
+//! Finds a thread-local variable from the code of a function that only returns it, or that reads it
+//! before anything else. Compilers and linkers write such code in these forms:
 //!
 //! ```text
 //! of a program                    mov rax, fs:[n]
@@ -10,7 +9,7 @@
 //! of any library                  lea rdi, [rip + n]; call __tls_get_addr; mov rax, [rax + m]
 //! ```
 
-/// Bytes of code that are looked at.
+/// Number of bytes of code that are compared.
 pub(crate) const CODE_BYTES: usize = 32;
 
 /// `endbr64`, which may come first.
@@ -23,21 +22,21 @@ const INDEX_AT: [u8; 3] = [0x48, 0x8d, 0x3d];
 const CALL: u8 = 0xe8;
 const ANSWER: [u8; 4] = [0x5d, 0x48, 0x8b, 0x80];
 const RETURN: u8 = 0xc3;
-/// What a function with a frame of its own may begin with.
+/// Possible first instruction of a function with a frame of its own.
 const FRAME: [u8; 4] = [0x48, 0x83, 0xec, 0x08];
-/// The two instructions that are as long in all of their forms, as linkers exchange them.
+/// First of the instructions that have the same length in all forms, as linkers exchange them.
 const ADDED: [u8; 3] = [0x48, 0x8d, 0x80];
 const ADDED_FROM: [u8; 3] = [0x48, 0x03, 0x05];
 const LONG_INDEX_AT: [u8; 4] = [0x66, 0x48, 0x8d, 0x3d];
 const LONG_CALL: [u8; 4] = [0x66, 0x66, 0x48, 0xe8];
 const READ: [u8; 3] = [0x48, 0x8b, 0x00];
-/// The C library's list of a thread's blocks of such variables, from the thread pointer: two words
-/// each, by the modules' numbers.
+/// Offset, from the thread pointer, of the C library's list of a thread's blocks of such variables:
+/// two words each, by the modules' numbers.
 const BLOCKS_AT: usize = 8;
 const BLOCK_BYTES: usize = 16;
 
-/// The address of the variable that the function answers whose code begins at `code_avma`.
-/// `read`: what lies at an address, if it can be read.
+/// Returns the address of the variable that the function at `code_avma` returns. `read` returns the
+/// word at an address, if it is readable.
 pub(crate) fn address(
     code: &[u8; CODE_BYTES],
     code_avma: usize,
@@ -67,7 +66,8 @@ pub(crate) fn address(
     Some(of_module(index, thread_pointer, read)?.wrapping_add(offset))
 }
 
-/// The address of the variable that a function reads before anything else, likewise.
+/// Returns the address of the variable that a function reads first; for the parameters see
+/// [`address`].
 pub(crate) fn address_read_first(
     code: &[u8; CODE_BYTES],
     code_avma: usize,
@@ -76,7 +76,7 @@ pub(crate) fn address_read_first(
 ) -> Option<usize> {
     let rest = code.strip_prefix(&BRANCH_TARGET).unwrap_or(code);
     let rest = [FRAME, ENTERED].iter().find_map(|begin| rest.strip_prefix(begin)).unwrap_or(rest);
-    // Where code that is still to come lies.
+    // Address of the code that is still to be parsed.
     let avma_of = |rest: &[u8]| code_avma.wrapping_add(code.len().wrapping_sub(rest.len()));
     if let Some(rest) = rest.strip_prefix(&OF_PROGRAM) {
         let (offset, rest) = number(rest)?;
@@ -102,8 +102,8 @@ pub(crate) fn address_read_first(
     rest.starts_with(&READ).then(|| of_module(index, thread_pointer, read))?
 }
 
-/// The variable of the calling thread that two words stand for: its module's number, and where in
-/// the module's block it lies.
+/// Returns the address of the calling thread's variable that two words identify: its module's
+/// number, and its offset in the module's block.
 fn of_module(
     index: usize,
     thread_pointer: usize,
@@ -112,12 +112,12 @@ fn of_module(
     let (module, first) = (read(index)?, read(index.wrapping_add(8))?);
     let blocks = read(thread_pointer.wrapping_add(BLOCKS_AT))?;
     let block = read(blocks.wrapping_add(module.checked_mul(BLOCK_BYTES)?))?;
-    // The thread has none yet.
+    // The thread has no block yet.
     let has_block = block != usize::MAX && block != 0;
     has_block.then(|| block.wrapping_add(first))
 }
 
-/// Four bytes, with a sign.
+/// Reads four bytes as a signed number.
 fn number(code: &[u8]) -> Option<(usize, &[u8])> {
     let (bytes, rest) = code.split_first_chunk::<4>()?;
     Some((i32::from_le_bytes(*bytes) as usize, rest))
@@ -141,7 +141,7 @@ mod tests {
         of_form(address, code, memory)
     }
 
-    /// As gcc writes it in CPython 3.15, program and library.
+    /// Code as gcc writes it in CPython 3.15, for a program and a library.
     #[test]
     fn each_form_leads_to_the_variable() {
         let program = [0xf3, 0x0f, 0x1e, 0xfa, 0x64, 0x48, 0x8b, 0x04, 0x25, 0xd8, 0xff, 0xff, 0xff, 0xc3];
@@ -166,7 +166,7 @@ mod tests {
         of_form(address_read_first, code, memory)
     }
 
-    /// As gcc and ld write it in Ruby 3.3 and later: library, and what a linker makes of it.
+    /// Code as gcc and ld write it in Ruby 3.3 and later: a library, and a linker's relaxations.
     #[test]
     fn a_function_that_reads_the_variable_first_leads_to_it() {
         let library = [

@@ -1,13 +1,13 @@
-//! A row of an unwind table: how the caller's registers are found.
+//! A row of an unwind table: the location of the caller's registers.
 //!
 //! The rules are those of DWARF (version 5, section 6.4.1).
 
 use super::byte_reader::Reader;
 
-/// Registers with a column: the 16 general ones in DWARF's order, and the return address.
+/// Number of registers with a column: the 16 general ones in DWARF's order, and the return address.
 pub(crate) const COLUMNS: usize = 17;
-/// Columns of a row that is only looked at for what a [`super::Rule`] holds: rbp, rsp and the
-/// return address.
+/// Number of columns of a row that is used only to make a [`super::Rule`]: rbp, rsp and the return
+/// address.
 pub(crate) const STEP_COLUMNS: usize = 3;
 /// DWARF number of rbp.
 pub(crate) const RBP: usize = 6;
@@ -16,16 +16,16 @@ pub(crate) const RSP: usize = 7;
 /// DWARF number of the return address column.
 pub(crate) const RETURN_ADDRESS: usize = 16;
 
-/// Where an expression lies: its bytes' number above [`Expression::ADDRESS_BITS`] bits of address.
-/// One word, because rows full of these are copied on small stacks.
+/// Location of an expression: its number of bytes above [`Expression::ADDRESS_BITS`] bits of
+/// address. One word, because rows full of expressions are copied on small stacks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expression(u64);
 
 impl Expression {
-    /// Addresses of a process are below 2^47.
+    /// Number of address bits: addresses of a process are below 2^47.
     const ADDRESS_BITS: u32 = 48;
 
-    /// The next expression of call frame instructions; `None` if it does not fit the packing.
+    /// Reads the next expression of call frame instructions; `None` if it does not fit the packing.
     pub(super) fn parse(code: &mut Reader) -> Option<Self> {
         let bytes = code.uleb()? as usize;
         let body = code.take(bytes)?;
@@ -33,43 +33,44 @@ impl Expression {
         (address >> Self::ADDRESS_BITS == 0).then_some(Self(u64::from(count) << Self::ADDRESS_BITS | address))
     }
 
-    /// Its operations.
+    /// Returns a reader of the expression's operations.
     pub(crate) fn code(self) -> Reader {
         let position = (self.0 & ((1 << Self::ADDRESS_BITS) - 1)) as usize;
         Reader { position, end: position.wrapping_add((self.0 >> Self::ADDRESS_BITS) as usize) }
     }
 }
 
-/// How a register of the caller is found.
+/// Location of a register of the caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Column {
-    /// Not mentioned: unchanged.
+    /// Not mentioned in the table: the register is unchanged.
     Same,
-    /// Cannot be found; for the return address: there is no caller.
+    /// Cannot be found. For the return address: there is no caller.
     Undefined,
     /// Saved at CFA + offset.
     Offset(i64),
-    /// Is CFA + offset.
+    /// Equal to CFA + offset.
     ValueOffset(i64),
-    /// Is in another register.
+    /// In another register.
     Register(u8),
     /// Saved at the address that the expression gives.
     Expression(Expression),
-    /// Is what the expression gives.
+    /// Equal to the value of the expression.
     ValueExpression(Expression),
 }
 
-/// How the canonical frame address is found.
+/// Definition of the canonical frame address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cfa {
     /// Register plus offset.
     Register(u8, i64),
-    /// What the expression gives.
+    /// The value of the expression.
     Expression(Expression),
 }
 
-/// A row of the unwind table, with all [`COLUMNS`], or only the [`STEP_COLUMNS`]: a row is 16 bytes
-/// and 16 for each column, and there are half a dozen of them on the stack while instructions run.
+/// A row of the unwind table, with all [`COLUMNS`], or only the [`STEP_COLUMNS`]. A row has 16
+/// bytes and 16 for each column, and half a dozen of them are on the stack while instructions are
+/// executed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<const N: usize> {
     pub(crate) cfa: Cfa,
@@ -77,10 +78,10 @@ pub(crate) struct Row<const N: usize> {
 }
 
 impl<const N: usize> Row<N> {
-    /// Before any instruction.
+    /// Row before any instruction.
     pub(super) const FIRST: Self = Self { cfa: Cfa::Register(RSP as u8, 8), columns: [Column::Same; N] };
 
-    /// Where a register's column is.
+    /// Returns the index of a register's column.
     #[inline(always)]
     fn place(register: u64) -> usize {
         match usize::try_from(register) {
@@ -92,8 +93,8 @@ impl<const N: usize> Row<N> {
         }
     }
 
-    /// How a register is found. Those without a column (vector registers and the like) do not
-    /// matter.
+    /// Returns the column of a register; [`Column::Same`] for registers without one (vector
+    /// registers and the like), which do not matter.
     #[inline(always)]
     pub(crate) fn column(&self, register: usize) -> Column {
         self.columns.get(Self::place(register as u64)).copied().unwrap_or(Column::Same)
@@ -106,7 +107,7 @@ impl<const N: usize> Row<N> {
         }
     }
 
-    /// Back to what the common instructions have set.
+    /// Resets a register to the state after the common instructions.
     pub(super) fn restore(&mut self, initial: &Self, register: u64) {
         let column = initial.columns.get(Self::place(register)).copied();
         self.set(register, column.unwrap_or(Column::Same));

@@ -1,22 +1,23 @@
-//! Probes that profilers outside of the process can hook: SystemTap's notes (`.note.stapsdt`), as
-//! the memory profiling of OpenTelemetry's eBPF profiler reads them.
+//! Probes that profilers outside of the process can hook: SystemTap's notes (`.note.stapsdt`). The
+//! memory profiling of OpenTelemetry's eBPF profiler reads them.
 //!
 //! ```text
 //! otel_memory:alloc   8@%rdi address   8@%rsi size   8@%rdx bytes that it stands for
 //! otel_memory:free    8@%rdi address
 //! ```
-//! Each has a semaphore, which who listens raises: without one the probes are not even passed.
+//! Each probe has a semaphore, which a listener raises: without a listener the probes are not
+//! executed.
 
-/// Defines a probe: its function, whose first instruction is the place, its semaphore, and its
-/// note.
+/// Defines a probe: its function, whose first instruction is the probe's location, its semaphore,
+/// and its note.
 macro_rules! probe {
     ($name:ident, $semaphore:ident, $label:literal, $arguments:literal) => {
-        /// Raised while somebody listens.
+        /// Raised while a listener is attached.
         #[unsafe(link_section = ".probes")]
         #[used]
         pub(crate) static $semaphore: core::sync::atomic::AtomicU16 = core::sync::atomic::AtomicU16::new(0);
 
-        /// The place of the probe.
+        /// Location of the probe.
         #[unsafe(naked)]
         pub(crate) unsafe extern "C" fn $name(_address: usize, _size: usize, _weighted_bytes: usize) {
             core::arch::naked_asm!(".cfi_startproc", "nop", "ret", ".cfi_endproc");

@@ -1,8 +1,8 @@
-//! What the loader has looked up for the agent if the program has it: known without a call of
-//! anything.
+//! Symbols that the loader has resolved for the agent if the program has them; reading one calls no
+//! function.
 //!
-//! Weak symbols in assembly, as the attribute for them is unstable and the language takes an extern
-//! static to be there. An agent that was injected has none of them.
+//! They are weak symbols in assembly, because the attribute for them is unstable and the language
+//! assumes that an extern static exists. An injected agent lacks these symbols.
 
 use core::arch::asm;
 
@@ -12,7 +12,7 @@ macro_rules! weak_symbols {
         pub(crate) fn $name() -> usize {
             let address;
             // SAFETY: reads the entry of the agent's offset table that the loader has filled in
-            // before anything of the agent ran.
+            // before any of the agent's code ran.
             unsafe {
                 asm!(
                     concat!(".weak ", $symbol),
@@ -27,14 +27,14 @@ macro_rules! weak_symbols {
 }
 
 weak_symbols! {
-    /// Where ThreadSanitizer starts, from whatever module; 0: none was there when the program was
+    /// Start function of ThreadSanitizer, in any module; 0: no module had it when the program was
     /// loaded.
     thread_sanitizer "__tsan_init";
-    /// As above, AddressSanitizer.
+    /// Start function of AddressSanitizer; 0 as above.
     address_sanitizer "__asan_init";
-    /// As above, MemorySanitizer.
+    /// Start function of MemorySanitizer; 0 as above.
     memory_sanitizer "__msan_init";
-    /// As above, HWAddressSanitizer.
+    /// Start function of HWAddressSanitizer; 0 as above.
     hardware_address_sanitizer "__hwasan_init";
     /// glibc's `_r_debug`, which debuggers read; 0: another C library.
     loader_debug "_r_debug";

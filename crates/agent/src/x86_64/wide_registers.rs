@@ -1,18 +1,18 @@
-//! The registers of AVX and AVX-512 around calls of the C library's functions, which may use them.
-//! They are the program's where it comes by [`crate::x86_64::kept_entry`].
+//! Saves the registers of AVX and AVX-512 around calls of the C library's functions, which may use
+//! them. In calls through [`crate::x86_64::kept_entry`] these registers belong to the program.
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// There is nothing to keep.
+/// [`KEEPING`]: no registers are saved.
 const KEEP_NOTHING: u8 = 0;
-/// By xsavec, which writes what is in use.
+/// [`KEEPING`]: xsavec saves the registers in use.
 const KEEP_USED: u8 = 1;
-/// By xsave.
+/// [`KEEPING`]: xsave saves all registers.
 const KEEP_ALL: u8 = 2;
 pub(crate) static KEEPING: AtomicU8 = AtomicU8::new(KEEP_NOTHING);
 
-/// From now on they are kept, if the processor has them.
+/// Makes [`call_keeping`] save the registers from here on, if the processor has them.
 pub(crate) fn begin_keeping() {
     const OSXSAVE_AND_AVX: u32 = 1 << 27 | 1 << 28;
     const XSAVEC: u32 = 1 << 1;
@@ -25,15 +25,15 @@ pub(crate) fn begin_keeping() {
     KEEPING.store(keeping, Relaxed);
 }
 
-/// Whether they are: it takes 2.8 KiB of the stack.
+/// True if the registers are saved: this takes 2.8 KiB of the stack.
 pub(crate) fn are_kept() -> bool {
     KEEPING.load(Relaxed) != KEEP_NOTHING
 }
 
-/// Calls `function(first, second)`.
+/// Calls `function(first, second)`, and saves and restores the registers around it.
 ///
 /// # Safety
-/// 1. As for the function.
+/// 1. The function's own conditions hold.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn call_keeping(_first: usize, _second: usize, _function: usize) -> usize {
     core::arch::naked_asm!(
@@ -47,7 +47,8 @@ pub(crate) unsafe extern "C" fn call_keeping(_first: usize, _second: usize, _fun
         "and rsp, -64",
         "cmp byte ptr [rip + {keeping}], {used}",
         "jb 4f",
-        // The size of the largest area without AMX, which is nobody's to keep; its head is cleared.
+        // Size of the largest area without AMX, which need not be saved; the area's head is
+        // cleared.
         "sub rsp, 2752",
         "xor eax, eax",
         ".irp n, 512, 520, 528, 536, 544, 552, 560, 568",
@@ -66,7 +67,7 @@ pub(crate) unsafe extern "C" fn call_keeping(_first: usize, _second: usize, _fun
         "mov rcx, rax",
         "xor edx, edx",
         "mov eax, 0xe4",
-        // The flags of floating point may come with them: as they are now.
+        // xrstor may restore the floating-point flags, too: their present value is kept.
         "stmxcsr [rsp + 24]",
         "xrstor [rsp]",
         "mov rax, rcx",

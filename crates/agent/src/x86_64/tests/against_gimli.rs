@@ -1,7 +1,7 @@
-//! Every row of the unwind tables of real programs, evaluated by gimli and by the agent on the same
-//! invented machine.
+//! Compares gimli and the agent on every row of the unwind tables of real programs, evaluated on
+//! the same invented machine.
 //!
-//! A debug build looks at a sample of the functions of large files, a release build at all of them.
+//! A debug build compares a sample of the functions of large files, a release build all of them.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ use crate::x86_64::{Rule, Step, rule_for};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Functions of one file that a debug build looks at.
+/// Number of functions of one file that a debug build compares.
 const SAMPLE_COUNT: usize = 1500;
 
-/// What gimli's row gives: the caller's registers (`None`: not known), or that there is no caller.
+/// Result of gimli's row: the caller's registers (`None`: not known), or that there is no caller.
 enum Expected {
     Root,
     Caller(Box<[Option<u64>; COLUMNS]>),
@@ -103,7 +103,7 @@ fn expect(row: &UnwindTableRow<usize>, section: &EhFrame<Slice<'_>>, machine: &M
     Expected::Caller(Box::new(caller))
 }
 
-/// Compares rule and full step with what gimli expects, for one address inside a row.
+/// Compares rule and full step with gimli's result, for one address inside a row.
 fn compare(
     file: &FileInMemory,
     section: &EhFrame<Slice<'_>>,
@@ -113,7 +113,7 @@ fn compare(
     tally: &mut Tally,
 ) {
     let mut machine = Machine::new(lookup_avma);
-    // As a return address, or as the address that a signal has interrupted; expressions see the
+    // Either a return address, or an address that a signal has interrupted; expressions see the
     // address itself.
     let is_exact = mix(lookup_avma) & 1 == 1;
     let pc = lookup_avma + 1;
@@ -205,7 +205,8 @@ fn compare_file(path: &Path) -> Option<Tally> {
     Some(tally)
 }
 
-/// Files with unwind tables of many makers: C, C++, Rust, hand-written assembly; GNU ld, lld.
+/// Returns files with unwind tables of many producers: C, C++, Rust, hand-written assembly; GNU ld,
+/// lld.
 fn files() -> Vec<PathBuf> {
     const FOLDERS: &[&str] = &["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"];
     const LIBRARIES: &[&str] = &[
@@ -251,7 +252,7 @@ fn rules_and_full_steps_are_what_gimli_says() {
             tally.spent.as_nanos() / tally.addresses.max(1) as u128,
         );
         // Slow are prologues of realigned functions, the loader's lazy binding, and the assembly of
-        // libcrypto (1.1 %), which calls nobody.
+        // libcrypto (1.1 %), which makes no calls.
         assert!(tally.slow * 50 <= tally.addresses, "{name}: too much is slow");
     }
     assert!(compared > 10_000, "only {compared} addresses");

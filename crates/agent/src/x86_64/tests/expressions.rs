@@ -8,7 +8,8 @@ use super::made_tables::{Shape, Tables, one_function};
 use crate::x86_64::full_unwind::{FullStep, Registers};
 use crate::x86_64::unwind_row::{RETURN_ADDRESS, RSP};
 
-/// The caller's stack pointer where the expression is the CFA; `None` if it cannot be evaluated.
+/// Returns the caller's stack pointer if the expression is the CFA; `None` if it cannot be
+/// evaluated.
 fn ours(code: &[u8]) -> Option<u64> {
     let range = [0x1000_u64.to_le_bytes(), 0x100_u64.to_le_bytes()].concat();
     // DW_CFA_def_cfa_expression, length in two bytes of LEB128.
@@ -61,7 +62,7 @@ fn gimlis(code: &[u8]) -> Option<u64> {
     }
 }
 
-/// One operation with its operands.
+/// Generates one operation with its operands.
 fn operation() -> impl Strategy<Value = Vec<u8>> {
     let with = |code: u8, bytes: usize| {
         proptest::collection::vec(any::<u8>(), bytes)
@@ -88,7 +89,7 @@ fn operation() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// An operation, or a branch or jump over one.
+/// Generates an operation, or a branch or jump over one.
 fn step() -> impl Strategy<Value = Vec<u8>> {
     let over = |code: u8| {
         operation().prop_map(move |operation| [vec![code, operation.len() as u8, 0], operation].concat())

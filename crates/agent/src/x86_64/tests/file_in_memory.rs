@@ -1,4 +1,4 @@
-//! An ELF file laid out in memory as the loader would, not relocated: unwind tables need no
+//! An ELF file laid out in memory as by the loader, not relocated: unwind tables need no
 //! relocations.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ const PT_LOAD: u32 = 1;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const READABLE: u32 = 4;
 
-/// The file's segments, each at its place.
+/// The file's segments, each at its address.
 pub(super) struct FileInMemory {
     memory: Vec<u8>,
     pub(super) hdr_avma: usize,
@@ -17,7 +17,7 @@ pub(super) struct FileInMemory {
 }
 
 impl FileInMemory {
-    /// `None`: there is no such file, or it has no unwind tables.
+    /// Loads a file; `None` if it does not exist, or has no unwind tables.
     pub(super) fn load(path: &Path) -> Option<Self> {
         let file = std::fs::read(path).ok()?;
         if !file.starts_with(b"\x7fELF\x02\x01") {
@@ -51,12 +51,12 @@ impl FileInMemory {
         Some(Self { memory, hdr_avma, segments })
     }
 
-    /// The unwind tables as the agent sees them.
+    /// Returns the unwind tables as the agent sees them.
     pub(super) fn hdr(&self) -> UnwindTables {
         UnwindTables::new(self.hdr_avma, &self.segments)
     }
 
-    /// From an address to the end of the segment that holds it.
+    /// Returns the bytes from an address to the end of the segment that holds it.
     pub(super) fn bytes_from(&self, address_avma: usize) -> &[u8] {
         let &(_, end) =
             self.segments.iter().find(|&&(start, end)| (start..end).contains(&address_avma)).unwrap();
@@ -64,7 +64,7 @@ impl FileInMemory {
         &self.memory[address_avma - base..end - base]
     }
 
-    /// Address of some code bytes.
+    /// Returns the address of some code bytes.
     pub(super) fn find_code(&self, code: &[u8]) -> Option<usize> {
         let at = self.memory.windows(code.len()).position(|window| window == code)?;
         Some(self.memory.as_ptr() as usize + at)

@@ -1,5 +1,4 @@
-//! Tables that make no sense give some rule or none, in bounded time, and nothing is read behind
-//! their end.
+//! Invalid tables give some rule or no rule, in bounded time, and no byte after their end is read.
 
 use proptest::prelude::*;
 
@@ -10,7 +9,7 @@ use crate::x86_64::full_unwind::Registers;
 use crate::x86_64::rule_for;
 use crate::x86_64::unwind_row::RETURN_ADDRESS;
 
-/// Looks an address up in both ways.
+/// Looks an address up by both methods.
 fn look_up(tables: &Tables, lookup_avma: usize) {
     let machine = Machine::new(lookup_avma as u64);
     let mut read = |address: usize| (address & 3 != 0).then(|| Machine::read(address as u64) as usize);
@@ -21,7 +20,7 @@ fn look_up(tables: &Tables, lookup_avma: usize) {
     let _ = Registers::of(registers, false).step(Some(&hdr), &mut read);
 }
 
-/// Call frame instructions, so that most of what is tried is executed.
+/// Generates call frame instructions, so that most inputs are executed.
 fn instructions() -> impl Strategy<Value = Vec<u8>> {
     let instruction = prop_oneof![
         (0_u8..0x18, proptest::collection::vec(0_u8..0x20, 0..3)),
@@ -58,7 +57,7 @@ proptest! {
         offset in any::<usize>(),
     ) {
         let mut bytes = bytes;
-        // Past the first checks.
+        // To get past the first checks.
         let head: [u8; 8] =
             if is_indexed { [1, 0x1b, 0x03, 0x3b, 8, 0, 0, 0] } else { [1, 0x1b, 0xff, 0xff, 4, 0, 0, 0] };
         bytes.splice(0..bytes.len().min(8), head);
@@ -85,7 +84,7 @@ proptest! {
 fn damaged_tables_of_a_real_program_are_survived() {
     let file = FileInMemory::load(&std::env::current_exe().unwrap()).unwrap();
     let whole = file.bytes_from(file.hdr_avma);
-    // Header, index, and the frames behind them.
+    // Header, index, and the frames after them.
     let mut bytes = whole[..whole.len().min(1 << 19)].to_vec();
     let index_count = u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize;
     let mut state = 7_u64;

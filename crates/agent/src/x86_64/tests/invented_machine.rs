@@ -8,7 +8,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Stack addresses that are likely ones: far from each other, aligned, with 47 bits.
+    /// Makes registers with plausible stack addresses: far from each other, aligned, with 47 bits.
     pub(super) fn new(seed: u64) -> Self {
         let mut registers = [0; COLUMNS];
         for (number, register) in registers.iter_mut().enumerate() {
@@ -17,7 +17,7 @@ impl Machine {
         Self { registers }
     }
 
-    /// The word at an address.
+    /// Returns the word at an address.
     pub(super) fn read(address: u64) -> u64 {
         mix(address) | 1
     }

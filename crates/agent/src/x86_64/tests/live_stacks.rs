@@ -13,7 +13,7 @@ use crate::x86_64::full_unwind::{FullStep, Registers};
 use crate::x86_64::{Rule, rule_for};
 
 const FRAMES_MAX: usize = 512;
-/// Frames that are not the same in both: the unwinding function itself, and `on_leaf`, at two of
+/// Number of frames that differ in both: the unwinding function itself, and `on_leaf`, at two of
 /// its calls.
 const OWN_FRAMES: usize = 2;
 
@@ -24,7 +24,7 @@ unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// What the leaf has seen. It may run in a signal handler, so it only counts.
+/// Counters of the leaf function. It may run in a signal handler, so it only counts.
 static LEAVES: AtomicUsize = AtomicUsize::new(0);
 static DEEPEST: AtomicUsize = AtomicUsize::new(0);
 static SIGNAL_FRAMES: AtomicUsize = AtomicUsize::new(0);
@@ -32,12 +32,12 @@ static SLOW: AtomicUsize = AtomicUsize::new(0);
 static DIFFERENT_STEPS: AtomicUsize = AtomicUsize::new(0);
 static DIFFERENT_STACKS: AtomicUsize = AtomicUsize::new(0);
 static REFERENCE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-/// The first stack that differed: ours, then the reference.
+/// The first stack that differed: the agent's, then the reference.
 static EXAMPLE: [[AtomicUsize; FRAMES_MAX]; 2] = [const { [const { AtomicUsize::new(0) }; FRAMES_MAX] }; 2];
 static HAS_EXAMPLE: AtomicBool = AtomicBool::new(false);
 
-/// Unwinds from here, by rule and in full side by side; how many frames, and whether the outermost
-/// one was reached.
+/// Unwinds from here, by rule and in full side by side. Returns the number of frames, and whether
+/// the outermost one was reached.
 #[inline(never)]
 fn walk(pcs: &mut [usize; FRAMES_MAX]) -> (usize, bool) {
     let mut full = Registers::here();

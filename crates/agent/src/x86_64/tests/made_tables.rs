@@ -1,11 +1,11 @@
-//! Unwind tables made byte by byte, in memory that ends at an unmapped page: a read behind the end
+//! Unwind tables made byte by byte, in memory that ends at an unmapped page: a read after the end
 //! is fatal.
 
 use crate::x86_64::{SEGMENTS_MAX, UnwindTables};
 
 const PAGE_BYTES: usize = 4096;
 
-/// `.eh_frame_hdr` and what follows it, readable from `start` to `end`.
+/// `.eh_frame_hdr` and the bytes after it, readable from `start` to `end`.
 pub(super) struct Tables {
     mapping: usize,
     mapping_bytes: usize,
@@ -28,7 +28,7 @@ impl Tables {
         }
     }
 
-    /// As the agent sees them, the `.eh_frame_hdr` first.
+    /// Returns the tables as the agent sees them, the `.eh_frame_hdr` first.
     pub(super) fn hdr(&self) -> UnwindTables {
         let mut segments = [(0, 0); SEGMENTS_MAX];
         segments[0] = (self.start, self.end);
@@ -38,12 +38,12 @@ impl Tables {
 
 impl Drop for Tables {
     fn drop(&mut self) {
-        // SAFETY: the mapping made above, of which nothing is kept.
+        // SAFETY: the mapping made above, to which no reference exists any more.
         unsafe { heapr_ring::sys::unmap(self.mapping as *mut u8, self.mapping_bytes) };
     }
 }
 
-/// What a made table looks like.
+/// Contents of a made table.
 pub(super) struct Shape<'a> {
     /// Encoding of addresses in the FDE.
     pub(super) pointer_encoding: u8,
@@ -53,16 +53,16 @@ pub(super) struct Shape<'a> {
     pub(super) augmentation: &'a [u8],
     /// Instructions of the FDE.
     pub(super) instructions: &'a [u8],
-    /// Bytes behind the tables: code, or pointed to.
+    /// Bytes after the tables: code, or targets of pointers.
     pub(super) tail: &'a [u8],
 }
 
-/// Offset of the bytes of [`Shape::range`] in what [`one_function`] makes.
+/// Offset of the bytes of [`Shape::range`] in the result of [`one_function`].
 pub(super) const RANGE_AT: usize = 8 + CIE_BYTES + 8;
 const CIE_BYTES: usize = 32;
 
-/// A header without sorted index, a CIE of 32 bytes whose frames begin as calls do, one FDE, and
-/// the tail.
+/// Makes a header without sorted index, a CIE of 32 bytes whose frames begin as after a call, one
+/// FDE, and the tail.
 pub(super) fn one_function(shape: &Shape<'_>) -> Vec<u8> {
     // Version 1; .eh_frame at pc-relative sdata4; no index.
     let mut bytes = vec![1, 0x1b, 0xff, 0xff];

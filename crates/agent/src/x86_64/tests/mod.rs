@@ -1,5 +1,4 @@
-//! The unwinder against gimli, against the compiler's own unwinder, and against tables that make no
-//! sense.
+//! Tests the unwinder against gimli, against the compiler's own unwinder, and with invalid tables.
 
 mod against_gimli;
 mod expressions;

@@ -1,4 +1,4 @@
-//! What may stand in unwind tables and hardly ever does.
+//! Elements of unwind tables that are allowed but rare.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use crate::x86_64::{Rule, Step, rule_for};
 const FUNCTION: u64 = 0x1234;
 const FUNCTION_BYTES: u64 = 0x100;
 
-/// Tables for a function at `FUNCTION` with these instructions.
+/// Makes tables for a function at `FUNCTION` with these instructions.
 fn with_instructions(instructions: &[u8]) -> Tables {
     let range = [FUNCTION.to_le_bytes(), FUNCTION_BYTES.to_le_bytes()].concat();
     let shape = Shape { pointer_encoding: 0, range: &range, augmentation: b"zR", instructions, tail: &[] };
     Tables::new(&one_function(&shape))
 }
 
-/// The caller's (pc, sp, bp) by rule, on the invented machine.
+/// Returns the caller's (pc, sp, bp) by rule, on the invented machine.
 fn stepped(tables: &Tables, lookup_avma: u64) -> Step {
     let machine = Machine::new(1);
     let rule = rule_for(&tables.hdr(), lookup_avma as usize);
@@ -27,7 +27,7 @@ fn stepped(tables: &Tables, lookup_avma: u64) -> Step {
     rule.step(lookup_avma as usize + 1, sp, bp, false, |address| Some(Machine::read(address as u64) as usize))
 }
 
-/// The caller's registers by the full step.
+/// Returns the caller's registers by the full step.
 fn stepped_in_full(tables: &Tables, lookup_avma: u64) -> Option<[Option<u64>; COLUMNS]> {
     let mut registers = Machine::new(1).registers;
     registers[RETURN_ADDRESS] = lookup_avma + 1;
@@ -172,8 +172,8 @@ fn a_restored_register_is_as_the_common_instructions_left_it() {
 
 #[test]
 fn a_function_entered_by_return_has_no_caller() {
-    // As makecontext does it: a frame returns to the first instruction of a function, and no call
-    // stands before that.
+    // As with makecontext: a frame returns to the first instruction of a function, and no call
+    // precedes that instruction.
     for instructions in [&[0x07, 16][..], &[]] {
         let tables = with_instructions(instructions);
         assert_eq!(stepped(&tables, FUNCTION - 1), Step::Root);
@@ -199,7 +199,7 @@ fn a_signal_trampoline_without_tables_is_unwound_as_the_c_librarys() {
     assert!(rule.is_signal_frame());
     assert!(!rule_for(&tables.hdr(), lookup_avma + 1).is_signal_frame());
 
-    // glibc's has tables: they must say the same of every register.
+    // glibc's trampoline has tables: they must give the same for every register.
     let Some(file) = FileInMemory::load(Path::new("/usr/lib/x86_64-linux-gnu/libc.so.6")) else {
         heapr_testkit::cannot_run_here("no glibc where Debian has it");
         return;
