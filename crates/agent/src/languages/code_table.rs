@@ -1,8 +1,8 @@
-//! The functions of a language that the recorder was told of, by what they are called: number by
-//! hash. A function that is made anew and again has one number.
+//! The functions of a language that the recorder knows: numbers by the hash of a function's name,
+//! file and line. A function that the program makes again and again has one number.
 //!
-//! Shared by the threads, insert-only, wiped in a forked child, which tells its own recorder's
-//! entry anew.
+//! The table is shared by the threads and insert-only. A forked child finds it empty, and so
+//! announces the functions to its own recorder's entry anew.
 
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
@@ -11,10 +11,10 @@ use heapr_ring::sys;
 use crate::record::events::{self, LanguageFunction};
 use crate::record::thread::Scope;
 
-/// Functions of a process that get a number, at most (those that are code of the program, made
-/// once, are some thousands).
+/// Largest number of functions of a process that get a number. (Functions that are code of the
+/// program, made once, are some thousands.)
 const CAPACITY: usize = 1 << 20;
-/// Places that are looked at.
+/// Number of entries that are probed for a hash.
 const PLACES: usize = 64;
 
 static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
@@ -23,7 +23,7 @@ static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Numbered {
     pub(crate) number: u32,
-    /// It is new: the caller has to tell the recorder.
+    /// Whether the number is new: then the caller must tell the recorder.
     pub(crate) is_new: bool,
 }
 
@@ -34,17 +34,17 @@ fn entries() -> Option<&'static [AtomicU64]> {
         match TABLE.compare_exchange(core::ptr::null_mut(), fresh, AcqRel, Acquire) {
             Ok(_) => table = fresh,
             Err(other) => {
-                // SAFETY: the mapping of above, which nobody has seen.
+                // SAFETY: the mapping made above, which no other thread has seen.
                 unsafe { sys::unmap(fresh.cast(), CAPACITY.wrapping_mul(8)) };
                 table = other;
             }
         }
     }
-    // SAFETY: mapped for so many zeroed words, never unmapped.
+    // SAFETY: mapped for [`CAPACITY`] zeroed words, never unmapped.
     Some(unsafe { core::slice::from_raw_parts(table, CAPACITY) })
 }
 
-/// The number of the function with this hash; `None`: the table is full.
+/// Returns the number of the function with this hash; `None` if the table is full.
 pub(crate) fn number(hash: u64) -> Option<Numbered> {
     let entries = entries()?;
     let wanted = hash | 1;
@@ -62,7 +62,8 @@ pub(crate) fn number(hash: u64) -> Option<Numbered> {
     None
 }
 
-/// The number of a function, which the recorder is told of if it is new; 0: there are too many.
+/// Returns the number of a function, and announces a new one to the recorder. Returns 0 if there
+/// are too many.
 pub(crate) fn number_of(
     scope: &mut Scope,
     language: u8,

@@ -1,18 +1,18 @@
-//! Memory of the process that may be gone, and that another thread may give back at any moment: it
-//! is copied by the kernel, for which that is no fault.
+//! Reads memory that may be unmapped, or that another thread may unmap at any moment. The kernel
+//! copies it, and reports an error instead of a fault.
 
 use heapr_ring::sys;
 
-/// Errors of [`sys::copy_own`] that say nothing of the memory.
+/// Errors of [`sys::copy_own`] that do not depend on the memory.
 const EPERM: i32 = 1;
 const ENOSYS: i32 = 38;
 
-/// The process's own memory, and as a file where the kernel copies it no other way.
+/// The process's own memory; opened as a file if the kernel's copying call is not available.
 #[derive(Default)]
 pub(crate) struct CopiedMemory(Option<sys::Descriptor>);
 
 impl CopiedMemory {
-    /// Fills `into`; `None`: not all of it can be read.
+    /// Fills `into`; returns `None` if not all of it can be read.
     pub(crate) fn copy(&mut self, address: usize, into: &mut [u8]) -> Option<()> {
         match sys::copy_own(address, into) {
             Err(EPERM | ENOSYS) => {}

@@ -1,17 +1,17 @@
-//! Memory that the process has given back, as the hooks of munmap and its kin tell: a list of the
-//! last ranges, which each thread's level reads on from where it was.
+//! Ranges that the process has unmapped, as reported by the hooks of munmap and similar calls. The
+//! list has the last ranges, and each thread's level reads it from its last position on.
 //!
-//! Without a lock: who writes claims the next place, and who reads takes a place that is not whole,
-//! or has been written anew, for all of the memory.
+//! The list has no lock. A writer claims the next entry. A reader that meets an incomplete or
+//! overwritten entry assumes that all memory was unmapped.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 const ENTRIES: usize = 64;
-/// A place that is being written.
+/// Number of an entry that is being written.
 const BUSY: u32 = u32::MAX;
 
 struct Entry {
-    /// The number of what it holds, plus one.
+    /// Number of the entry's range, plus one.
     number: AtomicU32,
     low: AtomicUsize,
     high: AtomicUsize,
@@ -20,16 +20,16 @@ struct Entry {
 static LIST: [Entry; ENTRIES] =
     [const { Entry { number: AtomicU32::new(0), low: AtomicUsize::new(0), high: AtomicUsize::new(0) } };
         ENTRIES];
-/// How many there were so far.
+/// Number of ranges so far.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Memory is about to be unmapped or to be protected from reading, or has been.
+/// Notes memory that is about to be unmapped or protected from reading, or has been.
 pub(crate) fn memory_goes(address: usize, bytes: usize) {
     let number = COUNT.fetch_add(1, AcqRel);
     let Some(entry) = LIST.get(number as usize % ENTRIES) else { return };
     if entry.number.swap(BUSY, AcqRel) == BUSY {
-        // Somebody else writes there, who has gone round or has ended: for readers, neither is
-        // whole.
+        // Another thread writes this entry and is a whole round behind, or has ended. Readers take
+        // neither entry for complete.
         return;
     }
     entry.low.store(address, Relaxed);
@@ -37,12 +37,12 @@ pub(crate) fn memory_goes(address: usize, bytes: usize) {
     let _ = entry.number.compare_exchange(BUSY, number.wrapping_add(1), AcqRel, Relaxed);
 }
 
-/// Notes that memory goes, where nothing tells which: all of it is looked at anew.
+/// Notes that unknown memory is unmapped: all memory must be checked anew.
 pub(crate) fn any_memory_goes() {
     memory_goes(0, usize::MAX);
 }
 
-/// How far a level has read.
+/// Position up to which a level has read.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Read(u32);
@@ -53,7 +53,8 @@ impl Read {
         COUNT.load(Acquire) == self.0
     }
 
-    /// Calls back with each range since. `false`: all of the memory may have been given back.
+    /// Calls `with` for each range since the last call. Returns `false` if any memory may have been
+    /// unmapped.
     pub(crate) fn go_on(&mut self, mut with: impl FnMut(usize, usize)) -> bool {
         let count = COUNT.load(Acquire);
         let first = core::mem::replace(&mut self.0, count);

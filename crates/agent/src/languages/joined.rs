@@ -1,9 +1,10 @@
-//! The stack of both: the language's frames where the native ones are that run them.
+//! Joins the native and the language's stack: puts the language frames where the native frames are
+//! that run them.
 //!
-//! Each run of frames belongs to one call of the evaluating function, and inwards of it: into which
-//! native frame's part of the stack an address of that call falls tells which. The stack of both is
-//! a function of the two stacks, so that its node is found by their hashes; only for a new pair are
-//! the frames laid together.
+//! Each run of language frames belongs to one call of the evaluating function, and is inwards of
+//! it. The call is recognised by an address in it: the native frame in whose part of the stack the
+//! address lies. The joined stack is a function of the two stacks, so its node is found by their
+//! hashes. The frames are joined only for a new pair.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -19,7 +20,7 @@ use crate::stack;
 use crate::state::AGENT;
 use crate::tree;
 
-/// The node of the stack that begins at `start`, with the frames of the language.
+/// Returns the node of the stack that begins at `start`, with the language frames.
 #[inline(always)]
 pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     let Some(layout) = layout::chosen().filter(|_| native != tree::ROOT) else { return native };
@@ -41,7 +42,7 @@ pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     }
 }
 
-/// Lays the frames of both together.
+/// Joins the frames of both stacks, and makes the node.
 #[cold]
 #[inline(never)]
 fn build(
@@ -52,7 +53,7 @@ fn build(
 ) -> u32 {
     stack::settle(scope, start, native);
     let native_kept = &scope.level().kept;
-    // SAFETY: `depth` frames are kept, and nothing here changes them.
+    // SAFETY: `depth` frames are cached, and no code here changes them.
     let natives = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
     let (frames, joins) = kept.find_joins(layout);
     if layout.style == Style::Objects {
@@ -65,7 +66,7 @@ fn build(
     let mut add_runs = |path: &mut Path, lowest: usize| {
         while let Some((frame, _)) = runs.next_if(|&(_, &join)| join >= lowest) {
             if frame.place != 0 {
-                // As of a call, which lies before it.
+                // Plus one, like a return address, which lies after its call.
                 path.add(frame.place.wrapping_add(1));
             }
         }
@@ -83,7 +84,8 @@ fn build(
     node
 }
 
-/// Each frame is one call of the evaluating function: the innermost one's is the innermost call.
+/// Finds the native frame of each language frame: each is one call of the evaluating function, and
+/// the innermost one is the innermost call.
 fn join_by_function(natives: &[Frame], joins: &mut [usize]) {
     let evaluates = |frame: &&Frame| {
         let call = frame.pc.wrapping_sub(1);

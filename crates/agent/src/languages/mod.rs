@@ -1,4 +1,4 @@
-//! Frames of the languages that a program is written in, among the native ones of its stacks.
+//! Frames of the languages in which a program is written, among the native frames of its stacks.
 //!
 //! ```text
 //! native stack            frames of the language      what is recorded
@@ -9,9 +9,10 @@
 //! [main]                                              [main]
 //! ```
 //!
-//! Nothing of the program's own code runs for it: the interpreter's structures are read, of the
-//! thread that stands in the hook, so that nobody changes them meanwhile. Programs without such a
-//! language never come here. A process has the frames of one language: the first that turns up.
+//! The agent runs none of the program's code for this. It reads the interpreter's structures for
+//! the thread that is in the hook, so that they do not change in the meantime. Programs without
+//! such a language never come here. A process has the frames of one language: the first that is
+//! found.
 
 mod answers;
 pub(crate) mod code_table;
@@ -39,7 +40,7 @@ use crate::frames::frame::Start;
 use crate::record::thread::Scope;
 use crate::state::{AGENT, own_stack};
 
-/// Which language's frames are read.
+/// Language whose frames are read.
 static SPOKEN: AtomicU32 = AtomicU32::new(NONE);
 const NONE: u32 = 0;
 const PYTHON: u32 = 1;
@@ -47,7 +48,7 @@ const JAVASCRIPT: u32 = 2;
 const WALKED: u32 = 3;
 const JAVA: u32 = 4;
 
-/// Looks whether an interpreter has turned up since.
+/// Checks whether a new module contains an interpreter.
 pub(crate) fn look() {
     let is_wanted =
         AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_NO_LANGUAGES == 0);
@@ -73,20 +74,20 @@ pub(crate) fn look() {
     }
 }
 
-/// Whether there may be frames to add.
+/// True if there may be language frames to add.
 #[inline(always)]
 pub(crate) fn are_spoken() -> bool {
     AGENT.plain_bytes_end.load(Relaxed) == 0
 }
 
-/// Returns true if a language's frames lie in blocks of the allocator. The program may resize those
-/// blocks, so that the frames are read before the call.
+/// True if a language's frames lie in blocks of the allocator. The program may resize those blocks,
+/// so the frames are read before the call.
 #[inline(always)]
 pub(crate) fn are_in_blocks() -> bool {
     are_spoken() && SPOKEN.load(Relaxed) == WALKED
 }
 
-/// As [`whole_stack`], without a call where Python or what is walked is spoken.
+/// Fast path of [`whole_stack`], without a call for Python and walked interpreters.
 #[inline(always)]
 pub(crate) fn whole_stack_inline(scope: &mut Scope, start: Start, native: u32) -> u32 {
     match SPOKEN.load(Relaxed) {
@@ -96,7 +97,8 @@ pub(crate) fn whole_stack_inline(scope: &mut Scope, start: Start, native: u32) -
     }
 }
 
-/// The node of the stack that begins at `start`, whose native frames have `native`.
+/// Returns the node of the stack that begins at `start`, whose native frames have the node
+/// `native`.
 #[inline(never)]
 pub(crate) fn whole_stack(scope: &mut Scope, start: Start, native: u32) -> u32 {
     if is_roomy(scope, start) {
@@ -106,8 +108,8 @@ pub(crate) fn whole_stack(scope: &mut Scope, start: Start, native: u32) -> u32 {
     }
 }
 
-/// Whether the program's stack has room for what reads the frames of languages. Stacks of
-/// interpreters are large, and each event is to be told by few instructions.
+/// True if the program's stack has room for the reading of language frames. Stacks of interpreters
+/// are large, and few instructions per event decide this.
 #[inline(always)]
 fn is_roomy(scope: &mut Scope, start: Start) -> bool {
     const ROOM_BYTES: usize = 64 << 10;
@@ -128,7 +130,8 @@ fn whole_stack_here(scope: &mut Scope, start: Start, native: u32) -> u32 {
     }
 }
 
-/// Tells of an interpreter whose frames are not read, and has no more stacks brought here.
+/// Announces an interpreter whose frames are not read, and stops all further calls for language
+/// frames.
 #[cold]
 #[inline(never)]
 fn tell_unknown(scope: &mut Scope) {

@@ -1,11 +1,11 @@
-//! Nodes of pairs of a native stack and one of a language, by their hashes: those that a thread's
-//! level had last, and behind them the tree, which all threads share.
+//! Nodes of pairs of a native stack and a language's stack, by their hashes. A thread's level
+//! caches the last ones; all threads share the tree behind them.
 
 use crate::tree;
 
 const REMEMBERED: usize = 1024;
 
-/// See the module. All zero: none.
+/// Cache of the last pairs. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Pairs {
@@ -13,8 +13,8 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// The node of a native stack's node and a language's stack with this hash (0: it has no
-    /// frames); `Err`: there is none yet, and it is to be kept by this.
+    /// Returns the node of a native stack's node and a language's stack with this hash (0: no
+    /// language frames). `Err` has the hash under which a new node must be stored.
     #[inline(always)]
     pub(crate) fn find(&mut self, native: u32, language: u64) -> Result<u32, u64> {
         if language == 0 {
@@ -33,19 +33,19 @@ impl Pairs {
         Ok(node)
     }
 
-    /// Remembers a pair's node.
+    /// Stores a pair's node.
     pub(crate) fn keep(&mut self, pair: u64, node: u32) {
         *self.place(pair) = (pair, node);
     }
 
     #[inline(always)]
     fn place(&mut self, pair: u64) -> &mut (u64, u32) {
-        // SAFETY: inside of the array.
+        // SAFETY: inside the array.
         unsafe { &mut *self.nodes.as_mut_ptr().wrapping_add((pair >> 40) as usize % REMEMBERED) }
     }
 }
 
-/// By what the node of a native stack and a stack of the language is found.
+/// Returns the hash by which the node of a pair is found.
 #[inline(always)]
 fn hash(native: u32, language: u64) -> u64 {
     let spread = u64::from(native).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! The path of a stack of native frames and a language's, as it is laid together.
+//! The path of a stack of native and language frames, while it is joined.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -8,9 +8,9 @@ use crate::modules;
 use crate::state::AGENT;
 use crate::tree;
 
-/// The path being made, from the outermost frame on.
+/// The path so far, from the outermost frame on.
 pub(crate) struct Path {
-    /// Outermost frames to leave out, for a session that keeps but some.
+    /// Number of outermost frames to leave out, for a session that limits the depth.
     skipped: usize,
     count: usize,
     hash: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// One that will have `total` frames.
+    /// Begins a path that will have `total` frames.
     pub(crate) fn of_frames(total: usize) -> Self {
         let max =
             AGENT.pool().map(Pool::control).map_or(0, |control| control.max_frames.load(Relaxed)) as usize;
@@ -29,7 +29,7 @@ impl Path {
         Self { skipped, count: 0, hash: tree::ROOT_HASH, node: tree::ROOT, pending: 0, is_lost: false }
     }
 
-    /// Adds the frame inwards of the last.
+    /// Adds the frame inwards of the last one.
     pub(crate) fn add(&mut self, return_address: u64) {
         if self.skipped != 0 {
             self.skipped = self.skipped.wrapping_sub(1);
@@ -45,7 +45,7 @@ impl Path {
         self.pending = return_address;
     }
 
-    /// The node of the whole, which is found by `pair` from now on.
+    /// Makes the node of the whole path, which is found by `pair` from here on.
     pub(crate) fn finish(self, pair: u64) -> Option<u32> {
         if self.is_lost || self.pending == 0 {
             return None;

@@ -1,10 +1,10 @@
-//! Whether memory that a structure of an interpreter points to can be read: asked of the kernel
-//! once a mapping, so that a structure that is not what it is taken for costs no fault.
+//! Checks whether memory to which an interpreter's structure points can be read. The kernel is
+//! asked once per mapping, so that a misinterpreted structure causes no fault.
 //!
-//! Readable ranges are forgotten where memory of the process is given back. The hooks of munmap and
-//! its kin tell of mappings, the C library's own end of the program's data of that data. No
-//! descriptor is kept. Where the kernel's list of mappings cannot be read, pages are asked for one
-//! by one.
+//! Readable ranges are forgotten when the process unmaps memory. The hooks of munmap and similar
+//! calls report mappings; for the program's data the C library's variable gives the end. No
+//! descriptor stays open. If the kernel's list of mappings cannot be read, pages are tested one by
+//! one.
 
 use heapr_ring::sys;
 
@@ -13,31 +13,31 @@ use crate::modules::memory_map::{Access, Place, place_of};
 use crate::modules::program_break;
 
 const REMEMBERED: usize = 64;
-/// No mapping of a program begins below, and none ends above.
+/// Address range in which a program's mappings lie.
 const FIRST_AVMA: usize = 1 << 16;
 const END_AVMA: usize = 1 << 47;
 const PAGE_BYTES: usize = 4096;
-/// Memory that is asked for at once where pages are.
+/// Bytes that are tested at once if pages are tested.
 const PROBED_BYTES: usize = 16 * PAGE_BYTES;
 
-/// The mappings that were asked for last.
+/// The mappings that were looked up last.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Readable {
     ranges: [(usize, usize); REMEMBERED],
     next: usize,
-    /// The one that was asked for last, and the one before it.
+    /// The range that matched last, and the one before it.
     last: (usize, usize),
     before: (usize, usize),
-    /// Begin of the program's data, which ends where the C library has its end; 0: unknown.
+    /// Begin of the program's data, whose end is the C library's variable; 0: unknown.
     data: usize,
-    /// Ranges that are to be asked for again before they are believed: a bit each.
+    /// Ranges that must be checked again before use, one bit each.
     doubted: u64,
     given_back: Read,
 }
 
 impl Readable {
-    /// Whether `bytes` from an aligned address on can be read.
+    /// True if `bytes` from an aligned address on can be read.
     #[inline(always)]
     pub(crate) fn has(&mut self, address: usize, bytes: usize) -> bool {
         address & 7 == 0 && self.has_unaligned(address, bytes)
@@ -58,28 +58,28 @@ impl Readable {
         self.data != 0 && address >= self.data && end <= program_break::end()
     }
 
-    /// Asks anew from now on: what could be read may be gone.
+    /// Forgets all ranges: memory that was readable may be unmapped.
     #[cold]
     pub(crate) fn forget(&mut self) {
         self.ranges.fill((0, 0));
         (self.last, self.before, self.data) = ((0, 0), (0, 0), 0);
     }
 
-    /// Believes nothing but the program's data from now on before it is asked for again: what the C
-    /// library has unmapped by itself may be gone.
+    /// Makes every range except the program's data be checked again before use, because the C
+    /// library itself may have unmapped it.
     pub(crate) fn doubt(&mut self) {
         self.doubted = u64::MAX;
         (self.last, self.before) = ((0, 0), (0, 0));
     }
 
-    /// Takes off the ranges that hooked calls have given back since.
+    /// Removes the ranges that hooked calls have unmapped since the last check.
     #[cold]
     #[inline(never)]
     fn take_off_what_went(&mut self) {
         let Self { ranges, data, given_back, .. } = self;
         let is_known = given_back.go_on(|low, high| {
             for range in ranges.iter_mut().filter(|range| range.0 < high && low < range.1) {
-                // (The larger part of what is left.)
+                // (The larger of the two remaining parts.)
                 let (below, above) = ((range.0, low.max(range.0)), (high.min(range.1), range.1));
                 let bytes = |part: (usize, usize)| part.1.wrapping_sub(part.0);
                 *range = if bytes(below) >= bytes(above) { below } else { above };
@@ -129,7 +129,7 @@ impl Readable {
             Place::Other => return false,
             Place::Unknown => return self.probe(address, end),
         };
-        // What was mapped in parts lies in several mappings.
+        // A range that was mapped in parts lies in several mappings.
         while high < end {
             match place_of(high, Access::Read) {
                 Place::Mapped { high: next, .. } if next > high => high = next,
@@ -145,7 +145,7 @@ impl Readable {
         true
     }
 
-    /// As [`Readable::ask`], by the pages themselves.
+    /// Checks like [`Readable::ask`], by testing the pages themselves.
     fn probe(&mut self, address: usize, end: usize) -> bool {
         let can_be_read = |low: usize, high: usize| {
             (low..high).step_by(PAGE_BYTES).all(|page| sys::is_readable(page) == Some(true))
@@ -169,7 +169,7 @@ impl Readable {
             let is_beside = range.1 == low || range.0 == high;
             let is_doubted = self.doubted >> number & 1 != 0;
             if range.0 < high && low < range.1 {
-                // The older range of the same memory.
+                // An older range of the same memory.
                 *range = (0, 0);
             } else if is_beside && !is_doubted && range.1 != 0 {
                 (low, high) = (low.min(range.0), high.max(range.1));
@@ -185,20 +185,20 @@ impl Readable {
         (self.before, self.last) = ((0, 0), (low, high));
     }
 
-    /// What lies at an address, if it can be read.
+    /// Returns the word at an address, if it can be read.
     pub(crate) fn word(&mut self, address: usize) -> Option<usize> {
         // SAFETY: readable, and any bits are a number.
         self.has(address, 8).then(|| unsafe { word(address) })
     }
 
-    /// The four bytes there, likewise.
+    /// Returns the four bytes at an address, if they can be read.
     pub(crate) fn half(&mut self, address: usize) -> Option<u32> {
         let is_there = address & 3 == 0 && self.has_unaligned(address, 4);
         // SAFETY: readable, and any bits are a number.
         is_there.then(|| unsafe { half(address) })
     }
 
-    /// Where what can be read from an address on ends, as far as one mapping goes.
+    /// Returns the end of the readable memory from an address on, within one mapping.
     pub(crate) fn end_of(&mut self, address: usize) -> usize {
         if !self.has(address, 8) {
             return address;
@@ -206,17 +206,17 @@ impl Readable {
         self.range_of(address).map_or(address, |(_, high)| high)
     }
 
-    /// Bytes at an address, if they can be read.
+    /// Returns bytes at an address, if they can be read.
     pub(crate) fn bytes(&mut self, address: usize, count: usize) -> Option<&'static [u8]> {
-        // SAFETY: readable; they belong to an object that the calling thread's frame holds, for as
-        // long as the hook runs, which is as long as they are looked at.
+        // SAFETY: readable. They belong to an object that the calling thread's frame holds for as
+        // long as the hook runs, and are used only during that time.
         self.has_unaligned(address, count)
             .then(|| unsafe { core::slice::from_raw_parts(address as *const u8, count) })
     }
 }
 
 /// # Safety
-/// 1. Eight bytes are readable there.
+/// 1. Eight bytes at `address` are readable.
 #[inline(always)]
 pub(crate) unsafe fn word(address: usize) -> usize {
     // SAFETY: (1).
@@ -224,7 +224,7 @@ pub(crate) unsafe fn word(address: usize) -> usize {
 }
 
 /// # Safety
-/// 1. Four bytes are readable there.
+/// 1. Four bytes at `address` are readable.
 #[inline(always)]
 pub(crate) unsafe fn half(address: usize) -> u32 {
     // SAFETY: (1).

@@ -1,6 +1,6 @@
-//! Text that is being written into room of a known size.
+//! Text that is written into a buffer of known size.
 
-/// See the module.
+/// A buffer and the number of bytes written.
 #[derive(Debug)]
 pub(crate) struct Text<'a> {
     pub(crate) out: &'a mut [u8],
@@ -19,7 +19,7 @@ impl Text<'_> {
         text.chars().for_each(|character| self.push(character));
     }
 
-    /// Bytes as they are; as many as there is room for.
+    /// Appends bytes unchanged; as many as there is room for.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         let room = self.out.get_mut(self.bytes..).unwrap_or_default();
         let written = room.len().min(bytes.len());

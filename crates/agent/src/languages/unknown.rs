@@ -1,15 +1,15 @@
-//! An interpreter whose frames are not read, because nothing is known of its version: kept until
-//! the recorder can be told of it, once.
+//! An interpreter whose frames are not read because its version is unknown. It is stored until the
+//! recorder can be told, once.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::record::events;
 use crate::record::thread::Scope;
 
-/// Language and version; 0: there is none that the recorder has not been told of.
+/// Language and version; 0: no interpreter that the recorder must be told of.
 static UNTOLD: AtomicU64 = AtomicU64::new(0);
 
-/// There is one. The next stack brings it to the recorder.
+/// Notes such an interpreter; the next stack's event tells the recorder.
 pub(crate) fn note(language: u8, version: u32) {
     UNTOLD.store(u64::from(language) << 32 | u64::from(version.max(1)), Relaxed);
 }
@@ -18,7 +18,7 @@ pub(crate) fn is_noted() -> bool {
     UNTOLD.load(Relaxed) != 0
 }
 
-/// Tells the recorder.
+/// Tells the recorder, if an interpreter was noted.
 #[cold]
 #[inline(never)]
 pub(crate) fn tell(scope: &mut Scope) {

@@ -1,4 +1,4 @@
-//! Kept frames of a language against a whole reading, as often as the session says
+//! Verifies a language's cached frames by reading the whole stack, as often as the session says
 //! (`HEAPR_VERIFY`).
 
 use core::sync::atomic::Ordering::Relaxed;
@@ -7,7 +7,7 @@ use crate::record::thread::Scope;
 use crate::stack;
 use crate::state::AGENT;
 
-/// Whether the frames of this event are to be compared.
+/// True if the frames of this event must be compared.
 #[inline(always)]
 pub(crate) fn is_due(scope: &mut Scope) -> bool {
     stack::is_special() && is_due_specially(scope)
@@ -20,7 +20,7 @@ fn is_due_specially(scope: &mut Scope) -> bool {
     every != 0 && scope.level().kept.capture_count.is_multiple_of(every)
 }
 
-/// They were, by their hashes.
+/// Counts a comparison, by the hashes of the cached frames and of those read anew.
 pub(crate) fn count(kept: u64, anew: u64) {
     AGENT.count(|slot| &slot.verify_count);
     if kept != anew {

@@ -1,31 +1,32 @@
-//! What compiled code says of its calls: the method that calls, and those into which it was put.
+//! Metadata of compiled code about its calls: the calling method, and those into which it was
+//! inlined.
 //!
 //! ```text
-//! descriptions of places    | place in the code | where its scope is packed | …    up to a last one
-//! a scope                   | scope of the caller | method | instruction | …      as small numbers
+//! descriptions of calls    | offset in the code | offset of its packed scope | …    up to a last one
+//! a scope                  | scope of the caller | method | instruction | …      as small numbers
 //! ```
 
 use crate::languages::java::small_numbers::SmallNumbers;
 use crate::languages::readable::Readable;
 use crate::modules::java_layout::{Layout, Tabled};
 
-/// Methods that one frame stands for, at most.
+/// Largest number of methods that one frame stands for.
 pub(crate) const INLINED_MAX: usize = 128;
-/// Descriptions that are looked at, and how large each is.
+/// Largest number of descriptions that are read, and bytes of each.
 const PLACES_MAX: usize = 1 << 17;
 const PLACE_BYTES: usize = 16;
-/// The last one's place.
+/// Code offset of the last description.
 const LAST: u32 = i32::MAX.cast_unsigned();
 
-/// A method and where it calls.
+/// A method and the instruction of its call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) method: usize,
-    /// Its instruction; below 0: none.
+    /// Index of the instruction; negative: unknown.
     pub(crate) index: i32,
 }
 
-/// Code that was made of a method.
+/// Compiled code of a method.
 #[derive(Debug)]
 pub(crate) struct Code {
     blob: usize,
@@ -34,7 +35,7 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// That in a blob.
+    /// Reads the description of the code in a blob.
     pub(crate) fn read(readable: &mut Readable, layout: &Layout, blob: usize) -> Option<Self> {
         if !readable.has(blob, layout.compiled_bytes) {
             return None;
@@ -44,13 +45,14 @@ impl Code {
         Some(Self { blob, method, number })
     }
 
-    /// Tells it from all other code that the machine has made and will make.
+    /// Returns a hash that distinguishes this code from all other code that the machine has made
+    /// and will make.
     pub(crate) fn key(&self) -> u64 {
         mix(mix(self.blob as u64, self.method as u64), u64::from(self.number))
     }
 
-    /// Where a frame goes on: of one that is to be given back to the interpreter, the address that
-    /// it had before.
+    /// Returns the address at which a frame continues. If the frame is to be deoptimised, that is
+    /// the address that it had before.
     pub(crate) fn call_of(&self, readable: &mut Readable, layout: &Layout, pc: usize, sp: usize) -> usize {
         let given_back = match layout.tabled {
             Tabled::InBlob { deopt, .. } => deopt.map(|at| readable.word(self.blob.wrapping_add(at))),
@@ -64,12 +66,13 @@ impl Code {
         place.and_then(|place| readable.word(place)).unwrap_or(pc)
     }
 
-    /// What lies so far from the blob's beginning as a field of it says.
+    /// Returns the address at the distance from the blob's beginning that a field of the blob says.
     fn away(&self, readable: &mut Readable, field: usize) -> Option<usize> {
         Some(self.blob.wrapping_add(half(readable, self.blob.wrapping_add(field))? as usize))
     }
 
-    /// The methods of the call that returns to `pc`, the innermost first. `None`: there is none.
+    /// Reads the methods of the call that returns to `pc`, the innermost first, and returns their
+    /// number. Returns `None` if they cannot be read.
     pub(crate) fn calls(
         &self,
         readable: &mut Readable,
@@ -115,7 +118,7 @@ impl Code {
     }
 }
 
-/// Where the scope of a place in the code is packed.
+/// Returns the offset of the packed scope for an offset in the code.
 fn find_place(readable: &mut Readable, places: usize, wanted: u32) -> Option<usize> {
     for number in 0..PLACES_MAX {
         let at = places.checked_add(number.wrapping_mul(PLACE_BYTES))?;

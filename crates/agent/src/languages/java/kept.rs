@@ -1,4 +1,4 @@
-//! The frames of Java of a thread's last stack, and what is remembered of code.
+//! The cached Java frames of a thread's last stack, and the cache of code's functions.
 
 use heapr_ring::sys;
 
@@ -15,29 +15,29 @@ use crate::state::AGENT;
 use crate::tree;
 use crate::x86_64::Rule;
 
-/// Native frames that stand for Java's, and functions of these, in one stack.
+/// Largest numbers, in one stack, of native frames that stand for Java's, and of Java functions.
 const CAPACITY: usize = 1 << 14;
 const PLACES: usize = 1 << 15;
-/// Stacks without such frames, and frames that are remembered, with their functions.
+/// Sizes of the caches: stacks without Java frames, frames, and these frames' functions.
 const NONES: usize = 1024;
 const ANSWERS: usize = 4096;
 const ANSWERED: usize = 1 << 15;
-/// Where a frame of the interpreter has, below its frame pointer, its method and instruction.
+/// Offsets of method and instruction in an interpreter frame, below its frame pointer.
 const METHOD_AT: usize = 24;
 const INSTRUCTION_AT: usize = 64;
 
-/// A native frame that stands for methods, or for nothing that is shown.
+/// A native frame that stands for one or more methods, or for none.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct JavaFrame {
-    /// Which one from the outer end.
+    /// Index of the native frame, from the outer end.
     pub(crate) index: u32,
-    /// Its functions among the places.
+    /// Index of its first function in `places`.
     first: u32,
     count: u32,
 }
 
-/// What a frame stood for.
+/// Functions that a frame stood for.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Answer {
@@ -46,16 +46,16 @@ struct Answer {
     count: u32,
 }
 
-/// What was found of a stack.
+/// Result of looking for a stack's Java frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Followed {
     Found,
     None,
-    /// The native stack was unwound by rules of code that is gone.
+    /// The native stack was unwound by rules of code that is freed.
     CodeHasChanged,
 }
 
-/// See the module. All zero: nothing kept.
+/// The cached frames of a level. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct KeptJava {
@@ -64,7 +64,7 @@ pub(crate) struct KeptJava {
     hash: u64,
     epoch: u32,
     frames: [JavaFrame; CAPACITY],
-    /// Of each frame the outermost first.
+    /// The functions of all frames; those of each frame begin with the outermost.
     places: [u64; PLACES],
     pub(crate) pairs: Pairs,
     nones: [u32; NONES],
@@ -76,13 +76,13 @@ pub(crate) struct KeptJava {
 }
 
 impl KeptJava {
-    /// Maps one. Wiped in a forked child, whose recorder's entry knows no functions yet.
+    /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
     #[cold]
     pub(crate) fn allocate() -> *mut Self {
         sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
     }
 
-    /// Whether the native stack of a node is known to have no frames of Java.
+    /// True if the native stack of a node is known to have no Java frames.
     #[inline(always)]
     pub(crate) fn has_none(&mut self, native: u32) -> bool {
         let epoch = AGENT.code_epoch.load(core::sync::atomic::Ordering::Relaxed);
@@ -101,28 +101,28 @@ impl KeptJava {
         self.frames.get(..self.depth).unwrap_or_default()
     }
 
-    /// The functions of a frame, the outermost first.
+    /// Returns the functions of a frame, the outermost first.
     pub(crate) fn places_of(&self, frame: &JavaFrame) -> &[u64] {
         let first = frame.first as usize;
         self.places.get(first..first.wrapping_add(frame.count as usize)).unwrap_or_default()
     }
 
-    /// How many frames a stack of so many native ones has with them.
+    /// Returns the number of frames of a joined stack with `natives` native ones.
     pub(crate) fn whole_depth(&self, natives: usize) -> usize {
         natives.wrapping_add(self.places_end).wrapping_sub(self.depth)
     }
 
-    /// What was remembered is looked at anew.
+    /// Drops the cached functions, so that each is determined anew.
     pub(crate) fn forget_answers(&mut self) {
         self.answers.iter_mut().for_each(|answer| answer.key = 0);
         self.answered_end = 0;
     }
 
-    /// Finds the frames of Java of the native stack that the level keeps, whose node is `native`.
+    /// Finds the Java frames of the level's cached native stack, whose node is `native`.
     #[inline(always)]
     pub(crate) fn follow(&mut self, scope: &mut Scope, layout: &'static Layout, native: u32) -> Followed {
         let kept = &scope.level().kept;
-        // SAFETY: `depth` frames are kept, and nothing here changes them.
+        // SAFETY: `depth` frames are cached, and no code here changes them.
         let natives: &[Frame] = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
         (self.depth, self.places_end, self.hash) = (0, 0, 0);
         let mut is_any = false;
@@ -132,7 +132,7 @@ impl KeptJava {
             }
             is_any = true;
             let Some(code) = java_code::find_in(layout, frame.pc) else { continue };
-            // All threads' rules come from there.
+            // The rules of all threads come from this cache.
             let rule = rules::cached(frame.pc as u64);
             if rule.is_some_and(|rule| rule != code.rule().unwrap_or(Rule::FRAME_POINTER)) {
                 return Followed::CodeHasChanged;
@@ -146,7 +146,7 @@ impl KeptJava {
         if is_any { Followed::Found } else { Followed::None }
     }
 
-    /// Adds a native frame that stands for methods, or for none that is shown.
+    /// Adds a native frame that stands for methods, or for code that is not shown.
     #[inline(always)]
     fn push(
         &mut self,
@@ -175,7 +175,8 @@ impl KeptJava {
         self.hash = self.hash.wrapping_add(hash);
     }
 
-    /// The method of a frame of the interpreter. How many places were added; `None`: it is none.
+    /// Adds the method of an interpreter frame. Returns the number of functions added; `None` if
+    /// the frame is not valid.
     fn interpreted(
         &mut self,
         scope: &mut Scope,
@@ -203,7 +204,7 @@ impl KeptJava {
         self.remember(key, &[place])
     }
 
-    /// The methods of a frame of compiled code.
+    /// Adds the methods of a frame of compiled code.
     fn compiled(
         &mut self,
         scope: &mut Scope,
@@ -221,7 +222,7 @@ impl KeptJava {
         let mut calls = [Call { method: 0, index: 0 }; INLINED_MAX];
         let mut count = code.calls(&mut self.readable, layout, pc, &mut calls).unwrap_or(0);
         if count == 0 {
-            // No call that it says anything of: its own method, without a line.
+            // The code does not describe this call: its own method, without a line.
             if let Some(call) = calls.first_mut() {
                 *call = Call { method: code.method, index: -1 };
             }
@@ -235,7 +236,7 @@ impl KeptJava {
         self.remember(key, places.get(..count)?)
     }
 
-    /// Adds the places that a frame stood for before.
+    /// Adds the functions of a frame from the cache.
     #[inline(always)]
     fn remembered(&mut self, key: u64) -> Option<usize> {
         let answer = *self.answers.get((key >> 40) as usize % ANSWERS)?;
@@ -268,7 +269,7 @@ impl KeptJava {
     }
 }
 
-/// By what a frame is remembered.
+/// Returns the key of a frame in the cache.
 #[inline(always)]
 fn key(code: u64, at: u64) -> u64 {
     let key = inlined::mix(code, at);

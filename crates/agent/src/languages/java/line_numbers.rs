@@ -1,5 +1,5 @@
-//! The table of a method's lines, as HotSpot packs it: pairs of (instruction, line), each as
-//! distances from the one before.
+//! A method's line table, as HotSpot packs it: pairs of (instruction, line), each as differences
+//! from the pair before.
 //!
 //! ```text
 //! | iiiiilll |                     five bits and three, where both are small
@@ -10,13 +10,13 @@
 use crate::languages::java::small_numbers::SmallNumbers;
 use crate::languages::readable::Readable;
 
-/// Pairs that are looked at.
+/// Largest number of pairs that are read.
 const PAIRS_MAX: usize = 1 << 16;
 const END: u8 = 0;
 const LONG: u8 = 0xff;
 
-/// The line of an instruction, in the table at `at`, and the first line that is told. The table
-/// need not be in order.
+/// Returns the line of an instruction, from the table at `at`, and the table's first line. The
+/// table need not be in order.
 pub(crate) fn line(readable: &mut Readable, at: usize, version: u32, instruction: i32) -> Option<(u32, u32)> {
     let mut numbers = SmallNumbers::new(at, version);
     let (mut index, mut line) = (0_i32, 0_i32);
@@ -53,7 +53,7 @@ mod tests {
     fn the_last_entry_at_or_before_an_instruction_tells_its_line() {
         // 0: line 10 (long), 4: line 11, 9: line 9 (long), 12: line 13.
         static TABLE: [u8; 9] = [0xff, 0, 20, 4 << 3 | 1, 0xff, 10, 3, 3 << 3 | 4, 0];
-        // SAFETY: all zero is a valid one.
+        // SAFETY: all zero is a valid value.
         let mut readable: Readable = unsafe { core::mem::zeroed() };
         for (instruction, expected) in [(0, 10), (3, 10), (4, 11), (8, 11), (9, 9), (11, 9), (99, 13)] {
             let found = line(&mut readable, TABLE.as_ptr() as usize, 17, instruction);

@@ -1,4 +1,4 @@
-//! A method: its name, its class, its file, and the line of an instruction.
+//! A method: its name, class and file, and the line of an instruction.
 //!
 //! ```text
 //! Method -> ConstMethod | code … | lines … |
@@ -18,12 +18,12 @@ use crate::record::thread::Scope;
 
 const NAME_BYTES_MAX: usize = 512;
 const FILE_BYTES_MAX: usize = 512;
-/// Longest name of a class or a method that is believed.
+/// Longest name of a class or a method that is believed, in bytes.
 const SYMBOL_BYTES_MAX: usize = 4096;
-/// How the part of a class's name begins that is another one each time the program runs.
+/// Beginning of the part of a class's name that differs each time the program runs.
 const HIDDEN: &[u8] = b"+0x";
 
-/// Room for texts.
+/// Buffers for texts.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Texts {
@@ -31,7 +31,7 @@ pub(crate) struct Texts {
     file: [u8; FILE_BYTES_MAX],
 }
 
-/// A method as it is now. What lies at its address may be another one later.
+/// A method as read at this event. Later another method may lie at its address.
 #[derive(Debug)]
 pub(crate) struct Method {
     constant: usize,
@@ -40,12 +40,12 @@ pub(crate) struct Method {
     name: &'static [u8],
     class_name: &'static [u8],
     code_bytes: usize,
-    /// Tells it from all others.
+    /// Hash that distinguishes the method from all others.
     pub(crate) hash: u64,
 }
 
 impl Method {
-    /// That at an address. `None`: it is none.
+    /// Reads the method at an address; `None` if there is no valid one.
     pub(crate) fn read(readable: &mut Readable, layout: &Layout, method: usize) -> Option<Self> {
         let constant = readable.word(method.checked_add(layout.constant_method)?)?;
         if !readable.has(constant, layout.constant_method_bytes) {
@@ -70,8 +70,8 @@ impl Method {
         Some(Self { constant, pool, class, name, class_name, code_bytes, hash })
     }
 
-    /// Which of its instructions lies at an address; -1: it is a native one and has none. `None`:
-    /// the address is none of the method's.
+    /// Returns the index of the instruction at an address; -1 for a native method, which has no
+    /// instructions. Returns `None` if the address is not in the method.
     pub(crate) fn index_of(&self, layout: &Layout, instruction: usize) -> Option<i32> {
         if instruction == 0 && self.code_bytes == 0 {
             return Some(-1);
@@ -80,7 +80,8 @@ impl Method {
         i32::try_from(index).ok().filter(|_| index < self.code_bytes)
     }
 
-    /// What it is to the recorder, at an instruction (below 0: none).
+    /// Returns the recorder's number for the method, with the line of an instruction (negative:
+    /// unknown).
     #[cold]
     #[inline(never)]
     pub(crate) fn place(
@@ -130,7 +131,7 @@ fn short(readable: &mut Readable, address: usize) -> Option<usize> {
     Some(usize::from(u16::from_le_bytes(bytes.try_into().ok()?)))
 }
 
-/// A text among the constants of a class.
+/// Returns a text from the constants of a class.
 fn constant_text(
     readable: &mut Readable,
     layout: &Layout,
@@ -148,7 +149,7 @@ fn constant_text(
     text(readable, layout, symbol)
 }
 
-/// The text of a symbol.
+/// Returns the text of a symbol.
 fn text(readable: &mut Readable, layout: &Layout, symbol: usize) -> Option<&'static [u8]> {
     let bytes = short(readable, symbol.checked_add(layout.name_bytes)?)?;
     let text = symbol.checked_add(layout.name_text)?;

@@ -1,20 +1,20 @@
-//! Frames of Java (and of what else a HotSpot virtual machine runs).
+//! Frames of Java (and of other languages that a HotSpot virtual machine runs).
 //!
 //! ```text
-//! native stack                        what tells                        what is recorded
+//! native stack                        source                            recorded
 //! [malloc's caller]                                                     [malloc's caller]
 //! [Unsafe_AllocateMemory0]                                              [Unsafe_AllocateMemory0]
 //! [call of a native method]      -->  its method                        allocateMemory0
-//! [compiled method]              -->  what it says of its calls:        allocateMemory:632
-//!                                     methods that were put into it     work:41
+//! [compiled method]              -->  its metadata about the call:      allocateMemory:632
+//!                                     the inlined methods               work:41
 //! [interpreter]                  -->  method, instruction               main:60
 //! [code of the machine's own]         left out
 //! [JavaCalls::call_helper]                                              [JavaCalls::call_helper]
 //! ```
 //!
-//! Each frame of Java is a native one ([`crate::modules::java_code`] tells how it is unwound). What
-//! the frame points to is read at each event: code is thrown away, and other code made in its
-//! place.
+//! Each Java frame is a native one ([`crate::modules::java_code`] has its unwind rule). The data to
+//! which the frame points is read at each event: code is freed, and other code is made at its
+//! address.
 
 mod inlined;
 mod kept;
@@ -38,16 +38,16 @@ use crate::stack;
 use crate::state::AGENT;
 use crate::tree;
 
-/// How often a stack is unwound anew because code has changed.
+/// Largest number of times that a stack is unwound anew because code has changed.
 const TRIES: usize = 3;
 
-/// Whether there is a machine that was not there before. (Whether its layout is known turns out
-/// once it runs.)
+/// True if a virtual machine is found that was not there before. (Whether its layout is known shows
+/// only once it runs.)
 pub(super) fn look() -> bool {
     JAVA.structs.load(Acquire) != 0 && JAVA.is_seen.swap(1, Relaxed) == 0
 }
 
-/// The node of the stack that begins at `start`, with the frames of Java.
+/// Returns the node of the stack that begins at `start`, with the Java frames.
 pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     let Some(layout) = Layout::known().filter(|_| native != tree::ROOT) else {
         if Layout::is_unknown() {
@@ -77,8 +77,8 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     }
 }
 
-/// Finds the frames of Java of a stack, and its native node: another one, if code has changed since
-/// its rules were found. `None`: there are none.
+/// Finds the Java frames of a stack, and returns its native node, which is another one if code has
+/// changed since its rules were found. Returns `None` if there are no Java frames.
 #[inline(always)]
 fn follow(
     scope: &mut Scope,
@@ -104,18 +104,18 @@ fn follow(
     None
 }
 
-/// Lays the frames of both together.
+/// Joins the frames of both stacks, and makes the node.
 #[cold]
 #[inline(never)]
 fn build(scope: &mut Scope, kept: &mut KeptJava, native: u32, pair: u64) -> u32 {
     let native_kept = &scope.level().kept;
-    // SAFETY: `depth` frames are kept, and nothing here changes them.
+    // SAFETY: `depth` frames are cached, and no code here changes them.
     let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
     let mut path = Path::of_frames(kept.whole_depth(natives.len()));
     let mut frames = kept.frames().iter().peekable();
     for (index, frame) in natives.iter().enumerate() {
         match frames.next_if(|frame| frame.index as usize == index) {
-            // As of a call, which lies before it.
+            // Plus one, like a return address, which lies after its call.
             Some(frame) => kept.places_of(frame).iter().for_each(|place| path.add(place.wrapping_add(1))),
             None => path.add(frame.pc as u64),
         }

@@ -1,13 +1,13 @@
-//! Numbers in as few bytes as they need, as HotSpot packs its tables: six bits a byte, the lowest
-//! first; a byte below 192 is the last.
+//! Variable-length numbers, as HotSpot packs its tables: six bits a byte, the lowest first; a byte
+//! below 192 is the last.
 
 use crate::languages::readable::Readable;
 
-/// Bytes of a number, at most.
+/// Largest number of bytes of a number.
 const BYTES_MAX: u32 = 5;
-/// A byte below is the last.
+/// Limit of the value of a number's last byte.
 const LAST_END: u32 = 192;
-/// From this version on no byte is 0: each is one more.
+/// First version in which no byte is 0: each is one more.
 const SHIFTED_SINCE: u32 = 20;
 
 /// Reads numbers one after the other.
@@ -18,19 +18,19 @@ pub(crate) struct SmallNumbers {
 }
 
 impl SmallNumbers {
-    /// From an address on, as a version writes them.
+    /// Reads numbers from an address on, in a version's format.
     pub(crate) fn new(at: usize, version: u32) -> Self {
         Self { at, excess: u32::from(version >= SHIFTED_SINCE) }
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     pub(crate) fn byte(&mut self, readable: &mut Readable) -> Option<u8> {
         let &byte = readable.bytes(self.at, 1)?.first()?;
         self.at = self.at.wrapping_add(1);
         Some(byte)
     }
 
-    /// The next number.
+    /// Reads the next number.
     pub(crate) fn number(&mut self, readable: &mut Readable) -> Option<u32> {
         let mut sum = 0_u32;
         for place in 0..BYTES_MAX {
@@ -43,7 +43,7 @@ impl SmallNumbers {
         Some(sum)
     }
 
-    /// The next number, which may be negative.
+    /// Reads the next number, which may be negative.
     pub(crate) fn signed(&mut self, readable: &mut Readable) -> Option<i32> {
         let number = self.number(readable)?;
         Some((number >> 1).cast_signed() ^ (number & 1).cast_signed().wrapping_neg())
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     fn numbers(bytes: &'static [u8], version: u32, count: usize) -> Vec<Option<u32>> {
-        // SAFETY: all zero is a valid one.
+        // SAFETY: all zero is a valid value.
         let mut readable: Readable = unsafe { core::mem::zeroed() };
         let mut numbers = SmallNumbers::new(bytes.as_ptr() as usize, version);
         (0..count).map(|_| numbers.number(&mut readable)).collect()
@@ -74,7 +74,7 @@ mod tests {
                 Some(0_u32.wrapping_add(255 * (1 + 64 + 4096 + 262_144)).wrapping_add(255 << 24)),
             ]
         );
-        // 0 is no number then.
+        // In this form a byte 0 is not valid.
         assert_eq!(
             numbers(&[1, 6, 191, 192, 1, 0, 0], 21, 5),
             [Some(0), Some(5), Some(190), Some(191), None]

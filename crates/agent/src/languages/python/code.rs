@@ -1,4 +1,4 @@
-//! What a code object and an instruction of it are to the recorder: function and line.
+//! Finds the recorder's function and line for a code object and an instruction.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -14,29 +14,30 @@ use crate::modules::interpreters::PYTHON;
 use crate::record::events::{self, LanguageFunction};
 use crate::record::thread::Scope;
 
-/// Bytes of a code object that are read. (What is said of objects here lies so many bytes further
-/// on where they begin with more: `object_bytes` of the layout.)
+/// Number of bytes of a code object that are read. (All offsets here are larger by the layout's
+/// `object_bytes`, if objects begin with more fields.)
 const CODE_BYTES: usize = 216;
 const TYPE_AT: usize = 8;
-/// Texts: how many characters, and how they are kept.
+/// Offsets in texts: number of characters, and storage form.
 const LENGTH_AT: usize = 16;
 const STATE_AT: usize = 32;
-/// Objects with a size: where it stands, and the bytes of those of bytes.
+/// Offsets in objects with a size: the size, and the bytes of a bytes object.
 const SIZE_AT: usize = 16;
 const BYTES_AT: usize = 32;
-/// Longest texts that are kept, in bytes.
+/// Longest texts that are stored, in bytes.
 const NAME_BYTES_MAX: usize = 512;
 const FILE_BYTES_MAX: usize = 1024;
-/// Copies of a code object's instructions that are looked through, and how many at a time.
+/// Largest number of copies of a code object's instructions that are searched, and number that is
+/// read at a time.
 const COPIES_MAX: usize = 1 << 16;
 const COPIES_TOGETHER: usize = 32;
-/// Largest line table that is searched.
+/// Largest line table that is searched, in bytes.
 const LINE_TABLE_BYTES_MAX: usize = 1 << 22;
 
-/// Answers that a thread remembers.
+/// Number of results that a thread caches.
 const REMEMBERED: usize = 4096;
 
-/// Room for texts, and what is remembered of (code, instruction).
+/// Buffers for texts, and cached results for (code, instruction).
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Known {
@@ -45,14 +46,14 @@ pub(crate) struct Known {
     name: [u8; NAME_BYTES_MAX],
 }
 
-/// Whether there is a code object at an address, with all that its check reads.
+/// True if there is a code object at an address, and all fields that its check reads are readable.
 pub(crate) fn is_code(layout: &Layout, code: usize, readable: &mut Readable) -> bool {
     if !readable.has(code, CODE_BYTES.wrapping_add(layout.object_bytes)) {
         return false;
     }
     let type_at = TYPE_AT.wrapping_add(layout.object_bytes);
     let is_of = |readable: &mut Readable, offset: usize, kind: usize| {
-        // SAFETY: inside of what was found readable.
+        // SAFETY: inside the range that was found readable.
         let object = unsafe { word(code.wrapping_add(offset)) };
         readable.has(object, BYTES_AT.wrapping_add(layout.object_bytes).wrapping_add(8)) && {
             // SAFETY: readable.
@@ -68,11 +69,11 @@ pub(crate) fn is_code(layout: &Layout, code: usize, readable: &mut Readable) -> 
         && is_of(readable, layout.line_table, PYTHON.bytes_type.load(Relaxed))
 }
 
-/// Language, function and line of an instruction of a code object with this check; 0: it is no
-/// function of the program's.
+/// Returns language, function and line of an instruction of a code object with this check; 0 if it
+/// is no function of the program.
 ///
 /// # Safety
-/// 1. `code` is one: see [`is_code`].
+/// 1. `code` is a code object: see [`is_code`].
 #[inline(always)]
 pub(crate) unsafe fn place(
     scope: &mut Scope,
@@ -104,15 +105,15 @@ unsafe fn find(
     // SAFETY: as above.
     let first_line = unsafe { half(code.wrapping_add(layout.first_line)) };
     let table = field(layout.line_table).wrapping_add(layout.object_bytes);
-    // SAFETY: an object of bytes.
+    // SAFETY: a bytes object.
     let table_bytes = unsafe { word(table.wrapping_add(SIZE_AT)) }.min(LINE_TABLE_BYTES_MAX);
     let Some(table) = readable.bytes(table.wrapping_add(BYTES_AT), table_bytes) else { return 0 };
     if table.is_empty() && layout.style != Style::Objects {
-        // What the interpreter puts between functions.
+        // Code that the interpreter puts between functions.
         return 0;
     }
     let line_at = |offset: usize| line_table::line(layout.lines, table, first_line, offset);
-    // Before the first instruction the function has been called, and nothing done.
+    // Before the first instruction the function has been called, but has not begun.
     let line_from =
         |offset: Option<usize>| offset.filter(|&it| it < LINE_TABLE_BYTES_MAX).map_or(first_line, line_at);
     let line = match layout.style {
@@ -152,8 +153,9 @@ unsafe fn find(
     language_place(LANGUAGE_PYTHON, number, line.min(LINE_MAX))
 }
 
-/// How far an instruction stands from the start of the copy of its code that a thread runs: the one
-/// that holds it. Another thread may put a longer list in this one's place, and give it back.
+/// Returns the offset of an instruction in the copy of its code that a thread runs: the copy that
+/// contains the instruction. Another thread may replace the list by a longer one, and free this
+/// one.
 fn offset_in_copy(list: usize, code_bytes: usize, instruction: usize) -> Option<usize> {
     let mut memory = CopiedMemory::default();
     let count = memory.word(list)?.min(COPIES_MAX);
@@ -178,10 +180,11 @@ fn offset_in_copy(list: usize, code_bytes: usize, instruction: usize) -> Option<
     None
 }
 
-/// The text of an object, as UTF-8, from its beginning or (`is_end`) its end; the bytes written.
+/// Writes the text of an object as UTF-8, from its beginning or (`is_end`) its end, and returns the
+/// bytes written.
 fn text(layout: &Layout, readable: &mut Readable, object: usize, out: &mut [u8], is_end: bool) -> usize {
     let at = object.wrapping_add(layout.object_bytes);
-    // SAFETY: an object of text: see `is_code`.
+    // SAFETY: a text object: see `is_code`.
     let (length, state) = unsafe { (word(at.wrapping_add(LENGTH_AT)), half(at.wrapping_add(STATE_AT))) };
     let state = state >> layout.kind_bit;
     let (kind, is_compact, is_ascii) = ((state & 7) as usize, state >> 3 & 1 != 0, state >> 4 & 1 != 0);
@@ -193,14 +196,14 @@ fn text(layout: &Layout, readable: &mut Readable, object: usize, out: &mut [u8],
     // A character takes at most four bytes.
     let room = out.len() / if is_ascii { 1 } else { 4 };
     let skipped = if is_end { length.saturating_sub(room) } else { 0 };
-    // (At least one, which the compiler is to see.)
+    // (`max(1)` shows the compiler that the size is not 0.)
     let characters = data.chunks_exact(kind.max(1)).skip(skipped).take(room).map(|bytes| {
         let value = bytes.iter().rev().fold(0_u32, |value, &byte| value << 8 | u32::from(byte));
         char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER)
     });
     let mut written = 0_usize;
     for character in characters {
-        // (Into room for any, which the compiler sees not to panic.)
+        // (A buffer for any character: the compiler sees that this does not panic.)
         let mut room = [0; 4];
         let encoded = character.encode_utf8(&mut room).as_bytes();
         let Some(place) = out.get_mut(written..written.wrapping_add(encoded.len())) else { break };

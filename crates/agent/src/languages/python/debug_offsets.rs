@@ -1,33 +1,34 @@
-//! What a CPython tells debuggers of its structures, from 3.13 on: `_PyRuntime` begins with it. A
-//! layout that it contradicts is not believed.
+//! CPython's own table of offsets for debuggers, from 3.13 on: `_PyRuntime` begins with it. A
+//! layout that it contradicts is not used.
 
 use crate::languages::python::layout::Layout;
 use crate::languages::readable::word;
 
-/// What it begins with: this, the version, and whether objects are made for threads without the
-/// interpreter's lock.
+/// First fields of the table: this mark, the version, and whether objects are made for threads
+/// without the interpreter's lock.
 const COOKIE: [u8; 8] = *b"xdebugpy";
 const IS_WITHOUT_LOCK_AT: usize = 16;
-/// Where an interpreter has its number.
+/// Offset, in the table, of the offset of an interpreter's number.
 const INTERPRETER_ID_AT: usize = 56;
-/// No field of an interpreter that is read lies further on.
+/// Limit of the offsets of an interpreter's fields that are read.
 const INTERPRETER_BYTES_MAX: usize = 1 << 17;
-/// Bytes that are read of it.
+/// Number of bytes of the table that are read.
 pub(super) const BYTES: usize = 648;
 
-/// Where 3.13 says what of [`told`].
+/// Offsets in the table of 3.13 for the values of [`told`].
 const AT_3_13: [usize; 17] =
     [184, 192, 232, 240, 248, 264, 280, 296, 304, 312, 344, 360, 520, 528, 544, 552, 560];
-/// And 3.14, with where code has its copies.
+/// Offsets in the table of 3.14 for the values of [`told`], with the one for the copies of code.
 const AT_3_14: [usize; 18] =
     [208, 216, 256, 264, 272, 288, 320, 336, 344, 352, 384, 408, 600, 608, 624, 632, 640, 392];
 
-/// Whether a build is made for threads without the interpreter's lock: its objects begin otherwise.
+/// True if a build is made for threads without the interpreter's lock: its objects begin with other
+/// fields.
 ///
 /// # Safety
-/// 1. So many bytes are readable there.
+/// 1. `bytes` bytes are readable at `runtime`.
 pub(super) unsafe fn is_without_lock(runtime: usize, bytes: usize) -> bool {
-    // SAFETY: (1), as it has more bytes.
+    // SAFETY: (1), as there are more bytes.
     bytes > IS_WITHOUT_LOCK_AT.wrapping_add(8)
         && unsafe {
             (runtime as *const [u8; 8]).read() == COOKIE
@@ -35,21 +36,21 @@ pub(super) unsafe fn is_without_lock(runtime: usize, bytes: usize) -> bool {
         }
 }
 
-/// Where an interpreter has its number, if the runtime says it.
+/// Returns the offset of an interpreter's number, if the runtime states it.
 ///
 /// # Safety
-/// 1. So many bytes are readable there.
+/// 1. `bytes` bytes are readable at `runtime`.
 pub(super) unsafe fn interpreter_id(runtime: usize, bytes: usize) -> Option<usize> {
     if bytes < BYTES {
         return None;
     }
-    // SAFETY: (1), as it has more bytes.
+    // SAFETY: (1), as there are more bytes.
     let (cookie, offset) =
         unsafe { ((runtime as *const [u8; 8]).read(), word(runtime.wrapping_add(INTERPRETER_ID_AT))) };
     (cookie == COOKIE && offset < INTERPRETER_BYTES_MAX).then_some(offset)
 }
 
-/// What a build without the lock says of its structures, if it is as in a layout.
+/// Returns the values that a build without the lock has in its table, if it agrees with a layout.
 fn told(layout: &Layout) -> [usize; 18] {
     let begins = layout.object_bytes;
     [
@@ -74,7 +75,7 @@ fn told(layout: &Layout) -> [usize; 18] {
     ]
 }
 
-/// Whether a version without the lock says of itself what a layout says.
+/// True if the table of a version without the lock agrees with a layout.
 ///
 /// # Safety
 /// 1. [`BYTES`] bytes are readable at `runtime`.
@@ -94,14 +95,14 @@ mod tests {
         let runtime = |cookie: &[u8; 8], is_without_lock: u64| {
             [u64::from_le_bytes(*cookie), 0x030d_00f0, is_without_lock, 0]
         };
-        // SAFETY: of so many bytes.
+        // SAFETY: of 32 bytes.
         let is_told = |runtime: [u64; 4]| unsafe { is_without_lock(runtime.as_ptr().addr(), 32) };
         assert!(is_told(runtime(&COOKIE, 1)));
         assert!(!is_told(runtime(&COOKIE, 0)));
         assert!(!is_told(runtime(b"\0\0\0\0\0\0\0\0", 1)));
     }
 
-    /// As 3.13.15 and 3.14.10 say it, and with each of it changed.
+    /// Tables of 3.13.15 and 3.14.10, unchanged and with each value changed.
     #[test]
     fn a_layout_that_the_interpreter_contradicts_is_not_believed() {
         let of_3_13 = [
@@ -147,7 +148,7 @@ mod tests {
             for &(at, value) in values {
                 told[at / 8] = value;
             }
-            // SAFETY: of so many bytes.
+            // SAFETY: of [`BYTES`] bytes.
             let agrees = |told: &[u64]| unsafe { agrees(layout, told.as_ptr().addr()) };
             assert!(agrees(&told), "{version:x}");
             for &(at, _) in values {

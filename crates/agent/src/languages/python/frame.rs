@@ -1,30 +1,31 @@
-//! A frame, as CPython keeps it, and as it is remembered.
+//! A frame in CPython's memory, and a cached frame.
 
 use crate::languages::python::layout::{CODE_VERSION, Layout, OWNED_BY_STACK, Style, UNLOCKED_BYTES};
 use crate::languages::readable::{half, word};
 
-/// What a kept frame was when it was read.
+/// A cached frame, as it was when it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct PythonFrame {
     pub(crate) address: usize,
     pub(crate) code: usize,
-    /// Address of the instruction, or (objects) its number.
+    /// Address of the instruction, or (style `Objects`) its index.
     pub(crate) instruction: usize,
-    /// As the frame has it: the next frame outwards, or the one on the evaluating function's stack.
+    /// Value of the frame's link: the next frame outwards, or the one on the evaluating function's
+    /// stack.
     pub(crate) previous: usize,
-    /// Tells one code from another that has its address later.
+    /// Distinguishes the code from other code that has its address later.
     pub(crate) check: u64,
-    /// Language, function and line: see [`crate::languages::code_table`]; 0: no function of the
-    /// program's.
+    /// Language, function and line: see [`crate::languages::code_table`]; 0: not a function of the
+    /// program.
     pub(crate) place: u64,
-    /// What it gives to the stack's hash.
+    /// The frame's part of the stack's hash.
     pub(crate) part: u64,
-    /// The outermost frame of its call of the evaluating function.
+    /// Whether the frame is the outermost one of its call of the evaluating function.
     pub(crate) is_entry: bool,
 }
 
-/// What is read of a frame at each event.
+/// The fields of a frame that are read at each event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameNow {
     code: usize,
@@ -33,19 +34,20 @@ pub(crate) struct FrameNow {
     is_entry: bool,
 }
 
-/// Where frames of a style have what is read: code, frame outwards, instruction, mark of the
-/// outermost. (Constants: what would have to be read first takes as long as the frame itself.)
+/// Offsets of the fields that are read, by style: code, frame outwards, instruction, mark of the
+/// outermost frame. (They are constants because reading an offset first would take as long as
+/// reading the frame itself.)
 const fn offsets<const STYLE: u8>() -> [usize; 4] {
     match STYLE {
         1 => [32, 48, 56, 68],
         2 | 3 => [0, 8, 56, 0],
-        // The instruction's differs.
+        // The instruction's offset differs by version.
         _ => [32, 24, 0, 0],
     }
 }
 
-/// Where code objects of frames of a style have what tells them apart: first line, file, name, line
-/// table. Constants for the same reason; [`Layout`] says the same.
+/// Offsets of the fields that distinguish code objects, by style: first line, file, name, line
+/// table. They are constants for the same reason; [`Layout`] has the same values.
 const fn code_offsets(style: u8) -> [usize; 4] {
     match style {
         0 => [40, 104, 112, 120],
@@ -55,7 +57,7 @@ const fn code_offsets(style: u8) -> [usize; 4] {
 
 impl FrameNow {
     /// # Safety
-    /// 1. A frame of this style can be read there.
+    /// 1. A frame of this style can be read at `address`.
     #[inline(always)]
     pub(crate) unsafe fn read<const STYLE: u8>(layout: &Layout, address: usize) -> Self {
         let [code, previous, instruction, is_entry] = const { offsets::<STYLE>() };
@@ -63,7 +65,7 @@ impl FrameNow {
         // SAFETY: (1).
         unsafe {
             Self {
-                // From 3.14 on its lowest bits say how it is counted.
+                // From 3.14 on the lowest bits tell how the reference is counted.
                 code: if STYLE >= 2 { word(field(code)) & !3 } else { word(field(code)) },
                 previous: word(field(previous)),
                 instruction: if STYLE == 0 {
@@ -80,8 +82,8 @@ impl FrameNow {
         }
     }
 
-    /// Whether it runs the kept frame's code (or what has its address), and has the same frame
-    /// outwards of it.
+    /// True if the frame runs the cached frame's code (or other code at its address), and has the
+    /// same frame outwards of it.
     #[inline(always)]
     pub(crate) fn leads<const STYLE: u8>(&self, kept: &PythonFrame) -> bool {
         (self.code ^ kept.code) | (self.previous ^ kept.previous) == 0
@@ -91,7 +93,7 @@ impl FrameNow {
 
 impl PythonFrame {
     /// # Safety
-    /// 1. The frame is one of the calling thread's, and its code an object.
+    /// 1. The frame is one of the calling thread's, and its code is an object.
     #[inline(always)]
     pub(crate) unsafe fn read(layout: &Layout, address: usize) -> Self {
         // SAFETY: (1).
@@ -107,17 +109,17 @@ impl PythonFrame {
         Self { address, code, instruction, previous, check: 0, place: 0, part: 0, is_entry }
     }
 
-    /// Bytes of a frame that are read.
+    /// Number of bytes of a frame that are read.
     #[inline(always)]
     pub(crate) fn bytes(layout: &Layout) -> usize {
         if layout.style == Style::Objects { 112 } else { 80 }
     }
 }
 
-/// Whether a frame lies on the evaluating function's stack.
+/// True if a frame lies on the evaluating function's stack.
 ///
 /// # Safety
-/// 1. It is readable.
+/// 1. The frame is readable.
 #[inline(always)]
 pub(crate) unsafe fn is_shim(layout: &Layout, address: usize) -> bool {
     // SAFETY: (1).
@@ -125,24 +127,25 @@ pub(crate) unsafe fn is_shim(layout: &Layout, address: usize) -> bool {
         && unsafe { (address.wrapping_add(layout.owner) as *const u8).read_volatile() } >= OWNED_BY_STACK
 }
 
-/// Whether a frame is the one that all others of a thread lie on.
+/// True if a frame is the outermost one of a thread, below all others.
 ///
 /// # Safety
-/// 1. It is readable.
+/// 1. The frame is readable.
 #[inline(always)]
 pub(crate) unsafe fn is_last(layout: &Layout, address: usize) -> bool {
     // SAFETY: (1).
     unsafe { is_shim(layout, address) && word(address.wrapping_add(layout.previous)) == 0 }
 }
 
-/// What tells a code object from another that has its address later: its version, or what it is
-/// made of. It is held by a frame.
+/// Returns a value that distinguishes a code object from another that has its address later: its
+/// version, or a mix of its contents. A frame must hold the object.
 ///
 /// # Safety
-/// 1. `code` is a code object, of this style of frames.
+/// 1. `code` is a code object of a version with this style of frames.
 #[inline(always)]
 pub(crate) unsafe fn check_of<const STYLE: u8>(code: usize) -> u64 {
-    // SAFETY: (1); its name is a text, which knows its hash, and its line table bytes.
+    // SAFETY: (1); its name is a text, which has its hash stored, and its line table is a bytes
+    // object.
     unsafe {
         if STYLE >= 2 {
             let before = if STYLE == 3 { UNLOCKED_BYTES } else { 0 };
@@ -152,11 +155,11 @@ pub(crate) unsafe fn check_of<const STYLE: u8>(code: usize) -> u64 {
         const COUNT_AT: usize = 16;
         const BYTES_AT: usize = 32;
         let [first_line, file, name, line_table] = const { code_offsets(STYLE) };
-        // Each is added from where it lies: one instruction, and one that spreads.
+        // Each word is loaded and added by one instruction, and another one spreads it.
         let field = |at: usize| (at as *const u64).read();
         let [name, table] = [name, line_table].map(|offset| field(code.wrapping_add(offset)) as usize);
         let line = u64::from((code.wrapping_add(first_line) as *const u32).read());
-        // Of the table nobody asks for the hash.
+        // The hash of the table is never computed by the interpreter, so its contents are used.
         [
             name.wrapping_add(HASH_AT),
             table.wrapping_add(BYTES_AT),
@@ -168,7 +171,7 @@ pub(crate) unsafe fn check_of<const STYLE: u8>(code: usize) -> u64 {
     }
 }
 
-/// As [`check_of`], for the style of a layout.
+/// Calls [`check_of`] for the style of a layout.
 ///
 /// # Safety
 /// 1. `code` is a code object.

@@ -1,25 +1,27 @@
-//! Which interpreter of the process a thread runs: each counts the versions of its code by itself,
-//! so that code of a later one can lie where that of an earlier one lay, and have its version.
+//! The interpreter of the process that a thread runs. Each counts the versions of its code
+//! separately. So code of a later interpreter can have the address and the version of code of an
+//! earlier one.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::languages::readable::{Readable, word};
 use crate::modules::interpreters::PYTHON;
 
-/// `PyThreadState`: the interpreter, from 3.12 on.
+/// Offset of the interpreter in `PyThreadState`, from 3.12 on.
 const INTERPRETER_AT: usize = 16;
 
-/// Where an interpreter has its number; 0: code is not told apart by a version.
+/// Offset of an interpreter's number; 0: code is not distinguished by a version.
 static ID_AT: AtomicUsize = AtomicUsize::new(0);
 
 pub(super) fn know(id_at: usize) {
     ID_AT.store(id_at, Relaxed);
 }
 
-/// What is added to the versions of code of a thread state's interpreter; 0: it is the main one.
+/// Returns the value to add to the versions of code of a thread state's interpreter; 0 for the main
+/// one.
 ///
 /// # Safety
-/// 1. `state` is a thread state of the layout that is known.
+/// 1. `state` is a thread state of the known layout.
 #[inline(always)]
 pub(super) unsafe fn part(state: usize, readable: &mut Readable) -> u64 {
     let id_at = ID_AT.load(Relaxed);
@@ -28,7 +30,7 @@ pub(super) unsafe fn part(state: usize, readable: &mut Readable) -> u64 {
     }
     // SAFETY: (1).
     let interpreter = unsafe { word(state.wrapping_add(INTERPRETER_AT)) };
-    // The main one lies in the runtime.
+    // The main interpreter lies in the runtime.
     let away = interpreter.wrapping_sub(PYTHON.runtime.load(Relaxed));
     if away < PYTHON.runtime_bytes.load(Relaxed) { 0 } else { of_other(interpreter, id_at, readable) }
 }

@@ -1,16 +1,18 @@
-//! The last Python stack of a thread's level, and the present one at the cost of what changed.
+//! The cached Python stack of a thread's level; the present stack is read at the cost of what
+//! changed.
 //!
 //! ```text
-//! kept    outermost                                  innermost
+//! cached  outermost                                  innermost
 //!         [<module>:60] [fill:12] [features:41]
 //! now     [<module>:60] [fill:13] [features:41] [scale:7]
-//!                          ^ in its place         ^ new
+//!                          ^ updated              ^ new
 //! ```
 //!
-//! Each frame of the present stack is read and compared, from the innermost outwards: its place in
-//! memory, code, instruction, the frame outwards of it, and what tells its code from another at the
-//! same address. What is the same keeps its function and line; nothing is taken on trust. The hash
-//! of a stack is the sum of what each frame gives at its place, so that a change costs one frame.
+//! Each frame of the present stack is read and compared, from the innermost outwards. The
+//! comparison covers its address, code, instruction, the frame outwards of it, and the check that
+//! distinguishes code at the same address. An unchanged frame has the same function and line, but
+//! no frame is assumed unchanged. The hash of a stack is the sum of all frames' parts, which depend
+//! on the depth, so that a change costs one frame.
 
 use heapr_ring::sys;
 
@@ -24,34 +26,34 @@ use crate::languages::readable::word;
 use crate::record::thread::Scope;
 
 const FIRST_CAPACITY: usize = 512;
-/// Frames of a stack that are read (ten times what the interpreter allows unless told otherwise).
+/// Largest number of frames of a stack that are read (ten times the interpreter's default limit).
 const DEPTH_MAX: usize = 1 << 16;
-/// Innermost frames that may be gone or new without reading the stack anew.
+/// Largest number of innermost frames that may be gone or new without reading the stack anew.
 const MOVED_MAX: usize = 16;
 
-/// See the module. All zero: nothing kept.
+/// The cached frames of a level. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct KeptPython {
-    /// Outermost first; `depth` of them.
+    /// Cached frames, outermost first; `depth` of them.
     frames: *mut PythonFrame,
     capacity: usize,
     depth: usize,
     hash: u64,
     pub(crate) pairs: Pairs,
-    /// Room for what [`KeptPython::find_joins`] finds.
+    /// Room for the results of [`KeptPython::find_joins`].
     joins: *mut usize,
     reading: Reading,
 }
 
 impl KeptPython {
-    /// Maps one. Wiped in a forked child, whose recorder's entry knows no functions yet.
+    /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
     #[cold]
     pub(crate) fn allocate() -> *mut Self {
         sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
     }
 
-    /// The hash of the kept stack; 0: there are no frames.
+    /// Returns the hash of the cached stack; 0 if there are no frames.
     pub(crate) fn hash(&self) -> u64 {
         self.hash
     }
@@ -63,7 +65,7 @@ impl KeptPython {
         unsafe { &mut *self.frames.add(index) }
     }
 
-    /// Makes the kept stack the present one.
+    /// Makes the cached stack equal to the present one.
     #[inline(always)]
     pub(crate) fn follow(&mut self, scope: &mut Scope, layout: &Layout) {
         let first = match State::current(layout, &mut self.reading.readable) {
@@ -87,18 +89,19 @@ impl KeptPython {
         }
     }
 
-    /// A thread state's innermost frame; from now on code is that of its interpreter.
+    /// Returns a thread state's innermost frame, and makes its interpreter the current one for code
+    /// versions.
     #[inline(always)]
     fn enter(&mut self, state: State, layout: &Layout) -> usize {
         self.reading.interpreter = state.interpreter_part(&mut self.reading.readable);
         state.frame(layout).0
     }
 
-    /// The present stack against the kept one, which is changed where they differ. `false`: they
-    /// differ in more than that, and what is kept means nothing.
+    /// Compares the present stack with the cached one, which is changed where they differ. Returns
+    /// `false` if they differ in more than that, and the cached stack is invalid.
     ///
-    /// Where each frame lies is taken from the kept ones, as the frame inwards of it has just been
-    /// found to lead there: so no read waits for another.
+    /// Each frame's address is taken from the cache, because the frame inwards of it has just been
+    /// found to lead there. So no read depends on another.
     #[inline(always)]
     fn compare<const STYLE: u8>(&mut self, scope: &mut Scope, layout: &Layout, first: usize) -> bool {
         // SAFETY: below the depth.
@@ -113,10 +116,10 @@ impl KeptPython {
             index = index.wrapping_sub(1);
             // SAFETY: below the depth.
             let kept = unsafe { self.frame(index) };
-            // SAFETY: a frame was read here, and one of the thread's is here now, whose fields lie
-            // in the same places.
+            // SAFETY: a frame was read at this address, and one of the thread's frames is there
+            // now, whose fields have the same offsets.
             let now = unsafe { FrameNow::read::<STYLE>(layout, kept.address) };
-            // SAFETY: the kept frame's code is the present one's, which holds it.
+            // SAFETY: the cached frame's code is the present one's, which holds it.
             let check = |code: usize| unsafe { check_of::<STYLE>(code) }.wrapping_add(interpreter);
             let is_same = now.leads::<STYLE>(kept) && check(kept.code) == kept.check;
             if !is_same {
@@ -131,8 +134,8 @@ impl KeptPython {
                 let place = unsafe { code::place(scope, layout, parts, (code, check, now.instruction)) };
                 self.set_place(index, now.instruction, place);
             }
-            // Where a kept frame leads is where it led when it was read: to the next one, but for
-            // what lies on the evaluating function's stack in between.
+            // A cached frame still leads where it led when it was read: to the next one. Only a
+            // frame on the evaluating function's stack may lie between them.
             // SAFETY: below the depth.
             let kept = unsafe { self.frame(index) };
             if STYLE >= 2 && kept.is_entry && index != 0 {
@@ -149,7 +152,7 @@ impl KeptPython {
                 break;
             }
         }
-        // SAFETY: below the depth, and a frame of the interpreter's that was read before.
+        // SAFETY: below the depth, and a frame of the interpreter that was read before.
         unsafe {
             let kept = self.frame(0);
             let outer = if STYLE >= 2 && kept.is_entry {
@@ -161,18 +164,18 @@ impl KeptPython {
         }
     }
 
-    /// Whether a frame that has just been read has the next kept one outwards of it.
+    /// True if a frame that has just been read has the next cached one outwards of it.
     #[cold]
     #[inline(never)]
     fn leads_outwards<const STYLE: u8>(&self, index: usize) -> bool {
         let Some(outer) = index.checked_sub(1) else { return true };
         // SAFETY: below the depth.
         let (kept, next) = unsafe { (self.frame(index), self.frame(outer)) };
-        // (What lies in between is looked at in any case.)
+        // (A frame in between is checked in any case.)
         kept.previous == next.address || STYLE >= 2 && kept.is_entry
     }
 
-    /// A kept frame is at another instruction.
+    /// Notes that a cached frame is at another instruction.
     #[inline(always)]
     fn set_place(&mut self, index: usize, instruction: usize, place: u64) {
         // SAFETY: below the depth.
@@ -183,7 +186,7 @@ impl KeptPython {
         self.hash = hash;
     }
 
-    /// Frames at the top have come or gone: drops and adds them, so that the top is at `first`.
+    /// Drops and adds innermost frames, so that the innermost one is at `first`.
     #[cold]
     #[inline(never)]
     fn move_top(&mut self, scope: &mut Scope, layout: &Layout, first: usize) -> bool {
@@ -226,7 +229,7 @@ impl KeptPython {
         true
     }
 
-    /// Another function's frame lies where the kept one lay.
+    /// Reads another function's frame at the address of a cached one, and replaces that.
     #[cold]
     #[inline(never)]
     fn replace(&mut self, scope: &mut Scope, layout: &Layout, index: usize, address: usize) -> bool {
@@ -239,7 +242,8 @@ impl KeptPython {
         true
     }
 
-    /// Reads the whole stack. What cannot be read ends it there, without its outer frames.
+    /// Reads the whole stack. At a frame that cannot be read the stack ends, without its outer
+    /// frames.
     #[cold]
     #[inline(never)]
     pub(crate) fn read_anew(&mut self, scope: &mut Scope, layout: &Layout, first: usize) {
@@ -256,7 +260,7 @@ impl KeptPython {
             count = count.wrapping_add(1);
             at = next;
         }
-        // From innermost first to outermost first.
+        // Reverses the order, from innermost first to outermost first.
         for index in 0..count / 2 {
             let other = count.wrapping_sub(1).wrapping_sub(index);
             // SAFETY: both are below the count, and differ.
@@ -283,7 +287,7 @@ impl KeptPython {
         };
         let Ok(memory) = sys::map_anonymous(bytes(capacity), true) else { return false };
         let frames = memory.cast::<PythonFrame>();
-        // SAFETY: both have room for so many; the old mapping is this level's alone.
+        // SAFETY: both have room for `count` frames; the old mapping is this level's alone.
         unsafe {
             if !self.frames.is_null() {
                 core::ptr::copy_nonoverlapping(self.frames, frames, count);
@@ -295,7 +299,7 @@ impl KeptPython {
         true
     }
 
-    /// The frames' hash as a whole reading gives it, for who checks it.
+    /// Reads the whole stack and returns its hash, to verify the cached one.
     pub(crate) fn hash_anew(&mut self, scope: &mut Scope, layout: &Layout) -> u64 {
         let kept = self.hash;
         if let Some(state) = State::current(layout, &mut self.reading.readable) {
@@ -305,8 +309,8 @@ impl KeptPython {
         core::mem::replace(&mut self.hash, kept)
     }
 
-    /// Where on the native stack the evaluating function stands that runs each kept frame, by
-    /// frame: an address in its own frame; 0: it is not known.
+    /// Finds the native position of each cached frame: an address in the evaluating function's
+    /// frame that runs it; 0 if unknown.
     pub(crate) fn find_joins(&mut self, layout: &Layout) -> (&[PythonFrame], &mut [usize]) {
         if self.depth == 0 {
             return (&[], &mut []);
@@ -321,7 +325,8 @@ impl KeptPython {
             let join = match layout.style {
                 Style::Objects => 0,
                 Style::Marked => cframe,
-                // Of the run's outermost frame; it holds for those inwards of it.
+                // The position of the run's outermost frame, which also holds for the frames
+                // inwards of it.
                 Style::Shim | Style::Unlocked if frame.is_entry => frame.previous,
                 Style::Shim | Style::Unlocked => 0,
             };
@@ -341,7 +346,7 @@ impl KeptPython {
                 *place = join;
             }
         }
-        // SAFETY: so many were written, in a part of the mapping of their own.
+        // SAFETY: `depth` were written, in a separate part of the mapping.
         unsafe {
             (
                 core::slice::from_raw_parts(self.frames, self.depth),

@@ -1,32 +1,34 @@
-//! Where CPython keeps what is read of it, by version: offsets in bytes, as the compiler lays out
-//! the structures of its headers for x86-64. Builds for debugging have others; they are not in the
-//! table. Of those without the interpreter's lock only what was tried is.
+//! Offsets of the data that is read from CPython, by version, in bytes, as the compiler lays out
+//! the structures of its headers for x86-64. Debug builds have other offsets and are not in the
+//! table. Of builds without the interpreter's lock only the tested ones are.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// How a version keeps its frames.
+/// Form of a version's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// Objects, one for each call of the evaluating function (to 3.10).
     Objects,
-    /// Structures; the outermost that a call of the evaluating function runs is marked (3.11).
+    /// Structures; the outermost frame that a call of the evaluating function runs is marked
+    /// (3.11).
     Marked,
-    /// The same, and outwards of it lies a frame on the evaluating function's own stack (3.12 on).
+    /// Structures; outwards of a call's outermost frame lies one on the evaluating function's own
+    /// stack (3.12 on).
     Shim,
-    /// The same in a build without the interpreter's lock, whose objects begin with more (3.13t,
-    /// 3.14t).
+    /// Structures like `Shim`, in a build without the interpreter's lock, whose objects begin with
+    /// more fields (3.13t, 3.14t).
     Unlocked,
 }
 
 impl Style {
-    /// Whether frames lie on the evaluating function's own stack, too.
+    /// True if there are also frames on the evaluating function's own stack.
     #[inline(always)]
     pub(crate) fn has_shims(self) -> bool {
         matches!(self, Self::Shim | Self::Unlocked)
     }
 }
 
-/// How its line tables are written.
+/// Format of a version's line tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lines {
     /// Pairs of increments (to 3.9).
@@ -37,31 +39,30 @@ pub(crate) enum Lines {
     Locations,
 }
 
-/// One version.
+/// Layout of one version.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// `0x030b`.
+    /// Version, for example `0x030b`.
     pub(crate) version: u32,
-    /// Bytes of `_PyRuntime`, where the module does not say its version.
+    /// Size of `_PyRuntime` in bytes, if the module does not state its version.
     runtime_bytes: usize,
     pub(crate) style: Style,
     pub(crate) lines: Lines,
-    /// `_PyRuntimeState`: `Py_tss_t` of the thread states; 0: they are in variables of the
-    /// threads'.
+    /// `_PyRuntimeState`: `Py_tss_t` of the thread states; 0: they are in thread-local variables.
     pub(crate) thread_key: usize,
-    /// The thread state of who holds the lock; 0: it is not there.
+    /// Thread state of the holder of the lock; 0: not stored there.
     pub(crate) current_thread: usize,
-    /// `PyInterpreterState`: its number, where the runtime does not say where it is; 0: it is not
-    /// needed, as code is not told apart by a version.
+    /// `PyInterpreterState`: its number, if the runtime does not state the offset. 0: not needed,
+    /// as code is not distinguished by a version.
     pub(crate) interpreter_id: usize,
     /// `PyThreadState`.
     pub(crate) thread_id: usize,
-    /// The innermost frame, or the structure that points to it.
+    /// `PyThreadState`: the innermost frame, or the structure that points to it.
     pub(crate) frame: usize,
-    /// In that structure; 0 with `previous_cframe` 0: there is none.
+    /// Field of that structure; 0 with `previous_cframe` 0: the structure does not exist.
     pub(crate) cframe_frame: usize,
     pub(crate) previous_cframe: usize,
-    /// Frames (what else is read of them: see [`super::frame`]).
+    /// Frames (for the other fields see [`super::frame`]).
     pub(crate) previous: usize,
     pub(crate) instruction: usize,
     pub(crate) owner: usize,
@@ -70,23 +71,23 @@ pub(crate) struct Layout {
     pub(crate) file: usize,
     pub(crate) name: usize,
     pub(crate) line_table: usize,
-    /// The first instruction, in the code or (to 3.10) in an object.
+    /// The first instruction, in the code object or (to 3.10) in a bytes object.
     pub(crate) instructions: usize,
-    /// Texts: bytes before the characters, of those in ASCII and of others.
+    /// Texts: number of bytes before the characters, for ASCII texts and for others.
     pub(crate) ascii_bytes: usize,
     pub(crate) compact_bytes: usize,
-    /// Bytes that objects begin with before what the other builds' begin with.
+    /// Number of bytes that objects have before the first fields of the other builds' objects.
     pub(crate) object_bytes: usize,
-    /// Code: the list of its copies, of which each thread runs one; 0: there is one for all.
+    /// Code: the list of its copies, of which each thread runs one; 0: all threads share the code.
     pub(crate) copies: usize,
-    /// Texts: bits of the state before the kind of characters.
+    /// Texts: number of bits of the state before the kind of characters.
     pub(crate) kind_bit: u32,
 }
 
-/// [`Layout::owner`] of a frame on the evaluating function's stack, at least.
+/// Least value of [`Layout::owner`] for a frame on the evaluating function's stack.
 pub(crate) const OWNED_BY_STACK: u8 = 3;
 
-/// `co_version` of a code object from 3.12 on: no two of an interpreter have the same.
+/// Offset of a code object's version from 3.12 on: no two objects of an interpreter have the same.
 pub(crate) const CODE_VERSION: usize = 92;
 
 const OLDEST: Layout = Layout {
@@ -133,7 +134,7 @@ const SHIMS: Layout = Layout {
     owner: 70,
     first_line: 68,
     file: 112,
-    // The qualified one.
+    // The qualified name.
     name: 128,
     line_table: 136,
     instructions: 192,
@@ -144,8 +145,8 @@ const SHIMS: Layout = Layout {
     kind_bit: 2,
 };
 
-/// What objects of a build without the lock begin with: whose thread made them, and counts of two
-/// kinds.
+/// Number of extra bytes at the beginning of objects in a build without the lock: the owning
+/// thread, and two reference counts.
 pub(crate) const UNLOCKED_BYTES: usize = 16;
 
 const UNLOCKED_3_13: Layout = Layout {
@@ -241,7 +242,8 @@ static LAYOUTS: [Layout; 8] = [
     },
 ];
 
-/// The layout of a version (`0x030b`), or of an old one whose `_PyRuntime` has so many bytes.
+/// Returns the layout of a version (`0x030b`), or of an old one whose `_PyRuntime` has
+/// `runtime_bytes` bytes.
 pub(crate) fn find(version: Option<u32>, runtime_bytes: usize) -> Option<&'static Layout> {
     LAYOUTS.iter().find(|layout| match version {
         Some(version) => layout.version == version,
@@ -249,17 +251,17 @@ pub(crate) fn find(version: Option<u32>, runtime_bytes: usize) -> Option<&'stati
     })
 }
 
-/// The same of a build without the interpreter's lock.
+/// Returns the layout of a version built without the interpreter's lock.
 pub(crate) fn find_unlocked(version: u32) -> Option<&'static Layout> {
     UNLOCKED.iter().find(|layout| layout.version == version)
 }
 
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
-/// The layout of the process's CPython, once it is known.
+/// Returns the layout of the process's CPython, once it is known.
 #[inline(always)]
 pub(crate) fn chosen() -> Option<&'static Layout> {
-    // SAFETY: null, or one of the table.
+    // SAFETY: null, or an element of the table.
     unsafe { (CHOSEN.load(Relaxed) as *const Layout).as_ref() }
 }
 

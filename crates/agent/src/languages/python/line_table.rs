@@ -1,9 +1,9 @@
 //! The source line of an instruction, from a code object's line table: arithmetic on its bytes.
-//! Whatever they say, it ends and gives a line or none.
+//! With any bytes the functions end and return a line or 0.
 
 use crate::languages::python::layout::Lines;
 
-/// The line of the instruction at `offset_bytes`, from 1; 0: it has none.
+/// Returns the line of the instruction at `offset_bytes`, from 1; 0 if it has no line.
 pub(crate) fn line(kind: Lines, table: &[u8], first_line: u32, offset_bytes: usize) -> u32 {
     let line = match kind {
         Lines::Increments => by_increments(table, first_line, offset_bytes),
@@ -13,7 +13,7 @@ pub(crate) fn line(kind: Lines, table: &[u8], first_line: u32, offset_bytes: usi
     line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0)
 }
 
-/// Bytes of code and lines to go on, from the first line.
+/// Decodes pairs of increments: bytes of code, and lines to add after them.
 fn by_increments(table: &[u8], first_line: u32, offset_bytes: usize) -> Option<i64> {
     let (mut address, mut line) = (0_usize, i64::from(first_line));
     for pair in table.chunks_exact(2) {
@@ -27,7 +27,7 @@ fn by_increments(table: &[u8], first_line: u32, offset_bytes: usize) -> Option<i
     Some(line)
 }
 
-/// Bytes of code, and the lines to go on before them; -128: they have no line.
+/// Decodes pairs of bytes of code and lines to add before them; -128: the code has no line.
 fn by_ranges(table: &[u8], first_line: u32, offset_bytes: usize) -> Option<i64> {
     let (mut end, mut line) = (0_usize, i64::from(first_line));
     for pair in table.chunks_exact(2) {
@@ -44,7 +44,7 @@ fn by_ranges(table: &[u8], first_line: u32, offset_bytes: usize) -> Option<i64> 
     None
 }
 
-/// Entries whose first byte has the highest bit: four bits of kind, three of length.
+/// Decodes entries whose first byte has the highest bit: four bits of kind, three of length.
 fn by_locations(table: &[u8], first_line: u32, offset_bytes: usize) -> Option<i64> {
     let (mut end, mut line) = (0_usize, i64::from(first_line));
     let mut rest = table;
@@ -65,7 +65,7 @@ fn by_locations(table: &[u8], first_line: u32, offset_bytes: usize) -> Option<i6
     None
 }
 
-/// A number of six bits a byte, the lowest first, its sign in the lowest bit.
+/// Reads a number of six bits a byte, the lowest first, its sign in the lowest bit.
 fn signed(bytes: &[u8]) -> i64 {
     let (mut value, mut shift) = (0_u64, 0_u32);
     for &byte in bytes.iter().take(10) {
@@ -83,8 +83,8 @@ fn signed(bytes: &[u8]) -> i64 {
 mod tests {
     use super::*;
 
-    /// `def f():` on line 7, `a = 1` on 8, nothing on 9, `b = 2` on 10: as 3.9, 3.10 and 3.11 write
-    /// it.
+    /// Line tables of `def f():` on line 7, `a = 1` on 8, an empty line 9, `b = 2` on 10, as 3.9,
+    /// 3.10 and 3.11 write them.
     #[test]
     fn each_way_of_writing_gives_the_same_lines() {
         let increments = [0, 1, 4, 2];

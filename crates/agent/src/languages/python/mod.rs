@@ -6,9 +6,9 @@
 //!                                                                      | instruction
 //! ```
 //!
-//! A version whose layout is not known is left alone, and said to the recorder once. One that is
-//! known is believed only when the thread state has been found to be that of the thread, and what
-//! stands for code, texts and bytes to be of these types.
+//! A version whose layout is not known is reported to the recorder once, and its frames are not
+//! read. A known layout is used only if the thread state is verified to be the thread's. The
+//! objects used as code, texts and bytes must be of these types.
 
 mod code;
 mod debug_offsets;
@@ -28,23 +28,23 @@ use crate::languages::python::layout::Style;
 use crate::languages::unknown;
 use crate::modules::interpreters::PYTHON;
 
-/// What is known of the process's CPython.
+/// State of knowledge about the process's CPython.
 static STATE: AtomicU32 = AtomicU32::new(UNSEEN);
 const UNSEEN: u32 = 0;
 const FOUND: u32 = 1;
 const UNKNOWN: u32 = 2;
 
-/// Whether there is a CPython with a known layout that was not there before.
+/// True if a CPython with a known layout is found that was not there before.
 pub(crate) fn look() -> bool {
     let runtime = PYTHON.runtime.load(Acquire);
     if runtime == 0 || STATE.load(Relaxed) != UNSEEN {
         return false;
     }
     let version_avma = PYTHON.version.load(Relaxed);
-    // SAFETY: a variable of the interpreter's, which it exports under this name.
+    // SAFETY: a variable of the interpreter, which it exports under this name.
     let version = (version_avma != 0).then(|| unsafe { (version_avma as *const u32).read() } >> 16);
     let bytes = PYTHON.runtime_bytes.load(Relaxed);
-    // SAFETY: a variable of the interpreter's, of so many bytes.
+    // SAFETY: a variable of the interpreter, of `bytes` bytes.
     let is_unlocked = unsafe { debug_offsets::is_without_lock(runtime, bytes) };
     let layout = if is_unlocked {
         // SAFETY: as above.
@@ -75,7 +75,7 @@ fn note_unknown(version: u32, is_unlocked: bool) {
     unknown::note(LANGUAGE_PYTHON, version | if is_unlocked { VERSION_WITHOUT_LOCK } else { 0 });
 }
 
-/// It is not what it was taken for.
+/// Notes that the interpreter does not have the assumed layout.
 #[cold]
 pub(crate) fn give_up() {
     let (version, style) = layout::chosen().map_or((1, Style::Shim), |layout| (layout.version, layout.style));
@@ -84,7 +84,7 @@ pub(crate) fn give_up() {
     }
 }
 
-/// Whether there are frames to be read.
+/// True if there are frames to be read.
 #[inline(always)]
 pub(crate) fn is_known() -> bool {
     STATE.load(Relaxed) == FOUND

@@ -1,5 +1,4 @@
-//! Frames of CPython that are looked at for the first time: each pointer is asked about before it
-//! is followed.
+//! Reads CPython frames that are not cached yet: each pointer is checked before it is followed.
 
 use crate::languages::python::code::{self, Known};
 use crate::languages::python::frame::{PythonFrame, check_of_any, is_shim};
@@ -8,22 +7,22 @@ use crate::languages::readable::{Readable, word};
 use crate::record::thread::Scope;
 use crate::tree;
 
-/// Frames on the evaluating function's stack that may follow one another.
+/// Largest number of successive frames on the evaluating function's stack.
 const SHIMS_MAX: usize = 8;
 
-/// What can be read, and what is known of code. All zero: nothing.
+/// Readable memory, and cached results for code. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Reading {
     pub(super) readable: Readable,
     pub(super) known: Known,
-    /// What is added to the versions of code: see [`crate::languages::python::interpreter`].
+    /// Value to add to the versions of code: see [`crate::languages::python::interpreter`].
     pub(super) interpreter: u64,
 }
 
 impl Reading {
-    /// The innermost frame of a function: an evaluating function that has begun may not be in its
-    /// own yet.
+    /// Returns the innermost frame of a function: an evaluating function that has begun may not
+    /// have entered its own frame yet.
     pub(super) fn entered(&mut self, layout: &Layout, first: usize) -> usize {
         if !layout.style.has_shims() || !self.readable.has(first, PythonFrame::bytes(layout)) {
             return first;
@@ -32,7 +31,8 @@ impl Reading {
         unsafe { if is_shim(layout, first) { word(first.wrapping_add(layout.previous)) } else { first } }
     }
 
-    /// The frame outwards of the one at `address` (0: there is none), where both can be read.
+    /// Returns the frame outwards of the one at `address` (0: there is no further one), if both can
+    /// be read.
     pub(super) fn outwards(&mut self, layout: &Layout, address: usize) -> Option<usize> {
         if !self.readable.has(address, PythonFrame::bytes(layout)) {
             return None;
@@ -45,8 +45,8 @@ impl Reading {
         if !self.readable.has(previous, PythonFrame::bytes(layout)) {
             return None;
         }
-        // Of the frames on the evaluating function's stack more than one may lie outwards: the
-        // last one, from 3.15 on, and where one ends whose function is left meanwhile.
+        // More than one frame on an evaluating function's stack may follow outwards. There is the
+        // last one, from 3.15 on, and one of a function that is being left.
         let mut outer = previous;
         for _ in 0..SHIMS_MAX {
             // SAFETY: readable.
@@ -62,7 +62,7 @@ impl Reading {
         None
     }
 
-    /// A frame, read with all that belongs to it.
+    /// Reads a frame and all data that belongs to it.
     pub(super) fn whole_frame(
         &mut self,
         scope: &mut Scope,
@@ -74,7 +74,7 @@ impl Reading {
         // SAFETY: readable, as `outwards` has found.
         let mut frame = unsafe { PythonFrame::read(layout, address) };
         if layout.style.has_shims() {
-            // SAFETY: readable, if there is one.
+            // SAFETY: readable, if the frame exists.
             frame.is_entry = frame.previous != 0 && unsafe { is_shim(layout, frame.previous) };
         }
         if !code::is_code(layout, frame.code, &mut self.readable) {
@@ -91,7 +91,7 @@ impl Reading {
     }
 }
 
-/// What a frame gives to the hash of a stack: never so that the sum of few is 0.
+/// Returns a frame's part of a stack's hash, chosen so that the sum of few parts is never 0.
 #[inline(always)]
 pub(super) fn part(index: usize, place: u64, is_entry: bool) -> u64 {
     if place == 0 { 1 } else { tree::part_hash(index, place, u64::from(is_entry)) }

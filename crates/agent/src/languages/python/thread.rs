@@ -1,5 +1,5 @@
-//! The calling thread's Python state: the value of the interpreter's thread-local key, read where
-//! the C library keeps it.
+//! The calling thread's Python state: the value of the interpreter's thread-local key, read from
+//! the C library's storage.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
@@ -9,17 +9,19 @@ use crate::languages::readable::{Readable, half, word};
 use crate::modules::interpreters::PYTHON;
 use crate::x86_64::{thread_pointer, thread_variable};
 
-/// Keys whose values lie in the thread's descriptor.
+/// Number of keys whose values lie in the thread's descriptor.
 const INLINE_KEYS: u32 = 32;
-/// Where they begin there (`specific_1stblock` of glibc's `struct pthread`: 0x310 in 2.31 to 2.43).
+/// Offsets at which they may begin there (`specific_1stblock` of glibc's `struct pthread`: 0x310 in
+/// 2.31 to 2.43).
 const VALUES: core::ops::Range<usize> = 0x2f0..0x350;
-/// Bytes of a key's place, and where in it the value stands.
+/// Bytes of a key's entry, and offset of the value in it.
 const PLACE_BYTES: usize = 16;
 const VALUE_AT: usize = 8;
-/// Threads that had a value which is no thread state, before the layout is taken for another.
+/// Number of threads whose value is no valid thread state, after which the layout is considered
+/// wrong.
 const MISSES_MAX: u32 = 1000;
 
-/// The address of the value, from the thread pointer; 0: not found yet.
+/// Offset of the value from the thread pointer; 0: not found yet.
 static VALUE_OFFSET: AtomicUsize = AtomicUsize::new(0);
 static MISSES: AtomicU32 = AtomicU32::new(0);
 
@@ -28,7 +30,7 @@ static MISSES: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct State(usize);
 
 impl State {
-    /// That of the calling thread, if it has one.
+    /// Returns the thread state of the calling thread, if it has one.
     #[inline(always)]
     pub(crate) fn current(layout: &Layout, readable: &mut Readable) -> Option<Self> {
         let thread_pointer = thread_pointer::thread_pointer();
@@ -39,16 +41,16 @@ impl State {
         if offset == 0 {
             return Self::find(layout, thread_pointer, readable);
         }
-        // SAFETY: in the thread's descriptor, where a value was found to be one of the key's.
+        // SAFETY: in the thread's descriptor, at an offset where a value of the key was found.
         let value = unsafe { word(thread_pointer.wrapping_add(offset)) };
         if value == 0 {
             return None;
         }
         let mut state = value;
         if layout.current_thread != 0 {
-            // Who holds the lock may run another interpreter of the process.
+            // The holder of the lock may run another interpreter of the process.
             let runtime = PYTHON.runtime.load(Relaxed);
-            // SAFETY: inside of the interpreter's variable.
+            // SAFETY: inside the interpreter's variable.
             let holder = unsafe { word(runtime.wrapping_add(layout.current_thread)) };
             if holder != state && holder != 0 && readable.has(holder, layout.thread_id.wrapping_add(8)) {
                 // SAFETY: readable.
@@ -60,7 +62,7 @@ impl State {
         (unsafe { word(state.wrapping_add(layout.thread_id)) } == thread_pointer).then_some(Self(state))
     }
 
-    /// The same where the interpreter keeps it in a variable.
+    /// Returns the thread state of an interpreter that stores it in a thread-local variable.
     #[inline(never)]
     fn of_variable(layout: &Layout, thread_pointer: usize, readable: &mut Readable) -> Option<Self> {
         let function = PYTHON.thread_state.load(Relaxed);
@@ -72,12 +74,12 @@ impl State {
         is_own.then_some(Self(state))
     }
 
-    /// The same before it is known where the value lies.
+    /// Returns the thread state before the value's offset is known, and determines the offset.
     #[cold]
     #[inline(never)]
     fn find(layout: &Layout, thread_pointer: usize, readable: &mut Readable) -> Option<Self> {
         let key = PYTHON.runtime.load(Relaxed).wrapping_add(layout.thread_key);
-        // SAFETY: inside of the interpreter's variable.
+        // SAFETY: inside the interpreter's variable.
         let (is_made, key) = unsafe { (half(key), half(key.wrapping_add(4))) };
         if is_made != 1 || key >= INLINE_KEYS {
             return None;
@@ -103,15 +105,15 @@ impl State {
         None
     }
 
-    /// What is added to the versions of its interpreter's code.
+    /// Returns the value to add to the versions of its interpreter's code.
     #[inline(always)]
     pub(crate) fn interpreter_part(self, readable: &mut Readable) -> u64 {
         // SAFETY: a thread state.
         unsafe { interpreter::part(self.0, readable) }
     }
 
-    /// Address of the innermost frame (0: none), and of the structure that points to it, if there
-    /// is one.
+    /// Returns the address of the innermost frame (0: no frame), and of the structure that points
+    /// to it, if there is one.
     #[inline(always)]
     pub(crate) fn frame(self, layout: &Layout) -> (usize, usize) {
         // SAFETY: a field of the thread's own state.
