@@ -1,23 +1,23 @@
-//! What the built agent's code must not do, by its instructions: compute in floating point, whose
-//! flags and traps are the program's; and touch registers that only one function saves.
+//! Checks the instructions of the built agent. It must not compute in floating point, whose flags
+//! and traps are the program's, nor touch registers that only one function saves.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Saves and restores whatever the processor has: it alone may name those registers.
+/// Function that saves and restores all registers of the processor; only it may name the wide ones.
 const SAVING: &str = "wide_registers::call_keeping";
 
-/// What SSE and AVX call their arithmetic, before the kind of number.
+/// Stems of the SSE and AVX arithmetic instructions, before the kind of number.
 const ARITHMETIC: &[&str] = &[
     "add", "addsub", "cmp", "comi", "div", "dp", "hadd", "hsub", "max", "min", "mul", "rcp", "round",
     "rsqrt", "sqrt", "sub", "ucomi",
 ];
-/// The kinds of numbers.
+/// Suffixes of the kinds of numbers.
 const NUMBERS: [&str; 4] = ["ss", "sd", "ps", "pd"];
-/// What else changes the state of floating point, or all of it.
+/// Other instructions that change the state of floating point, or all of it.
 const STATE: &[&str] = &["emms", "fxrstor", "ldmxcsr", "vldmxcsr", "wait", "xrstor", "xrstors"];
 
-/// One sentence for each function and instruction that breaks the rules.
+/// Returns one sentence for each function and instruction that breaks the rules.
 pub(crate) fn breaches(agent: &Path) -> anyhow::Result<Vec<String>> {
     let mut command = Command::new("objdump");
     let text = crate::output_of(command.args(["-d", "-C", "--no-show-raw-insn"]).arg(agent))?;
@@ -54,14 +54,15 @@ fn is_forbidden(instruction: &str) -> bool {
     let has_wide_register = ["%ymm", "%zmm", "%k", "%mm", "%st"].iter().any(|name| operands.contains(name));
     is_arithmetic
         || plain.starts_with("cvt")
-        // All of the x87's begin so, and nothing else.
+        // All x87 instructions begin so, and no others.
         || mnemonic.starts_with('f')
         || STATE.contains(&mnemonic)
         || mnemonic.starts_with("vzero")
         || has_wide_register
 }
 
-/// Comparisons have their condition in the name: `cmplt`, `cmpneq`.
+/// Whether an operation is a form of a stem. Comparisons have their condition in the name: `cmplt`,
+/// `cmpneq`.
 fn is_form_of(operation: &str, name: &str) -> bool {
     operation == name || (name == "cmp" && operation.starts_with(name))
 }

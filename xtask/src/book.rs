@@ -1,5 +1,5 @@
-//! The book as pages for a browser: every document of `docs/`, with the book's table of contents
-//! beside it. Packages hold them, too.
+//! Renders the book as pages for a browser: every document of `docs/`, with the book's table of
+//! contents beside it. Packages contain them, too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ pre{background:#f4f4f4;padding:.8em;overflow:auto}code{font:14px/1.4 ui-monospac
 td,th{border:1px solid #ddd;padding:.3em .6em;text-align:left;vertical-align:top}a{color:#0b57a4}img{max-width:100%}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}pre{background:#242424}td,th,nav{border-color:#444}a{color:#7ab7ff}}";
 
-/// Documents beside those of `docs/`.
+/// Documents outside of `docs/`.
 const BESIDE: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "README.md"];
 const FIRST: &str = "docs/book/README.md";
 
-/// Writes all pages into a folder, which is emptied first; how many.
+/// Writes all pages into a folder, which is emptied first. Returns their number.
 pub(crate) fn write(into: &Path) -> anyhow::Result<usize> {
     if into.exists() {
         fs::remove_dir_all(into).with_context(|| into.display().to_string())?;
@@ -37,7 +37,7 @@ pub(crate) fn write(into: &Path) -> anyhow::Result<usize> {
         }
         let text = fs::read_to_string(root.join(&path)).with_context(|| path.display().to_string())?;
         let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or("heapr").to_owned();
-        // From the page to the folder that the table's links begin in.
+        // Path from the page to the folder that the table's links are relative to.
         let above = "../".repeat(path.components().count() - 1);
         let page = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title} - heapr</title>\
@@ -55,7 +55,7 @@ pub(crate) fn write(into: &Path) -> anyhow::Result<usize> {
     Ok(count)
 }
 
-/// Files below a folder.
+/// Collects the files below a folder.
 fn documents(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in fs::read_dir(root.join(folder)).with_context(|| folder.display().to_string())? {
         let entry = entry?;
@@ -69,7 +69,7 @@ fn documents(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Re
     Ok(())
 }
 
-/// Markdown as HTML; links to documents lead to their pages, those of `base` into it.
+/// Renders Markdown as HTML. Links to documents lead to their pages, relative to `base`.
 fn rendered(text: &str, base: &str) -> String {
     let is_document = |link: &str| !link.contains("://") && !link.starts_with('#');
     let events = Parser::new_ext(text, Options::ENABLE_TABLES).map(|event| match event {

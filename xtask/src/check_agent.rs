@@ -1,4 +1,4 @@
-//! What the built agent shows to the target and needs from it.
+//! Checks what the built agent exports to the target and imports from it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,17 +7,17 @@ use std::time::SystemTime;
 use anyhow::{Context as _, bail};
 use heapr_wire::{CALLED, EXPORTED_COUNT};
 
-/// What the agent exports besides the functions of [`heapr_wire::CALLED`]: the other entry points
-/// that it stands before.
+/// Exports of the agent besides the functions of [`heapr_wire::CALLED`]: the other entry points
+/// that it replaces.
 const EXPORTS: &[&str] = &[
     "mmap64",
-    // What an injector must know of the agent.
+    // Facts about the agent for an injector.
     "heapr_injection",
-    // What programs with pools of their own call if it is there: heapr_heap.h.
+    // Called by programs with pools of their own, if it exists: heapr_heap.h.
     "heapr_heap_free",
-    // Code that goes away must not be mistaken for what is loaded at its address next.
+    // Unloaded code must not be mistaken for what is loaded at its address next.
     "dlclose",
-    // Code that is made at run time is unwound by the tables that the program registers for it.
+    // JIT code is unwound by the tables that the program registers for it.
     "__deregister_frame",
     "__deregister_frame_info",
     "__deregister_frame_info_bases",
@@ -27,14 +27,15 @@ const EXPORTS: &[&str] = &[
     "__register_frame_info_table",
     "__register_frame_info_table_bases",
     "__register_frame_table",
-    // Libraries that are bound past the agent: what they are bound to leads to it.
+    // Libraries that are bound past the agent: their bindings are redirected to it.
     "dlmopen",
     "dlopen",
-    // The agent has a key of thread-local values, and gives it up when the program needs the last.
+    // The agent has a key of thread-local values, and gives it up when the program needs the last
+    // one.
     "pthread_key_create",
     "tss_create",
-    // A program started with an environment of its own making is followed: these add what the
-    // loader needs.
+    // A program started with an environment of its own making is followed: these functions add what
+    // the loader needs.
     "execl",
     "execle",
     "execlp",
@@ -46,18 +47,18 @@ const EXPORTS: &[&str] = &[
     "fexecve",
     "posix_spawn",
     "posix_spawnp",
-    // A program that forbids itself what the agent does must not be ended for it.
+    // A program that forbids itself what the agent does must not be killed for it.
     "prctl",
     "syscall",
-    // What it locks in memory is its own.
+    // Memory that the program locks must not include the agent's.
     "mlockall",
-    // AddressSanitizer's runtime asks it whether its library may come second.
+    // AddressSanitizer's runtime asks whether its library may come second.
     "__asan_default_options",
 ];
-/// Everything it may need from the target. It allocates nothing and sets no errno, and is called
-/// only where code is seen for the first time.
+/// Everything that the agent may import from the target. The function allocates nothing and sets no
+/// errno, and is called only where code is seen for the first time.
 const IMPORTS: &[&str] = &["dl_iterate_phdr"];
-/// What it looks at if it is there (weak symbols), and never calls.
+/// Weak symbols that the agent checks for and never calls.
 const WEAK_IMPORTS: &[&str] = &["__asan_init", "__hwasan_init", "__msan_init", "__tsan_init", "_r_debug"];
 
 /// Checks the given file, or the agent that heapr embeds, freshly built.
@@ -94,12 +95,12 @@ pub(crate) fn run(file: Option<&str>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds heapr, and the agent in it, and finds the agent's file.
+/// Builds heapr with its agent, and returns the path of the agent's file.
 pub(crate) fn built_agent() -> anyhow::Result<PathBuf> {
     agent_of("heapr")
 }
 
-/// Builds a package that embeds the agent, and finds the agent's file.
+/// Builds a package that embeds the agent, and returns the path of the agent's file.
 fn agent_of(package: &str) -> anyhow::Result<PathBuf> {
     crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", package]))?;
     let mut newest: Option<(SystemTime, PathBuf)> = None;
@@ -120,7 +121,7 @@ fn agent_of(package: &str) -> anyhow::Result<PathBuf> {
     Ok(newest.context("no libheapr_agent.so was built")?.1)
 }
 
-/// Where cargo builds.
+/// Returns the folder in which cargo builds.
 pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
     let text = crate::output_of(crate::cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&text).context("cargo metadata")?;

@@ -1,5 +1,5 @@
-//! The rules of ARCHITECTURE.md that a compiler does not hold: dependency directions, no circles
-//! among the modules of a crate, where `unsafe` is, who prints.
+//! Checks the rules of ARCHITECTURE.md that a compiler does not enforce. They are dependency
+//! directions, no circles among the modules of a crate, where `unsafe` is, and which crate prints.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::module_circles;
 use crate::sources::{code_of, rust_files};
 use crate::ui_circles;
 
-/// What each crate may depend on inside the workspace.
+/// Allowed dependencies of each crate inside the workspace.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("ring", &["wire"]),
@@ -69,10 +69,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const NO_STD: &[&str] = &["wire", "ring", "agent"];
 /// Crates that may hold unsafe code; in `symbols` one file may.
 const UNSAFE: &[&str] = &["agent", "ring", "inject", "capi"];
-/// Only this crate prints or ends the process.
+/// Only crate that prints or ends the process.
 const PRINTS: &str = "heapr";
 
-/// Checks all of it and lists every breach.
+/// Checks all rules and lists every breach.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut breaches = Vec::new();
     let dependencies = workspace_dependencies()?;
@@ -111,7 +111,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Package name -> names of its normal and build dependencies.
+/// Returns package name -> names of its normal and build dependencies.
 fn workspace_dependencies() -> anyhow::Result<BTreeMap<String, Vec<String>>> {
     let text = crate::output_of(crate::cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&text).context("cargo metadata")?;
@@ -125,7 +125,7 @@ fn workspace_dependencies() -> anyhow::Result<BTreeMap<String, Vec<String>>> {
     Ok(found)
 }
 
-/// Modules of one crate that import one another.
+/// Finds modules of one crate that import one another.
 fn check_circles<'a>(names: impl Iterator<Item = &'a str>, breaches: &mut Vec<String>) -> anyhow::Result<()> {
     for name in names {
         let short = name.strip_prefix("heapr-").unwrap_or(name);
@@ -137,7 +137,7 @@ fn check_circles<'a>(names: impl Iterator<Item = &'a str>, breaches: &mut Vec<St
     Ok(())
 }
 
-/// Files without content, and functions of unhandy shape outside of tests.
+/// Finds empty files, and functions of unhandy shape outside of tests.
 fn check_shapes(breaches: &mut Vec<String>) -> anyhow::Result<()> {
     let root = crate::root();
     for path in [rust_files(&root.join("crates"))?, rust_files(&root.join("xtask"))?].concat() {

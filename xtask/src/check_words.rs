@@ -1,5 +1,5 @@
-//! Rules for the words of comments that a machine can hold: how a doc comment begins, how long a
-//! sentence is, and that a thing is described by what it is.
+//! Checks the rules for the words of comments that a machine can check. They are the beginning of a
+//! doc comment, the length of a sentence, and that a thing is described by what it is.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Rules for what heapr is made of besides itself: where it comes from, under which licence, which
-//! of it is there twice, and that somebody has said what each is for (docs/dependencies.md).
+//! Checks rules for heapr's dependencies: their origin, their licence, duplicates, and that
+//! docs/dependencies.md gives the purpose of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::dist;
 
-/// The one place that packages come from.
+/// Only allowed origin of packages.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
-/// What the program holds or is built with in two versions, and why.
+/// Packages that the program contains or is built with in two versions, with the reason.
 const TWICE: &[(&str, &str)] = &[
     ("block-buffer", "of sha2, as that"),
     ("cpufeatures", "of sha2, as that"),
@@ -22,7 +22,7 @@ const TWICE: &[(&str, &str)] = &[
 ];
 const LIST: &str = "docs/dependencies.md";
 
-/// A package of Cargo.lock.
+/// Package of Cargo.lock.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Locked {
     name: String,
@@ -31,7 +31,7 @@ struct Locked {
     has_checksum: bool,
 }
 
-/// Tells every breach of the rules.
+/// Lists every breach of the rules.
 pub(crate) fn run() -> anyhow::Result<()> {
     dist::check_licences()?;
     let root = crate::root();
@@ -55,7 +55,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The packages of a Cargo.lock, which is a list of tables with one line for each value.
+/// Parses a Cargo.lock, which is a list of tables with one line for each value.
 fn locked(text: &str) -> Vec<Locked> {
     let mut all: Vec<Locked> = Vec::new();
     for line in text.lines() {
@@ -75,7 +75,7 @@ fn locked(text: &str) -> Vec<Locked> {
     all
 }
 
-/// What does not come from the registry, or could be another text tomorrow.
+/// Lists packages that do not come from the registry, or whose content is not fixed by a checksum.
 fn wrong_sources(locked: &[Locked]) -> Vec<String> {
     let foreign = locked.iter().filter_map(|package| {
         let source = package.source.as_deref()?;
@@ -88,7 +88,8 @@ fn wrong_sources(locked: &[Locked]) -> Vec<String> {
     foreign.collect()
 }
 
-/// What is in the program twice without a reason here, and reasons that nothing needs.
+/// Lists packages that are in the program twice without a reason here, and reasons that are not
+/// needed.
 fn wrong_duplicates(versions: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let is_known = |name: &str| TWICE.iter().any(|(known, _)| *known == name);
     let twice: Vec<&String> =
@@ -111,7 +112,7 @@ fn shipped_versions() -> anyhow::Result<BTreeMap<String, BTreeSet<String>>> {
     Ok(versions)
 }
 
-/// What the manifests of this repository ask for, each with its requirements.
+/// Returns the dependencies in the manifests of this repository, each with its requirements.
 fn direct_dependencies() -> anyhow::Result<BTreeMap<String, BTreeSet<String>>> {
     let text = crate::output_of(crate::cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
     let metadata: Value = serde_json::from_str(&text).context("cargo metadata")?;
@@ -127,7 +128,7 @@ fn direct_dependencies() -> anyhow::Result<BTreeMap<String, BTreeSet<String>>> {
     Ok(found)
 }
 
-/// What the list of dependencies lacks, has too much of, or says wrongly.
+/// Lists missing, superfluous and wrong rows of the list of dependencies.
 fn wrong_rows(direct: &BTreeMap<String, BTreeSet<String>>, locked: &[Locked], list: &str) -> Vec<String> {
     let rows = rows(list);
     let mut wrong = Vec::new();
@@ -148,8 +149,8 @@ fn wrong_rows(direct: &BTreeMap<String, BTreeSet<String>>, locked: &[Locked], li
     wrong
 }
 
-/// The crates of the list with their versions: the first two cells of each row that begins with a
-/// name in backticks.
+/// Returns the crates of the list with their versions: the first two cells of each row that begins
+/// with a name in backticks.
 fn rows(list: &str) -> BTreeMap<&str, &str> {
     list.lines()
         .filter_map(|line| {

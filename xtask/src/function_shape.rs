@@ -1,17 +1,17 @@
-//! Shapes of functions: how long they are, how many parameters they have.
+//! Checks the shapes of functions: length and number of parameters.
 
 use crate::sources::code_of;
 
 /// Largest number of lines, from the name to the last brace, without a reason.
 const LINES_MAX: usize = 80;
-/// Largest number of parameters, `self` not among them.
+/// Largest number of parameters, not counting `self`.
 const PARAMETERS_MAX: usize = 6;
 /// Largest number of parameters of type `bool`.
 const BOOLS_MAX: usize = 1;
 /// Beginning of the comment that says why a function is long.
 const REASON: &str = "Long: ";
 
-/// Functions that break the rules still: file and name.
+/// Functions that still break the rules: file and name.
 const LEFT: &[(&str, &str)] = &[
     ("crates/agent/src/hooks/mapping_hooks.rs", "arm"),
     ("crates/agent/src/stack/any_frames.rs", "unwind"),
@@ -66,12 +66,12 @@ const LEFT: &[(&str, &str)] = &[
     ("crates/v8/src/analysis/suspects/growth.rs", "growth_between"),
 ];
 
-/// True if a function of a file is among those that break the rules still.
+/// True if a function of a file is among those that still break the rules.
 pub(crate) fn is_left(file: &str, function: &str) -> bool {
     LEFT.contains(&(file, function))
 }
 
-/// Returns what is wrong with the functions of a source, each with its line and name.
+/// Returns the breaches of a source's functions, each with line and name.
 pub(crate) fn breaches(source: &str) -> Vec<(usize, String, String)> {
     let code = code_of(source);
     let lines: Vec<&str> = source.lines().collect();
@@ -114,7 +114,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// `code` begins with `fn NAME`. `None`: a type, or a declaration without a body.
+    /// Parses `code`, which begins with `fn NAME`. `None`: a type, or a declaration without a body.
     fn of(code: &str) -> Option<Self> {
         let open = 3 + list_start(&code[3..])?;
         let name = code[3..open].split('<').next()?.trim();
@@ -138,7 +138,7 @@ impl Shape {
     }
 }
 
-/// Returns the place of the parenthesis behind a function's name and its type parameters.
+/// Returns the position of the parenthesis behind a function's name and its type parameters.
 fn list_start(code: &str) -> Option<usize> {
     let (mut depth, mut before) = (0_i32, ' ');
     for (at, letter) in code.char_indices() {
@@ -154,7 +154,7 @@ fn list_start(code: &str) -> Option<usize> {
     None
 }
 
-/// Returns the place of the bracket that closes the first one.
+/// Returns the position of the bracket that closes the first one.
 fn closing(code: &str, open: char, close: char) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, letter) in code.char_indices() {
@@ -170,7 +170,7 @@ fn closing(code: &str, open: char, close: char) -> Option<usize> {
     None
 }
 
-/// Splits a list at the commas that stand in no bracket.
+/// Splits a list at the commas outside of brackets.
 fn parts(list: &str) -> Vec<&str> {
     let (mut found, mut start, mut depth) = (Vec::new(), 0, 0_i32);
     let mut before = ' ';

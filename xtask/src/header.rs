@@ -1,15 +1,15 @@
-//! `heapr.h`: made from the C API's Rust by cbindgen, checked in, and compared here so that it
-//! never lags behind.
+//! Generates `heapr.h` from the C API's Rust by cbindgen. The checked-in file is compared here, so
+//! that it never lags behind.
 
 use anyhow::{Context as _, bail};
 
-/// Where it stands in the repository.
+/// Path in the repository.
 const HEADER: &str = "crates/capi/heapr.h";
 
 /// Text before everything else.
 const HEAD: &str = "/* Heap trace sessions: link with -lheapr. Made from crates/capi by `cargo xtask header`: do not edit. */";
 
-/// Makes the header, or checks that the one that is there is right.
+/// Writes the header, or checks that the existing one is up to date.
 pub(crate) fn run(is_check: bool) -> anyhow::Result<()> {
     let path = crate::root().join(HEADER);
     let text = generate()?;
@@ -46,6 +46,6 @@ fn generate() -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     bindings.write(&mut bytes);
     let text = String::from_utf8(bytes).context("the header is no UTF-8")?;
-    // Rust's conditions are C's documentation, without Rust's heading and links.
+    // Rust's conditions become C's documentation, without Rust's heading and links.
     Ok(text.replace(" * # Safety\n", " * Conditions:\n").replace('`', ""))
 }

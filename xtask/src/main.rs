@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask check-deps | check-agent | test | bench …`.
+//! Maintenance commands of the project: `cargo xtask check-deps | check-agent | test | bench …`.
 #![forbid(unsafe_code)]
 
 mod agent_code;
@@ -117,7 +117,7 @@ fn main() -> ExitCode {
         ["packages"] => packages::print(),
         ["test", ref filter @ ..] => packages::install_missing().and_then(|()| test(filter)),
         ["bench", ref what @ ..] => bench::run(what),
-        // The measuring process of the benchmarks; see bench/measured_run.rs.
+        // Measuring process of the benchmarks; see bench/measured_run.rs.
         ["measure", result, ref command @ ..] => bench::measure(result, command),
         _ => Err(anyhow::anyhow!("{USAGE}")),
     };
@@ -136,7 +136,7 @@ fn write_book() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All tests of the workspace, each with the output that `cargo test` gives; then those that did
+/// Runs all tests of the workspace, each with the output of `cargo test`, then lists those that did
 /// not run.
 fn test(filter: &[&str]) -> anyhow::Result<()> {
     let list = root().join("target/not-run.txt");
@@ -154,7 +154,8 @@ fn test(filter: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names the tests that did not run; counts those that lacked something which can be installed.
+/// Prints the tests that did not run. Returns the number of those that lacked something which can
+/// be installed.
 fn report_not_run(list: &str) -> usize {
     let mut lines: Vec<&str> = list.lines().collect();
     lines.sort_unstable();
@@ -168,7 +169,7 @@ fn report_not_run(list: &str) -> usize {
     lines.iter().filter(|line| line.starts_with("missing")).count()
 }
 
-/// The repository's root.
+/// Root of the repository.
 fn root() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     here.parent().map(PathBuf::from).unwrap_or(here)
@@ -189,7 +190,7 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a command that must succeed prints.
+/// Returns the output of a command that must succeed.
 fn output_of(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     if !output.status.success() {

@@ -1,16 +1,16 @@
-//! Miri over the crates whose code is their own: undefined behaviour that no test shows.
+//! Runs Miri over crates without foreign code, for undefined behaviour that no test shows.
 
 use std::process::Command;
 
 use anyhow::Context as _;
 
-/// What Miri can run in minutes: it knows no C (zstd, below the trace), no assembly and few system
-/// calls, and the heaps of the tests of graphs are too large for it.
+/// Crates that Miri can run in minutes. It supports no C (zstd, below the trace), no assembly and
+/// few system calls, and the heaps of the tests of graphs are too large for it.
 const CRATES: [&str; 2] = ["heapr-wire", "heapr-table"];
 
-/// Runs their tests, or says that this machine has no Miri.
+/// Runs the crates' tests, or reports that this machine has no Miri.
 pub(crate) fn run() -> anyhow::Result<()> {
-    // (Asking cargo for a toolchain that is not there may fetch it.)
+    // Asking cargo for a missing toolchain could download it.
     let installed = Command::new("rustup")
         .args(["component", "list", "--toolchain", "nightly", "--installed"])
         .output()
@@ -28,9 +28,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
     for name in CRATES {
         tests.args(["-p", name]);
     }
-    // A case of proptest takes a thousand times as long there. Its seeds are files.
+    // A case of proptest takes a thousand times as long under Miri. The seeds of proptest are
+    // files.
     tests.env("PROPTEST_CASES", "4").env("MIRIFLAGS", "-Zmiri-disable-isolation");
-    // What the outer cargo sets is for another toolchain.
+    // Variables of the outer cargo are for another toolchain.
     for variable in ["RUSTUP_TOOLCHAIN", "CARGO", "RUSTC", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
         tests.env_remove(variable);
     }

@@ -1,7 +1,7 @@
-//! Circles among the modules of a crate: files that import one another.
+//! Finds circles among the modules of a crate: files that import one another.
 //!
-//! A name that a module only passes on (`pub use`) counts as a name of the file that defines it, so
-//! that a folder may show what its files hold. Tests are left out.
+//! A name that a module only passes on (`pub use`) counts as a name of the file that defines it. So
+//! a folder may re-export what its files define. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,25 +10,26 @@ use anyhow::Context as _;
 
 use crate::sources::{code_of, rust_files};
 
-/// Where a module stands: the names on the way from the crate's root.
+/// Path of a module: the names from the crate's root.
 type Place = Vec<String>;
 
-/// What a file says of other modules.
+/// References of a file to other modules.
 #[derive(Default)]
 struct Module {
     code: String,
-    /// Name here -> the place it comes from; `*` names are in `globs`.
+    /// Re-exported name -> path that it comes from; `*` names are in `globs`.
     passed_on: BTreeMap<String, Place>,
     globs: Vec<Place>,
-    /// Places that its code names.
+    /// Paths that the code names.
     named: BTreeSet<Place>,
 }
 
-/// Each circle of a crate's sources. Modules are compared with those beside them, each with all
-/// that is below it; a module and its own submodules are one thing. Each arrow has an example.
+/// Returns each circle of a crate's sources. Modules are compared with their siblings, each
+/// including everything below it. A module and its own submodules count as one. Each arrow has an
+/// example.
 pub(crate) fn circles(folder: &Path) -> anyhow::Result<Vec<String>> {
     let modules = read(folder)?;
-    // Above -> (one below it, another below it that the first one imports) -> what it imports.
+    // Parent -> (child, another child that the first one imports) -> imported path.
     let mut levels: BTreeMap<Place, BTreeMap<(Place, Place), &Place>> = BTreeMap::new();
     for (here, module) in &modules {
         for (named, there) in module.named.iter().map(|place| (place, resolve(&modules, place, 0))) {
@@ -129,8 +130,8 @@ fn next_use(code: &str, from: usize) -> Option<usize> {
         .find(|&at| code[..at].chars().next_back().is_none_or(|before| before.is_whitespace()))
 }
 
-/// The paths of a use tree, each with the name that it gives: `a::{b, c as d}` -> a::b (b), a::c
-/// (d).
+/// Returns the paths of a use tree, each with the name that it gives: `a::{b, c as d}` -> a::b (b),
+/// a::c (d).
 fn use_paths(tree: &str) -> Vec<(Place, String)> {
     fn walk(tree: &str, before: &Place, found: &mut Vec<(Place, String)>) {
         let tree = tree.trim();
@@ -175,7 +176,7 @@ fn use_paths(tree: &str) -> Vec<(Place, String)> {
     found
 }
 
-/// Paths of two names or more in code: `crate::a::b`, `super::c`, `child::d`.
+/// Returns paths of two names or more in code: `crate::a::b`, `super::c`, `child::d`.
 fn inline_paths(code: &str) -> Vec<Place> {
     let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
     code.split(|letter| !is_name(letter))
@@ -184,7 +185,7 @@ fn inline_paths(code: &str) -> Vec<Place> {
         .collect()
 }
 
-/// The path from the crate's root; nothing for what lies outside of the crate.
+/// Returns the path from the crate's root; `None` outside of the crate.
 fn absolute(known: &BTreeSet<Place>, here: &Place, path: &Place) -> Option<Place> {
     let mut base = here.clone();
     let mut names = path.iter().peekable();
@@ -209,7 +210,7 @@ fn absolute(known: &BTreeSet<Place>, here: &Place, path: &Place) -> Option<Place
     Some(base)
 }
 
-/// The module that defines what a path names.
+/// Returns the module that defines the target of a path.
 fn resolve(modules: &BTreeMap<Place, Module>, path: &Place, depth: usize) -> Place {
     let mut place = Place::new();
     for (at, name) in path.iter().enumerate() {
@@ -243,7 +244,7 @@ fn defines(modules: &BTreeMap<Place, Module>, path: &Place) -> bool {
     })
 }
 
-/// Strongly connected components, by two walks (Kosaraju).
+/// Returns the strongly connected components, by two walks (Kosaraju).
 fn components(arrows: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     fn walk(arrows: &[BTreeSet<usize>], from: usize, seen: &mut [bool], order: &mut Vec<usize>) {
         if std::mem::replace(&mut seen[from], true) {

@@ -1,13 +1,11 @@
-//! The system packages that building, testing and measuring need: the one list, which CI and the
-//! README refer to.
+//! List of the system packages for building, testing and measuring; CI and the README refer to it.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context as _;
 
-/// Debian packages and, for each, a file or command whose presence shows that it need not be
-/// installed.
+/// Debian packages and, for each, a file or command that shows that the package is installed.
 const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "nm"),
     ("gcc", "gcc"),
@@ -53,7 +51,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("xz-utils", "xz"),
 ];
 
-/// Prints the packages, one a line.
+/// Prints the packages, one per line.
 #[expect(clippy::unnecessary_wraps, reason = "one of the commands of main")]
 pub(crate) fn print() -> anyhow::Result<()> {
     for (package, _) in PACKAGES {
@@ -62,7 +60,7 @@ pub(crate) fn print() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the packages that are missing; without a question, as root or by sudo.
+/// Installs the missing packages without questions, as root or by sudo.
 pub(crate) fn install_missing() -> anyhow::Result<()> {
     let missing: Vec<_> =
         PACKAGES.iter().filter(|(_, sign)| !is_there(sign)).map(|(package, _)| *package).collect();

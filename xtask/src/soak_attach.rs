@@ -1,5 +1,5 @@
-//! Attaching to programs at work and detaching, many times: none may crash, hang or go wrong, the
-//! pauses must be short, and the program must be as fast afterwards as before.
+//! Attaches to working programs and detaches from them, many times. No program may crash, hang or
+//! fail, the pauses must be short, and the programs must be as fast afterwards as before.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -14,29 +14,29 @@ use serde_json::Value;
 
 use crate::soak_servers::{self, SERVERS, only_child};
 
-/// Rounds unless told otherwise.
+/// Default number of rounds.
 const ROUNDS: u32 = 200;
-/// How long a round records.
+/// Milliseconds that a round records.
 const RECORD_MS: u32 = 30;
-/// Mean distance of two samples: near, so that there are many.
+/// Mean period of samples in bytes: small, so that there are many samples.
 const SAMPLE_MEAN_BYTES: u64 = 64 << 10;
-/// How long the speed is measured, before and after.
+/// Time for which the speed is measured, before and after.
 const MEASURE: Duration = Duration::from_secs(4);
-/// How long a program may take until it is at work.
+/// Longest time until a program works.
 const START_MAX: Duration = Duration::from_secs(120);
 
-/// A program that prints a growing count of what it has done, one number a line.
+/// Program that prints a growing count of its work, one number per line.
 pub(crate) struct Program {
     child: Child,
-    /// The process to attach to.
+    /// Process to attach to.
     pub(crate) pid: u32,
-    /// What it has done, and when it said so.
+    /// Work done so far, and the time of the last report.
     count: Arc<Mutex<(u64, Instant)>>,
     others: Vec<Child>,
 }
 
 impl Program {
-    /// Waits for what it does first: on a busy machine that takes its time.
+    /// Waits for the first work, which takes a while on a busy machine.
     fn wait_until_at_work(&self) {
         let limit = Instant::now() + START_MAX;
         let has_done = || self.count.lock().is_ok_and(|count| count.0 > 0);
@@ -45,7 +45,7 @@ impl Program {
         }
     }
 
-    /// What it does in a second, between the first and the last line that it prints in `time`.
+    /// Returns the work per second, between the first and the last line that is printed in `time`.
     pub(crate) fn speed(&self, time: Duration) -> f64 {
         let read = || self.count.lock().map(|count| *count).unwrap_or((0, Instant::now()));
         let limit = Instant::now() + time * 15;
@@ -66,7 +66,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Who asks a server first: it would say that the server is gone.
+        // Clients first: they would report that the server is gone.
         for child in [&mut self.child].into_iter().chain(&mut self.others) {
             let _ = Command::new("kill").args(["-9", "--", &format!("-{}", child.id())]).status();
             let _ = child.wait();
@@ -108,9 +108,8 @@ server.listen(0, () => {
 });
 ";
 
-/// Runs as many rounds as are asked for on each program. `--sample`: some allocations are recorded
-/// for all. `ATTACH_SOAK` names a build of the example that attaches, to be taken instead of a new
-/// one.
+/// Runs the requested number of rounds on each program. `--sample`: allocations are sampled.
+/// `ATTACH_SOAK` names a build of the attaching example to use instead of a new one.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let is_sampled = arguments.contains(&"--sample");
     let arguments: Vec<&str> = arguments.iter().copied().filter(|&word| word != "--sample").collect();
@@ -149,7 +148,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the process that attaches.
+/// Builds the attaching process.
 fn build_attacher() -> anyhow::Result<PathBuf> {
     let words = ["build", "--release", "--quiet", "--package", "heapr-session", "--example", "attach_soak"];
     crate::run(crate::cargo().args(words))?;
@@ -168,8 +167,8 @@ fn measure(
     program.wait_until_at_work();
     let before = program.speed(MEASURE);
     ensure!(before > 0.0, "{name} does nothing");
-    // A round takes well under a second where nothing else runs; a target that hangs must not make
-    // us hang.
+    // A round takes well under a second on an idle machine; a hanging target must not make this
+    // process hang.
     let limit_s = 60 + rounds * 10;
     let mut soak = Command::new("timeout");
     soak.args(["--signal=KILL", &limit_s.to_string()]).arg(attacher);
@@ -177,7 +176,7 @@ fn measure(
     if is_sampled {
         soak.arg(SAMPLE_MEAN_BYTES.to_string());
     }
-    // What it remarks is seen.
+    // Remarks of the process are shown.
     soak.stderr(Stdio::inherit());
     let line = crate::output_of(&mut soak)?;
     let after = program.speed(MEASURE);
@@ -189,10 +188,10 @@ fn measure(
     let ms = |path: &str, which: usize| number(&format!("{path}/{which}")) / 1e3;
     let parts = ["stop", "settle", "read_heap", "install", "resume"];
     let parts = parts.map(|part| format!("{:.1}", ms(&format!("/attach/{part}_us"), 0))).join(" ");
-    // Of what a language's own allocator holds nothing is known from before.
+    // Blocks that a language's own allocator held before are unknown.
     let wrong = ["/frees_unmatched", "/frees_implied", "/lost_or_invalid"].map(number);
     let of_other_heaps = number("/frees_unmatched_elsewhere");
-    // Of a heap that was read at rest everything is known.
+    // In a heap that was read at rest everything is known.
     let is_all_known = number("/heap_unread") == 0.0 && number("/allocator_busy") == 0.0;
     ensure!(
         !is_all_known || wrong == [0.0; 3],
@@ -213,7 +212,7 @@ fn measure(
         number("/allocator_busy"),
         number("/heap_unread"),
         number("/events"),
-        // Other allocators' heaps are not read: what comes from before is unknown.
+        // Heaps of other allocators are not read: their earlier blocks are unknown.
         match (number("/heap_unread") > 0.0, of_other_heaps > 0.0) {
             (true, _) => "heap unread".to_owned(),
             (_, true) => format!("{wrong}; {of_other_heaps} of other heaps"),
@@ -223,12 +222,12 @@ fn measure(
     ))
 }
 
-/// Starts a program; `wrapper`: a command that starts it in its place.
+/// Starts a program. `wrapper`: command that starts the program in its place.
 pub(crate) fn start(name: &str, wrapper: &[&str]) -> anyhow::Result<Program> {
     let mut others = Vec::new();
     let mut command = match name {
         "python" => {
-            // Not a script that looks for the interpreter and becomes it later.
+            // The interpreter itself, because a script that searches for it would exec it later.
             let real =
                 crate::output_of(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
             let mut command = Command::new(real.trim());
@@ -287,7 +286,7 @@ pub(crate) fn start(name: &str, wrapper: &[&str]) -> anyhow::Result<Program> {
 
 static PORTS_TAKEN: AtomicU32 = AtomicU32::new(0);
 
-/// A port that no other soak takes.
+/// Returns a port that no other soak uses.
 fn next_port() -> u32 {
     7420 + std::process::id() % 20_000 + PORTS_TAKEN.fetch_add(1, Relaxed)
 }
@@ -308,7 +307,7 @@ fn watch(mut command: Command, others: Vec<Child>, pid: Option<u32>) -> anyhow::
     let output = child.stdout.take().context("no output")?;
     let count = Arc::new(Mutex::new((0, Instant::now())));
     let counted = Arc::clone(&count);
-    // The threads' program prints what it did since the last line; the others what they did in all.
+    // The program `threads` prints its work since the last line; the others print their total.
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             let Ok(mut counted) = counted.lock() else { return };
@@ -332,7 +331,7 @@ fn victim(name: &str) -> anyhow::Result<PathBuf> {
     Ok(output)
 }
 
-/// Builds 200 small libraries; their folder.
+/// Builds 200 small libraries. Returns their folder.
 fn modules() -> anyhow::Result<PathBuf> {
     let folder = std::env::temp_dir().join("heapr-soak-libraries");
     std::fs::create_dir_all(&folder)?;
@@ -340,7 +339,7 @@ fn modules() -> anyhow::Result<PathBuf> {
     let mut gcc = Command::new("gcc");
     let source = crate::root().join("crates/session/tests/attach/victims/module.c");
     crate::run(gcc.args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source))?;
-    // The loader tells them apart by their files.
+    // The loader distinguishes them by their files.
     for number in 1..200 {
         std::fs::copy(&library, folder.join(format!("lib{number}.so")))?;
     }

@@ -1,5 +1,5 @@
-//! Graphs of programs at work, every other one of which is killed at a random moment, from before
-//! the attach to after the detach: the programs must be as they were, with no child, copy,
+//! Captures graphs of working programs, and kills every other capture at a random moment, from
+//! before the attach to after the detach. The programs must be unchanged, with no child, copy,
 //! descriptor or mapping left.
 
 use std::collections::BTreeSet;
@@ -13,14 +13,14 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::soak_attach::{Program, start};
 
-/// Graphs of each program unless told otherwise; half of them are killed.
+/// Default number of graphs per program; half of the captures are killed.
 const ROUNDS: u32 = 200;
-/// A program that allocates or loads libraries all the time may have no good moment on a busy
-/// machine.
+/// Number of tries. A program that allocates or loads libraries all the time may have no suitable
+/// moment on a busy machine.
 const TRIES: u32 = 20;
-/// What is left must be gone after so long.
+/// Longest time until all remains are gone.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Whether what they have open and mapped stays the same.
+/// Programs, and whether their open files and mappings stay the same.
 const PROGRAMS: [(&str, bool); 7] = [
     ("threads", true),
     ("python", true),
@@ -31,7 +31,7 @@ const PROGRAMS: [(&str, bool); 7] = [
     ("forks", false),
 ];
 
-/// Runs as many rounds as are asked for on each program.
+/// Runs the requested number of rounds on each program.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let rounds = match arguments {
         [] => ROUNDS,
@@ -54,13 +54,13 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Watches what becomes of blocks that were called leaked: `benches/graph_confirm.sh`.
+/// Watches blocks that were reported as leaked: `benches/graph_confirm.sh`.
 pub(crate) fn confirm(arguments: &[&str]) -> anyhow::Result<()> {
     let script = crate::root().join("benches/graph_confirm.sh");
     crate::run(Command::new("sh").arg(script).args(arguments).env("HEAPR", heapr()?))
 }
 
-/// The program that `HEAPR` names, else one that is built.
+/// Returns the program that `HEAPR` names, or else builds one.
 pub(crate) fn heapr() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os("HEAPR") {
         return Ok(fs::canonicalize(path)?);
@@ -84,7 +84,7 @@ impl Stage<'_> {
         seed: &mut u64,
     ) -> anyhow::Result<()> {
         let pid = program.pid;
-        // What it opens to begin with is closed when it is at work.
+        // Files that the program opens at its start are closed once it works.
         ensure!((0..10).any(|_| program.speed(Duration::from_secs(1)) > 0.0), "it does nothing");
         let before = Traces::of(pid)?;
         let mut whole = Duration::ZERO;
@@ -121,7 +121,7 @@ impl Stage<'_> {
         if refused_count > 0 {
             println!("  {name}: {refused_count} of {} had no graph: {}", rounds / 2, refused.trim());
         }
-        // The memory of an attach that was killed goes with the next.
+        // The memory of a killed attach is removed by the next one.
         ensure!(
             (0..TRIES).any(|_| self.is_taken(pid)),
             "no graph can be taken of it any more: {}",
@@ -148,8 +148,9 @@ impl Stage<'_> {
     }
 
     fn take(&self, pid: u32) -> anyhow::Result<std::process::Child> {
-        // Beside 64 threads that never rest its turn would come seldom: 9 s a graph, 1.4 so. (Who
-        // may not go before others goes on as it is; the number is heapr's.)
+        // Beside 64 threads that never rest the capture would rarely get a processor: 9 s per
+        // graph, with this priority 1.4. Without the right to it `nice` only warns; the pid is
+        // heapr's.
         let mut command = Command::new("nice");
         command
             .args(["-n", "-20"])
@@ -164,13 +165,14 @@ impl Stage<'_> {
         command.spawn().context("heapr")
     }
 
-    /// What the last one has said.
+    /// Returns the messages of the last capture.
     fn said(&self) -> String {
         fs::read_to_string(self.folder.join("said")).unwrap_or_default()
     }
 
-    /// The kernel takes its time to let go of what a process had that was killed. Of children and
-    /// copies those are meant that stay: a program may make some of its own.
+    /// Waits until all remains are gone: the kernel takes a while to clean up after a killed
+    /// process. Only children and copies that stay count, because a program may make some of its
+    /// own.
     fn wait_until_unmarked(&self, pid: u32, before: &Traces, is_steady: bool) -> anyhow::Result<()> {
         let begin = Instant::now();
         let mut left_all_along: Option<(BTreeSet<String>, BTreeSet<u32>)> = None;
@@ -190,7 +192,7 @@ impl Stage<'_> {
     }
 }
 
-/// What can be left of a process that was looked at.
+/// Possible remains in a process after a capture.
 struct Traces {
     children: BTreeSet<String>,
     /// Other processes of the same program.
@@ -198,7 +200,7 @@ struct Traces {
     descriptor_count: usize,
     has_own_descriptor: bool,
     is_held: bool,
-    /// A thread goes before all others.
+    /// True if a thread has another scheduling policy than the default.
     is_urgent: bool,
     code_mapping_count: usize,
 }
@@ -220,7 +222,7 @@ impl Traces {
         let is_held = texts("status").iter().any(|text| {
             !text.contains("TracerPid:\t0\n") || text.contains("State:\tt") || text.contains("State:\tT")
         });
-        // Behind the name: the policy is the 41st word of the line.
+        // Fields behind the name: the policy is the 41st word of the line.
         let policy = |line: &String| line.rsplit(')').next()?.split_whitespace().nth(38).map(str::to_owned);
         let is_urgent = texts("stat").iter().filter_map(policy).any(|policy| policy != "0");
         let numbers = fs::read_dir("/proc")?.flatten();
@@ -248,7 +250,7 @@ impl Traces {
         })
     }
 
-    /// What there is now and was not before.
+    /// Describes what exists at this moment and did not exist before.
     fn left_since(&self, before: &Self, is_steady: bool) -> Option<String> {
         if self.is_held {
             return Some("a thread stands still or is traced".to_owned());
@@ -269,7 +271,7 @@ impl Traces {
     }
 }
 
-/// Files and memory that are mapped, but for the heaps, which change.
+/// Returns mapped files and named memory, without the anonymous heaps, which change.
 fn named_mappings(pid: u32) -> anyhow::Result<BTreeSet<String>> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
     Ok(maps.lines().filter_map(|line| line.split_whitespace().nth(5)).map(str::to_owned).collect())

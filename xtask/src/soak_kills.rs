@@ -1,5 +1,5 @@
-//! Kills at random moments: recorder, command line, program. After each the program must be
-//! unharmed, the file must open, and nothing may stand in the way of the next session.
+//! Kills recorder, command line or program at random moments. After each kill the program must be
+//! unharmed, the file must open, and the next session must start.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 
-/// Rounds unless told otherwise.
+/// Default number of rounds.
 const ROUNDS: u32 = 100;
-/// A program that was not killed ends within this time once it is told to.
+/// Longest time until a program ends that was not killed and was told to end.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The exit status by which the program says that all went well.
+/// Exit status by which the program reports success.
 const RIGHT_END: i32 = 7;
 
-/// Who is killed.
+/// Process that is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Killed {
-    /// The recorder: of `run` it is the command itself.
+    /// Recorder; for `run` it is the command itself.
     Recorder,
-    /// The program that is traced.
+    /// Traced program.
     Program,
     /// `heapr start`, while it starts.
     Starter,
@@ -29,7 +29,7 @@ enum Killed {
     Stopper,
 }
 
-/// How the program came to be traced.
+/// Method by which the program is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Run,
@@ -52,7 +52,7 @@ impl Random {
     }
 }
 
-/// Runs as many rounds as are asked for.
+/// Runs the requested number of rounds.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let rounds = match arguments {
         [] => ROUNDS,
@@ -185,7 +185,7 @@ impl Stage {
         self.check_free()
     }
 
-    /// Whoever was not killed comes to its right end.
+    /// Checks that every process that was not killed ends correctly.
     fn check_ends(
         &self,
         first: Child,
@@ -210,14 +210,14 @@ impl Stage {
 
     fn check_file(&self, file: &Path) -> anyhow::Result<()> {
         let Ok(facts) = fs::metadata(file) else { return Ok(()) };
-        // Killed between the making of the file and its first bytes.
+        // Killed between the creation of the file and its first bytes.
         if facts.len() == 0 {
             return Ok(());
         }
-        // A session that goes on is still writing; its file opens all the same.
+        // A session that continues is still writing; its file opens all the same.
         for arguments in [&["info", "trace.heapr"][..], &["report", "trace.heapr", "--totals"]] {
             let output = self.output(arguments)?;
-            // A recorder that nobody has heard of takes its file away again, maybe just now.
+            // A recorder whose start was not reported removes its file again, maybe at this moment.
             if !file.exists() {
                 return Ok(());
             }
@@ -228,10 +228,10 @@ impl Stage {
         Ok(())
     }
 
-    /// Ends what goes on; then the name must be free, and a session of it must record.
+    /// Cancels what still runs; then the name must be free, and a session of that name must record.
     fn check_free(&self) -> anyhow::Result<()> {
-        // A recorder whose starter was killed decides by itself whether it goes on: it may still be
-        // about to begin.
+        // A recorder whose starter was killed decides by itself whether it continues: it may still
+        // be about to begin.
         let started = Instant::now();
         loop {
             let _: Output = self.output(&["cancel", "soak"])?;
@@ -261,7 +261,7 @@ impl Stage {
         Ok(status["sessions"][0]["recorder_pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()))
     }
 
-    /// The program of this stage that runs.
+    /// Returns the running program of this stage.
     fn find_program(&self) -> Option<u32> {
         let processes = fs::read_dir("/proc").ok()?;
         let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

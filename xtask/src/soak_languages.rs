@@ -1,5 +1,5 @@
-//! Kept frames of languages against whole readings: the victims that tell their blocks, again and
-//! again, with each stack compared.
+//! Compares cached frames of languages with complete readings: runs the victims that report their
+//! blocks again and again, with each stack compared.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,14 +7,14 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-/// Stacks with frames of the language that are compared of each, at least.
+/// Least number of compared stacks with language frames, per language.
 const STACKS: u64 = 500_000;
 
 /// Variables of an environment, with their values.
 type Environment = &'static [(&'static str, &'static str)];
 
-/// A language: what its frames' module is called, the variable that names its interpreters, the one
-/// that is usual, the victim, and what it needs in its environment.
+/// Languages: name of their frames' module, variable that names interpreters, default interpreters,
+/// victim, and additions to the environment.
 const LANGUAGES: [(&str, &str, &str, &str, Environment); 7] = [
     ("py", "HEAPR_PYTHONS", "/usr/bin/python3", "python/lines.py", &[]),
     ("js", "HEAPR_NODES", "/usr/bin/node", "javascript/lines.js", &[]),
@@ -31,7 +31,8 @@ const LANGUAGES: [(&str, &str, &str, &str, Environment); 7] = [
     ),
 ];
 
-/// Runs until so many stacks of each have been compared, and prints a line for each interpreter.
+/// Runs until enough stacks of each language have been compared, and prints a line for each
+/// interpreter.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let (wanted, only) = match arguments {
         [] => (STACKS, ""),
@@ -71,8 +72,8 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One run of a victim: stacks with frames of the language, comparisons (of those and of the native
-/// frames), and how many differed.
+/// Runs a victim once. Returns the stacks with language frames, the comparisons (of these and of
+/// the native frames), and the number of differences.
 fn compare(
     heapr: &Path,
     interpreter: &str,

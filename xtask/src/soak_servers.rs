@@ -1,5 +1,5 @@
 //! Servers in the languages whose frames are read, each under the load of a client that checks all
-//! of its answers: what is attached to and let go again and again.
+//! answers. They are attached to and let go again and again.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-/// Their names.
+/// Names of the servers.
 pub(crate) const SERVERS: [&str; 5] = ["gunicorn", "uvicorn", "puma", "php-fpm", "java"];
 
-/// A server, and who asks it.
+/// Server with the command of its client.
 pub(crate) struct Server {
     pub(crate) child: Child,
-    /// The process that works.
+    /// Process that does the work.
     pub(crate) pid: u32,
     pub(crate) client: Command,
 }
 
-/// Starts one.
+/// Starts a server.
 pub(crate) fn start(name: &str, port: u32) -> anyhow::Result<Server> {
     let benches = crate::root().join("benches");
     let address = format!("127.0.0.1:{port}");
     let folder = std::env::temp_dir().join("heapr-soak-servers");
     std::fs::create_dir_all(&folder)?;
-    // Not a script that looks for the interpreter and becomes it later.
+    // The interpreter itself, because a script that searches for it would exec it later.
     let python = crate::output_of(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
     let python = python.trim();
     let mut is_worker_a_child = false;
@@ -56,7 +56,7 @@ pub(crate) fn start(name: &str, port: u32) -> anyhow::Result<Server> {
             );
             std::fs::write(&configuration, text)?;
             let mut command = Command::new(php_fpm()?);
-            // Small blocks come from malloc then.
+            // With this variable small blocks come from malloc.
             command.args(["-F", "-n", "-R", "-y"]).arg(&configuration).env("USE_ZEND_ALLOC", "0");
             (command, "fastcgi")
         }
@@ -77,7 +77,7 @@ pub(crate) fn start(name: &str, port: u32) -> anyhow::Result<Server> {
     Ok(Server { child, pid, client })
 }
 
-/// The one worker of a server, once it is there.
+/// Returns the single worker of a server, once it exists.
 fn worker(server: u32) -> anyhow::Result<u32> {
     let limit = Instant::now() + Duration::from_secs(60);
     loop {
@@ -89,7 +89,7 @@ fn worker(server: u32) -> anyhow::Result<u32> {
     }
 }
 
-/// The installed one: its name has its version.
+/// Returns the installed php-fpm, whose name contains the version.
 fn php_fpm() -> anyhow::Result<String> {
     let script = "ls /usr/sbin/php-fpm* /usr/bin/php-fpm* 2>/dev/null | head -1";
     let first = crate::output_of(Command::new("sh").args(["-c", script]))?;
@@ -97,7 +97,7 @@ fn php_fpm() -> anyhow::Result<String> {
     Ok(first.trim().to_owned())
 }
 
-/// The process that another has started.
+/// Returns the process that another has started.
 pub(crate) fn only_child(pid: u32) -> anyhow::Result<u32> {
     let children = crate::output_of(Command::new("pgrep").args(["-P", &pid.to_string()]))?;
     let child = children.split_ascii_whitespace().next().context("the wrapper has started nothing")?;

@@ -1,5 +1,5 @@
-//! A session in snapshot mode on a server with a flat heap, for as long as one likes: the
-//! recorder's memory must be flat too.
+//! Runs a session in snapshot mode on a server with a flat heap, for a given time: the recorder's
+//! memory must be flat, too.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-/// Minutes unless told otherwise.
+/// Default number of minutes.
 const MINUTES: u64 = 60;
-/// Requests a second: a server that is used, on a machine that does other things too.
+/// Requests per second: a server in use, on a machine that has other load too.
 const RATE: u64 = 400;
-/// A snapshot is taken this often.
+/// Interval between two snapshots in seconds.
 const SNAPSHOT_SECONDS: &str = "60";
 const PORT: u16 = 7411;
 const SAMPLE: Duration = Duration::from_secs(30);
-/// The heap of the server is at rest by then, and the recorder has seen it.
+/// Time after which the server's heap is at rest, and the recorder has seen it.
 const WARM_UP: Duration = Duration::from_secs(60);
 
 struct Server(Child);
@@ -29,7 +29,7 @@ impl Drop for Server {
     }
 }
 
-/// Runs for so many minutes, and prints a line for each sample.
+/// Runs for the given minutes, and prints a line for each sample.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let minutes = match arguments {
         [] => MINUTES,
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
         );
     }
     crate::run(&mut heapr(&["stop", "long", "-q"]))?;
-    // The first third still grows into its tables.
+    // During the first third the recorder still grows into its tables.
     let (early, late) = (anonymous[anonymous.len() / 3], anonymous[anonymous.len() - 1]);
     println!("anonymous memory after a third of the time {early} KB, at the end {late} KB");
     ensure!(late <= early + early / 10 + 1024, "the recorder's memory grows");
@@ -99,7 +99,8 @@ fn kib(pid: u64, name: &str) -> anyhow::Result<u64> {
     Ok(line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0))
 }
 
-/// Requests that set, replace and delete values of all sizes among a fixed number of keys.
+/// Client with requests that set, replace and delete values of all sizes among a fixed number of
+/// keys.
 struct Load {
     server: TcpStream,
     state: u64,

@@ -1,10 +1,10 @@
-//! Rust sources with their comments and literals blanked, for rules about what may stand where.
+//! Reads Rust sources, and blanks their comments and literals for rules about code.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// All `.rs` files under a folder.
+/// Returns all `.rs` files under a folder.
 pub(crate) fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -23,7 +23,7 @@ pub(crate) fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The code of a source: comments, strings and characters become blanks, lines stay.
+/// Returns the code of a source: comments, strings and characters become blanks, lines stay.
 pub(crate) fn code_of(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = String::with_capacity(text.len());
@@ -41,7 +41,7 @@ pub(crate) fn code_of(text: &str) -> String {
     code
 }
 
-/// End of the comment or literal that begins at `at`; `at` itself if none does.
+/// Returns the end of the comment or literal that begins at `at`, or else `at` itself.
 fn skipped(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     if rest.starts_with(b"//") {

@@ -1,4 +1,4 @@
-//! Circles among the modules of the page: files of `ui/src` that import one another.
+//! Finds circles among the modules of the page: files of `ui/src` that import one another.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -29,7 +29,7 @@ pub(crate) fn circles(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(found)
 }
 
-/// All sources below a folder.
+/// Returns all sources below a folder.
 fn sources(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -45,7 +45,8 @@ fn sources(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Names of the page's own modules that a source imports: what stands in quotes behind `from`.
+/// Returns the names of the page's own modules that a source imports: the quoted text behind
+/// `from`.
 fn imported(text: &str) -> impl Iterator<Item = &str> {
     text.split(" from '")
         .skip(1)
@@ -68,7 +69,7 @@ fn module(source: &Path, name: &str) -> Option<PathBuf> {
     EXTENSIONS.iter().map(|extension| path.with_extension(extension)).find(|path| path.is_file())
 }
 
-/// Returns the shortest way from a file back to itself.
+/// Returns the shortest path from a file back to itself.
 fn way_back(start: &PathBuf, imports: &BTreeMap<PathBuf, Vec<PathBuf>>) -> Option<Vec<PathBuf>> {
     let mut before: BTreeMap<&PathBuf, &PathBuf> = BTreeMap::new();
     let mut next = std::collections::VecDeque::from([start]);

@@ -1,10 +1,10 @@
-//! What attaching leaves behind, and what it costs against starting a program under heapr.
+//! Measures what attaching leaves behind, and its cost against starting a program under heapr.
 //!
-//! Five copies of a program, of which one runs at a time, in an order that turns: two that are left
-//! alone (what they differ by is what the measurement cannot tell apart), one that was attached to
-//! and let go, one that heapr has started, one that heapr is attached to. Copies differ by
-//! where things happen to lie in memory; so the first three are compared with themselves before,
-//! and with how the first changed meanwhile.
+//! Five copies of a program are used, of which one runs at a time, in a rotating order. Two are
+//! left alone; their difference is the resolution of the measurement. One was attached to and let
+//! go, one was started by heapr, and heapr is attached to one. Copies differ by where their memory
+//! happens to lie. So the first three are compared with themselves before, and with how the first
+//! changed meanwhile.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,15 +17,15 @@ use crate::soak_attach::{Program, start};
 
 const ROUNDS: usize = 21;
 const MEASURE: Duration = Duration::from_secs(1);
-/// For caches and the recorder to come to rest.
+/// Time for caches and the recorder to come to rest.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Those that can be started by heapr here, too.
+/// Programs that are also started by heapr.
 const STARTED: [&str; 2] = ["redis", "thread"];
-/// Of these only what a detach leaves behind is measured.
+/// Programs for which only the remains of a detach are measured.
 const ATTACHED: [&str; 5] = ["python", "node", "threads", "forks", "plugins"];
 
-/// The table, of all programs or `only` some.
+/// Measures and returns the table, of all programs or `only` some.
 pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     for package in [&["heapr"][..], &["heapr-session", "--example", "attach_soak"]] {
         crate::run(crate::cargo().args(["build", "--release", "--quiet", "-p"]).args(package))?;
@@ -59,8 +59,8 @@ fn measure(name: &str, folder: &tempfile::TempDir) -> anyhow::Result<Vec<String>
     let session = format!("bench-attach-{}", std::process::id());
     let start = |before: &[&str]| -> anyhow::Result<Program> {
         let program = start(name, before)?;
-        // On one processor: which of them a server gets makes a tenth. (Its client, started before,
-        // stays free.)
+        // On one processor, because the choice of the processor changes a server's speed by a
+        // tenth. Its client, started before, stays free.
         let pid = program.pid.to_string();
         crate::output_of(Command::new("taskset").args(["-a", "-c", "-p", "0", &pid]))?;
         stop(&program)?;
@@ -113,7 +113,7 @@ fn measure(name: &str, folder: &tempfile::TempDir) -> anyhow::Result<Vec<String>
     ])
 }
 
-/// The median speed of each.
+/// Median speed of each program.
 fn speeds<const COUNT: usize>(programs: [&Program; COUNT]) -> anyhow::Result<[f64; COUNT]> {
     let mut speeds = [const { Vec::new() }; COUNT];
     for round in 0..ROUNDS {

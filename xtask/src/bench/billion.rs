@@ -1,4 +1,4 @@
-//! A file of a billion events, made through the real writer: what its reports take.
+//! Measures the reports of a file with a billion events, made by the real writer.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::inputs;
 use super::measured_run::{Cost, MeasuredRun};
 use super::table::markdown;
 
-/// Events, unless the command says otherwise.
+/// Default number of events.
 const EVENTS: u64 = 1_000_000_000;
 
 /// Makes the file (some minutes, about 2 GiB), measures the reports, removes it, and returns the
@@ -34,7 +34,7 @@ pub(crate) fn run(events: Option<&str>) -> anyhow::Result<String> {
     let made = run(&[&generator, &file, &events.to_string()])?;
     let file_bytes = std::fs::metadata(&file)?.len();
     let heapr = target.join("release/heapr").display().to_string();
-    // An event takes 49.5 ns of the made-up program's time on average.
+    // An event takes 49.5 ns of the simulated program's time on average.
     let part = |percent: u64| format!("{}us", events / 100 * percent * 495 / 10_000);
     let (ten, fifty, sixty) = (part(10), part(50), part(60));
     let reports: [(&str, Vec<&str>); 4] = [

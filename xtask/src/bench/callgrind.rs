@@ -1,4 +1,4 @@
-//! What Callgrind wrote of a run. Its file, as far as it is read here:
+//! Parses Callgrind's file of a run. The relevant parts of the file:
 //!
 //! ```text
 //! ob=(3) /var/cache/heapr/heapr-agent-….so     the object of what follows; later `ob=(3)` alone
@@ -11,12 +11,12 @@
 
 use std::collections::BTreeMap;
 
-/// Instructions of the whole run.
+/// Number of instructions of the whole run.
 pub(crate) fn total(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("totals: "))?.trim().parse().ok()
 }
 
-/// The cost of each of the agent's functions, without what they call.
+/// Self cost of each of the agent's functions.
 pub(crate) fn agent_functions(text: &str) -> BTreeMap<String, u64> {
     let mut names: BTreeMap<(bool, &str), &str> = BTreeMap::new();
     let mut functions = BTreeMap::new();
@@ -49,7 +49,7 @@ pub(crate) fn agent_functions(text: &str) -> BTreeMap<String, u64> {
     functions
 }
 
-/// The name in `(number) name`, or the one that the number was given before.
+/// Returns the name in `(number) name`, or the one that the number was given before.
 fn named<'t>(names: &mut BTreeMap<(bool, &'t str), &'t str>, is_object: bool, value: &'t str) -> &'t str {
     match value.split_once(' ') {
         Some((number, name)) => {

@@ -1,5 +1,5 @@
-//! What an agent costs that is loaded and switched off: less than machines' noise, so that it takes
-//! many short rounds to see.
+//! Measures the cost of an agent that is loaded and disabled. It is below the machine's noise, so
+//! that many short rounds are needed.
 
 use super::inputs;
 use super::measured_run::Cost;
@@ -7,8 +7,8 @@ use super::overhead::{Mode, Options, cost_of, under};
 use super::spread::Spread;
 use super::table::markdown;
 
-/// Measures and returns the table. In each round bare, switched off, switched off, bare: what
-/// changes steadily in between cancels out.
+/// Measures and returns the table. The order in each round is bare, disabled, disabled, bare, so
+/// that a steady drift cancels out.
 pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     let agent = crate::check_agent::built_agent()?.display().to_string();
     let folder = inputs::folder()?;

@@ -1,5 +1,5 @@
-//! Processor time and memory of `heapr export` in each format against `heapr report` on the same
-//! trace: an export is to take twice the memory and four times the time at most.
+//! Compares processor time and memory of `heapr export` in each format with those of `heapr report`
+//! on the same trace. An export may take twice the memory and four times the time at most.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,11 @@
-//! Graphs of native heaps: how long a process with a gigabyte stands still, what a server under
-//! load loses while its copy is looked through, how long ten million blocks take, and how long the
-//! first and the second question about them.
+//! Measures graphs of native heaps, in four parts:
 //!
-//! `HEAPR` names a program to take instead of a new build, `HEAPR_KEYS` and `HEAPR_BLOCKS` smaller
+//! * the standstill of a process with a gigabyte
+//! * the loss of a server under load while its copy is searched
+//! * the time for ten million blocks
+//! * the time for the first and the second question about them
+//!
+//! `HEAPR` names a program to use instead of a new build, `HEAPR_KEYS` and `HEAPR_BLOCKS` smaller
 //! heaps.
 
 use std::path::Path;
@@ -14,23 +17,24 @@ use serde_json::Value;
 
 use super::table::markdown;
 
-/// How long ten million blocks may take to be made, and looked through.
+/// Longest time for ten million blocks to be allocated and searched.
 const READY_LIMIT: Duration = Duration::from_secs(900);
-/// Copies of a process of a gigabyte.
+/// Number of copies of a process of a gigabyte.
 const ROUNDS: u32 = 200;
-/// Bytes asked for of each of the ten million blocks: a gigabyte with what the allocator adds.
+/// Requested bytes of each of the ten million blocks: a gigabyte with the allocator's overhead.
 const BLOCK_BYTES: &str = "88";
-/// Keys of a server of a gigabyte, and bytes of their values.
+/// Number of keys of a server of a gigabyte, and bytes of their values.
 const KEYS: [&str; 2] = ["5000000", "120"];
 const PORT: &str = "7519";
-/// Between two looks at what a server has done.
+/// Interval between two readings of a server's work.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a server is watched before and after.
+/// Time for which a server is watched before and after.
 const AROUND: Duration = Duration::from_secs(5);
-/// A server that does less than this share of what it did before is held up.
+/// Percentage of the former speed below which a server counts as held up.
 const HELD_UP_PERCENT: f64 = 90.0;
 
-/// The tables, of all or `only` some of `pause`, `load`, `analysis` and `questions`.
+/// Measures and returns the tables, of all or `only` some of `pause`, `load`, `analysis` and
+/// `questions`.
 pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     let is_asked = |part: &str| only.is_empty() || only.contains(&part);
     let mut parts = vec!["## Graphs of native heaps".to_owned()];
@@ -49,7 +53,7 @@ pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     Ok(parts.join("\n\n"))
 }
 
-/// A process that is ended with us.
+/// Process that is killed when this is dropped.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -154,7 +158,7 @@ fn load() -> anyhow::Result<String> {
     Ok(format!("redis with {keys} keys, under load.\n\n{}", markdown(&heading, &[row])))
 }
 
-/// What the server does in a second, at each look, as long as asked for.
+/// Returns the server's commands per second, at each reading, while `goes_on` returns true.
 fn watch(mut goes_on: impl FnMut(Instant) -> bool) -> anyhow::Result<Vec<f64>> {
     let begin = Instant::now();
     let (mut speeds, mut last) = (Vec::new(), (commands()?, Instant::now()));

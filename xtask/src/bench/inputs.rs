@@ -1,4 +1,4 @@
-//! The programs that are measured, and what they read; made once under the target directory.
+//! Measured programs and their inputs; made once under the target directory.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,27 +7,27 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-/// A program of the table.
+/// Program of the table.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
-    /// Its name in the table.
+    /// Name in the table.
     pub(crate) name: &'static str,
-    /// What is run.
+    /// Command that is run.
     pub(crate) command: Vec<String>,
-    /// Added to the environment.
+    /// Additions to the environment.
     pub(crate) environment: BTreeMap<String, String>,
-    /// A client that makes the server work and, in the end, stops it in good order.
+    /// Client that makes the server work and, in the end, stops it in good order.
     pub(crate) client: Option<Client>,
 }
 
-/// How a server is put to work.
+/// Commands that make a server work.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    /// Answers with success once the server listens.
+    /// Command that succeeds once the server listens.
     pub(crate) probe: Vec<String>,
-    /// The work; its wall time is what counts.
+    /// Command for the work, whose wall time counts.
     pub(crate) work: Vec<String>,
-    /// Ends the server.
+    /// Command that ends the server.
     pub(crate) stop: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn folder() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// All programs, built and with their inputs there.
+/// Returns all programs, built and with their inputs.
 pub(crate) fn programs() -> anyhow::Result<Vec<Program>> {
     let folder = folder()?;
     let sources = crate::root().join("benches");
@@ -58,7 +58,7 @@ pub(crate) fn programs() -> anyhow::Result<Vec<Program>> {
     let python = crate::output_of(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
     let mut python = plain("python", vec![python.trim().into(), source("objects.py")]);
     python.environment.insert("PYTHONMALLOC".into(), "malloc".into());
-    // The driver without its parent's fork: cc1 is the same process.
+    // The driver compiles without a fork: cc1 runs in the same process.
     let clang = words("clang++ -std=c++17 -O1 -c -o /dev/null");
     let stress = build_stress(&folder)?.display().to_string();
     Ok(vec![
@@ -91,7 +91,7 @@ fn redis() -> Program {
     }
 }
 
-/// The stress program, optimised as programs are.
+/// Builds the stress program, optimised as programs are.
 pub(crate) fn build_stress(folder: &Path) -> anyhow::Result<PathBuf> {
     let program = folder.join("stress");
     let source = crate::root().join("benches/stress.cc");
@@ -101,7 +101,7 @@ pub(crate) fn build_stress(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// An array of records of at least so many bytes, the same each time.
+/// Returns a JSON array of records with at least this size, always the same.
 fn records(size_bytes: usize) -> String {
     let mut text = String::from("[\n");
     let mut random = 1_u64;
@@ -109,7 +109,7 @@ fn records(size_bytes: usize) -> String {
     while text.len() < size_bytes {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let separator = if id == 0 { "" } else { ",\n" };
-        // A String cannot fail to take text.
+        // Writing to a String cannot fail.
         let _ = write!(
             text,
             "{separator}{{\"id\":{id},\"group\":\"g{}\",\"value\":{}.{},\"tags\":[\"a{}\",\"b{}\"],\"name\":\"name {:x}\"}}",

@@ -1,8 +1,7 @@
-//! How many instructions the agent takes for an event: nearly the same number each time, whatever
-//! else the machine does.
+//! Counts the agent's instructions per event, which hardly depend on the load of the machine.
 //!
 //! Each program runs under Valgrind's callgrind, with the agent in it, once with less work and once
-//! with more; what start and end take is in both, and not in the difference.
+//! with more. The cost of start and end is in both, and cancels out in the difference.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +13,7 @@ use super::inputs::{self, Program};
 use super::overhead::cost_of;
 use super::table::markdown;
 
-/// Builds nested lists, dictionaries and JSON, as often as it is told.
+/// Script that builds nested lists, dictionaries and JSON, as often as its argument says.
 const PYTHON: &str = "
 import json, sys
 def tree(depth):
@@ -56,7 +55,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
     ))
 }
 
-/// The programs, each with less work and with more.
+/// Returns the programs, each with less work and with more.
 fn cases() -> anyhow::Result<Vec<[Program; 2]>> {
     let programs = inputs::programs()?;
     let named = |name: &str| {
@@ -99,9 +98,9 @@ fn cases() -> anyhow::Result<Vec<[Program; 2]>> {
     ])
 }
 
-/// What one run took.
+/// Counts of one run.
 struct Counted {
-    /// Events of the whole file.
+    /// Number of events of the whole file.
     events: u64,
     /// Instructions of each of the agent's functions.
     functions: BTreeMap<String, u64>,
@@ -109,7 +108,7 @@ struct Counted {
 
 fn counted(program: &Program, heapr: &str, folder: &Path) -> anyhow::Result<Counted> {
     let (trace, counts) = (folder.join("instructions.heapr"), folder.join("instructions.callgrind"));
-    // Without address space randomization: how long the agent searches its tables depends on
+    // Without address space randomization: the time for the agent's table searches depends on
     // addresses.
     let prefix = [
         "setarch",
@@ -138,7 +137,7 @@ fn counted(program: &Program, heapr: &str, folder: &Path) -> anyhow::Result<Coun
     Ok(Counted { events, functions: agent_functions(&text) })
 }
 
-/// A function's name without the crate's.
+/// Returns a function's name without the crate's.
 fn short(name: &str) -> &str {
     name.strip_prefix("heapr_agent::").unwrap_or(name)
 }

@@ -1,5 +1,5 @@
-//! What frames of a language cost: a script with them and without, beside memray, and a program in
-//! C, which has none.
+//! Measures the cost of language frames: a script with and without them, beside memray, and a C
+//! program, which has no such frames.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,21 +19,21 @@ enum Mode {
     Bare,
     Without,
     With,
-    /// As its users run it, with native frames.
+    /// Memray as its users run it, with native frames.
     Memray,
 }
 
 const MODES: [Mode; 4] = [Mode::Bare, Mode::Without, Mode::With, Mode::Memray];
 
-/// The programs, and whether memray takes them.
+/// Programs, and whether memray can record them.
 const PROGRAMS: [(&str, bool); 2] = [("python", true), ("jq", false)];
-/// Rounds of one program are not begun after this time.
+/// Time after which no further round of a program is begun.
 const LIMIT: Duration = Duration::from_secs(150);
-/// Every so many rounds memray is measured, which takes far longer.
+/// Interval in rounds at which memray is measured, because it takes far longer.
 const MEMRAY_EVERY: usize = 4;
 
-/// Measures and returns the table. In each round all modes there and back: what changes steadily in
-/// between cancels out. `HEAPR` names a program to take instead of the release build.
+/// Measures and returns the table. Each round runs all modes there and back, so that a steady drift
+/// cancels out. `HEAPR` names a program to use instead of the release build.
 pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     let heapr = match std::env::var("HEAPR") {
         Ok(heapr) => heapr,
@@ -107,7 +107,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     ))
 }
 
-/// The command of a mode.
+/// Returns the command of a mode.
 fn under(mode: Mode, program: &Program, heapr: &str, folder: &Path) -> Vec<String> {
     let output = |name: &str| folder.join(name).display().to_string();
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();

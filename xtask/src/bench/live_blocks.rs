@@ -1,8 +1,8 @@
-//! Snapshots of ten million live blocks: how long they take, what they cost the program that goes
-//! on meanwhile, and the recorder's memory.
+//! Measures snapshots of ten million live blocks: their duration, their cost for the running
+//! program, and the recorder's memory.
 //!
-//! The floor is the same program in the same session before the first snapshot: what it is held up
-//! by without one.
+//! The baseline is the same program in the same session before the first snapshot: its delays
+//! without a snapshot.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -15,27 +15,27 @@ use anyhow::{Context as _, ensure};
 use super::table::markdown;
 
 const BLOCKS: u64 = 10_000_000;
-/// Snapshots in each case.
+/// Number of snapshots in each case.
 const ROUNDS: usize = 5;
-/// Lines of a tenth of a second before the first snapshot.
+/// Number of tenths of a second that are read before the first snapshot.
 const FLOOR_LINES: usize = 20;
-/// Between two snapshots.
+/// Pause between two snapshots.
 const REST: Duration = Duration::from_secs(1);
-/// Bytes of a block and pairs of malloc and free a second; 0: as many as the program can make.
+/// Bytes of a block, and pairs of malloc and free per second; 0: as many as the program can make.
 const CASES: [(u64, u64); 4] = [(48, 100_000), (48, 0), (1000, 100_000), (1000, 0)];
 
-/// What came out of a case.
+/// Result of a case.
 struct Measured {
     times: Vec<Duration>,
-    /// While snapshots were taken.
+    /// Tenths while snapshots were taken.
     during: Vec<Tenth>,
-    /// Before.
+    /// Tenths before the first snapshot.
     floor: Vec<Tenth>,
-    /// The recorder's highest resident set.
+    /// Peak of the recorder's resident set.
     peak_bytes: u64,
 }
 
-/// What the program said of a tenth of a second.
+/// Report of the program on a tenth of a second.
 struct Tenth {
     worst_gap_ns: u64,
     pairs: u64,
@@ -76,7 +76,7 @@ fn measure(heapr: &Path, program: &Path, (block_bytes, rate): (u64, u64)) -> any
             .current_dir(folder.path());
         command
     };
-    // The program goes on when the command that starts it has ended, and writes into its pipe.
+    // The program outlives the command that starts it, and writes into that command's pipe.
     let mut start = heapr(&["start", "live", "-q", "-o", "live.heapr", "--mode", "snapshot", "--"]);
     start.arg(program).args([block_bytes.to_string(), rate.to_string()]).stdout(Stdio::piped());
     let mut start = start.spawn()?;
@@ -102,7 +102,7 @@ fn measure(heapr: &Path, program: &Path, (block_bytes, rate): (u64, u64)) -> any
     ])
 }
 
-/// Takes the snapshots and listens to the program.
+/// Takes the snapshots and reads the program's output.
 fn snapshots(heapr: &impl Fn(&[&str]) -> Command, output: ChildStdout) -> anyhow::Result<Measured> {
     let status = crate::output_of(&mut heapr(&["status", "live", "--format", "json"]))?;
     let status: serde_json::Value = serde_json::from_str(&status)?;
@@ -134,7 +134,7 @@ fn snapshots(heapr: &impl Fn(&[&str]) -> Command, output: ChildStdout) -> anyhow
         let text = crate::output_of(&mut heapr(&["snapshot", "take", &pid.to_string()]))?;
         times.push(began.elapsed());
         ensure!(text.contains("in 10,000,0"), "not all blocks are in it: {text}");
-        // To the end of the tenth in which it ended.
+        // Read up to the end of the tenth in which the snapshot ended.
         loop {
             let (when, line) = lines.recv()?;
             during.push(Tenth::read(&line)?);
@@ -156,7 +156,7 @@ impl Tenth {
     }
 }
 
-/// Ends the program, whatever happens.
+/// Kills the program when this is dropped.
 struct EndOf(u64);
 
 impl Drop for EndOf {

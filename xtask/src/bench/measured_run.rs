@@ -1,8 +1,8 @@
-//! One command's wall time, CPU time over its whole tree, and peak memory.
+//! Measures one command's wall time, CPU time over its whole tree, and peak memory.
 //!
-//! The kernel adds up the CPU time of all children that a process has waited for; so that only one
-//! command is in the sum, a process of its own (`xtask measure`) starts it, waits, and writes the
-//! numbers to a file.
+//! The kernel adds up the CPU time of all children that a process has waited for. So a separate
+//! process (`xtask measure`) starts the command, waits, and writes the numbers to a file. Only one
+//! command is then in the sum.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,12 +15,11 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use super::spread::Spread;
 
-/// Names in the environment what is preloaded into the command, and not into the process that
-/// measures it. (By `env` it would be one program more, a millisecond of the shortest program's
-/// thirty.)
+/// Variable that names what is preloaded into the command, and not into the measuring process.
+/// Running `env` for that would add one program, a millisecond to the shortest program's thirty.
 pub(crate) const MEASURED_PRELOAD: &str = "MEASURED_PRELOAD";
 
-/// What one run took.
+/// Cost of one run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cost {
     /// Seconds from start to end.
@@ -31,7 +30,7 @@ pub(crate) struct Cost {
     pub(crate) peak_rss_kib: u64,
 }
 
-/// `xtask measure RESULT COMMAND…`: runs the command and writes its cost to RESULT.
+/// Runs the command of `xtask measure RESULT COMMAND…` and writes its cost to RESULT.
 pub(crate) fn measure(result: &str, command: &[&str]) -> anyhow::Result<()> {
     let [program, arguments @ ..] = command else { bail!("no command to measure") };
     let mut command = Command::new(program);
@@ -49,7 +48,7 @@ pub(crate) fn measure(result: &str, command: &[&str]) -> anyhow::Result<()> {
         .with_context(|| result.to_owned())
 }
 
-/// A command that runs under measurement.
+/// Command that runs under measurement.
 #[derive(Debug)]
 pub(crate) struct MeasuredRun {
     child: Child,
@@ -58,7 +57,7 @@ pub(crate) struct MeasuredRun {
 }
 
 impl MeasuredRun {
-    /// Starts it; its output goes to `log`.
+    /// Starts the command; its output goes to `log`.
     pub(crate) fn start(
         command: &[String],
         environment: &BTreeMap<String, String>,
@@ -75,7 +74,7 @@ impl MeasuredRun {
         Ok(Self { child: measuring.spawn().with_context(|| shown.clone())?, result, shown })
     }
 
-    /// Waits for its end; an error if it fails or takes more than ten minutes.
+    /// Waits for the end; an error if the command fails or takes more than ten minutes.
     pub(crate) fn finish(mut self) -> anyhow::Result<Cost> {
         let begin = Instant::now();
         while self.child.try_wait()?.is_none() {
@@ -95,7 +94,7 @@ impl MeasuredRun {
     }
 }
 
-/// The median of each number.
+/// Returns the median of each number.
 pub(crate) fn median(costs: &[Cost]) -> Cost {
     let middle = |number: fn(&Cost) -> f64| Spread::of(costs.iter().map(number)).median;
     Cost {

@@ -1,4 +1,4 @@
-//! Measurements; docs/performance.md says on which machine and what came out.
+//! Measurements; docs/performance.md has the machine and the results.
 
 mod attach;
 mod billion;
@@ -25,7 +25,7 @@ use anyhow::{Context as _, bail};
 
 pub(crate) use measured_run::measure;
 
-/// `cargo xtask bench …`.
+/// Runs `cargo xtask bench …`.
 pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
     match what {
         ["overhead", options @ ..] => print(&overhead::run(&overhead::Options::parse(options)?)?),
@@ -54,7 +54,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Everything, into the part of docs/performance.md below its marker line.
+/// Writes all results into the part of docs/performance.md below its marker line.
 fn write_all() -> anyhow::Result<()> {
     const MARKER: &str = "<!-- below: written by `cargo xtask bench all` -->\n";
     let path = crate::root().join("docs/performance.md");
@@ -72,7 +72,7 @@ fn write_all() -> anyhow::Result<()> {
     std::fs::write(&path, format!("{kept}{MARKER}\n{}", parts.join("\n"))).context("docs/performance.md")
 }
 
-/// Processor, kernel and versions, so that the numbers can be judged.
+/// Describes processor, kernel and versions, so that the numbers can be judged.
 fn machine() -> anyhow::Result<String> {
     let script = "sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1; nproc; uname -sr; heaptrack --version; \
                   . /etc/os-release; echo $PRETTY_NAME; date -u +%F";

@@ -1,4 +1,4 @@
-//! Time that heapr adds to real programs, against what heaptrack adds to the same run.
+//! Compares the time that heapr adds to real programs with what heaptrack adds to the same run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::measured_run::{Cost, MEASURED_PRELOAD, MeasuredRun, median};
 use super::spread::{Spread, fastest_quarter};
 use super::table::markdown;
 
-/// How much is measured.
+/// Number of rounds, and choice of programs.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub(super) rounds: usize,
@@ -21,13 +21,13 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        // (With five, of the same binary, a ratio of 0.2 came out between 0.15 and 0.25.)
+        // With five rounds of the same binary a ratio of 0.2 was measured as 0.15 to 0.25.
         Self { rounds: 15, only: Vec::new() }
     }
 }
 
 impl Options {
-    /// `--rounds N`, `--only PROGRAM,PROGRAM`.
+    /// Parses `--rounds N` and `--only PROGRAM,PROGRAM`.
     pub(crate) fn parse(words: &[&str]) -> anyhow::Result<Self> {
         let mut options = Self::default();
         let mut words = words.iter();
@@ -48,7 +48,7 @@ impl Options {
     }
 }
 
-/// What stands between the program and the machine.
+/// Tool under which the program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mode {
     Bare,
@@ -71,8 +71,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
             continue;
         }
         let mut costs: BTreeMap<Mode, Vec<Cost>> = BTreeMap::new();
-        // Interleaved, and in an order that turns: what the machine does meanwhile hits all modes
-        // alike.
+        // Interleaved, and in a rotating order: the machine's other load affects all modes alike.
         for round in 0..options.rounds {
             for step in 0..MODES.len() {
                 let mode = MODES[(step + round) % MODES.len()];
@@ -126,8 +125,8 @@ fn trace_path(folder: &Path, program: &Program) -> String {
     folder.join(format!("{}.heapr", program.name)).display().to_string()
 }
 
-/// The command of a program in a mode, and its environment. `heapr` is asked for in its own mode
-/// alone.
+/// Returns the command of a program in a mode, and its environment. `heapr` is only used in its own
+/// mode.
 pub(super) fn under(
     mode: Mode,
     program: &Program,
@@ -155,7 +154,8 @@ pub(super) fn under(
     ([prefix, program.command.clone()].concat(), environment)
 }
 
-/// One run. For a server: wall time of its client's work, CPU time and memory of the server alone.
+/// Measures one run. For a server: wall time of its client's work, CPU time and memory of the
+/// server alone.
 pub(super) fn cost_of(
     command: &[String],
     environment: &BTreeMap<String, String>,
@@ -227,7 +227,8 @@ fn time_row(
     ]
 }
 
-/// Events and bytes of the last run, and a run of its own in which every 64th stack is checked.
+/// Returns the row of events and bytes of the last run, and of a separate run in which every 64th
+/// stack is checked.
 fn event_row(
     program: &Program,
     medians: &BTreeMap<Mode, Cost>,

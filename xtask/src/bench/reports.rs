@@ -1,4 +1,5 @@
-//! Time and memory of `heapr report` against `heaptrack_print` on traces of the same runs.
+//! Compares time and memory of `heapr report` with those of `heaptrack_print` on traces of the same
+//! runs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -61,7 +62,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
     Ok(format!("## Report\n\nMedians of five, symbols cached.\n\n{}", markdown(&heading, &rows)))
 }
 
-/// heaptrack chooses the compressor's suffix.
+/// Finds heaptrack's file, because heaptrack chooses the compressor's suffix.
 fn compressed(path: &str) -> anyhow::Result<PathBuf> {
     for suffix in ["zst", "gz"] {
         let candidate = PathBuf::from(format!("{path}.{suffix}"));

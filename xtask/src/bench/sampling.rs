@@ -1,5 +1,5 @@
-//! What sampling costs: added processor time of programs, beside jemalloc's own sampling; and the
-//! recorder of ten processes.
+//! Measures the cost of sampling: added processor time of programs, beside jemalloc's own sampling;
+//! and the recorder of ten processes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,13 +14,13 @@ use super::overhead::{Options, cost_of};
 use super::spread::Spread;
 use super::table::markdown;
 
-/// Debian's jemalloc, which can sample by itself.
+/// Path of Debian's jemalloc, which can sample by itself.
 const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Bare,
-    /// heapr is there and takes no samples: what its start and end cost.
+    /// heapr is loaded and takes no samples: the cost of its start and end.
     Off,
     Sampled,
     Jemalloc,
@@ -54,15 +54,16 @@ fn under(
     ([prefix.to_vec(), program.command.clone()].concat(), environment)
 }
 
-/// The programs that have a bound.
+/// Programs with a bound on their cost.
 const PROGRAMS: [&str; 5] = ["jq", "clang++", "node", "redis", "python"];
-/// Rounds of one program are not begun after this time: all five and the recorder take 20 minutes.
+/// Time after which no further round of a program is begun: all five and the recorder take 20
+/// minutes.
 const LIMIT: Duration = Duration::from_secs(210);
-/// Every so many rounds jemalloc is measured, too.
+/// Interval in rounds at which jemalloc is measured, too.
 const JEMALLOC_EVERY: usize = 3;
 
-/// Measures and returns the tables. In each round all modes there and back: what changes steadily
-/// in between cancels out. `HEAPR` names a program to take instead of the release build.
+/// Measures and returns the tables. Each round runs all modes there and back, so that a steady
+/// drift cancels out. `HEAPR` names a program to use instead of the release build.
 pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     let heapr = match std::env::var("HEAPR") {
         Ok(heapr) => heapr,
@@ -131,11 +132,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
 const PROCESSES: usize = 10;
 const LOOKED_AT: Duration = Duration::from_secs(60);
 
-/// What allocates some 4 MB a second.
+/// Script that allocates some 4 MB a second.
 const SERVICE: &str = "import json, time\ncache = {}\nn = 0\nwhile True:\n    n += 1\n    \
                        cache[n % 5000] = json.loads(json.dumps({'n': n, 'text': 'x' * 4000}))\n    time.sleep(0.002)\n";
 
-/// Processes that end with it.
+/// Processes that are killed when this is dropped.
 struct Services(Vec<Child>);
 
 impl Drop for Services {
@@ -147,7 +148,7 @@ impl Drop for Services {
     }
 }
 
-/// Processor time and memory of the recorder of ten processes at work.
+/// Measures processor time and memory of the recorder of ten processes at work.
 fn recorder(heapr: &str, folder: &Path) -> anyhow::Result<String> {
     let python = crate::output_of(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
     let mut services = Services(Vec::new());
@@ -168,7 +169,7 @@ fn recorder(heapr: &str, folder: &Path) -> anyhow::Result<String> {
     call(&["start", "ten", "--sample", "512K", "-f", "-o", &output, "--pid", &pids.join(",")])?;
     let status: serde_json::Value = serde_json::from_str(&call(&["status", "ten", "--format", "json"])?)?;
     let pid = status["sessions"][0]["recorder_pid"].as_u64().context("no recorder")?;
-    // What attaching took is not what it takes to go on.
+    // The cost of attaching must not count as that of recording.
     std::thread::sleep(Duration::from_secs(10));
     let before = ticks(pid)?;
     std::thread::sleep(LOOKED_AT);
@@ -191,7 +192,7 @@ fn recorder(heapr: &str, folder: &Path) -> anyhow::Result<String> {
     Ok(format!("## The recorder\n\nOver {} seconds.\n\n{}", LOOKED_AT.as_secs(), markdown(&heading, &[row])))
 }
 
-/// Hundredths of a second that a process has used.
+/// Processor time of a process in hundredths of a second.
 fn ticks(pid: u64) -> anyhow::Result<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let (_, fields) = stat.rsplit_once(')').context("no fields")?;

@@ -1,4 +1,5 @@
-//! CPU time that the agent adds to the program's own threads, with one thread and with four.
+//! Measures the CPU time that the agent adds to the program's own threads, with one thread and with
+//! four.
 
 use std::process::Command;
 

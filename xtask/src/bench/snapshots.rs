@@ -1,5 +1,5 @@
-//! Time and memory of `heapr snapshot` on V8 snapshots of 140 MB and 1 GB, against memlab on the
-//! same files.
+//! Compares time and memory of `heapr snapshot` on V8 snapshots of 140 MB and 1 GB with those of
+//! memlab on the same files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use super::inputs;
 use super::measured_run::{Cost, MeasuredRun, median};
 use super::table::markdown;
 
-/// Units of `benches/make_snapshot.js`, and what to call the file.
+/// Names of the files, and their units of `benches/make_snapshot.js`.
 const SIZES: [(&str, u32); 2] = [("140 MB", 300), ("1 GB", 2150)];
-/// Rounds: memlab takes most of a minute for the large file.
+/// Number of rounds: memlab takes most of a minute for the large file.
 const ROUNDS: usize = 3;
 
-/// The larger snapshot and one taken later, made if they are not there.
+/// Returns the larger snapshot and a later one, made if they do not exist.
 pub(crate) fn large() -> anyhow::Result<(String, String)> {
     snapshots(&inputs::folder()?, SIZES[1].1)
 }
@@ -97,7 +97,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
     ))
 }
 
-/// The pair of snapshots of a size, made once.
+/// Returns the pair of snapshots of a size, made once.
 fn snapshots(folder: &Path, units: u32) -> anyhow::Result<(String, String)> {
     let file = folder.join(format!("{units}.heapsnapshot")).display().to_string();
     let later = format!("{file}.2");
@@ -113,7 +113,7 @@ fn snapshots(folder: &Path, units: u32) -> anyhow::Result<(String, String)> {
     Ok((file, later))
 }
 
-/// memlab's command, from npm; its browser is not needed.
+/// Returns memlab's command, from npm; its browser is not needed.
 fn memlab(folder: &Path) -> anyhow::Result<PathBuf> {
     let place = folder.join("memlab");
     let command = place.join("node_modules/.bin/memlab");

@@ -1,10 +1,11 @@
-//! What a number lies between that was measured in several rounds.
+//! Confidence interval of a number that was measured in several rounds.
 
 use std::fmt;
 
-/// A median, and between what it lies in nineteen of twenty such measurements, whatever the noise
-/// looks like: the values at ranks n/2 ± 0.98 √n (each value lies above the true median or below
-/// it, as a coin falls). Of five values that is all of them.
+/// Median, and the range that contains the true one in nineteen of twenty such measurements,
+/// whatever the noise looks like. The range is given by the values at ranks n/2 ± 0.98 √n, because
+/// each value is above or below the true median like a coin toss. With five values it is their
+/// whole range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -13,7 +14,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of the values of all rounds; 0 if there are none.
+    /// Computes the spread of the values of all rounds; 0 without values.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -25,15 +26,15 @@ impl Spread {
         Self { median: (below + above) / 2.0, low: at(rank), high: at(count.saturating_sub(rank + 1)) }
     }
 
-    /// The range alone.
+    /// Returns the range as text.
     pub(crate) fn range(self, digits: usize) -> String {
         format!("{:.digits$} to {:.digits$}", self.low, self.high)
     }
 }
 
-/// Mean of the fastest quarter of the values, at least one; 0 if there are none. What disturbs a
-/// run makes it slower; and a program that takes one of two times, as where its memory happens to
-/// lie decides, is compared with itself.
+/// Mean of the fastest quarter of the values, at least one; 0 without values. Disturbances make a
+/// run slower. A program may also have two speeds, depending on where its memory happens to lie;
+/// then its faster runs are compared.
 pub(crate) fn fastest_quarter(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

@@ -1,6 +1,6 @@
 //! Markdown tables with aligned columns.
 
-/// Rows of cells under a heading; the first column is left-aligned, the others right.
+/// Formats rows of cells under a heading; the first column is left-aligned, the others right.
 pub(crate) fn markdown(heading: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());

@@ -1,5 +1,5 @@
-//! `heapr view`: the server's part (from its start to the first picture, all panels for ranges and
-//! filters), and what a page in headless Chromium takes.
+//! Measures `heapr view`: the server (from its start to the first picture, all panels for ranges
+//! and filters), and a page in headless Chromium.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::inputs;
 use super::table::markdown;
 
-/// No answer takes longer, even where the first one waits for 100 million events.
+/// Longest wait for an answer, even for the first one on 100 million events.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Ranges that are brushed, in hundredths of the time.
 const RANGES: [(u64, u64); 5] = [(0, 100), (10, 60), (40, 45), (90, 100), (25, 75)];
 
-/// A server that ends with this value.
+/// Server that is killed when this is dropped.
 pub(super) struct Viewing {
     child: Child,
     address: String,
@@ -37,7 +37,7 @@ impl Viewing {
         Self::start_as(Command::new(heapr), file)
     }
 
-    /// Starts the server by a command that takes its arguments.
+    /// Starts the server by a command that accepts its arguments.
     pub(super) fn start_as(mut heapr: Command, file: &Path) -> anyhow::Result<Self> {
         let mut child = heapr
             .args(["view", "--no-open", "--port", "0"])
@@ -53,7 +53,7 @@ impl Viewing {
         Ok(Self { address: address.to_owned(), token: token.to_owned(), child })
     }
 
-    /// Asks the server to end, as a person does, and waits for it.
+    /// Ends the server by SIGINT, as a user does, and waits for it.
     pub(super) fn end(mut self) -> anyhow::Result<()> {
         crate::run(Command::new("kill").args(["-INT", &self.child.id().to_string()]))?;
         let begin = Instant::now();
@@ -87,7 +87,7 @@ impl Viewing {
         Ok(serde_json::from_slice(&answer[end + 4..])?)
     }
 
-    /// All panels at once, as a page asks for them; milliseconds until the last one.
+    /// Requests all panels at once, as a page does. Returns the milliseconds until the last answer.
     fn panels(&self, filter: &Value, time_ns: (u64, u64)) -> anyhow::Result<f64> {
         let base = json!({"file": 0, "filter": filter});
         let with = |more: Value| {
@@ -124,11 +124,11 @@ impl Viewing {
     }
 }
 
-/// What is measured, beside the server on the programs' traces.
+/// Additional measurements beside the server on the programs' traces.
 pub(crate) struct Options {
-    /// A trace of 100 million events and a V8 snapshot of 1 GB, too.
+    /// True to measure a trace of 100 million events and a V8 snapshot of 1 GB, too.
     is_large: bool,
-    /// The page in a browser, too; it takes most of the time.
+    /// True to measure the page in a browser, too, which takes most of the time.
     has_page: bool,
 }
 
@@ -146,7 +146,7 @@ impl Options {
     }
 }
 
-/// `HEAPR` names a binary that is built already.
+/// Measures and returns the tables. `HEAPR` names a binary to use instead of a build.
 pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     let heapr = match std::env::var("HEAPR") {
         Ok(heapr) => heapr,
@@ -195,7 +195,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     ) + &page)
 }
 
-/// What a page takes, as `ui/e2e/bench.mjs` measures it.
+/// Measures a page by `ui/e2e/bench.mjs`.
 fn page(heapr: &str, words: &[String]) -> anyhow::Result<String> {
     let ui = crate::root().join("ui");
     if !ui.join("node_modules").is_dir() {

@@ -1,30 +1,31 @@
-//! The builds that packages are made from: optimized, one for C libraries as old as glibc 2.28,
-//! one that needs none.
+//! Builds that packages are made from. They are optimized: one for C libraries as old as glibc
+//! 2.28, and one that needs no C library.
 //!
-//! Linked against a newer one, a program needs its newer versions of functions. `zig` brings the
-//! older ones; `cargo-zigbuild` has Cargo use it. The one without is for musl's systems.
+//! A program that is linked against a newer glibc needs its newer versions of functions. `zig`
+//! brings the older ones, and `cargo-zigbuild` lets Cargo use it. The static build is for musl's
+//! systems.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-/// What a program is built for.
+/// Kind of system that a program is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
     /// Any glibc from [`GLIBC`] on.
     Glibc,
-    /// Any Linux: no library is needed.
+    /// Any Linux, without libraries.
     Static,
 }
 
-/// What is linked against.
+/// Version of glibc that is linked against.
 const GLIBC: &str = "2.28";
-/// PyPI's packages, the compiler among them.
+/// Packages of PyPI, including the compiler.
 const TOOLS: &[&str] = &["cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
 
 impl Build {
-    /// The target, as Rust names it.
+    /// Returns the target, as Rust names it.
     pub(crate) fn target(self) -> &'static str {
         match self {
             Self::Glibc => "x86_64-unknown-linux-gnu",
@@ -32,10 +33,10 @@ impl Build {
         }
     }
 
-    /// Builds it; the program's path.
+    /// Builds the program and returns its path.
     pub(crate) fn release(self, folder: &Path) -> anyhow::Result<PathBuf> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder.join("build"), PathBuf::from);
-        // The same source gives the same program, wherever it lies.
+        // The same source gives the same program, independent of the folder.
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let home =
             home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).context("no CARGO_HOME")?;
@@ -47,14 +48,14 @@ impl Build {
         let mut build = self.cargo(folder)?;
         build.current_dir(crate::root()).env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", flags);
         build.env("HEAPR_COMMIT", commit()?).env("CARGO_INCREMENTAL", "0");
-        // For the file of debug information.
+        // Debug information for the separate file.
         build.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
         build.args(["--release", "--package", "heapr", "--package", "cargo-heapr"]);
         crate::run(&mut build)?;
         Ok(target.join(self.target()).join("release/heapr"))
     }
 
-    /// Cargo's command, with what links for this.
+    /// Returns Cargo's command, with the suitable linker.
     fn cargo(self, folder: &Path) -> anyhow::Result<Command> {
         match self {
             Self::Glibc => {
@@ -85,7 +86,7 @@ impl Build {
     }
 }
 
-/// The commit, and whether anything was changed since.
+/// Returns the commit, and whether any file was changed since.
 fn commit() -> anyhow::Result<String> {
     let git =
         |arguments: &[&str]| crate::output_of(Command::new("git").current_dir(crate::root()).args(arguments));

@@ -1,4 +1,4 @@
-//! Each package installed where nothing of heapr is, and used.
+//! Installs each package where nothing of heapr exists, and uses it.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use super::clean_root::{CleanRoot, RELEASES};
 use super::payload::{self, copy};
 
-/// What somebody does first: which build it is, a recording, a report, a program that runs already.
+/// Script of a newcomer's first steps: the version, a recording, a report, a running program.
 const FIRST_USE: &str = "heapr --version
 heapr run -o /tmp/first.heapr -- perl -e 'my @kept = map { \"$_\" x 100 } 1 .. 20000; print scalar @kept, \"\\n\"'
 heapr report /tmp/first.heapr --top 1 --depth 3
@@ -33,8 +33,9 @@ pub(crate) fn deb(file: &Path) -> anyhow::Result<()> {
     in_each_release(file, |root, name| root.run(&format!("dpkg -i /{name}")))
 }
 
-/// The same for the package of other distributions. No root of theirs can be made, and Debian's
-/// has no list of rpm's: so what it requires of the C library is looked for in the library.
+/// Installs and uses the rpm package. No root of an rpm distribution can be made, and Debian's has
+/// no list of rpm packages. So the symbol versions that it requires are searched for in Debian's C
+/// library.
 pub(crate) fn rpm(file: &Path) -> anyhow::Result<()> {
     let requires =
         crate::output_of(Command::new("rpm").args(["--query", "--requires", "--package"]).arg(file))?;
@@ -83,7 +84,7 @@ pub(super) fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// A C program for a system with musl.
+/// C program for a system with musl.
 const MUSL_PROGRAM: &str = "#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -91,7 +92,7 @@ __attribute__((noinline)) static void keep(void) { malloc(1001); }
 int main(void) { for (int i = 0; i < 5000; i++) keep(); puts(\"kept\"); sleep(2); return 0; }
 ";
 
-/// Uses the static program where there is nothing but it, musl's loader and a program of musl's.
+/// Uses the static program in a root with only the program, musl's loader and a program for musl.
 pub(crate) fn without_glibc(file: &Path) -> anyhow::Result<()> {
     let root = CleanRoot::empty()?;
     let inside = |path: &str| root.path().join(path);
@@ -123,7 +124,7 @@ pub(crate) fn without_glibc(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a newcomer's own program may be.
+/// Example of a newcomer's own program.
 const FIRST_PYTHON: &str = "kept = [bytearray(1000) for _ in range(20000)]\nprint(len(kept))\n";
 
 /// Installs the wheel in a fresh environment, and runs the program and the tests of the plugin.
@@ -168,7 +169,7 @@ pub(crate) fn wheel(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All that a command prints, which must succeed.
+/// Returns all output of a command, which must succeed.
 pub(super) fn printed(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     let text =
@@ -177,8 +178,8 @@ pub(super) fn printed(command: &mut Command) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Installs the npm package in a fresh project, and runs the program and the tests of its helpers:
-/// with Node's own runner, with Jest and with Vitest.
+/// Installs the npm package in a fresh project, and runs the program. Also runs the tests of its
+/// helpers with Node's own runner, with Jest and with Vitest.
 pub(crate) fn npm(file: &Path) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("package.json"), "{\"name\": \"fresh\", \"private\": true}\n")?;

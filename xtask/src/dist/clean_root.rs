@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A system that is thrown away.
+/// System that is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct CleanRoot {
     folder: tempfile::TempDir,
@@ -16,7 +16,8 @@ pub(crate) const RELEASES: &[&str] = &["bullseye", "bookworm", "trixie"];
 const MIRROR: &str = "http://deb.debian.org/debian";
 
 impl CleanRoot {
-    /// A copy of a release as it is installed; `HEAPR_CLEAN_ROOTS` names a folder that has them.
+    /// Returns a copy of a freshly installed release; `HEAPR_CLEAN_ROOTS` names a folder of such
+    /// releases.
     pub(crate) fn of(release: &str) -> anyhow::Result<Self> {
         let roots = std::env::var_os("HEAPR_CLEAN_ROOTS").map(PathBuf::from);
         let roots = roots.unwrap_or_else(|| crate::root().join("target/dist/roots"));
@@ -31,7 +32,7 @@ impl CleanRoot {
         Ok(Self { folder })
     }
 
-    /// One without any system, for programs that need none.
+    /// Returns a root without any system, for programs that need no libraries.
     pub(crate) fn empty() -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         for made in ["proc", "bin", "lib", "tmp", "dev"] {
@@ -40,20 +41,21 @@ impl CleanRoot {
         Ok(Self { folder })
     }
 
-    /// Where it is.
+    /// Path of the root.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Runs a script in it, with processes and a `/proc` of its own; what it prints.
+    /// Runs a script in the root, with a separate process namespace and `/proc`. Returns the
+    /// output.
     pub(crate) fn run(&self, script: &str) -> anyhow::Result<String> {
         let inside = r#"exec chroot "$1" /usr/bin/env -i HOME=/root \
             PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C sh -ec "$2""#;
         self.run_beside(inside, script)
     }
 
-    /// The same where there may be no shell: `$1` is the root, and the script changes to it itself;
-    /// `$2` is for it.
+    /// Runs a script beside the root, which may have no shell. `$1` is the root, and the script
+    /// changes to it itself; `$2` is its argument.
     pub(crate) fn run_beside(&self, script: &str, argument: &str) -> anyhow::Result<String> {
         let script = format!("mount -t proc proc \"$1/proc\"\nexec 2>&1\n{script}");
         let mut command = Command::new("unshare");

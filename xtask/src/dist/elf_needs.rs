@@ -1,4 +1,4 @@
-//! What a program needs of the machine that it runs on: libraries, and how new a C library.
+//! Reads what a program needs of a machine: libraries, and the least version of the C library.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ const EVERYWHERE: &[&str] = &[
     "ld-linux-x86-64.so.2",
 ];
 
-/// What a program needs.
+/// Needs of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ElfNeeds {
     /// Names of libraries.
@@ -27,7 +27,7 @@ pub(crate) struct ElfNeeds {
 }
 
 impl ElfNeeds {
-    /// Reads it from the program's file.
+    /// Reads the needs from the program's file.
     pub(crate) fn of(program: &Path) -> anyhow::Result<Self> {
         let text = crate::output_of(
             Command::new("readelf").args(["--wide", "--dynamic", "--version-info"]).arg(program),
@@ -51,7 +51,7 @@ impl ElfNeeds {
         Ok(Self { libraries: libraries.collect(), glibc: versions.max().context("it needs no glibc")? })
     }
 
-    /// The platform of a wheel that holds it.
+    /// Returns the platform of a wheel that contains the program.
     pub(crate) fn wheel_platform(&self) -> String {
         format!("manylinux_{}_{}_x86_64", self.glibc.0, self.glibc.1)
     }

@@ -1,4 +1,4 @@
-//! The container image, by `podman`: built, and used on a program in another container.
+//! Builds the container image by `podman`, and uses it on a program in another container.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,15 +9,15 @@ use super::check::{indented, printed};
 use super::clean_root::CleanRoot;
 use super::payload::copy;
 
-/// What the image is built on here: nothing has to be fetched.
+/// Base of the image in this check, so that nothing has to be fetched.
 const BASE: &str = "localhost/heapr-check-base";
 const IMAGE: &str = "localhost/heapr-check";
 const APP: &str = "heapr-check-app";
 
-/// A program at work.
+/// Program that allocates.
 const PROGRAM: &str = r#"my @kept; while (1) { push @kept, "y" x 9000; select undef, undef, undef, 0.01 }"#;
 
-/// Builds the image of the tarball; a container of it beside a program records that program, and so
+/// Builds the image of the tarball. A container of it beside a program records that program, and so
 /// does the host.
 pub(crate) fn check(tarball: &Path) -> anyhow::Result<()> {
     if Command::new("podman").arg("--version").output().is_err() {
@@ -43,7 +43,7 @@ pub(crate) fn check(tarball: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From a container that shares the program's processes, then from the host.
+/// Records from a container that shares the program's processes, then from the host.
 fn record(folder: &str) -> anyhow::Result<String> {
     let podman = |words: &[&str]| printed(Command::new("podman").args(words));
     let processes = format!("container:{APP}");

@@ -1,4 +1,4 @@
-//! Licences of what heapr is made of: whether all are allowed, and their texts for packages.
+//! Checks the licences of all dependencies, and collects their texts for packages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-/// Licences of what is in the program that others get.
+/// Licences allowed for what the distributed program contains.
 const ALLOWED: &[&str] = &[
     "MIT",
     "Apache-2.0",
@@ -20,28 +20,28 @@ const ALLOWED: &[&str] = &[
     "Unlicense",
     "CC0-1.0",
 ];
-/// Of what only builds or tests it, besides.
+/// Licences also allowed for what only builds or tests the program.
 const ALLOWED_FOR_TOOLS: &[&str] = &["MPL-2.0"];
-/// What is in the page's script, and its licence.
+/// Contents of the page's script, with their licences.
 const PAGE: &[(&str, &str)] = &[("preact", include_str!("../../../packaging/licences/preact.txt"))];
 
-/// A package of the dependency graph.
+/// Package of the dependency graph.
 #[derive(Debug)]
 pub(crate) struct Dependency {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) licence: String,
-    /// Ids of what it is built with.
+    /// Ids of the packages that it is built with.
     pub(crate) needs: Vec<String>,
-    /// It is in the program, and not only in tests and tools.
+    /// True if it is in the program, and not only in tests and tools.
     pub(crate) is_shipped: bool,
-    /// It is of this repository.
+    /// True if it belongs to this repository.
     pub(crate) is_own: bool,
     folder: PathBuf,
 }
 
-/// All packages, by id.
+/// Returns all packages, by id.
 pub(crate) fn dependencies() -> anyhow::Result<BTreeMap<String, Dependency>> {
     let text = crate::output_of(crate::cargo().args([
         "metadata",
@@ -90,7 +90,7 @@ pub(crate) fn dependencies() -> anyhow::Result<BTreeMap<String, Dependency>> {
     Ok(found)
 }
 
-/// Lists every package whose licence is not allowed.
+/// Reports every package whose licence is not allowed.
 pub(crate) fn check() -> anyhow::Result<()> {
     let all = dependencies()?;
     let breaches: Vec<String> = all
@@ -108,7 +108,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether an SPDX expression can be met by what is allowed.
+/// Whether an SPDX expression can be satisfied with allowed licences.
 fn is_allowed(expression: &str, is_shipped: bool) -> bool {
     let Ok(parsed) = spdx::Expression::parse_mode(expression, spdx::ParseMode::LAX) else { return false };
     parsed.evaluate(|requirement| {
@@ -117,7 +117,7 @@ fn is_allowed(expression: &str, is_shipped: bool) -> bool {
     })
 }
 
-/// The texts of all licences of what is in the program.
+/// Returns the texts of all licences of the program's packages.
 pub(crate) fn texts() -> anyhow::Result<String> {
     let mut text = String::from("heapr is made with what others have written. Their licences:\n");
     for dependency in
@@ -142,7 +142,7 @@ pub(crate) fn texts() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Files that hold a licence, also of C sources that a package brings.
+/// Collects files that hold a licence, also of C sources that a package contains.
 fn licence_files(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     const NAMES: &[&str] = &["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {

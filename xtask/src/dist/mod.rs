@@ -1,8 +1,9 @@
-//! `cargo xtask dist`: every package from one build, and each of them installed and used.
+//! Makes every package from one build, installs each of them and uses it (`cargo xtask dist`).
 //!
 //! ```text
-//! cargo zigbuild ──> binary ──> payload (what all packages hold) ──> tarball, .deb, .rpm, wheel, npm
-//! (or --binary FILE)                                                    └─> --check: clean roots, containers, a venv, an npm project
+//! cargo zigbuild ──> binary ──> payload (content of all ──> tarball, .deb, .rpm, wheel, npm
+//! (or --binary FILE)            packages)                   └─> --check: clean roots, containers,
+//!                                                               a venv, an npm project
 //! cargo build for musl ──> payload ──> static tarball
 //! ```
 
@@ -27,19 +28,19 @@ pub(crate) use licences::check as check_licences;
 pub(crate) use licences::dependencies;
 use payload::Payload;
 
-/// How a kind of package is made: from the payload into a folder.
+/// Function that makes a kind of package from the payload in a folder.
 type Make = fn(&Payload, &Path) -> anyhow::Result<PathBuf>;
-/// How it is installed and used.
+/// Function that installs a package and uses it.
 type Check = fn(&Path) -> anyhow::Result<()>;
 
-/// Name, of which build, most bytes of a package of a release, how it is made, how it is checked.
+/// Name, build, largest size in bytes of a release's package, maker, and check of each kind.
 const KINDS: &[(&str, Build, u64, Make, Check)] = &[
     ("tar", Build::Glibc, 20 << 20, system_packages::tarball, check::tarball),
     ("deb", Build::Glibc, 20 << 20, system_packages::deb, check::deb),
     ("rpm", Build::Glibc, 20 << 20, system_packages::rpm, check::rpm),
     ("wheel", Build::Glibc, 12 << 20, wheel::make, check::wheel),
     ("npm", Build::Glibc, 12 << 20, node_package::make, check::npm),
-    // Of the tarball: `packaging/Containerfile`.
+    // Uses the tarball: `packaging/Containerfile`.
     ("image", Build::Glibc, 20 << 20, system_packages::tarball, image::check),
     ("static", Build::Static, 20 << 20, system_packages::tarball, check::without_glibc),
 ];
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let is_release = binary.is_none();
     let mut payload: Option<Payload> = None;
     for (name, build, bytes_max, make, check) in KINDS {
-        // One program is given: what it is good for is asked for.
+        // With a given program, only the packages of that kind of build are made.
         let is_asked = only.contains(name) || only.is_empty() && (is_release || *build == Build::Glibc);
         if !is_asked {
             continue;

@@ -1,4 +1,4 @@
-//! The npm package: the program and the helpers for tests of Node programs.
+//! Makes the npm package: the program and the helpers for tests of Node programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::payload::{Payload, copy, copy_folder, write};
 use super::system_packages::fresh;
 
-/// Makes it.
+/// Makes the package and returns its path.
 pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let package = fresh(folder, "npm")?;
     copy_folder(&crate::root().join("node"), &package)?;

@@ -1,4 +1,4 @@
-//! What all packages hold, gathered once into a folder that looks like `/usr`.
+//! Contents of all packages, gathered once into a folder that looks like `/usr`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,31 +10,31 @@ use super::build::Build;
 use super::elf_needs::ElfNeeds;
 use super::{licences, sbom};
 
-/// Most bytes of a release's program without debug information.
+/// Largest size in bytes of a release's program without debug information.
 const BINARY_BYTES_MAX: u64 = 20 << 20;
 
-/// Lists that users extend: where they stand here, and their names in packages.
+/// Lists that users extend: paths in the repository, and names in packages.
 const LISTS: &[(&str, &str)] = &[
     ("docs/cull-list.txt", "cull-list.txt"),
     ("crates/query/src/library_frames.txt", "library-frames.txt"),
     ("crates/query/src/wrapper_frames.txt", "wrapper-frames.txt"),
 ];
 
-/// The files of a package.
+/// Files of a package.
 #[derive(Debug)]
 pub(crate) struct Payload {
-    /// A folder with `bin`, `share`, as below `/usr`.
+    /// Folder with `bin` and `share`, as below `/usr`.
     pub(crate) usr: PathBuf,
-    /// The program's debug information.
+    /// Debug information of the program.
     pub(crate) debug: PathBuf,
     pub(crate) version: &'static str,
-    /// `None`: nothing but Linux.
+    /// Needed libraries; `None`: only Linux is needed.
     pub(crate) needs: Option<ElfNeeds>,
     pub(crate) build: Build,
 }
 
 impl Payload {
-    /// Gathers them below `folder`.
+    /// Gathers the files below `folder`.
     pub(crate) fn gather(
         build: Build,
         binary: &Path,
@@ -93,7 +93,7 @@ impl Payload {
         for (from, name) in LISTS {
             copy(&crate::root().join(from), &lists.join(name))?;
         }
-        // Where `find_package(heapr)` looks.
+        // Folder that `find_package(heapr)` searches.
         let cmake = made("share/heapr/cmake")?;
         copy(&crate::root().join("packaging/heapr-config.cmake"), &cmake.join("heapr-config.cmake"))?;
         let documents = made("share/doc/heapr")?;
@@ -109,12 +109,12 @@ impl Payload {
         Ok(Self { usr, debug, version: env!("CARGO_PKG_VERSION"), needs, build })
     }
 
-    /// Where documents are.
+    /// Folder of the documents.
     pub(crate) fn documents(&self) -> PathBuf {
         self.usr.join("share/doc/heapr")
     }
 
-    /// The program.
+    /// Path of the program.
     pub(crate) fn program(&self) -> PathBuf {
         self.usr.join("bin/heapr")
     }
@@ -124,7 +124,7 @@ fn strip(from: &Path, to: &Path) -> anyhow::Result<()> {
     crate::run(Command::new("strip").arg("--strip-all").arg("-o").arg(to).arg(from))
 }
 
-/// Writes a file that everybody may read.
+/// Writes a file that all users may read.
 pub(crate) fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     fs::write(path, content).with_context(|| path.display().to_string())
 }
@@ -135,7 +135,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies the files of a folder and of those in it.
+/// Copies a folder with all files below it.
 pub(crate) fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| to.display().to_string())?;
     for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {

@@ -1,4 +1,4 @@
-//! A bill of materials in CycloneDX's JSON: what the program is made of, with sums.
+//! Writes a bill of materials in CycloneDX's JSON: the packages of the program, with checksums.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::licences::{Dependency, dependencies};
 
-/// The whole document.
+/// Returns the whole document.
 pub(crate) fn cyclone_dx() -> anyhow::Result<String> {
     let all = dependencies()?;
     let sums = check_sums()?;
@@ -49,7 +49,7 @@ fn component(dependency: &Dependency, sums: &BTreeMap<(String, String), String>)
         "name": dependency.name,
         "version": dependency.version,
         "purl": reference,
-        // (The older form with a slash is no SPDX expression.)
+        // The older form with a slash is not a valid SPDX expression.
         "licenses": [{"expression": dependency.licence.replace('/', " OR ")}],
     });
     if let Some(sum) = sums.get(&(dependency.name.clone(), dependency.version.clone())) {
@@ -58,7 +58,7 @@ fn component(dependency: &Dependency, sums: &BTreeMap<(String, String), String>)
     component
 }
 
-/// Name and version -> what Cargo.lock says the package's archive must add up to.
+/// Returns name and version -> checksum of the package's archive in Cargo.lock.
 fn check_sums() -> anyhow::Result<BTreeMap<(String, String), String>> {
     let text = fs::read_to_string(crate::root().join("Cargo.lock")).context("Cargo.lock")?;
     let mut sums = BTreeMap::new();

@@ -10,7 +10,8 @@ use super::payload::{Payload, copy_folder, write};
 
 const DESCRIPTION: &str = "records, snapshots and explains the heaps of running programs";
 
-/// The payload in a folder of its own; the debug information in a second tarball beside it.
+/// Packs the payload below a folder named after the version; the debug information goes into a
+/// second tarball.
 pub(crate) fn tarball(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let kind = if payload.needs.is_some() { "" } else { "-static" };
     let name = format!("heapr-{}-x86_64-linux{kind}", payload.version);
@@ -21,7 +22,7 @@ pub(crate) fn tarball(payload: &Payload, folder: &Path) -> anyhow::Result<PathBu
     Ok(file)
 }
 
-/// Packs what is in a folder, with other names, of nobody in particular and of no time.
+/// Packs the content of a folder under other names, without owners and times.
 fn tar(file: &Path, folder: &Path, what: &str, names: &str) -> anyhow::Result<()> {
     crate::run(
         Command::new("tar")
@@ -34,7 +35,7 @@ fn tar(file: &Path, folder: &Path, what: &str, names: &str) -> anyhow::Result<()
     )
 }
 
-/// Debian's package.
+/// Makes Debian's package.
 pub(crate) fn deb(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let root = fresh(folder, "deb")?;
     copy_folder(&payload.usr, &root.join("usr"))?;
@@ -58,10 +59,10 @@ pub(crate) fn deb(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// The package of Fedora, openSUSE and their kin.
+/// Makes the package of Fedora, openSUSE and related distributions.
 pub(crate) fn rpm(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let top = fresh(folder, "rpm")?;
-    // What it requires of the C library rpmbuild reads from the program.
+    // rpmbuild itself reads the required C library's version from the program.
     let spec = format!(
         "Name: heapr\nVersion: {}\nRelease: 1\nSummary: {DESCRIPTION}\nLicense: MIT OR Apache-2.0\n\
          %global _build_id_links none\n%global debug_package %{{nil}}\n%global __os_install_post %{{nil}}\n%description\n{DESCRIPTION}\n\
@@ -82,7 +83,7 @@ pub(crate) fn rpm(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// A folder that was not there before.
+/// Creates an empty folder.
 pub(crate) fn fresh(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join("stage").join(name);
     if path.exists() {

@@ -1,4 +1,4 @@
-//! The wheel: the program as a script, the Python package beside it.
+//! Makes the wheel: the program as a script, with the Python package.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use zip::write::SimpleFileOptions;
 
 use super::payload::Payload;
 
-/// Makes it.
+/// Makes the wheel and returns its path.
 pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let version = payload.version;
     let needs = payload.needs.as_ref().context("a static program has no platform of a wheel")?;
@@ -59,7 +59,7 @@ pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> 
     Ok(path)
 }
 
-/// A wheel that is being written.
+/// Wheel that is being written.
 struct Wheel {
     zip: ZipWriter<File>,
     record: String,
@@ -78,7 +78,7 @@ impl Wheel {
     }
 
     fn put(&mut self, name: &str, content: &[u8], is_program: bool) -> anyhow::Result<()> {
-        // No time: the same files give the same wheel.
+        // Without times: the same files give the same wheel.
         let options = SimpleFileOptions::default()
             .compression_method(zip::CompressionMethod::Deflated)
             .compression_level(Some(9))

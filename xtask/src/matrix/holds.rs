@@ -1,4 +1,5 @@
-// Makes and frees blocks, and says at its end what it has made: with the word `serve` for ever.
+// Allocates and frees blocks, and prints the totals at its end; with the word `serve` it runs for
+// ever.
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,7 +16,7 @@ static COUNTS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
 struct Counted;
 
-// SAFETY: it hands on to an allocator that is one.
+// SAFETY: forwards each call to an allocator that satisfies the contract.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNTS[0].fetch_add(1, Relaxed);

@@ -1,6 +1,7 @@
-//! `cargo xtask matrix [--install] [--small] [--merge] [NAME…]`: real programs under `heapr run`
-//! and `heapr start --pid`, and what of their memory is explained. Writes `docs/coverage.md`; with
-//! names, or the small ones alone, prints only their rows, or puts them into the page (`--merge`).
+//! Records real programs with `heapr run` and `heapr start --pid`, and measures how much of their
+//! memory is explained. `cargo xtask matrix [--install] [--small] [--merge] [NAME…]` writes
+//! `docs/coverage.md`. With names, or with the small ones alone, it prints only their rows, or
+//! merges them into the page (`--merge`).
 //!
 //! ```text
 //! programs.txt  the table      rows  reads it      place  installs and builds

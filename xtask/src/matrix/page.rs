@@ -1,11 +1,11 @@
-//! The page: a line a row, and what all of them come to.
+//! Writes the page: one line per row, and the totals.
 
 use std::fmt::Write as _;
 
 use super::recorded::Row;
 use super::rows::Program;
 
-/// A line of the page's table.
+/// Line of the page's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     name: String,
@@ -18,7 +18,7 @@ impl Line {
         Self { name: row.name.clone(), way: row.way.to_owned(), text: text_of(row) }
     }
 
-    /// Of a page that is there. `None`: it is none of the table's.
+    /// Parses a line of an existing page. `None`: it is not a line of the table.
     fn read(text: &str) -> Option<Self> {
         let mut columns = text.strip_prefix("| ")?.split(" | ");
         let (name, _, way) = (columns.next()?, columns.next()?, columns.next()?);
@@ -34,17 +34,17 @@ impl Line {
         self.text.trim_start_matches("| ").split(" | ").nth(number).unwrap_or_default().trim()
     }
 
-    /// A share in percent; all, where the process is too small to be looked at.
+    /// Share in percent; 100 if the process is too small to be measured.
     fn percent(&self, number: usize) -> f64 {
         self.column(number).trim_end_matches(" %").parse().unwrap_or(100.0)
     }
 
-    /// Nearly all of it, or it is too little to be looked at.
+    /// Whether nearly all memory is explained, or there is too little to measure.
     fn is_explained(&self) -> bool {
         self.percent(5) >= 95.0
     }
 
-    /// Nearly all of it is in recorded blocks, or belongs to them, data or stacks.
+    /// Whether nearly all memory is in recorded blocks, or is their overhead, data or stacks.
     fn is_whole(&self) -> bool {
         let mebibytes: f64 = self.column(4).parse().unwrap_or(0.0);
         let unseen = 100.0 - self.percent(6);
@@ -81,7 +81,7 @@ fn text_of(row: &Row) -> String {
     )
 }
 
-/// What is said, without what changes from run to run.
+/// Returns the message without the parts that change from run to run.
 fn message(row: &Row) -> String {
     let text = row.message.replace('|', "\\|");
     let text = text.split_once("MiB of its").map_or(text.clone(), |(before, rest)| {
@@ -93,10 +93,10 @@ fn message(row: &Row) -> String {
     format!("{lost}{silent}{text}")
 }
 
-/// All of it.
+/// Content of the page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Page {
-    /// What stands between the sums and the table, written by hand.
+    /// Text between the sums and the table, written by hand.
     notes: String,
     lines: Vec<Line>,
 }
@@ -114,7 +114,7 @@ impl Page {
         }
     }
 
-    /// Puts lines in place of those of the same program and way, or in the programs' order.
+    /// Replaces lines of the same program and way, and sorts all in the programs' order.
     pub(super) fn merge(&mut self, lines: &[Line], programs: &[Program]) {
         let is_same = |one: &Line, other: &Line| one.name == other.name && one.way == other.way;
         self.lines.retain(|known| !lines.iter().any(|line| is_same(line, known)));

@@ -1,4 +1,4 @@
-//! Where the programs are: what is built, Python's and npm's packages.
+//! Folder of the programs: built ones, and packages of Python and npm.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::rows::Program;
 
-/// Programs in Rust with an allocator of their own, by feature.
+/// Source of the programs in Rust with an allocator of their own, by feature.
 const RUST: &str = include_str!("holds.rs");
 const MANIFEST: &str = r#"[package]
 name = "holds"
@@ -28,7 +28,7 @@ snmalloc-rs = { version = "0.3", optional = true }
 [workspace]
 "#;
 
-/// Programs in C: name, how they are built, source.
+/// Programs in C: name, build command, source.
 const C: [(&str, &str, &str); 7] = [
     ("musl", "musl-gcc -O1", PLAIN),
     ("musl-static", "musl-gcc -O1 -static", PLAIN),
@@ -85,14 +85,14 @@ int main(void) {
 }
 "#;
 
-/// The folder of all this.
+/// Folder of all programs.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) folder: PathBuf,
 }
 
 impl Place {
-    /// Makes it, with the programs that can be built.
+    /// Creates the folder, and builds the programs that can be built.
     pub(super) fn new() -> anyhow::Result<Self> {
         let place = Self { folder: crate::root().join("target/matrix") };
         let built = place.built();
@@ -102,7 +102,7 @@ impl Place {
             if !built.join(name).exists() {
                 let file = built.join(name).with_extension("c");
                 std::fs::write(&file, source)?;
-                // Without what it needs the row is left out.
+                // If a dependency is missing, the row is left out.
                 let (words, libraries): (Vec<&str>, Vec<&str>) =
                     compiler.split(' ').partition(|word| !word.starts_with("-l"));
                 let line = format!("{} -o {name} {name}.c {}", words.join(" "), libraries.join(" "));
@@ -116,7 +116,7 @@ impl Place {
         self.folder.join("built")
     }
 
-    /// The programs in Rust, and one that is linked statically.
+    /// Builds the programs in Rust, including a statically linked one.
     fn build_rust(&self, built: &Path) -> anyhow::Result<()> {
         let project = self.folder.join("holds");
         std::fs::create_dir_all(&project)?;
@@ -138,7 +138,7 @@ impl Place {
         Ok(())
     }
 
-    /// Installs the packages of some programs: of Debian, of PyPI, of npm.
+    /// Installs the packages of some programs: from Debian, PyPI and npm.
     pub(super) fn install(&self, programs: &[Program]) -> anyhow::Result<()> {
         let all: Vec<&str> =
             programs.iter().flat_map(|program| &program.packages).map(String::as_str).collect();
@@ -156,18 +156,18 @@ impl Place {
             format!("mkdir -p npm; cd npm; npm install --silent --no-fund --no-audit {}", of("npm:")),
         ];
         for line in lines {
-            // What cannot be had is left out.
+            // Packages that cannot be installed are left out.
             self.shell(&line, &self.folder)?;
         }
         Ok(())
     }
 
-    /// Runs a line of the shell with the names of the places.
+    /// Runs a shell command with the folders in its environment.
     pub(super) fn shell(&self, line: &str, folder: &Path) -> anyhow::Result<Output> {
         self.command("sh", folder).args(["-c", line]).output().with_context(|| format!("cannot run {line}"))
     }
 
-    /// A command that knows the places.
+    /// Returns a command with the folders in its environment.
     pub(super) fn command(&self, program: impl AsRef<std::ffi::OsStr>, folder: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -178,13 +178,13 @@ impl Place {
         command
     }
 
-    /// Whether a program is there.
+    /// Whether a program is installed.
     pub(super) fn has(&self, program: &Program) -> anyhow::Result<bool> {
         let line = format!("command -v {}", program.needs);
         Ok(self.shell(&line, &self.folder)?.status.success())
     }
 
-    /// A fresh folder to run a program in.
+    /// Creates an empty folder to run a program in.
     pub(super) fn fresh(&self) -> anyhow::Result<PathBuf> {
         let folder = self.folder.join("run");
         let _ = std::fs::remove_dir_all(&folder);

@@ -1,4 +1,4 @@
-//! One program, run or attached to: what heapr says of its memory.
+//! Records one program, started or attached to, and reads what heapr says of its memory.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::place::Place;
 use super::rows::Program;
 
-/// How a program is recorded.
+/// Method of recording a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Run,
     Attach,
 }
 
-/// A row of the page.
+/// Row of the page.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Row {
     pub(super) name: String,
@@ -28,23 +28,23 @@ pub(super) struct Row {
     pub(super) anonymous_bytes: u64,
     pub(super) explained_bytes: u64,
     pub(super) unseen_bytes: u64,
-    /// Of what is in the largest stacks: bytes with three named frames, and all.
+    /// Bytes of the largest stacks: those with three named frames, and all.
     pub(super) named: (u64, u64),
     pub(super) message: String,
     pub(super) is_harmed: bool,
 }
 
-/// So much in no block need not be said.
+/// Bytes outside of blocks that need no message.
 const UNSEEN_BYTES: u64 = 3 << 20;
 
 impl Row {
-    /// Much is not seen, and nothing is said.
+    /// Whether much memory is unexplained, and there is no message.
     pub(super) fn is_silent(&self) -> bool {
         self.message.is_empty() && self.unseen_bytes > UNSEEN_BYTES.max(self.anonymous_bytes / 10)
     }
 }
 
-/// `None`: it is not here, or not run that way.
+/// Measures a program. `None`: it is not installed, or not run that way.
 pub(super) fn row(program: &Program, way: Way, place: &Place, heapr: &Path) -> anyhow::Result<Option<Row>> {
     if !place.has(program)? {
         return Ok(None);
@@ -70,10 +70,10 @@ pub(super) fn row(program: &Program, way: Way, place: &Place, heapr: &Path) -> a
     Ok(Some(row))
 }
 
-/// Runs it without heapr and with it; what heapr said, and whether it ended otherwise. `None`: it
-/// does not run here.
+/// Runs the program without heapr and with it. Returns heapr's messages, and whether the program
+/// ended differently. `None`: it does not run here.
 fn run(line: &str, place: &Place, heapr: &Path, trace: &Path) -> anyhow::Result<Option<(String, bool)>> {
-    // Nothing that hangs may hold up the rest.
+    // A program that hangs must not stop the rest.
     let limit = |folder: &Path| {
         let mut command = place.command("timeout", folder);
         command.arg("100");
@@ -93,7 +93,7 @@ fn run(line: &str, place: &Place, heapr: &Path, trace: &Path) -> anyhow::Result<
     Ok(Some((text, recorded.status.code() != plain.status.code() || has_loader_error)))
 }
 
-/// A program that is ended when this is dropped, with its children.
+/// Program that is killed with its children when this is dropped.
 struct Served(Child);
 
 impl Drop for Served {
@@ -104,7 +104,8 @@ impl Drop for Served {
     }
 }
 
-/// Attaches while it is at work; what heapr said, and whether the program did not outlive it.
+/// Attaches while the program works. Returns heapr's messages, and whether the program did not
+/// survive.
 fn attach(
     line: &str,
     load: Option<&str>,
@@ -125,7 +126,7 @@ fn attach(
         }
     };
     let begin = Instant::now();
-    // Until it is at work.
+    // Wait until it works.
     while begin.elapsed() < Duration::from_secs(2) {
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -149,7 +150,7 @@ fn attach(
     Ok((text, is_harmed))
 }
 
-/// What the trace holds.
+/// Fills a row from the trace.
 fn fill(row: &mut Row, heapr: &Path, trace: &Path, text: &str) {
     let info = json(heapr, &["info", "--format", "json"], trace);
     let number = |value: &Value| value.as_u64().unwrap_or(0);
@@ -170,7 +171,7 @@ fn fill(row: &mut Row, heapr: &Path, trace: &Path, text: &str) {
         row.named.1 += bytes;
         row.named.0 += if named >= 3 { bytes } else { 0 };
     }
-    // The largest process's own; else what is not traced at all.
+    // The message on the largest process; else that on an untraced program.
     let warnings = report["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let warnings: Vec<&str> = warnings.collect();
     let is_memory = |warning: &&&str| warning.contains("no recorded block");
@@ -184,7 +185,8 @@ fn fill(row: &mut Row, heapr: &Path, trace: &Path, text: &str) {
     row.message = told.or_else(untold).unwrap_or_default();
 }
 
-/// Frames of the C library and of C++'s do not name what a program does.
+/// Whether a frame's module is the C or C++ library, or an allocator, whose frames do not name the
+/// program's work.
 fn is_beside(module: &Value) -> bool {
     let path = module.as_str().unwrap_or_default();
     let file = path.rsplit('/').next().unwrap_or_default();

@@ -1,28 +1,28 @@
-//! The table of programs.
+//! Parses the table of programs.
 
 use anyhow::{Context as _, bail};
 
-/// The table that comes with it.
+/// Built-in table.
 const TABLE: &str = include_str!("programs.txt");
 
-/// A program with its words, and what it stands for.
+/// Program with its commands, and the kind that it is an example of.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Program {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) packages: Vec<String>,
-    /// What must be found for it in the path.
+    /// Command that must be found in the path.
     pub(super) needs: String,
     pub(super) is_small: bool,
-    /// Run from its beginning.
+    /// Command that is run from its beginning.
     pub(super) run: Option<String>,
-    /// Attached to.
+    /// Command that is attached to.
     pub(super) serve: Option<String>,
-    /// Run while it is attached to.
+    /// Command that is run during the attach.
     pub(super) load: Option<String>,
 }
 
-/// All rows.
+/// Returns all rows.
 pub(super) fn programs() -> anyhow::Result<Vec<Program>> {
     let mut programs: Vec<Program> = Vec::new();
     for (number, line) in TABLE.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
@@ -41,7 +41,7 @@ pub(super) fn programs() -> anyhow::Result<Vec<Program>> {
             "run" => program.run = Some(rest.to_owned()),
             "serve" => program.serve = Some(rest.to_owned()),
             "load" => program.load = Some(rest.to_owned()),
-            // A line that goes on.
+            // Continuation of the last line.
             _ => {
                 let last = [&mut program.load, &mut program.serve, &mut program.run];
                 let Some(text) = last.into_iter().find_map(|text| text.as_mut()) else {

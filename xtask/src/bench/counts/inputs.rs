@@ -1,5 +1,5 @@
-//! Programs and files that the jobs need: made anew for each measurement, by the program that is
-//! measured, so that one that reads no newer files can be measured, too.
+//! Programs and files that the jobs need. They are made anew for each measurement, by the measured
+//! program, so that one that reads only older files can be measured, too.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,25 +8,25 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-/// Functions of each of the forty libraries.
+/// Number of functions of each library.
 const FUNCTIONS: usize = 20_000;
-/// Libraries of the program that maps many.
+/// Number of libraries of the program that maps many.
 const LIBRARIES: usize = 40;
-/// What clang compiles: some 200,000 allocations.
+/// Source that clang compiles: some 200,000 allocations.
 const SOURCE: &str = "#include <map>\n#include <string>\nstd::map<std::string, int> counts;\n\
                       int main() { counts[\"a\"]++; return int(counts.size()); }\n";
 
-/// How large inputs are.
+/// Sizes of the inputs.
 #[derive(Debug)]
 pub(super) struct Scale {
-    /// Units of `benches/make_snapshot.js`, of half a MB each.
+    /// Number of units of `benches/make_snapshot.js`, of half a MB each.
     snapshot_units: &'static str,
-    /// What is recorded for the commands that read traces: two commands.
+    /// Two commands that are recorded for the commands that read traces.
     recorded: [&'static [&'static str]; 2],
 }
 
 impl Scale {
-    /// As people have them.
+    /// Realistic sizes.
     pub(super) const WHOLE: Self = Self {
         snapshot_units: "20",
         recorded: [
@@ -34,14 +34,14 @@ impl Scale {
             &["clang++", "-O0", "-c", "-o", "/dev/null", "{source}"],
         ],
     };
-    /// For a build without optimization.
+    /// Sizes for a build without optimization.
     pub(super) const SMALL: Self = Self {
         snapshot_units: "2",
         recorded: [&["{events}", "deep", "10000"], &["{events}", "deep", "8000"]],
     };
 }
 
-/// The inputs of the jobs.
+/// Inputs of the jobs.
 #[derive(Debug)]
 pub(super) struct Inputs {
     folder: PathBuf,
@@ -50,7 +50,7 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Makes all that the jobs need, in a folder that is emptied first.
+    /// Makes all inputs, in a folder that is emptied first.
     pub(super) fn make(heapr: &str, scale: &Scale) -> anyhow::Result<Self> {
         let folder = super::super::inputs::folder()?.join("counts");
         match std::fs::remove_dir_all(&folder) {
@@ -65,12 +65,12 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// A file of the folder.
+    /// Returns the path of a file in the folder.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Removes what commands have written, and with `is_all` what they keep between two runs.
+    /// Removes what commands have written, and with `is_all` their saved answers, too.
     pub(super) fn forget(&self, is_all: bool) -> anyhow::Result<()> {
         let kept = is_all.then_some("cache/heapr");
         for name in ["exported", "exported.tables"].into_iter().chain(kept) {
@@ -87,7 +87,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// The words with the names in braces replaced; an error for a name that has no value.
+    /// Replaces the names in braces; an error for a name without a value.
     pub(super) fn filled(&self, words: &[&str]) -> anyhow::Result<Vec<String>> {
         let filled = |word: &&str| match word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) {
             Some(name) => self.values.get(name).cloned().with_context(|| format!("there is no {name} here")),
@@ -96,7 +96,7 @@ impl Inputs {
         words.iter().map(filled).collect()
     }
 
-    /// A command that finds no cache, session or trace but those of the folder.
+    /// Returns a command that finds no cache, session or trace outside of the folder.
     pub(super) fn command(&self, words: &[String]) -> Command {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(&self.folder).stdin(Stdio::null());
@@ -120,12 +120,12 @@ impl Inputs {
         Ok(())
     }
 
-    /// A program that maps many libraries, of each of which it uses nothing.
+    /// Makes a program that maps many libraries without using them.
     fn make_libraries(&mut self) -> anyhow::Result<()> {
         let mut text = String::from(".section .note.GNU-stack\n.text\n");
         for function in 0..FUNCTIONS {
             let name = format!("library_function{function}");
-            // A String cannot fail to take text.
+            // Writing to a String cannot fail.
             let _ = write!(text, ".globl {name}\n.type {name},@function\n{name}: .cfi_startproc\nret\n");
             let _ = write!(text, ".cfi_endproc\n.size {name}, .-{name}\n");
         }
@@ -141,7 +141,7 @@ impl Inputs {
         let link = |library: &Path, object: &Path| {
             crate::run(Command::new("gcc").args(["-shared", "-Wl,--build-id", "-o"]).arg(library).arg(object))
         };
-        // The program is linked with empty ones, which takes no minute.
+        // Linked with empty libraries, because the real ones would take a minute.
         for library in &libraries {
             link(library, &empty)?;
         }
@@ -171,7 +171,7 @@ impl Inputs {
         self.make_graph(heapr)
     }
 
-    /// A trace with a graph; a program that is too old for graphs leaves the jobs of it out.
+    /// Makes a trace with a graph. Its jobs are left out if the program is too old for graphs.
     fn make_graph(&mut self, heapr: &str) -> anyhow::Result<()> {
         let graph = self.file("graph.heapr");
         let words = [heapr, "run", "--quiet", "--graph-at-exit", "-f", "-o"].map(str::to_owned);

@@ -1,46 +1,46 @@
-//! The jobs that are counted: one row each.
+//! Jobs that are counted: one row each.
 
-/// A job.
+/// Job that is counted.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// Its name in the table and in `benches/counts.tsv`.
+    /// Name of the job in the table and in `benches/counts.tsv`.
     pub(super) name: &'static str,
     pub(super) work: Work,
 }
 
-/// What is done and counted. In arguments, `{name}` is an input of [`super::inputs::Inputs`].
+/// Work that is done and counted. In arguments, `{name}` is an input of [`super::inputs::Inputs`].
 #[derive(Debug)]
 pub(super) enum Work {
     /// A thousand more events of a kind in `benches/events.c`: the agent's instructions.
     Events {
         kind: &'static str,
-        /// A library that the program loads first.
+        /// Library that the program loads first.
         library: Option<&'static str>,
         options: &'static [&'static str],
-        /// How many more events are taken the mean of.
+        /// Number of additional events over which the mean is computed.
         more_events: u64,
     },
-    /// A program from its start to its end: the agent's instructions, the whole tree's system calls
-    /// above those of the bare program.
+    /// A program from its start to its end: the agent's instructions, and the whole tree's system
+    /// calls above those of the bare program.
     Program { command: &'static [&'static str] },
-    /// The recorder's instructions of `heapr run` of a program.
+    /// A program under `heapr run`: the recorder's instructions.
     Recorder { command: &'static [&'static str] },
-    /// The recorder's instructions for 100,000 more events.
+    /// 100,000 more events: the recorder's instructions.
     RecorderEvents,
     /// A command that reads files: all of its instructions, its system calls, its memory.
     Command {
         arguments: &'static [&'static str],
-        /// Answers of earlier runs are not there.
+        /// True if saved answers of earlier runs are removed.
         is_first: bool,
     },
-    /// The first answers of the page's server.
+    /// First answers of the page's server.
     View,
-    /// Commands of a shell on a running process, `$1`, by `$0`: their system calls. (Valgrind knows
-    /// not all of the calls that reach into another process.)
+    /// Shell commands on a running process, `$1`, by `$0`: their system calls. Valgrind does not
+    /// know all calls that reach into another process.
     Running { script: &'static str },
 }
 
-/// Enough where each event is about as dear as the next.
+/// Number of additional events where all events cost about the same.
 const MORE_EVENTS: u64 = 10_000;
 
 const fn events(name: &'static str, kind: &'static str) -> Job {
@@ -65,7 +65,7 @@ const fn recorder(name: &'static str, command: &'static [&'static str]) -> Job {
 
 const ATTACH: &str = "$0 start counts --pid $1 -f -o recorded.heapr && $0 stop counts";
 
-/// The jobs, in the order of the table.
+/// Jobs, in the order of the table.
 pub(super) const JOBS: &[Job] = &[
     events("event pair", "pair"),
     events("event calloc", "calloc"),

@@ -1,4 +1,4 @@
-//! How a job is counted.
+//! Counts a job.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,17 +13,17 @@ use super::inputs::Inputs;
 use super::jobs::{Job, Work};
 use super::record::Counts;
 
-/// Events of the shorter run of a kind.
+/// Number of events of the shorter run of a kind.
 const EVENTS_BEFORE: u64 = 1_000;
-/// Events of the shorter and of the longer run of the recorder.
+/// Numbers of events of the recorder's shorter and longer run.
 const RECORDED_EVENTS: [u64; 2] = [20_000, 120_000];
-/// Waiting for a program to be ready, at most.
+/// Longest wait for a program to be ready.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// System calls of who waits, or gives memory back when there is time; they are not counted.
+/// Filter of strace. Calls that wait, or free memory in idle time, are not counted.
 const NOT_COUNTED: &str =
     "trace=!futex,sched_yield,madvise,wait4,waitid,clock_nanosleep,clock_gettime,ppoll,poll";
 
-/// Counts of one job.
+/// Counts one job.
 pub(super) fn measure(job: &Job, heapr: &str, inputs: &Inputs) -> anyhow::Result<Counts> {
     let runs = Runs { heapr, inputs };
     match &job.work {
@@ -39,7 +39,7 @@ pub(super) fn measure(job: &Job, heapr: &str, inputs: &Inputs) -> anyhow::Result
     }
 }
 
-/// The program that is measured, and what it works on.
+/// Measured program and its inputs.
 struct Runs<'a> {
     heapr: &'a str,
     inputs: &'a Inputs,
@@ -69,7 +69,7 @@ impl Runs<'_> {
     fn agent(&self, program: &[String], options: &[&str]) -> anyhow::Result<u64> {
         let counts = self.inputs.file("callgrind");
         let trace = self.inputs.file("recorded.heapr").display().to_string();
-        // Without address space randomization: how long the agent searches its tables depends on
+        // Without address space randomization: the time for the agent's table searches depends on
         // addresses.
         let run = ["setarch", "-R", self.heapr, "run", "--quiet", "-f", "-o", &trace];
         let words: Vec<String> =
@@ -96,7 +96,7 @@ impl Runs<'_> {
         let mut words: Vec<String> = run.iter().map(|&word| word.to_owned()).collect();
         words.push("--".into());
         words.extend_from_slice(program);
-        // Caches are filled by the first run.
+        // The first run fills the caches.
         let peak_kib = self.peak_kib(&words)?;
         Ok(Counts {
             instructions: Some(self.instructions(&words)?),
@@ -117,7 +117,7 @@ impl Runs<'_> {
 
     fn command(&self, arguments: &[String], is_first: bool) -> anyhow::Result<Counts> {
         let prepare = || self.inputs.forget(is_first);
-        // Caches are filled by the first run.
+        // The first run fills the caches.
         prepare()?;
         done(self.inputs.command(&[vec![self.heapr.to_owned()], arguments.to_vec()].concat()))?;
         prepare()?;
@@ -137,13 +137,13 @@ impl Runs<'_> {
         total(&counts)
     }
 
-    /// heapr, counted by Callgrind.
+    /// Command for heapr under Callgrind.
     fn measured(&self, counts: &Path) -> Vec<String> {
         [vec!["setarch".into(), "-R".into()], valgrind(counts), vec![self.heapr.to_owned()]].concat()
     }
 
-    /// System calls of a program with all of its children; `first`: who runs it, whose calls are
-    /// left out.
+    /// System calls of a program with all of its children. `first`: command that runs it, whose
+    /// calls are left out.
     fn system_calls(&self, first: &[String], program: &[String]) -> anyhow::Result<u64> {
         let counts = self.inputs.file("strace");
         let strace = ["strace", "-f", "-c", "-e", NOT_COUNTED, "-o"].map(str::to_owned);
@@ -154,7 +154,7 @@ impl Runs<'_> {
         line.split_whitespace().nth(3).and_then(|calls| calls.parse().ok()).context("strace's total")
     }
 
-    /// The largest resident set of a process of heapr with these arguments.
+    /// Largest resident set of a process of heapr with these arguments.
     fn peak_kib(&self, arguments: &[String]) -> anyhow::Result<u64> {
         let result = self.inputs.file("measured");
         let xtask = std::env::current_exe()?.display().to_string();
@@ -164,7 +164,7 @@ impl Runs<'_> {
         text.split_whitespace().nth(2).and_then(|kib| kib.parse().ok()).context("peak memory")
     }
 
-    /// The page's server: the answers that its first picture needs.
+    /// Counts the page's server for the answers that its first picture needs.
     fn view(&self) -> anyhow::Result<Counts> {
         let counts = self.inputs.file("callgrind");
         let words = self.measured(&counts);
@@ -185,12 +185,12 @@ impl Runs<'_> {
         Ok(Counts { instructions: Some(instructions), ..Counts::default() })
     }
 
-    /// Commands on a process that sleeps.
+    /// Counts commands on a process that sleeps.
     fn running(&self, script: &str) -> anyhow::Result<Counts> {
         let mut sleeper = Sleeper::start()?;
         let pid = sleeper.0.id().to_string();
         let shell = ["sh", "-c", script, self.heapr, &pid].map(str::to_owned);
-        // Caches are filled by the first round.
+        // The first round fills the caches.
         done(self.inputs.command(&shell))?;
         let system_calls = Some(self.system_calls(&[], &shell)?);
         if sleeper.0.try_wait()?.is_some() {
@@ -200,7 +200,7 @@ impl Runs<'_> {
     }
 }
 
-/// A Python process that has some blocks and sleeps until it is killed.
+/// Python process that has some blocks and sleeps until it is killed.
 struct Sleeper(std::process::Child);
 
 impl Sleeper {
@@ -221,7 +221,7 @@ impl Sleeper {
 
 impl Drop for Sleeper {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -237,7 +237,7 @@ fn total(counts: &Path) -> anyhow::Result<u64> {
     callgrind::total(&text).with_context(|| format!("{}: no total", counts.display()))
 }
 
-/// Runs a command to its end; it may find something (status 1).
+/// Runs a command to its end; status 1 (it found something) is accepted.
 fn done(mut command: Command) -> anyhow::Result<()> {
     let shown = format!("{command:?}");
     let mut child =

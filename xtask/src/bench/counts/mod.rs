@@ -1,6 +1,5 @@
-//! Counts of fixed jobs: instructions, system calls, memory. They are nearly the same each time,
-//! whatever else the machine does, and are held against `benches/counts.tsv` (release) and
-//! `benches/counts-debug.tsv`.
+//! Counts of fixed jobs: instructions, system calls, memory. They hardly depend on the load of the
+//! machine. They are compared with `benches/counts.tsv` (release) and `benches/counts-debug.tsv`.
 
 mod inputs;
 mod jobs;
@@ -18,14 +17,14 @@ use super::table::markdown;
 /// Options of `cargo xtask bench counts`.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
-    /// Counts go into the record, as what later ones are held against.
+    /// True if the counts are written as the reference for later ones.
     is_written: bool,
-    /// Counts go into the record's column of the commit that all are compared with.
+    /// True if the counts are written as those of the first commit, with which all are compared.
     is_first: bool,
-    /// The build without optimization is measured, on smaller inputs: what the check of each commit
-    /// has built already.
+    /// True if the build without optimization is measured, on smaller inputs. The check of each
+    /// commit has built it already.
     is_debug: bool,
-    /// Words of the names of the jobs that are measured; empty: all.
+    /// Words of the names of the measured jobs; empty: all.
     words: Vec<String>,
 }
 
@@ -43,7 +42,7 @@ impl Options {
         options
     }
 
-    /// The program to be measured.
+    /// Returns the program to be measured.
     fn program(&self) -> anyhow::Result<String> {
         if let Ok(heapr) = std::env::var("HEAPR") {
             return Ok(heapr);
@@ -74,7 +73,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
         let before = record.line(job.name);
         let counts = match least(job, &heapr, &inputs, before) {
             Ok(counts) => counts,
-            // The first column's program is older than some of the jobs.
+            // The first commit's program is older than some of the jobs.
             Err(error) if options.is_first => {
                 eprintln!("{}: not measured: {error:#}", job.name);
                 continue;
@@ -107,8 +106,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     )
 }
 
-/// Counts of a job, measured up to three times while they are above their line: what waits for
-/// another process looks for it more often on a busy machine.
+/// Counts a job up to three times while the counts are above their line: on a busy machine, waiting
+/// for another process takes more checks.
 fn least(job: &Job, heapr: &str, inputs: &Inputs, line: Option<&Line>) -> anyhow::Result<Counts> {
     let mut counts = measure::measure(job, heapr, inputs)?;
     for _ in 1..3 {
@@ -127,7 +126,7 @@ fn table(rows: &[Vec<String>]) -> String {
 }
 
 impl Counts {
-    /// The smaller one of each count.
+    /// Returns the smaller one of each count.
     fn least(self, other: Self) -> Self {
         let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
         Self {
@@ -137,7 +136,7 @@ impl Counts {
         }
     }
 
-    /// What of `now` is above these counts by more than is allowed; the words for it.
+    /// Returns a description of the counts of `now` that exceed these by more than is allowed.
     fn exceeded_by(&self, now: &Self) -> Option<String> {
         let checks = [
             ("instructions", self.instructions, now.instructions, record::INSTRUCTIONS_ALLOWED),

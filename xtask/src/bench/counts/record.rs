@@ -1,15 +1,15 @@
-//! The file of counts: a line a job, columns separated by tabs.
+//! File of counts: one line per job, columns separated by tabs.
 
 use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-/// Instructions may be this many times those of the line.
+/// Largest allowed ratio of instructions to those of the line.
 pub(super) const INSTRUCTIONS_ALLOWED: f64 = 1.03;
-/// System calls may be this many times those of the line.
+/// Largest allowed ratio of system calls to those of the line.
 pub(super) const SYSTEM_CALLS_ALLOWED: f64 = 1.03;
-/// Peak memory may be this many times that of the line.
+/// Largest allowed ratio of peak memory to that of the line.
 pub(super) const PEAK_ALLOWED: f64 = 1.05;
 
 const HEADING: &str = "job\tinstructions_of_b41abb5\tinstructions\tsystem_calls\tpeak_kib";
@@ -32,23 +32,23 @@ impl fmt::Display for Counts {
     }
 }
 
-/// A line of the file.
+/// Line of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     name: String,
     first: Option<u64>,
-    /// What later counts are held against.
+    /// Reference for later counts.
     pub(super) counts: Counts,
 }
 
-/// The whole file.
+/// Whole file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
     lines: Vec<Line>,
 }
 
 impl Record {
-    /// Reads the file; an empty record if there is none.
+    /// Reads the file; without a file the record is empty.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(&text).with_context(|| path.display().to_string()),
@@ -117,7 +117,7 @@ fn cell(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
-/// The cells of a job in the printed table.
+/// Returns the cells of a job in the printed table.
 pub(super) fn row(name: &str, before: Option<&Line>, now: &Counts) -> Vec<String> {
     let ratio = |now: Option<u64>, before: Option<u64>| match (now, before) {
         (Some(now), Some(before)) if before > 0 => format!("{:.3}", now as f64 / before as f64),
