@@ -1,7 +1,8 @@
-//! How many bytes V8's bytecodes have, by version: what code of the baseline compiler is counted
-//! in. Read from `Bytecodes::kBytecodeSizes` of the programs that nodejs.org builds.
+//! Sizes of V8's bytecodes in bytes, by version, to decode the position tables of baseline code.
+//! They are read from `Bytecodes::kBytecodeSizes` of the programs that nodejs.org builds.
 
-/// A digit (to 36) a bytecode: alone, and behind the prefix that makes its operands twice as wide.
+/// One digit (to 36) per bytecode: its size alone, and after the prefix that doubles its operands'
+/// width.
 #[derive(Debug)]
 pub(crate) struct BytecodeSizes {
     single: &'static [u8],
@@ -9,17 +10,18 @@ pub(crate) struct BytecodeSizes {
 }
 
 impl BytecodeSizes {
-    /// Bytes of the instruction that begins `code`; `None`: there is none.
+    /// Returns the size in bytes of the instruction that begins `code`; `None` if there is no valid
+    /// one.
     pub(crate) fn of_first(&self, code: &[u8]) -> Option<usize> {
         let &first = code.first()?;
-        // Two prefixes for operands of two and of four bytes, and the same for a debugger.
+        // Two prefixes, for operands of two and of four bytes, and the same two for a debugger.
         if first > 3 {
             return self.of(first, 0);
         }
         self.of(*code.get(1)?, if first & 1 == 0 { 1 } else { 3 })?.checked_add(1)
     }
 
-    /// Bytes of a bytecode whose operands are `more` times longer than alone.
+    /// Returns the size of a bytecode whose operands are `more` times longer than alone.
     fn of(&self, bytecode: u8, more: usize) -> Option<usize> {
         let digit = |digits: &[u8]| {
             let digit = char::from(*digits.get(usize::from(bytecode))?).to_digit(36)?;
@@ -90,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_prefix_widens_operands_and_no_bytecode_has_no_size() {
-        // LdaZero, and one with three operands.
+        // LdaZero, and a bytecode with three operands.
         assert_eq!(V11_3.of_first(&[12]), Some(1));
         for sizes in [&V10_2, &V11_3, &V12_4, &V13_6, &V14_1, &V14_6] {
             assert_eq!(sizes.single.len(), sizes.double.len());

@@ -1,5 +1,5 @@
-//! What functions and lines a native frame stands for: from what stands at its frame pointer, as it
-//! is remembered or found.
+//! Finds the functions and lines that a native frame stands for, from the words at its frame
+//! pointer. Results are cached.
 
 use crate::frames::frame::Frame;
 use crate::languages::answers::{self, Answers};
@@ -12,40 +12,40 @@ use crate::languages::v8::translation::{FRAMES_MAX, FunctionFrame};
 use crate::modules;
 use crate::record::thread::Scope;
 
-/// Return addresses and instructions that are remembered.
+/// Sizes of the caches: return addresses, frames of one function, frames of several.
 const STARTS: usize = 1024;
 const ANSWERS: usize = 2048;
 const LONG_ANSWERS: usize = 256;
-/// Where a frame has, below its frame pointer: its context (or what else it is), function,
-/// instructions and the present one.
+/// Offsets in a frame, below its frame pointer: its context (or frame type), function,
+/// instructions, and the present instruction.
 const CONTEXT_AT: usize = 8;
 const FUNCTION_AT: usize = 16;
 const INSTRUCTIONS_AT: usize = 32;
 const INSTRUCTION_AT: usize = 40;
-/// A return address that lies in no code that a compiler of V8's made.
+/// Marks a return address that does not lie in code of V8's compilers.
 const IN_NO_CODE: usize = 1;
 
-/// What tells a frame from another one at its place.
+/// Words that distinguish a frame from another one at its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Words {
-    /// Where its code begins, if a compiler made it.
+    /// Start of its code, if a compiler made it; 0 if it is interpreted.
     start: usize,
     function: usize,
     shared: usize,
     name: usize,
     script: usize,
-    /// The instruction, or code and what it was made with.
+    /// The instruction, or the words that identify compiled code.
     at: [usize; 2],
 }
 
-/// What became of the search for a frame's words.
+/// Result of the search for a frame's words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Search {
     Found(Words),
-    /// It is no frame of a function that was written in JavaScript.
+    /// The frame is not of a function that was written in JavaScript.
     Other,
-    /// It may be one, and cannot be read.
+    /// The frame may be of such a function, and cannot be read.
     Failed,
 }
 
@@ -58,25 +58,26 @@ struct LongAnswer {
     places: [u64; FRAMES_MAX],
 }
 
-/// See the module. All zero: nothing is remembered.
+/// The caches. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Finder {
-    /// Return addresses, and where the code begins that they lie in.
+    /// Return addresses, and the starts of the code in which they lie.
     starts: [(usize, usize); STARTS],
     answers: Answers<ANSWERS>,
     long_answers: [LongAnswer; LONG_ANSWERS],
-    /// Where code was looked for, and none of a compiler's was found: V8's copy of its builtins.
+    /// Address range that was searched and contains no code of a compiler: V8's copy of its
+    /// builtins.
     bare: (usize, usize),
     readable: Readable,
     sources: Sources,
 }
 
 impl Words {
-    /// Whether a frame of JavaScript that is where it was has all that it had.
+    /// True if a frame of JavaScript at the same address still has these words.
     ///
     /// # Safety
-    /// 1. One of JavaScript is on the calling thread's stack, with this frame pointer.
+    /// 1. A frame of JavaScript is on the calling thread's stack, with this frame pointer.
     #[inline(always)]
     pub(crate) unsafe fn still_stand(&self, layout: &Layout, fp: usize, pc: usize) -> bool {
         let Self { start, function, shared, name, script, at } = *self;
@@ -97,7 +98,7 @@ impl Words {
         }
     }
 
-    /// By what the answer to them is remembered.
+    /// Returns the key of these words in the cache.
     fn key(&self, pc: usize) -> u64 {
         let at = if self.start == 0 { 0 } else { pc };
         let [first, second] = self.at;
@@ -106,14 +107,14 @@ impl Words {
 }
 
 impl Finder {
-    /// Forgets what code meant: some was unloaded or replaced.
+    /// Forgets all results for code, because some was unloaded or replaced.
     pub(crate) fn forget(&mut self) {
         self.starts.fill((0, 0));
         self.answers.forget();
         self.long_answers.iter_mut().for_each(|answer| answer.key = 0);
     }
 
-    /// What a native frame points to.
+    /// Returns the words to which a native frame points.
     pub(crate) fn words_of(&mut self, layout: &'static Layout, native: &Frame) -> Search {
         let fp = native.bp;
         if fp & 7 != 0 || fp.wrapping_sub(FUNCTION_AT) < native.sp {
@@ -127,7 +128,7 @@ impl Finder {
         self.read_words(layout, native).unwrap_or(Search::Failed)
     }
 
-    /// The same of a frame with a context; `None`: something could not be read.
+    /// Reads the words of a frame with a context; `None` if any of them cannot be read.
     fn read_words(&mut self, layout: &'static Layout, native: &Frame) -> Option<Search> {
         let fp = native.bp;
         // SAFETY: as above.
@@ -138,7 +139,7 @@ impl Finder {
         let shared = heap.member(function, layout.shared, layout.kinds.shared)?;
         let name = heap.field(shared, layout.name)?;
         let Some(script) = heap.member(shared, layout.script, layout.kinds.script) else {
-            // A builtin.
+            // The function is a builtin.
             return Some(Search::Other);
         };
         let at = if start == 0 {
@@ -155,7 +156,8 @@ impl Finder {
         Some(Search::Found(Words { start, function, shared, name, script, at }))
     }
 
-    /// Where the code begins that a return address lies in; 0: it is none that a compiler made.
+    /// Returns the start of the code in which a return address lies; 0 if no compiler made the
+    /// code.
     fn start_of(&mut self, layout: &'static Layout, pc: usize) -> usize {
         let place = (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % STARTS;
         let &(known, start) = self.starts.get(place).unwrap_or(&(0, 0));
@@ -182,7 +184,7 @@ impl Finder {
                 }
                 IN_NO_CODE
             }
-            // It may be that the collector is moving it.
+            // The collector may be moving the code at this moment.
             Err(NoCode::Unknown) => return 0,
         };
         if let Some(entry) = self.starts.get_mut(place) {
@@ -191,8 +193,8 @@ impl Finder {
         if start == IN_NO_CODE { 0 } else { start }
     }
 
-    /// Writes the functions that a frame stands for to `out`, the outermost first; how many there
-    /// are.
+    /// Writes the functions that a frame stands for to `out`, the outermost first, and returns
+    /// their number.
     pub(crate) fn find_places(
         &mut self,
         scope: &mut Scope,
@@ -214,7 +216,7 @@ impl Finder {
             }
             return known.count.min(out.len());
         }
-        // What was mapped when the last function was looked at may be gone.
+        // Memory that was mapped when the last function was read may be unmapped.
         self.readable.forget();
         let count = self.find_anew(scope, layout, (native, words), out);
         match out.get(..count) {

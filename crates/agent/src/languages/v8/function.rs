@@ -1,4 +1,4 @@
-//! What a function of JavaScript and an instruction of it are to the recorder: name, file, line.
+//! Finds the recorder's name, file and line for a function of JavaScript and an instruction.
 
 use heapr_wire::{LANGUAGE_JAVASCRIPT, LINE_MAX, language_place};
 
@@ -14,9 +14,9 @@ const SOURCE_AT: usize = 8;
 const NAME_AT: usize = 16;
 const LINE_OFFSET_AT: usize = 24;
 const ID_AT: usize = 64;
-/// `SharedFunctionInfo`: its data, which leads to its instructions.
+/// `SharedFunctionInfo`: its data, from which its instructions are reached.
 const DATA_AT: usize = 8;
-/// `ScopeInfo`: words of 8 bytes, by number; bits of its flags.
+/// `ScopeInfo`: offsets of words of 8 bytes, indexes of words, and bits of its flags.
 const FLAGS_AT: usize = 8;
 const LOCALS_AT: usize = 24;
 const POSITION_WORD: usize = 3;
@@ -24,27 +24,27 @@ const SCOPE_KIND: usize = 15;
 const HAS_CLASS_VARIABLE: usize = 1 << 10;
 const HAS_FUNCTION_VARIABLE: usize = 3 << 12;
 const HAS_INFERRED_NAME: usize = 1 << 14;
-/// Variables that have their names in it.
+/// Limit of the number of local variables whose names are stored inline.
 const LOCALS_INLINED: usize = 75;
 
 const NAME_BYTES_MAX: usize = 512;
 const FILE_BYTES_MAX: usize = 1024;
-/// Characters between two places of a source whose lines are remembered, and how many places.
+/// Number of characters between two stored positions of a source, and number of stored positions.
 const STRIDE: usize = 1 << 14;
 const PLACES: usize = 1024;
 
-/// Room for texts, and lines that were counted.
+/// Buffers for texts, and cached line counts.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Sources {
-    /// Which source and place, and the lines before.
+    /// Keys of source and position, and the number of lines before the position.
     places: [(u64, u64); PLACES],
     name: [u8; NAME_BYTES_MAX],
     file: [u8; FILE_BYTES_MAX],
 }
 
 impl Sources {
-    /// The line of a character, from 0.
+    /// Returns the line of a character, from 0.
     fn line(&mut self, key: u64, characters: Characters, position: usize) -> u32 {
         if position > characters.count() {
             return 0;
@@ -79,12 +79,12 @@ impl Sources {
     }
 }
 
-/// The array of a function's instructions.
+/// Returns the array of a function's instructions.
 pub(crate) fn instructions_of(heap: &mut Heap<'_>, shared: usize) -> Option<usize> {
     let kinds = &heap.layout.kinds;
     let (array, code) = (kinds.bytecode_array, kinds.code);
     let mut pointer = heap.field(shared, DATA_AT)?;
-    // It, or the baseline compiler's code of it, or what names both it and a copy of the
+    // The data is the array, or baseline code, or an object that names the array and a copy of the
     // interpreter's entry.
     for _ in 0..3 {
         let (object, kind) = heap.object(pointer)?;
@@ -96,8 +96,8 @@ pub(crate) fn instructions_of(heap: &mut Heap<'_>, shared: usize) -> Option<usiz
     None
 }
 
-/// Language, function and line of an instruction of a function; `instruction` `None`: its line is
-/// not known. 0: it is no function that was written in JavaScript.
+/// Returns language, function and line of an instruction of a function; without a line if
+/// `instruction` is `None`. Returns 0 if the function was not written in JavaScript.
 pub(crate) fn place(
     scope: &mut Scope,
     heap: &mut Heap<'_>,
@@ -120,7 +120,8 @@ fn found_place(
     let base =
         heap.field(script, LINE_OFFSET_AT).and_then(small_integer).and_then(|base| u32::try_from(base).ok());
     let base = base.unwrap_or(0).saturating_add(1);
-    // Workers number theirs anew: another source of this number has another length, or place.
+    // Workers number their scripts anew: another source with this number has another length or
+    // address.
     let key = source.map_or(0, |source| source.bytes.as_ptr() as u64 ^ (source.count() as u64) << 48)
         ^ (id as u64).rotate_left(7);
     let line_of = |sources: &mut Sources, position: usize| {
@@ -154,15 +155,15 @@ fn found_place(
     }
     let file_bytes = file.bytes;
     let file = sources.file.get(..file_bytes)?;
-    // What modules are named by.
+    // URL prefix in the names of modules.
     let file = file.strip_prefix(b"file://").unwrap_or(file);
     let name = sources.name.get(..name_bytes)?;
     let number = code_table::number_of(scope, LANGUAGE_JAVASCRIPT, (name, file, first_line));
     Some(language_place(LANGUAGE_JAVASCRIPT, number, line.min(LINE_MAX)))
 }
 
-/// Writes a function's name, or the one that V8 has made up from where it is kept; where in the
-/// source it begins.
+/// Writes a function's name, or the one that V8 has inferred from where the function is stored.
+/// Returns the function's start in the source.
 fn read_name(heap: &mut Heap<'_>, shared: usize, name: &mut Text<'_>) -> Option<usize> {
     let layout = heap.layout;
     let pointer = heap.field(shared, layout.name)?;

@@ -1,59 +1,59 @@
-//! Objects of V8's heap: pointers with a mark in their lowest bit, small integers in a word's upper
-//! half, and where an object has gone that the collector has just moved.
+//! Objects of V8's heap: pointers with a mark in their lowest bit, and small integers in a word's
+//! upper half. An object that the collector has just moved has a forwarding address.
 
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
 use crate::languages::v8::layout::{FUNCTION_KINDS, Layout};
 
-/// `Map`: the kind of its objects.
+/// `Map`: offset of the kind of its objects.
 const KIND_AT: usize = 8;
 const KIND_SHIFT: u32 = 32;
-/// Arrays: how many elements or bytes, and the first.
+/// Arrays: offsets of the number of elements or bytes, and of the first one.
 const LENGTH_AT: usize = 8;
 pub(crate) const ELEMENTS_AT: usize = 16;
-/// Strings: characters; what they are made of.
+/// Strings: position of the number of characters, and offsets of the contents.
 const CHARACTERS_SHIFT: u32 = 32;
 const FIRST_AT: usize = 16;
 const SECOND_AT: usize = 24;
-/// Kinds below are strings': how they are kept, in the lowest bits.
+/// Limit of the kinds of strings; their representation is in the lowest bits.
 const STRINGS_END: usize = 128;
 const REPRESENTATION: usize = 7;
 const ONE_BYTE: usize = 8;
 const UNCACHED: usize = 16;
-/// Strings of strings that are followed.
+/// Largest nesting of strings that consist of strings.
 const STRING_DEPTH_MAX: u32 = 8;
-/// Longest array of bytes that is looked at.
+/// Largest array of bytes that is read.
 const BYTES_MAX: usize = 1 << 24;
-/// Longest source that is looked at, in characters (twice as much is what V8 allows).
+/// Longest source that is read, in characters (V8 allows twice as many).
 const CHARACTERS_MAX: usize = 1 << 29;
 
-/// Characters that lie in a row.
+/// Contiguous characters of a string.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Characters {
     pub(crate) bytes: &'static [u8],
     pub(crate) is_one_byte: bool,
 }
 
-/// What is read of the heap goes through here.
+/// Access to V8's heap with checks.
 #[derive(Debug)]
 pub(crate) struct Heap<'a> {
     pub(crate) layout: &'static Layout,
     pub(crate) readable: &'a mut Readable,
 }
 
-/// Whether a word is a pointer to an object.
+/// True if a word is a pointer to an object.
 #[inline(always)]
 pub(crate) fn is_object(word: usize) -> bool {
     word & 7 == 1
 }
 
-/// A small integer.
+/// Returns the value of a small integer.
 pub(crate) fn small_integer(word: usize) -> Option<i64> {
     (word as u32 == 0).then_some(word.cast_signed() as i64 >> 32)
 }
 
 impl Heap<'_> {
-    /// A word of an object.
+    /// Reads a word of an object.
     pub(crate) fn field(&mut self, object: usize, offset: usize) -> Option<usize> {
         if !is_object(object) {
             return None;
@@ -61,44 +61,44 @@ impl Heap<'_> {
         self.readable.word(object.wrapping_sub(1).wrapping_add(offset))
     }
 
-    /// Four bytes of an object.
+    /// Reads four bytes of an object.
     pub(crate) fn half(&mut self, object: usize, offset: usize) -> Option<u32> {
         let word = self.field(object, offset & !7)?;
         Some(if offset & 4 == 0 { word as u32 } else { (word >> 32) as u32 })
     }
 
-    /// Where an object is, and its kind.
+    /// Returns the present address of an object, and its kind.
     pub(crate) fn object(&mut self, pointer: usize) -> Option<(usize, usize)> {
-        // A weak pointer has another bit.
+        // A weak pointer has another bit set.
         let mut object = pointer & !2;
         let mut map = self.field(object, 0)?;
         if map & 3 == 0 {
-            // The collector has moved it.
+            // The collector has moved the object.
             object = map | 1;
             map = self.field(object, 0)?;
         }
         Some((object, self.field(map, KIND_AT)? >> KIND_SHIFT & 0xffff))
     }
 
-    /// An object of a kind.
+    /// Returns an object, if it is of a kind.
     pub(crate) fn of_kind(&mut self, pointer: usize, kind: usize) -> Option<usize> {
         self.object(pointer).filter(|&(_, found)| found == kind).map(|(object, _)| object)
     }
 
-    /// An object of a kind that another one refers to.
+    /// Returns an object to which another one refers, if it is of a kind.
     pub(crate) fn member(&mut self, object: usize, offset: usize, kind: usize) -> Option<usize> {
         let pointer = self.field(object, offset)?;
         self.of_kind(pointer, kind)
     }
 
-    /// A function.
+    /// Returns an object, if it is a function.
     pub(crate) fn function(&mut self, pointer: usize) -> Option<usize> {
         let first = self.layout.kinds.function;
         let (object, kind) = self.object(pointer)?;
         (kind.wrapping_sub(first) < FUNCTION_KINDS).then_some(object)
     }
 
-    /// The bytes of an array of them.
+    /// Returns the bytes of a byte array.
     pub(crate) fn bytes(&mut self, pointer: usize) -> Option<&'static [u8]> {
         let (object, _) = self.object(pointer)?;
         let length = usize::try_from(small_integer(self.field(object, LENGTH_AT)?)?).ok()?;
@@ -108,7 +108,7 @@ impl Heap<'_> {
         self.readable.bytes(object.wrapping_sub(1).wrapping_add(ELEMENTS_AT), length)
     }
 
-    /// The instructions of an array of bytecodes.
+    /// Returns the instructions of an array of bytecodes.
     pub(crate) fn instructions(&mut self, array: usize) -> Option<&'static [u8]> {
         let length = usize::try_from(small_integer(self.field(array, LENGTH_AT)?)?).ok()?;
         if length > BYTES_MAX {
@@ -117,7 +117,7 @@ impl Heap<'_> {
         self.readable.bytes(array.wrapping_sub(1).wrapping_add(self.layout.instructions), length)
     }
 
-    /// An element of an array.
+    /// Returns an element of an array.
     pub(crate) fn element(&mut self, array: usize, index: usize) -> Option<usize> {
         let length = small_integer(self.field(array, LENGTH_AT)?)?;
         if usize::try_from(length).is_ok_and(|length| index < length) {
@@ -127,7 +127,7 @@ impl Heap<'_> {
         }
     }
 
-    /// A string, and how many characters it has.
+    /// Returns a string, and its number of characters.
     pub(crate) fn string(&mut self, pointer: usize) -> Option<(usize, usize)> {
         let (object, kind) = self.object(pointer)?;
         if kind >= STRINGS_END {
@@ -137,7 +137,7 @@ impl Heap<'_> {
         (characters <= CHARACTERS_MAX).then_some((object, characters))
     }
 
-    /// The characters of a string that is one piece (or has an empty second one).
+    /// Returns the characters of a string that is contiguous (or has an empty second part).
     pub(crate) fn characters(&mut self, pointer: usize) -> Option<Characters> {
         let mut string = pointer;
         let mut skipped = 0_usize;
@@ -148,10 +148,10 @@ impl Heap<'_> {
             let wanted = *count.get_or_insert(characters);
             let is_one_byte = kind & ONE_BYTE != 0;
             let data = match kind & REPRESENTATION {
-                // In the object; at a place of its own.
+                // Contents in the object, or at an address of their own.
                 0 => object.wrapping_sub(1).wrapping_add(FIRST_AT),
                 2 if kind & UNCACHED == 0 => self.field(object, SECOND_AT)?,
-                // Of two, sliced, or another name of one.
+                // Concatenated, sliced, or a reference to another string.
                 1 => {
                     let second = self.field(object, SECOND_AT)?;
                     if self.string(second)?.1 != 0 {
@@ -184,13 +184,14 @@ impl Heap<'_> {
         None
     }
 
-    /// Appends a string as UTF-8 to `out`, as much of it as there is room for. `false`: it is none.
+    /// Appends a string as UTF-8 to `out`, as much as there is room for. Returns `None` if it is
+    /// not a string.
     pub(crate) fn append(&mut self, pointer: usize, out: &mut Text<'_>, depth: u32) -> Option<()> {
         if let Some(characters) = self.characters(pointer) {
             characters.append(out);
             return Some(());
         }
-        // Of two strings.
+        // Two concatenated strings.
         let (object, kind) = self.object(pointer)?;
         if kind >= STRINGS_END || kind & REPRESENTATION != 1 || depth >= STRING_DEPTH_MAX {
             return None;
@@ -208,7 +209,7 @@ impl Characters {
         if self.is_one_byte { self.bytes.len() } else { self.bytes.len() / 2 }
     }
 
-    /// Those from `first` on, at most.
+    /// Returns at most the characters from `first` on.
     fn from(&self, first: usize) -> &'static [u8] {
         self.bytes.get(if self.is_one_byte { first } else { first.wrapping_mul(2) }..).unwrap_or_default()
     }
@@ -227,7 +228,7 @@ impl Characters {
         }
     }
 
-    /// How many lines end between two characters.
+    /// Returns the number of lines that end between two characters.
     pub(crate) fn line_ends(&self, first: usize, end: usize) -> usize {
         let count = end.saturating_sub(first);
         if self.is_one_byte {
@@ -235,7 +236,7 @@ impl Characters {
             let bytes = bytes.get(..count).unwrap_or(bytes);
             let next = self.from(end).first();
             let new_lines = bytes.iter().filter(|&&byte| byte == b'\n').count();
-            // Alone, too; before a new line it ends none.
+            // A carriage return alone ends a line, too; before a line feed it does not.
             let returns =
                 bytes.windows(2).filter(|pair| matches!(pair, [b'\r', other] if *other != b'\n')).count();
             let last = bytes.last() == Some(&b'\r') && next != Some(&b'\n');

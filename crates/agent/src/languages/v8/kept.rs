@@ -1,9 +1,9 @@
-//! The last frames of JavaScript of a thread's level, and the present ones at the cost of what
+//! The cached JavaScript frames of a thread's level; the present ones are read at the cost of what
 //! changed.
 //!
-//! A kept frame stands if the native path to it is the same, and what it points to: function (with
-//! its name and script, as another may lie there now), instruction or code. Which native frames
-//! can be JavaScript's is a matter of their code alone: none of those that unwind tables describe.
+//! A cached frame is valid if the native path to it and the data to which it points are unchanged.
+//! The data are the function (with its name and script, as another may lie there now), and the
+//! instruction or code. Native frames can be JavaScript's only if their code has no unwind tables.
 
 use heapr_ring::sys;
 
@@ -19,30 +19,30 @@ use crate::state::AGENT;
 use crate::tree;
 use crate::x86_64::Rule;
 
-/// Native frames that stand for JavaScript's, and functions of these, in one stack.
+/// Largest numbers, in one stack, of native frames that stand for JavaScript's, and of functions.
 const CAPACITY: usize = 1 << 14;
 const PLACES: usize = 1 << 15;
-/// Stacks without such frames that are remembered.
+/// Number of stacks without such frames that are cached.
 const NONES: usize = 1024;
 
 /// A native frame that stands for functions of JavaScript.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct V8Frame {
-    /// Which one from the outer end.
+    /// Index of the native frame, from the outer end.
     pub(crate) index: u32,
-    /// Its functions among the places.
+    /// Index of its first function in `places`.
     first: u32,
     count: u32,
-    /// Of the path to it.
+    /// Hash of the native path to the frame.
     native_hash: u64,
     fp: usize,
     words: Words,
-    /// What it gives to the stack's hash.
+    /// The frame's part of the stack's hash.
     part: u64,
 }
 
-/// See the module. All zero: nothing kept.
+/// The cached frames of a level. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct KeptV8 {
@@ -52,25 +52,25 @@ pub(crate) struct KeptV8 {
     native: u32,
     frames: [V8Frame; CAPACITY],
     places: [u64; PLACES],
-    /// How many native frames from the outer end the frames were looked for among, and the hash of
-    /// the path to the last of them.
+    /// Number of native frames, from the outer end, that were searched for JavaScript frames, and
+    /// the hash of the path to the last of them.
     covered: usize,
     covered_hash: u64,
     pub(crate) pairs: Pairs,
-    /// Native stacks, and from which frame on none can be one of JavaScript.
+    /// Native stacks, and the index from which on no frame can be JavaScript's.
     plain_from: [(u32, u32); NONES],
     nones: [u32; NONES],
     finder: Finder,
 }
 
 impl KeptV8 {
-    /// Maps one. Wiped in a forked child, whose recorder's entry knows no functions yet.
+    /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
     #[cold]
     pub(crate) fn allocate() -> *mut Self {
         sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
     }
 
-    /// Whether the native stack of a node is known to have no frames of JavaScript.
+    /// True if the native stack of a node is known to have no JavaScript frames.
     #[inline(always)]
     pub(crate) fn has_none(&mut self, native: u32) -> bool {
         let epoch = AGENT.code_epoch.load(core::sync::atomic::Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl KeptV8 {
         self.hash
     }
 
-    /// No stack is kept any more.
+    /// Drops the cached stack.
     pub(crate) fn forget(&mut self) {
         (self.depth, self.hash, self.native, self.covered) = (0, 0, 0, 0);
     }
@@ -97,13 +97,13 @@ impl KeptV8 {
         self.frames.get(..self.depth).unwrap_or_default()
     }
 
-    /// The functions of a frame, the outermost first.
+    /// Returns the functions of a frame, the outermost first.
     pub(crate) fn places_of(&self, frame: &V8Frame) -> &[u64] {
         let first = frame.first as usize;
         self.places.get(first..first.wrapping_add(frame.count as usize)).unwrap_or_default()
     }
 
-    /// How many more frames a stack has with them.
+    /// Returns the number of frames that a joined stack has in addition to the native ones.
     pub(crate) fn more_frames(&self) -> usize {
         self.places_end(self.depth).saturating_sub(self.depth)
     }
@@ -113,12 +113,11 @@ impl KeptV8 {
         last.map_or(0, |frame| frame.first.wrapping_add(frame.count) as usize)
     }
 
-    /// Makes the kept frames those of the native stack that the level keeps, whose node is
-    /// `native`.
+    /// Makes the cached frames those of the level's cached native stack, whose node is `native`.
     #[inline(always)]
     pub(crate) fn follow(&mut self, scope: &mut Scope, layout: &'static Layout, native: u32) {
         let kept = &scope.level().kept;
-        // SAFETY: `depth` frames are kept, and nothing here changes them.
+        // SAFETY: `depth` frames are cached, and no code here changes them.
         let natives: &[Frame] = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
         let mut stands = 0;
         while let Some(frame) = self.frames.get(stands).filter(|_| stands < self.depth) {
@@ -147,7 +146,7 @@ impl KeptV8 {
         for (index, native) in natives.iter().enumerate().skip(first) {
             let rule = match cached_rule(&scope.level().kept, native.pc) {
                 Some(rule) => Some(rule),
-                // Another address has its place.
+                // Another address has displaced its entry.
                 None => rules::look_up(native.pc as u64, &mut Records { scope }),
             };
             if rule != Some(Rule::FRAME_POINTER) {
@@ -166,7 +165,7 @@ impl KeptV8 {
             *place = (native, plain_from as u32);
         }
         if has_failed {
-            // The collector may be at work: the next stack is looked at anew.
+            // The collector may be at work: the next stack is searched anew.
             self.native = 0;
         }
         if !may_have && let Some(none) = self.nones.get_mut(native as usize % NONES) {
@@ -174,10 +173,11 @@ impl KeptV8 {
         }
     }
 
-    /// The hash of the frames of the native stack of a node, of which the level keeps those up to
-    /// number `base`; `None`: they are not known to be all that it has, or have changed.
+    /// Returns the hash of the JavaScript frames of a node's native stack, whose frames up to index
+    /// `base` are cached. Returns `None` if these may not be all of the stack's frames, or have
+    /// changed.
     ///
-    /// It must be that which [`Self::follow`] would give; `HEAPR_VERIFY` compares.
+    /// The result must be the hash that [`Self::follow`] would give; `HEAPR_VERIFY` compares.
     #[inline(always)]
     pub(crate) fn hash_from(
         &self,
@@ -187,7 +187,7 @@ impl KeptV8 {
     ) -> Option<u64> {
         let &(known, plain_from) = self.plain_from.get(native as usize % NONES)?;
         let kept = &scope.level().kept;
-        // SAFETY: `depth` frames are kept, and nothing here changes them.
+        // SAFETY: `depth` frames are cached, and no code here changes them.
         let natives: &[Frame] = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
         let last = self.covered.checked_sub(1)?;
         let is_covered = known == native
@@ -216,7 +216,7 @@ impl KeptV8 {
         Some(hash)
     }
 
-    /// The kept frames from one on are gone.
+    /// Drops the cached frames from one on.
     fn drop_from(&mut self, depth: usize) {
         for frame in self.frames.get(depth..self.depth).unwrap_or_default() {
             self.hash = self.hash.wrapping_sub(frame.part);
@@ -224,8 +224,8 @@ impl KeptV8 {
         self.depth = depth;
     }
 
-    /// Adds a native frame without unwind tables, if it is one of JavaScript whose name is found.
-    /// Whether it may be one and could not be read.
+    /// Adds a native frame without unwind tables, if it is a JavaScript frame whose name is found.
+    /// Returns true if it may be one and could not be read.
     #[inline(never)]
     fn push(&mut self, scope: &mut Scope, layout: &'static Layout, index: usize, native: &Frame) -> bool {
         let words = match self.finder.words_of(layout, native) {

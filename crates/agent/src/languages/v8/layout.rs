@@ -1,8 +1,8 @@
-//! Where V8 keeps what is read of it, by version: offsets in bytes from an object's first one, of
+//! Offsets of the data that is read from V8, by version, in bytes from an object's first byte, for
 //! builds without compressed pointers (Node).
 //!
-//! From the constants that Node's programs have for debuggers (`v8dbg_…`), and what these leave out
-//! from V8's headers of the version.
+//! They are taken from the constants that Node's programs have for debuggers (`v8dbg_…`). Values
+//! that are missing there are from V8's headers of the version.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -12,7 +12,7 @@ use crate::languages::v8::translation::{self, Opcodes};
 /// Numbers of kinds of objects (`InstanceType`).
 #[derive(Debug)]
 pub(crate) struct Kinds {
-    /// The first of those of functions.
+    /// The first kind of functions.
     pub(crate) function: usize,
     pub(crate) bytecode_array: usize,
     pub(crate) script: usize,
@@ -21,13 +21,13 @@ pub(crate) struct Kinds {
     pub(crate) code: usize,
 }
 
-/// How many kinds of functions there are.
+/// Number of kinds of functions.
 pub(crate) const FUNCTION_KINDS: usize = 17;
 
-/// One version.
+/// Layout of one version.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// `0x0b03`.
+    /// Version, for example `0x0b03`.
     pub(crate) version: u32,
     pub(crate) kinds: Kinds,
     /// `JSFunction`: its `SharedFunctionInfo`.
@@ -38,36 +38,36 @@ pub(crate) struct Layout {
     /// `BytecodeArray`: source positions; the first instruction.
     pub(crate) positions: usize,
     pub(crate) instructions: usize,
-    /// Source positions say whether a debugger can stop there.
+    /// Whether source positions say if a debugger can stop there.
     pub(crate) has_breakable: bool,
-    /// Bytes of an object of instructions before the first one. Of `0x80`: the object is `Code`
-    /// itself.
+    /// Number of bytes of an instruction object before the first instruction; `0x80`: the object is
+    /// `Code` itself.
     pub(crate) stream_bytes: usize,
     /// `Code`.
     pub(crate) deoptimization: usize,
     pub(crate) position_table: usize,
     pub(crate) size: usize,
     pub(crate) flags: usize,
-    /// Numbers of kinds of code: by the baseline compiler; this one and the next are optimized.
+    /// Kind number of baseline code; this one plus 1 and 2 are optimized code.
     pub(crate) baseline: u32,
-    /// Data of deoptimization: which element has literals, and the first entry.
+    /// Deoptimization data: index of the literals, and of the first entry.
     pub(crate) literals: usize,
     pub(crate) first_entry: usize,
-    /// Bytes before the length of a table of safepoints.
+    /// Number of bytes before the length of a safepoint table.
     pub(crate) safepoints_length: usize,
-    /// Bytes of the head of that of code that Maglev has made.
+    /// Number of bytes of a safepoint table's head in Maglev's code.
     pub(crate) maglev_head_bytes: usize,
-    /// `ScopeInfo`: its flags are a small integer.
+    /// Whether the flags of `ScopeInfo` are a small integer.
     pub(crate) has_smi_flags: bool,
-    /// Which word is the first of its variables; those of modules have one more before.
+    /// Index of the first word of a `ScopeInfo`'s variables; modules have one more word before.
     pub(crate) variables: usize,
     pub(crate) opcodes: &'static Opcodes,
     pub(crate) sizes: &'static BytecodeSizes,
 }
 
-/// A `Code` that is its instructions' object.
+/// Value of [`Layout::stream_bytes`] if `Code` is itself the object of its instructions.
 pub(crate) const CODE_ITSELF: usize = 128;
-/// `ScopeInfo` of modules, where it is looked at.
+/// Kind of a `ScopeInfo` of modules.
 pub(crate) const MODULE_SCOPE: usize = 5;
 
 const V12_4: Layout = Layout {
@@ -210,17 +210,17 @@ static LAYOUTS: [Layout; 6] = [
     },
 ];
 
-/// The layout of a version.
+/// Returns the layout of a version.
 pub(crate) fn find(version: u32) -> Option<&'static Layout> {
     LAYOUTS.iter().find(|layout| layout.version == version)
 }
 
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
-/// The layout of the process's V8, once it is known.
+/// Returns the layout of the process's V8, once it is known.
 #[inline(always)]
 pub(crate) fn chosen() -> Option<&'static Layout> {
-    // SAFETY: null, or one of the table.
+    // SAFETY: null, or an element of the table.
     unsafe { (CHOSEN.load(Relaxed) as *const Layout).as_ref() }
 }
 

@@ -1,5 +1,5 @@
-//! Code that V8's compilers made: the object that a return address lies in, and which instruction
-//! of the function's own it stands for.
+//! JIT code of V8's compilers: finds the object in which a return address lies, and the bytecode
+//! instruction that the address belongs to.
 
 use crate::languages::readable::word;
 use crate::languages::v8::heap::{Heap, is_object, small_integer};
@@ -8,42 +8,44 @@ use crate::languages::v8::translation::{self, FRAMES_MAX, FunctionFrame};
 use crate::languages::v8::variable_bytes::Numbers;
 use crate::modules::memory_map::{Access, Place, place_of};
 
-/// Code begins at multiples of it.
+/// Alignment of code's start, in bytes.
 const ALIGNMENT: usize = 64;
-/// Largest code that is looked through for its beginning.
+/// Largest distance, in bytes, over which the beginning of code is searched.
 const BYTES_MAX: usize = 2 << 20;
-/// The object of instructions: its `Code`.
+/// Instruction object: offset of its `Code`.
 const CODE_AT: usize = 8;
-/// `Code`: the object of its instructions, and the first one.
+/// `Code`: offsets of its instruction object, and of the first instruction's address.
 const STREAM_AT: usize = 32;
 const START_AT: usize = 40;
-/// Memory that is mapped as a whole.
+/// Log2 of the size of memory that is mapped as a whole.
 const CHUNK_BITS: u32 = 18;
-/// Entries of a table of safepoints that are looked through.
+/// Largest number of safepoint entries that are searched.
 const SAFEPOINTS_MAX: usize = 1 << 16;
-/// Data of deoptimization: its translations; an entry's elements, and which is its translation.
+/// Deoptimization data: index of its translations; number of an entry's elements, and index of its
+/// translation.
 const TRANSLATIONS: usize = 0;
 const ENTRY_ELEMENTS: usize = 3;
 const ENTRY_TRANSLATION: usize = 1;
 
-/// Code, and where it begins.
+/// A `Code` object, and the start of its instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MadeCode {
     pub(crate) code: usize,
     pub(crate) start: usize,
 }
 
-/// Which compiler made code.
+/// Compiler that made code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
     Baseline,
-    /// The faster of the two that optimize.
+    /// The faster one of the two optimizing compilers.
     Maglev,
     Turbofan,
     Other,
 }
 
-/// Words that tell code, which begins at `start`, from other code that lies there later.
+/// Returns words that distinguish code, which begins at `start`, from other code that lies there
+/// later.
 pub(crate) fn check_words(heap: &mut Heap<'_>, start: usize, pc: usize) -> Option<[usize; 2]> {
     let layout = heap.layout;
     let head = start.wrapping_sub(layout.stream_bytes);
@@ -59,15 +61,15 @@ pub(crate) fn check_words(heap: &mut Heap<'_>, start: usize, pc: usize) -> Optio
     Some([code, heap.field(code, layout.deoptimization)?])
 }
 
-/// The same of code that had these words before.
+/// True if the code at `start` still has these words.
 ///
 /// # Safety
-/// 1. `pc` is a return address of the calling thread's, in code.
+/// 1. `pc` is a return address of the calling thread, in code.
 #[inline(always)]
 pub(crate) unsafe fn still_has(layout: &Layout, start: usize, pc: usize, words: [usize; 2]) -> bool {
     let head = start.wrapping_sub(layout.stream_bytes);
     let [first, second] = words;
-    // SAFETY: (1), and the same piece of memory is as readable; code that is there is an object.
+    // SAFETY: (1), and the same piece of memory is equally readable; code in it is an object.
     is_one_piece(head, pc)
         && unsafe {
             if layout.stream_bytes == CODE_ITSELF {
@@ -80,24 +82,24 @@ pub(crate) unsafe fn still_has(layout: &Layout, start: usize, pc: usize, words: 
         }
 }
 
-/// Whether two addresses lie in memory that is mapped and unmapped as a whole.
+/// True if two addresses lie in memory that is mapped and unmapped as a whole.
 #[inline(always)]
 fn is_one_piece(one: usize, other: usize) -> bool {
     (one ^ other) >> CHUNK_BITS == 0
 }
 
-/// Whether code begins at `start` that a return address lies in.
+/// True if code begins at `start` in which a return address lies.
 pub(crate) fn is_at(heap: &mut Heap<'_>, start: usize, pc: usize) -> bool {
     let head = start.wrapping_sub(heap.layout.stream_bytes);
     (is_one_piece(head, pc) || heap.readable.has(head, heap.layout.stream_bytes))
         && at(heap, start).is_some_and(|(_, end)| end >= pc)
 }
 
-/// Why no code is found that a return address lies in.
+/// Reason why no code is found in which a return address lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoCode {
-    /// There is none from here on down to `low`. `is_large`: that is more than V8 maps for code at
-    /// once.
+    /// There is no code from the address down to `low`. `is_large`: the range is larger than V8's
+    /// pieces of mapped code.
     Bare {
         low: usize,
         high: usize,
@@ -106,7 +108,7 @@ pub(crate) enum NoCode {
     Unknown,
 }
 
-/// The code that a return address lies in.
+/// Finds the code in which a return address lies.
 #[cold]
 pub(crate) fn find(heap: &mut Heap<'_>, pc: usize) -> Result<MadeCode, NoCode> {
     let call = pc.wrapping_sub(1);
@@ -115,7 +117,7 @@ pub(crate) fn find(heap: &mut Heap<'_>, pc: usize) -> Result<MadeCode, NoCode> {
     let mut start = call & !(ALIGNMENT.wrapping_sub(1));
     while start >= lowest {
         if let Some((code, end)) = at(heap, start) {
-            // What lies behind the code nearest to it is none that is known.
+            // An address after the end of the nearest code is in unknown code.
             return if end > call { Ok(code) } else { Err(NoCode::Unknown) };
         }
         start = start.wrapping_sub(ALIGNMENT);
@@ -124,7 +126,7 @@ pub(crate) fn find(heap: &mut Heap<'_>, pc: usize) -> Result<MadeCode, NoCode> {
     Err(NoCode::Bare { low: lowest, high: call, is_large })
 }
 
-/// The code that begins at an address that can be read, if there is one, and its end.
+/// Returns the code that begins at a readable address, if there is any, and its end.
 fn at(heap: &mut Heap<'_>, start: usize) -> Option<(MadeCode, usize)> {
     let layout = heap.layout;
     let head = start.wrapping_sub(layout.stream_bytes);
@@ -133,7 +135,7 @@ fn at(heap: &mut Heap<'_>, start: usize) -> Option<(MadeCode, usize)> {
     let code = if is_itself {
         stream
     } else {
-        // SAFETY: between the mapping's beginning and the address that was asked for.
+        // SAFETY: between the mapping's beginning and the return address.
         unsafe { word(head.wrapping_add(CODE_AT)) }
     };
     if !is_object(code) {
@@ -141,7 +143,7 @@ fn at(heap: &mut Heap<'_>, start: usize) -> Option<(MadeCode, usize)> {
     }
     // SAFETY: as above.
     let map = unsafe { word(head) };
-    // Of an object that the collector is moving it is where that goes.
+    // In an object that the collector is moving, this word is the forwarding address.
     let is_moving = !is_itself && map & 7 == 0 && map != 0;
     if !(is_object(map) || is_moving) || map >> 47 != 0 {
         return None;
@@ -154,7 +156,7 @@ fn at(heap: &mut Heap<'_>, start: usize) -> Option<(MadeCode, usize)> {
 }
 
 impl MadeCode {
-    /// The code that begins at an address where there was some.
+    /// Returns the code that begins at an address where there was some before.
     pub(crate) fn at_start(heap: &mut Heap<'_>, start: usize) -> Option<Self> {
         heap.readable
             .has(start.wrapping_sub(heap.layout.stream_bytes), heap.layout.stream_bytes)
@@ -172,8 +174,8 @@ impl MadeCode {
         })
     }
 
-    /// The instruction of `instructions` that the baseline compiler's code at `pc` is of; `None`:
-    /// the beginning of the function, or it is not known.
+    /// Returns the instruction of `instructions` to which the baseline code at `pc` belongs; `None`
+    /// at the function's beginning, or if it is not known.
     pub(crate) fn baseline_instruction(
         self,
         heap: &mut Heap<'_>,
@@ -193,8 +195,8 @@ impl MadeCode {
         at
     }
 
-    /// The functions that an optimized frame at `pc` stands for, the outermost first, with the
-    /// array of which their numbers are elements.
+    /// Reads the functions that an optimized frame at `pc` stands for, the outermost first. Returns
+    /// their number, and the array that their numbers index.
     pub(crate) fn optimized_frames(
         self,
         heap: &mut Heap<'_>,
@@ -217,7 +219,8 @@ impl MadeCode {
         Some((count, literals))
     }
 
-    /// The entry for a call that returns to `pc`, from the table behind the instructions.
+    /// Returns the deoptimization entry for a call that returns to `pc`, from the table after the
+    /// instructions.
     fn deoptimization_entry(self, heap: &mut Heap<'_>, pc: usize, maker: Maker) -> Option<usize> {
         let layout = heap.layout;
         let table = self.start.checked_add(heap.half(self.code, layout.size)? as usize)?;
@@ -227,8 +230,8 @@ impl MadeCode {
         let count = number(length_at)? as usize;
         let form = number(length_at.wrapping_add(4))?;
         let field = |shift: u32| (form >> shift & 7) as usize;
-        // Whether there are entries of deoptimization; bytes of registers, of addresses, of
-        // entries.
+        // Whether there are deoptimization entries; sizes in bytes of registers, of addresses, of
+        // entry indexes.
         let (has_entries, register_bytes, pc_bytes, index_bytes) =
             (form & 1 != 0, field(1), field(4), field(7));
         if !has_entries || count > SAFEPOINTS_MAX || pc_bytes == 0 {
@@ -247,21 +250,21 @@ impl MadeCode {
                 .rev()
                 .fold(0_usize, |value, &byte| value << 8 | usize::from(byte))
         };
-        // (At least one, which the compiler is to see.)
+        // (`max(1)` shows the compiler that the size is not 0.)
         entries.chunks_exact(bytes.max(1)).find_map(|entry| {
             let index_end = pc_bytes.wrapping_add(index_bytes);
             let at = value(entry.get(..pc_bytes));
             let index = value(entry.get(pc_bytes..index_end));
-            // Each plus one: 0 is none. The second address is where a call returns to whose code
-            // has been given up.
+            // Each is stored plus one; 0: missing. A call whose code has been deoptimised returns
+            // to the second address.
             let given_up = value(entry.get(index_end..index_end.wrapping_add(pc_bytes)));
             (at == offset || given_up == offset.wrapping_add(1)).then_some(index)?.checked_sub(1)
         })
     }
 }
 
-/// The instruction that a word of an interpreter's frame says.
+/// Returns the instruction that a word of an interpreter's frame gives.
 pub(crate) fn interpreted_instruction(layout: &Layout, word: usize) -> Option<i64> {
-    // From the array's beginning, less the mark of its pointer.
+    // The word counts from the array's beginning, less the mark of its pointer.
     small_integer(word)?.checked_sub(layout.instructions as i64)?.checked_add(1)
 }

@@ -1,20 +1,21 @@
 //! Frames of JavaScript that V8 runs.
 //!
 //! ```text
-//! native stack                     at its frame pointer               what is recorded
+//! native stack                     words at its frame pointer         recorded
 //! [malloc's caller]                                                   [malloc's caller]
 //! [node::Buffer::New]                                                 [node::Buffer::New]
-//! [code made at run time]     -->  function, code: three in one       read:41, each:12, main:60
+//! [JIT code]                  -->  function, code: three in one       read:41, each:12, main:60
 //! [interpreter's entry]       -->  function, instruction              (top level):3
 //! [JSEntry]                                                           [JSEntry]
 //! ```
 //!
-//! Each frame of JavaScript is a native one, found by its frame pointer: it has the function, and
-//! which instruction it is at the interpreter keeps there too, or the tables of the code that a
-//! compiler made. A frame whose name is found stands in the place of its native one; builtins and
-//! what is not found stay as they are.
+//! Each JavaScript frame is a native one, and its words are found by its frame pointer.  They
+//! include the function. The instruction is there, too, if the interpreter runs; for JIT code it is
+//! in the code's tables. A frame whose name is found replaces its native one; builtins and frames
+//! that are not found stay as they are.
 //!
-//! Objects move: what a frame points to is read at each event, and compared with what it was.
+//! Objects move. The data to which a frame points is read at each event, and compared with the
+//! cached words.
 
 mod bytecode_sizes;
 mod finding;
@@ -42,7 +43,7 @@ use crate::stack::suffix_cache::found_base;
 use crate::state::AGENT;
 use crate::tree;
 
-/// Whether there is a V8 with a known layout that was not there before.
+/// True if a V8 with a known layout is found that was not there before.
 pub(super) fn look() -> bool {
     let major = V8.major.load(Acquire);
     if major == 0 && V8.is_hidden.swap(0, Acquire) != 0 {
@@ -51,7 +52,7 @@ pub(super) fn look() -> bool {
     if major == 0 || V8.is_seen.swap(1, Relaxed) != 0 {
         return false;
     }
-    // SAFETY: two variables of V8's, which its module exports under these names.
+    // SAFETY: two variables of V8, which its module exports under these names.
     let (major, minor) =
         unsafe { ((major as *const u32).read(), (V8.minor.load(Relaxed) as *const u32).read()) };
     let version = (major & 0xff) << 8 | (minor & 0xff);
@@ -81,7 +82,7 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     if kept.has_none(native) {
         return native;
     }
-    // Where the inner frames are another's than the kept ones, they need not be known.
+    // If the inner frames are not the cached ones, the outer ones may suffice.
     let base = found_base(&scope.level().kept, start, native);
     let hash = base.and_then(|base| kept.hash_from(scope, layout, (native, base)));
     if let Some(hash) = hash {
@@ -109,18 +110,18 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     }
 }
 
-/// Makes the kept native frames those of the stack, with their hashes.
+/// Makes the cached native frames those of the stack, with their hashes.
 fn settle(scope: &mut Scope, start: Start, native: u32) {
     stack::settle(scope, start, native);
     scope.level().kept.settle_hashes();
 }
 
-/// Lays the frames of both together.
+/// Joins the frames of both stacks, and makes the node.
 #[cold]
 #[inline(never)]
 fn build(scope: &mut Scope, kept: &mut KeptV8, native: u32, pair: u64) -> u32 {
     let native_kept = &scope.level().kept;
-    // SAFETY: `depth` frames are kept, and nothing here changes them.
+    // SAFETY: `depth` frames are cached, and no code here changes them.
     let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
     let mut path = Path::of_frames(natives.len().wrapping_add(kept.more_frames()));
     let mut frames = kept.frames().iter().peekable();
@@ -130,7 +131,7 @@ fn build(scope: &mut Scope, kept: &mut KeptV8, native: u32, pair: u64) -> u32 {
             None => &[],
         };
         for &place in places {
-            // As of a call, which lies before it.
+            // Plus one, like a return address, which lies after its call.
             path.add(place.wrapping_add(1));
         }
         if places.is_empty() {

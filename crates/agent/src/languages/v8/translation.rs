@@ -1,31 +1,32 @@
-//! Which functions an optimized function's frame stands for: those that were put into it, each with
-//! the instruction that it is at. V8 keeps it so that it can go back to code that is not optimized.
+//! Translations: the functions that an optimized function's frame stands for, which were inlined
+//! into it, each with its instruction. V8 stores them to return to code that is not optimized.
 //!
 //! ```text
 //! begin  further-back frames frames-of-functions ..
 //!   frame of a function  instruction function ..      outermost first
 //!     where its values are ..
 //! ```
-//! What a translation has in common with the one before is left out, and counted.
+//! Operations that a translation has in common with the one before are left out, and counted.
 
 use crate::languages::v8::variable_bytes::Numbers;
 
-/// The operations of a version: how many operands each has, and the numbers of some.
+/// The operations of a version: number of operands of each, and some operation numbers.
 #[derive(Debug)]
 pub(crate) struct Opcodes {
     operands: &'static [u8],
-    /// The first that begins a translation, and how many there are.
+    /// First operation that begins a translation, and number of such operations.
     begin: (usize, usize),
-    /// The same of those for the frame of a function; behind them come two for builtins'.
+    /// First operation for the frame of a function, and number of such operations; two for
+    /// builtins' frames follow.
     frame: (usize, usize),
-    /// As many operations as it says are those of the translation before; 0: there is none, and
-    /// operations are written as operands are.
+    /// Operation that repeats operations of the translation before, as many as its operand says. 0:
+    /// this version has no such operation, and writes operation numbers in the format of operands.
     same_as_before: usize,
 }
 
 const OLDEST_FRAMES: (usize, usize) = (18, 1);
 
-/// From `translation-opcode.h`.
+/// Operations of each version, from `translation-opcode.h`.
 pub(crate) static V10_2: Opcodes = Opcodes {
     operands: b"2103113131111111115334111112",
     begin: (3, 1),
@@ -51,26 +52,27 @@ pub(crate) static V13_6: Opcodes = Opcodes {
     same_as_before: 44,
 };
 
-/// Frames of functions that one frame of the stack stands for.
+/// Largest number of functions that one frame of the stack stands for.
 pub(crate) const FRAMES_MAX: usize = 31;
-/// Operations of a translation that are read.
+/// Largest number of operations of a translation that are read.
 const OPERATIONS_MAX: usize = 1 << 14;
 
-/// A frame of a function: its instruction, and the literal that is the function.
+/// A frame of a function: its instruction, and the index of the function among the literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FunctionFrame {
     pub(crate) instruction: i64,
     pub(crate) function: usize,
 }
 
-/// Reads operations, of which some are taken from the translation before.
+/// Reads operations, some of which are repeated from the translation before.
 struct Operations<'a> {
     opcodes: &'a Opcodes,
     here: Numbers<'a>,
     before: Numbers<'a>,
-    /// So many, with the present one, are of the one before.
+    /// Number of operations, including the present one, that are repeated from the translation
+    /// before.
     left: u64,
-    /// Operations since the last that was of the one before.
+    /// Number of operations since the last repeated one.
     since: usize,
 }
 
@@ -129,8 +131,8 @@ impl Operations<'_> {
     }
 }
 
-/// Writes the frames of the translation that begins at `start`, the outermost first; how many there
-/// are. `None`: it is none, or has too many.
+/// Writes the frames of the translation that begins at `start`, the outermost first, and returns
+/// their number. Returns `None` if it is not valid, or has too many.
 pub(crate) fn frames(
     opcodes: &Opcodes,
     translations: &[u8],
@@ -185,14 +187,14 @@ mod tests {
         Some(found.iter().take(count).map(|frame| (frame.instruction, frame.function)).collect())
     }
 
-    /// As V8 wrote them, of a function with three others in it.
+    /// Translations that V8 has written, of a function with three others inlined.
     #[test]
     fn functions_are_found_in_translations_of_each_version() {
         let oldest = [6, 8, 6, 0, 36, 50, 30, 8, 0, 0, 36, 0x1a, 4, 2, 0, 0, 36, 4, 0, 0, 0, 0];
         assert_eq!(read(&V10_2, &oldest, 0), Some(vec![(25, 15), (13, 2), (2, 0)]));
         let newer = [14, 0, 4, 4, 0, 0x14, 0, 3, 0, 2, 0x35, 0, 14, 2, 2, 1, 0, 2];
         assert_eq!(read(&V13_6, &newer, 0), Some(vec![(10, 0), (7, 1)]));
-        // The second is the first's, but for its last frame: two operations are of that one.
+        // The second translation is the first except its last frame: two operations are repeated.
         let both = [&newer[..], &[14, 18, 4, 4, 45 + 3, 0, 16, 2, 2, 1, 0, 2]].concat();
         assert_eq!(read(&V13_6, &both, 18).map(|found| found.len()), Some(2));
     }

@@ -1,4 +1,4 @@
-//! Numbers of seven bits a byte, the lowest first, as V8's tables hold them.
+//! Variable-length numbers of V8's tables: seven bits a byte, the lowest first.
 
 /// Reads one number after another.
 #[derive(Debug, Clone, Copy)]
@@ -34,13 +34,14 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// The sign is the lowest bit, and negative ones are the complement of the rest.
+    /// Reads a number with the sign in the lowest bit; negative ones are the complement of the
+    /// rest.
     pub(crate) fn zigzag(&mut self) -> Option<i64> {
         let value = self.unsigned()?;
         Some((value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg())
     }
 
-    /// The sign is the lowest bit, the rest the amount.
+    /// Reads a number with the sign in the lowest bit; the rest is the absolute value.
     pub(crate) fn signed(&mut self) -> Option<i64> {
         let value = self.unsigned()?;
         let amount = (value >> 1).cast_signed();
@@ -48,7 +49,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// Where in its script's source an instruction was written, from a table of source positions.
+/// Returns an instruction's position in its script's source, from a table of source positions.
 pub(crate) fn source_position(table: &[u8], has_breakable: bool, instruction: i64) -> Option<u32> {
     let mut numbers = Numbers::new(table);
     let (mut at, mut source, mut found) = (-1_i64, 0_i64, None);
@@ -56,7 +57,7 @@ pub(crate) fn source_position(table: &[u8], has_breakable: bool, instruction: i6
         let further = if has_breakable {
             (numbers.unsigned()? >> 2).cast_signed()
         } else {
-            // The sign says whether it is a statement.
+            // The sign says whether the position is a statement.
             let further = numbers.zigzag()?;
             if further < 0 { further.wrapping_add(1).wrapping_neg() } else { further }
         };
@@ -67,7 +68,7 @@ pub(crate) fn source_position(table: &[u8], has_breakable: bool, instruction: i6
         source = source.wrapping_add(numbers.zigzag()?);
         found = Some(source);
     }
-    // The lowest bit: it is of another file. Then the position plus one, in 30 bits.
+    // Lowest bit: the position is in another file. Then the position plus one, in 30 bits.
     let found = found.filter(|source| source & 1 == 0)?;
     ((found >> 1 & 0x3fff_ffff) as u32).checked_sub(1)
 }

@@ -1,4 +1,4 @@
-//! What frames stand for: function and line, as the recorder is told of them.
+//! Functions and lines of frames, as they are reported to the recorder.
 
 use heapr_wire::{LINE_MAX, language_place};
 
@@ -13,30 +13,30 @@ const ANSWERS: usize = 4096;
 const NAME_BYTES_MAX: usize = 512;
 const FILE_BYTES_MAX: usize = 1024;
 
-/// What frames stand for, and room to find it.
+/// Cached functions and lines of frames, and buffers to find them.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Describing {
     answers: Answers<ANSWERS>,
-    /// What can be read has been doubted at this event.
+    /// Whether the readable ranges have been doubted at this event.
     has_doubted: bool,
     name: [u8; NAME_BYTES_MAX],
     file: [u8; FILE_BYTES_MAX],
 }
 
 impl Describing {
-    /// Each is to be found anew.
+    /// Drops all cached results, so that each is determined anew.
     pub(super) fn forget(&mut self) {
         self.answers.forget();
     }
 
-    /// What could be read at the last event is doubted at the next question.
+    /// Begins an event: the readable ranges are doubted before the first new frame is described.
     #[inline(always)]
     pub(super) fn begin_event(&mut self) {
         self.has_doubted = false;
     }
 
-    /// What a frame stands for, as it is remembered or found.
+    /// Returns the recorder's function and line for a frame, cached or determined anew.
     pub(super) fn place<D: Dialect>(
         &mut self,
         scope: &mut Scope,
@@ -47,7 +47,7 @@ impl Describing {
         if let Some(place) = self.answers.find(key) {
             return place;
         }
-        // What was mapped when the last function was looked at may be gone.
+        // Memory that was mapped when the last function was read may be unmapped.
         if !core::mem::replace(&mut self.has_doubted, true) {
             readable.doubt();
         }
@@ -57,7 +57,8 @@ impl Describing {
             first_line: 0,
             line: 0,
         };
-        // What cannot be read now may be read the next time: it is not remembered.
+        // Memory that cannot be read at this event may be readable the next time: the result is not
+        // cached.
         if D::describe(readable, frame, &mut described).is_none() {
             return 0;
         }

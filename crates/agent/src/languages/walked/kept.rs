@@ -1,18 +1,20 @@
-//! The last frames of a thread's level, and the present ones at the cost of what changed.
+//! The cached interpreter frames of a thread's level; the present ones are read at the cost of what
+//! changed.
 //!
 //! ```text
-//! kept    outermost                                innermost   former
+//! cached  outermost                                innermost   former
 //!         [{main}:60] [fill:12] [features:41]                | [scale:7]
 //! now     [{main}:60] [fill:13] [features:41] [scale:7]
-//!                        ^ in its place          ^ as it was when it lay there last
+//!                        ^ updated               ^ as it was when it lay there last
 //! ```
 //!
-//! The present stack is read from the innermost frame on until a kept one lies at the same place.
-//! From there each kept frame is compared with what lies there now, and with what it leads to: so
-//! each is reached as the frame inwards of it has it, and nothing is taken on trust. Frames that
-//! have returned are kept behind the others, as a program calls the same functions again and again
-//! from the same place: one of them is met like any other. The hash of a stack is the sum of what
-//! each frame gives at its place, so that a change costs one frame.
+//! The present stack is read from the innermost frame on until a cached one lies at the same
+//! position. From there each cached frame is compared with the present contents of its position,
+//! and with the position to which it leads. So each frame is reached from the frame inwards of it,
+//! and no frame is assumed unchanged. Frames that have returned stay in the array after the others,
+//! and are met like any other. A program calls the same functions again and again from the same
+//! position. The hash of a stack is the sum of all frames' parts, which depend on the depth, so
+//! that a change costs one frame.
 
 use heapr_ring::sys;
 
@@ -22,11 +24,11 @@ use crate::languages::walked::{Dialect, END, Position, Walk, Walked};
 use crate::record::thread::Scope;
 use crate::tree;
 
-/// Innermost frames that are read.
+/// Largest number of frames that are read, from the innermost on.
 const CAPACITY: usize = 1 << 14;
-/// Innermost frames that may be new without reading the stack anew.
+/// Largest number of innermost frames that may be new without reading the stack anew.
 const MOVED_MAX: usize = 256;
-/// Places of frames that are found at once.
+/// Size of the table from positions to frames.
 const NUMBERS: usize = 1 << 12;
 
 /// A frame that was read.
@@ -35,67 +37,67 @@ const NUMBERS: usize = 1 << 12;
 pub(crate) struct WalkedFrame {
     pub(crate) walked: Walked,
     pub(crate) position: Position,
-    /// Language, function and line; 0: nothing that is shown.
+    /// Language, function and line; 0: the frame is not shown.
     pub(crate) place: u64,
-    /// What it gives to the stack's hash.
+    /// The frame's part of the stack's hash.
     part: u64,
-    /// Where the evaluating function stands that runs it.
+    /// Native position of the evaluating function that runs the frame.
     pub(crate) join: usize,
 }
 
-/// See the module. All zero: nothing was read.
+/// The cached frames of a level. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct KeptWalk {
     depth: usize,
-    /// The same with the former ones.
+    /// Number of frames in the array, including former ones.
     known: usize,
-    /// Frames that are shown, and the sum of what all give.
+    /// Number of frames that are shown, and the sum of all frames' parts.
     shown: usize,
     sum: u64,
-    /// What it leads to from the outermost kept frame on could not be read, or is too much.
+    /// True if frames outwards of the outermost cached one could not be read, or are too many.
     is_cut: bool,
-    /// Outermost first.
+    /// Cached frames, outermost first; then the former ones.
     frames: [WalkedFrame; CAPACITY],
-    /// Numbers of frames plus one, by the hash of where they lie.
+    /// Indexes of frames plus one, by the hash of their positions.
     numbers: [u16; NUMBERS],
-    /// Innermost first: a stack that is read anew.
+    /// A stack that is read anew, innermost first.
     walked: [(Walked, Position); CAPACITY],
     pub(crate) pairs: Pairs,
-    /// What a walk needs.
+    /// Data for reading frames.
     pub(crate) walk: Walk,
     describing: Describing,
 }
 
 impl KeptWalk {
-    /// Maps one. Wiped in a forked child, whose recorder's entry knows no functions yet.
+    /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
     #[cold]
     pub(crate) fn allocate() -> *mut Self {
         sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
     }
 
-    /// The hash of the kept stack; 0: no frame is shown.
+    /// Returns the hash of the cached stack; 0 if no frame is shown.
     #[inline(always)]
     pub(crate) fn hash(&self) -> u64 {
         if self.shown == 0 { 0 } else { self.sum }
     }
 
-    /// Outermost first.
+    /// Returns the cached frames, outermost first.
     pub(crate) fn frames(&self) -> &[WalkedFrame] {
         self.frames.get(..self.depth).unwrap_or_default()
     }
 
-    /// How many of the frames are shown.
+    /// Returns the number of frames that are shown.
     pub(crate) fn shown(&self) -> usize {
         self.shown
     }
 
-    /// Calls of the evaluating function that run them.
+    /// Returns the number of calls of the evaluating function that run the frames.
     pub(crate) fn runs(&self) -> usize {
         self.frames().iter().filter(|frame| frame.walked.is_entry).count()
     }
 
-    /// Nothing is kept any more, and what was remembered is looked at anew.
+    /// Drops the cached frames and all cached results.
     pub(crate) fn forget(&mut self) {
         self.set_depth(0);
         self.known = 0;
@@ -103,7 +105,7 @@ impl KeptWalk {
         self.walk.slots.forget_those_of(self.walk.native);
     }
 
-    /// Makes the kept frames those of the calling thread.
+    /// Makes the cached frames those of the calling thread.
     #[inline(always)]
     pub(crate) fn follow<D: Dialect>(&mut self, scope: &mut Scope) {
         let first = D::first(&mut self.walk).unwrap_or(END);
@@ -115,12 +117,12 @@ impl KeptWalk {
 
     #[inline(always)]
     fn frame(&mut self, number: usize) -> &mut WalkedFrame {
-        // SAFETY: callers' numbers are below the capacity.
+        // SAFETY: callers' indexes are below the capacity.
         unsafe { self.frames.get_unchecked_mut(number) }
     }
 
-    /// The present stack against the kept one, which is changed where they differ. `false`: they
-    /// differ in more than that, and what is kept means nothing.
+    /// Compares the present stack with the cached one, which is changed where they differ. Returns
+    /// `false` if they differ in more than that, and the cached stack is invalid.
     #[inline(always)]
     fn compare<D: Dialect>(&mut self, scope: &mut Scope, first: Position) -> bool {
         let innermost = self.depth.wrapping_sub(1);
@@ -131,7 +133,7 @@ impl KeptWalk {
                 None => return false,
             }
         }
-        // The frame inwards of it leads elsewhere than before.
+        // Whether the frame inwards of this one leads elsewhere than before.
         let mut is_moved = false;
         while number != 0 {
             number = number.wrapping_sub(1);
@@ -139,7 +141,8 @@ impl KeptWalk {
                 Some(outer) => self.frame(outer).position,
                 None => END,
             };
-            // SAFETY: the frame inwards of it leads there, or the thread's own state, as before.
+            // SAFETY: the frame inwards of it leads there, or the thread's own state does, as
+            // before.
             if is_moved || !unsafe { self.is_same::<D>(number, next) } {
                 let Some(outer) = self.replace::<D>(scope, number) else { return false };
                 is_moved = outer != next;
@@ -160,7 +163,8 @@ impl KeptWalk {
         true
     }
 
-    /// Whether what the frame inwards of one says of it is so. `false` may be said of any.
+    /// True if the facts about a frame that the frame inwards of it has are right. A wrong `false`
+    /// is allowed.
     #[inline(always)]
     fn inner_fits(&mut self, number: usize) -> bool {
         let inner = number.wrapping_add(1);
@@ -178,12 +182,12 @@ impl KeptWalk {
     #[inline(always)]
     unsafe fn is_same<D: Dialect>(&mut self, number: usize, next: Position) -> bool {
         let Self { frames, walk, .. } = self;
-        // SAFETY: the caller's; and its numbers are below the capacity.
+        // SAFETY: the caller's conditions; and its indexes are below the capacity.
         unsafe { D::is_same(walk, frames.get_unchecked(number), next) }
     }
 
-    /// Another instruction or function is at a kept frame's place. Where it leads; `None`: it
-    /// cannot be read.
+    /// Updates a cached frame at whose position another instruction or function is. Returns the
+    /// position to which it leads; `None` if it cannot be read.
     #[inline(never)]
     fn replace<D: Dialect>(&mut self, scope: &mut Scope, number: usize) -> Option<Position> {
         let position = self.frame(number).position;
@@ -195,9 +199,9 @@ impl KeptWalk {
         Some(outer)
     }
 
-    /// Frames at the top have come or gone: the kept ones become the known one that the present
-    /// stack meets, those outwards of it, and what the stack has inwards of it. How many are to be
-    /// compared; `None`: it meets none.
+    /// Handles innermost frames that have come or gone. The cached frames become the known one that
+    /// the present stack meets, those outwards of it, and the stack's frames inwards of it. Returns
+    /// the number of frames to compare; `None` if no known frame is met.
     #[inline(never)]
     fn move_top<D: Dialect>(&mut self, scope: &mut Scope, first: Position) -> Option<usize> {
         let (mut position, mut count) = (first, 0_usize);
@@ -227,7 +231,7 @@ impl KeptWalk {
         Some(base)
     }
 
-    /// The number of the frame that lies, or lay last, at a place.
+    /// Returns the index of the frame that lies, or lay last, at a position.
     #[inline(always)]
     fn number_at(&mut self, position: Position) -> Option<usize> {
         let number = usize::from(*self.number_place(position)).checked_sub(1)?;
@@ -238,11 +242,11 @@ impl KeptWalk {
     fn number_place(&mut self, [at, second, third]: Position) -> &mut u16 {
         let spread = second.wrapping_mul(0xd6e8_feb8_6659_fd93).wrapping_add(third);
         let hash = (at ^ spread.rotate_left(23)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        // SAFETY: inside of the array.
+        // SAFETY: inside the array.
         unsafe { self.numbers.get_unchecked_mut((hash >> 40) % NUMBERS) }
     }
 
-    /// Makes so many of the known frames the kept ones.
+    /// Makes the first `depth` known frames the cached ones.
     #[inline(always)]
     fn set_depth(&mut self, depth: usize) {
         while self.depth > depth {
@@ -259,7 +263,8 @@ impl KeptWalk {
         }
     }
 
-    /// Reads the whole stack. What cannot be read ends it there, without its outer frames.
+    /// Reads the whole stack. At a frame that cannot be read the stack ends, without its outer
+    /// frames.
     #[cold]
     #[inline(never)]
     fn walk_anew<D: Dialect>(&mut self, scope: &mut Scope, first: Position) {
@@ -288,13 +293,13 @@ impl KeptWalk {
         }
     }
 
-    /// A frame lies at a place.
+    /// Notes that a frame lies at a position.
     fn lay(&mut self, number: usize, position: Position) {
         self.frame(number).position = position;
         *self.number_place(position) = (number as u16).wrapping_add(1);
     }
 
-    /// Another frame is at a place.
+    /// Stores another frame at an index.
     #[inline(never)]
     fn set<D: Dialect>(&mut self, scope: &mut Scope, number: usize, walked: Walked, position: Position) {
         let place = if walked.is_shown {
@@ -317,7 +322,8 @@ impl KeptWalk {
         self.lay(number, position);
     }
 
-    /// Gives each frame the place of the call that runs it: `calls` from the innermost on.
+    /// Gives each frame the native position of the call that runs it; `calls` begins with the
+    /// innermost.
     pub(crate) fn join(&mut self, mut calls: impl Iterator<Item = usize>) {
         let mut join = calls.next().unwrap_or(usize::MAX);
         for frame in self.frames.get_mut(..self.depth).unwrap_or_default().iter_mut().rev() {

@@ -1,5 +1,5 @@
-//! The evaluating function of an interpreter whose module does not say where it is, once a stack
-//! has shown it.
+//! The evaluating function of an interpreter whose module does not export it. Its range is learned
+//! from a stack.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -7,7 +7,7 @@ use crate::frames::frame::Frame;
 use crate::modules;
 use crate::modules::memory_map::{Access, Place, place_of};
 
-/// See the module.
+/// The range, and the number of times that it was learned.
 #[derive(Debug)]
 pub(super) struct Learned {
     low: AtomicUsize,
@@ -20,18 +20,20 @@ impl Learned {
         Self { low: AtomicUsize::new(0), high: AtomicUsize::new(0), times: AtomicUsize::new(0) }
     }
 
-    /// Where it begins and ends; nowhere, as long as no stack has shown it.
+    /// Returns begin and end of the function; (0, 0) until a stack has shown it.
     pub(super) fn range(&self) -> (usize, usize) {
         (self.low.load(Relaxed), self.high.load(Relaxed))
     }
 
-    /// How often it was found: what was kept before says nothing then.
+    /// Returns the number of times that it was learned: frames cached before are invalid after
+    /// each.
     pub(super) fn times(&self) -> usize {
         self.times.load(Relaxed)
     }
 
-    /// It is the largest of the functions on the stack that lie in the code around `inside`, as it
-    /// has a part for each instruction there is, and is called once for each run of frames.
+    /// Learns the function from a stack. It is the largest of the functions in the code around
+    /// `inside`, because it has a part for each instruction. It is called once for each run of
+    /// frames.
     pub(super) fn learn(&self, natives: &[Frame], runs: usize, inside: usize) {
         let calls_in = |(low, high): (usize, usize)| {
             natives.iter().filter(|frame| frame.pc > low && frame.pc <= high).count()

@@ -1,9 +1,9 @@
-//! Frames of languages whose interpreters keep them in a list or an array: the thread's last ones
-//! are kept, and compared with what lies there at each event.
+//! Languages whose interpreter's frames are walked: the interpreter has them in a list or an array.
+//! The thread's last frames are cached, and compared with the interpreter's memory at each event.
 //!
-//! What a frame's code and instruction stand for is kept, with words that tell the code from
-//! another at its address. A run of frames belongs to one call of the interpreter's evaluating
-//! function: the innermost run to the innermost call.
+//! The function and line of a frame's code and instruction are cached, with words that distinguish
+//! the code from other code at its address. A run of frames belongs to one call of the
+//! interpreter's evaluating function: the innermost run to the innermost call.
 
 mod describing;
 mod kept;
@@ -26,29 +26,29 @@ use crate::stack;
 use crate::state::AGENT;
 use crate::tree;
 
-/// A frame as an interpreter has it.
+/// A frame as the interpreter has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub(crate) struct Walked {
-    /// What runs in it, as its frame names it; its kind of frame, where nothing is shown.
+    /// The code that runs in the frame; for a frame that is not shown, its kind.
     pub(crate) code: usize,
-    /// Tells it from other code at its address.
+    /// Value that distinguishes the code from other code at its address.
     pub(crate) check: usize,
     /// The instruction.
     pub(crate) at: usize,
-    /// What else is to be the same: where the frame has more of it, or what called it.
+    /// Further data of the frame that must be unchanged, or the code of the caller.
     pub(crate) more: usize,
-    /// By which the function was called, if that names it: an instruction.
+    /// The caller's instruction, if that gives the function's name.
     pub(crate) calls: usize,
-    /// The outermost frame of its call of the evaluating function.
+    /// Whether the frame is the outermost one of its call of the evaluating function.
     pub(crate) is_entry: bool,
-    /// It is a function of the language.
+    /// Whether the frame is of a function of the language.
     pub(crate) is_shown: bool,
 }
 
-/// Where a frame lies, as far as its dialect needs it to go on from there.
+/// Position of a frame, as far as its dialect needs it to continue from there.
 pub(crate) type Position = [usize; 3];
-/// Outwards of the outermost frame.
+/// Position outwards of the outermost frame.
 pub(crate) const END: Position = [0; 3];
 
 /// Function and line of a frame.
@@ -60,46 +60,50 @@ pub(crate) struct Described<'a> {
     pub(crate) line: u32,
 }
 
-/// An event whose frames are walked: what can be read, and the native stack. All zero: none yet.
+/// State for walking the frames of an event: readable memory, and the native stack. All zero: no
+/// event yet.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Walk {
     pub(crate) readable: Readable,
     pub(crate) start: Start,
-    /// The node of its native frames.
+    /// Node of the native frames.
     pub(crate) native: u32,
     pub(crate) slots: lua::Slots,
     pub(crate) threads: lua::Threads,
     pub(crate) running: lua::RunningInstruction,
 }
 
-/// A language.
+/// An interpreter whose frames are walked.
 pub(crate) trait Dialect {
     const NUMBER: u8;
-    /// What a frame is, is seen in the one outwards, too: its `more` is the other one's code, and
-    /// its `calls` the other one's instruction, unless the second word of their places differs.
+    /// Whether a frame depends on the one outwards. Then `more` is the outer one's code and `calls`
+    /// the outer one's instruction, unless the second words of their positions differ.
     const LOOKS_OUTWARDS: bool = false;
-    /// Where the innermost frame of the calling thread lies; `None`, or the end: it has none.
+    /// Returns the position of the innermost frame of the calling thread; `None` or [`END`] if it
+    /// has no frames.
     fn first(walk: &mut Walk) -> Option<Position>;
-    /// The frame there, and where the one outwards lies. `None`: it cannot be read.
+    /// Returns the frame at a position, and the position of the one outwards; `None` if it cannot
+    /// be read.
     fn step(walk: &mut Walk, position: Position) -> Option<(Walked, Position)>;
-    /// Whether [`Dialect::step`] would give this frame again, and this place outwards of it
-    /// (heapr's tests `scripts` compare them). `false` may be said of any.
+    /// True if [`Dialect::step`] would give the same frame, and this position outwards of it
+    /// (heapr's tests `scripts` compare them). A wrong `false` is allowed.
     ///
     /// # Safety
-    /// 1. The frame was read from its place, and the thread's stack leads there now.
+    /// 1. The frame was read from its position, and the thread's stack leads there now.
     unsafe fn is_same(walk: &mut Walk, frame: &WalkedFrame, next: Position) -> bool;
-    /// What a frame stands for.
+    /// Writes a frame's function and line to `out`.
     fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()>;
-    /// Where the evaluating function begins and ends.
+    /// Returns begin and end of the evaluating function.
     fn evaluates() -> (usize, usize);
-    /// Finds out where that is, on a stack with so many runs of frames, if no module has said it.
+    /// Learns that range from a stack with so many runs of frames, if no module exports it.
     fn learn(_natives: &[Frame], _runs: usize) {}
-    /// Whether there is an interpreter of it with a known layout.
+    /// True if an interpreter of this language with a known layout is found that was not there
+    /// before.
     fn look() -> bool;
 }
 
-/// The one that is spoken.
+/// The dialect of the process.
 static CHOSEN: AtomicUsize = AtomicUsize::new(NONE);
 const NONE: usize = 0;
 const RUBY: usize = 1;
@@ -108,7 +112,7 @@ const PERL: usize = 3;
 const LUA: usize = 4;
 const LUAJIT: usize = 5;
 
-/// Whether there is an interpreter of one of them that was not there before.
+/// True if an interpreter of one of these languages is found that was not there before.
 pub(super) fn look() -> bool {
     let found = if ruby::Ruby::look() {
         RUBY
@@ -127,7 +131,7 @@ pub(super) fn look() -> bool {
     found != NONE
 }
 
-/// The node of the stack that begins at `start`, with the language's frames.
+/// Returns the node of the stack that begins at `start`, with the language's frames.
 #[inline(always)]
 pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     match CHOSEN.load(Relaxed) {
@@ -167,7 +171,7 @@ fn node_of<D: Dialect>(scope: &mut Scope, start: Start, native: u32) -> u32 {
     }
 }
 
-/// Lays the frames of both together.
+/// Joins the frames of both stacks, and makes the node.
 #[cold]
 #[inline(never)]
 fn build<D: Dialect>(
@@ -177,7 +181,7 @@ fn build<D: Dialect>(
 ) -> u32 {
     stack::settle(scope, start, native);
     let native_kept = &scope.level().kept;
-    // SAFETY: `depth` frames are kept, and nothing here changes them.
+    // SAFETY: `depth` frames are cached, and no code here changes them.
     let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
     D::learn(natives, kept.runs());
     let (low, high) = D::evaluates();
@@ -188,7 +192,7 @@ fn build<D: Dialect>(
     let mut add = |path: &mut Path, lowest: usize| {
         while let Some(frame) = frames.next_if(|frame| frame.join >= lowest) {
             if frame.place != 0 {
-                // As of a call, which lies before it.
+                // Plus one, like a return address, which lies after its call.
                 path.add(frame.place.wrapping_add(1));
             }
         }
@@ -210,8 +214,8 @@ fn build<D: Dialect>(
 pub(super) mod tests {
     use super::*;
 
-    /// Describes frames whose code lies in memory that holds anything: numbers, addresses in it,
-    /// and others.
+    /// Describes frames whose code lies in memory with arbitrary contents: numbers, addresses in
+    /// it, and other values.
     pub(crate) fn describe_anything<D: Dialect>(rounds: u64) {
         const WORDS: usize = 1024;
         let mut memory = vec![0_u64; WORDS];
@@ -220,7 +224,7 @@ pub(super) mod tests {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             state >> 17
         };
-        // SAFETY: all zero is a valid one.
+        // SAFETY: all zero is a valid value.
         let mut readable: Readable = unsafe { core::mem::zeroed() };
         for _ in 0..rounds {
             let first = memory.as_ptr().addr() as u64;

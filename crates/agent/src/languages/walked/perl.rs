@@ -11,23 +11,22 @@ use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::modules::interpreters::PERL as EXPORTS;
 use crate::x86_64::thread_pointer;
 
-/// The versions of which the offsets are known, with threads: by their headers, in which all that
-/// is read is the same.
+/// Versions with known offsets, with threads. They are from the headers, and equal in all versions.
 const VERSIONS: [u32; 4] = [0x0524, 0x0526, 0x0528, 0x052a];
-/// Where the C library keeps the values of a thread's first keys (`specific_1stblock`; 2.31 to
-/// 2.43): 16 bytes each, the value in the second half.
+/// Offset of the values of a thread's first keys in glibc's descriptor (`specific_1stblock`; 2.31
+/// to 2.43): 16 bytes each, the value in the second half.
 const VALUES_AT: usize = 0x310;
 const INLINE_KEYS: u32 = 32;
-/// `struct interpreter`.
+/// Offsets in `struct interpreter`.
 const STATEMENT_AT: usize = 208;
 const STACKS_AT: usize = 224;
-/// `PERL_SI`: its contexts, the one outwards, the number of the innermost context.
+/// `PERL_SI`: its contexts, the next stack outwards, the index of the innermost context.
 const CONTEXTS_AT: usize = 8;
 const OUTER_AT: usize = 16;
 const INNERMOST_AT: usize = 32;
 const CONTEXTS_MAX: i32 = 1 << 20;
-/// `PERL_CONTEXT`: what it is; the statement outwards; of a call: where it returns to (0: out of
-/// the evaluating function), and the subroutine.
+/// `PERL_CONTEXT`: its kind and the statement outwards; of a call also the return address (0: out
+/// of the evaluating function), and the subroutine.
 const CONTEXT_BYTES: usize = 104;
 const CONTEXT_KIND: usize = 15;
 const CALL: usize = 9;
@@ -36,7 +35,7 @@ const EVALUATION: usize = 11;
 const OUTER_STATEMENT_AT: usize = 16;
 const RETURN_AT: usize = 64;
 const SUBROUTINE_AT: usize = 72;
-/// `COP`.
+/// Offsets in `COP`.
 const LINE_AT: usize = 36;
 const FILE_AT: usize = 48;
 /// `SV`: its body. `XPVCV`: package, symbol or name, flags.
@@ -47,21 +46,21 @@ const IS_NAMED: u32 = 0x8000;
 /// `XPVGV`: name and package.
 const SYMBOL_NAME_AT: usize = 32;
 const SYMBOL_PACKAGE_AT: usize = 40;
-/// The body of a hash with a name, behind its own: the name, or several; how many.
+/// The body of a hash with a name, after its own fields: the name, or a list of names; their
+/// number.
 const PACKAGE_NAME_AT: usize = 32;
 const PACKAGE_NAMES_AT: usize = 60;
-/// `HEK`: bytes, and the first.
+/// `HEK`: number of bytes, and the first byte.
 const NAME_BYTES_AT: usize = 4;
 const NAME_AT: usize = 8;
 const NAME_BYTES_MAX: usize = 1024;
 const STACKS_MAX: usize = 1 << 12;
-/// What stands for a string that is evaluated, and for the program itself, where others have a
-/// subroutine.
+/// Values in place of a subroutine: an evaluated string, and the program itself.
 const STRING: usize = 1;
 const PROGRAM: usize = 2;
-/// What stands for a stack at the place of the program itself.
+/// Value in place of a stack for the program itself.
 const NO_STACK: usize = 1;
-/// A frame of which not all could be read, which is read each time.
+/// Mark of a frame that could not be read completely, and is read each time.
 const NOT_WHOLE: usize = 0x100;
 
 pub(super) struct Perl;
@@ -79,7 +78,7 @@ impl Dialect for Perl {
             return false;
         }
         let number = |at: usize| {
-            // SAFETY: three numbers of a byte, which the module exports.
+            // SAFETY: numbers of one byte, which the module exports.
             if at == 0 { 0 } else { u32::from(unsafe { (at as *const u8).read() }) }
         };
         let version = number(EXPORTS.revision.load(Relaxed)) << 8 | number(EXPORTS.version.load(Relaxed));
@@ -104,7 +103,7 @@ impl Dialect for Perl {
         if count == 0 { outwards(readable, stack, statement) } else { Some([stack, count, statement]) }
     }
 
-    /// (One context of any kind a frame: most are loops and blocks, which are not shown.)
+    /// (One frame for each context of any kind: most are loops and blocks, which are not shown.)
     fn step(walk: &mut Walk, [stack, number, statement]: Position) -> Option<(Walked, Position)> {
         let readable = &mut walk.readable;
         if stack == NO_STACK {
@@ -117,7 +116,7 @@ impl Dialect for Perl {
         if !readable.has(context, CONTEXT_BYTES) {
             return None;
         }
-        // SAFETY: inside of what can be read.
+        // SAFETY: inside the readable range.
         let field = |offset: usize| unsafe { word(context.wrapping_add(offset)) };
         let kind = field(0) & CONTEXT_KIND;
         let (mut walked, mut outer_statement) = (Walked { more: kind, ..Walked::default() }, statement);
@@ -138,15 +137,15 @@ impl Dialect for Perl {
     #[inline(always)]
     unsafe fn is_same(_: &mut Walk, frame: &WalkedFrame, next: Position) -> bool {
         let (walked, [stack, number, statement]) = (&frame.walked, frame.position);
-        // SAFETY: the caller's: the interpreter has this stack of contexts, and each context holds
-        // its subroutine and statement, which could be read when they were first seen.
+        // SAFETY: the caller's condition: the interpreter has this stack of contexts. Each context
+        // holds its subroutine and statement, which could be read when they were first seen.
         unsafe {
             if stack == NO_STACK {
                 return is_same_statement(walked, statement);
             }
             let inner = number.wrapping_sub(1);
             if inner == 0 {
-                // What comes outwards of it lies elsewhere.
+                // The next frame outwards lies in another stack.
                 let outer = word(stack.wrapping_add(OUTER_AT));
                 let is_next = if outer == 0 {
                     next[0] == NO_STACK
@@ -184,23 +183,23 @@ fn is_call(kind: usize) -> bool {
     matches!(kind, CALL | FORMAT | EVALUATION)
 }
 
-/// How many contexts a stack has.
+/// Returns the number of contexts of a stack.
 fn context_count(readable: &mut Readable, stack: usize) -> Option<usize> {
     let innermost = readable.word(stack.wrapping_add(INNERMOST_AT))? as u32 as i32;
     (innermost <= CONTEXTS_MAX).then(|| usize::try_from(innermost.wrapping_add(1)).unwrap_or(0))
 }
 
-/// The number of a stack's innermost context; -1: it has none.
+/// Returns the index of a stack's innermost context; -1 if it is empty.
 ///
 /// # Safety
-/// 1. It is a stack of the interpreter's.
+/// 1. `stack` is a stack of the interpreter.
 #[inline(always)]
 unsafe fn innermost_of(stack: usize) -> i32 {
     // SAFETY: (1).
     (unsafe { half(stack.wrapping_add(INNERMOST_AT)) }).cast_signed()
 }
 
-/// The innermost context outwards of all that a stack has; at last the program itself.
+/// Returns the innermost context outwards of a stack; in the end the program itself.
 fn outwards(readable: &mut Readable, stack: usize, statement: usize) -> Option<Position> {
     let mut stack = stack;
     for _ in 0..STACKS_MAX {
@@ -216,7 +215,7 @@ fn outwards(readable: &mut Readable, stack: usize, statement: usize) -> Option<P
     None
 }
 
-/// The interpreter that the calling thread runs.
+/// Returns the interpreter that the calling thread runs.
 fn interpreter() -> Option<usize> {
     // SAFETY: a variable that the module exports.
     let key = unsafe { half(EXPORTS.key.load(Relaxed)) };
@@ -224,7 +223,7 @@ fn interpreter() -> Option<usize> {
         return None;
     }
     let at = VALUES_AT.wrapping_add((key as usize).wrapping_mul(16)).wrapping_add(8);
-    // SAFETY: inside of the thread's descriptor.
+    // SAFETY: inside the thread's descriptor.
     let interpreter = unsafe { word(thread_pointer::thread_pointer().wrapping_add(at)) };
     (interpreter != 0).then_some(interpreter)
 }
@@ -246,10 +245,11 @@ fn of_statement(readable: &mut Readable, subroutine: usize, statement: usize, is
     }
 }
 
-/// What tells a statement, and the subroutine that it stands in, from others at their addresses.
+/// Returns a value that distinguishes a statement, and its subroutine, from others at their
+/// addresses.
 ///
 /// # Safety
-/// 1. The statement, and the subroutine if it is one, can be read.
+/// 1. The statement can be read, and the subroutine if it is an address.
 #[inline(always)]
 unsafe fn check_of(statement: usize, subroutine: usize) -> usize {
     // SAFETY: (1).
@@ -260,10 +260,10 @@ unsafe fn check_of(statement: usize, subroutine: usize) -> usize {
     }
 }
 
-/// Whether a statement, and the subroutine that it stands in, are what they were.
+/// True if a statement, and its subroutine, are unchanged.
 ///
 /// # Safety
-/// 1. The statement, and the subroutine, are the ones that were read, and held.
+/// 1. The statement and the subroutine are the ones that were read, and are held.
 #[inline(always)]
 unsafe fn is_same_statement(walked: &Walked, statement: usize) -> bool {
     if statement != walked.at || walked.more & NOT_WHOLE != 0 {

@@ -1,4 +1,4 @@
-//! PHP: the list of what the engine executes, from its globals.
+//! PHP: the list of frames that the engine executes, from its globals.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -10,12 +10,12 @@ use crate::languages::walked::kept::WalkedFrame;
 use crate::languages::walked::{Described, Dialect, Position, Walk, Walked};
 use crate::modules::interpreters::PHP as EXPORTS;
 
-/// What differs between the versions whose offsets are known (without threads), by their headers.
+/// Offsets that differ between the known versions (without threads), from their headers.
 #[derive(Debug)]
 struct Layout {
-    /// Bytes of the globals, which tell the version.
+    /// Size of the globals in bytes, by which the version is recognised.
     globals_bytes: usize,
-    /// `zend_op_array`: number and place of its operations, file, first line.
+    /// `zend_op_array`: number and address of its operations, file, first line.
     count: usize,
     operations: usize,
     file: usize,
@@ -29,9 +29,9 @@ static LAYOUTS: [Layout; 2] = [
     Layout { globals_bytes: 1984, count: 96, operations: 104, file: 168, first_line: 176 },
 ];
 
-/// Where the globals have what is executed.
+/// Offset, in the globals, of the innermost frame.
 const EXECUTED_AT: usize = 488;
-/// `zend_execute_data`: operation, function, kind of call, the one outwards.
+/// `zend_execute_data`: operation, function, kind of call, the frame outwards.
 const OPERATION_AT: usize = 0;
 const FUNCTION_AT: usize = 24;
 const KIND_AT: usize = 40;
@@ -41,7 +41,7 @@ const FRAME_BYTES: usize = 56;
 /// `zend_op_array`: kind (the lowest byte), name, class.
 const NAME_AT: usize = 8;
 const CLASS_AT: usize = 16;
-/// What is read of it; of any function.
+/// Number of bytes that are read of it, and of any function.
 const CODE_BYTES: usize = 184;
 const HEAD_BYTES: usize = 8;
 const FUNCTION_OF_PROGRAM: usize = 2;
@@ -55,7 +55,7 @@ const LENGTH_AT: usize = 16;
 const TEXT_AT: usize = 24;
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// The number of the layout.
+/// Index of the layout.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
 #[inline(always)]
@@ -88,7 +88,7 @@ impl Dialect for Php {
 
     #[inline(always)]
     fn first(_: &mut Walk) -> Option<Position> {
-        // SAFETY: inside of the module's globals.
+        // SAFETY: inside the module's globals.
         let executed = unsafe { word(EXPORTS.globals.load(Relaxed).wrapping_add(EXECUTED_AT)) };
         Some([executed, 0, 0])
     }
@@ -98,7 +98,7 @@ impl Dialect for Php {
         if !readable.has(at, FRAME_BYTES) {
             return None;
         }
-        // SAFETY: inside of what can be read.
+        // SAFETY: inside the readable range.
         let field = |offset: usize| unsafe { word(at.wrapping_add(offset)) };
         let function = field(FUNCTION_AT);
         let is_entry = field(KIND_AT) & IS_TOP != 0;
@@ -120,8 +120,8 @@ impl Dialect for Php {
     #[inline(always)]
     unsafe fn is_same(_: &mut Walk, frame: &WalkedFrame, next: Position) -> bool {
         let (walked, [at, ..]) = (&frame.walked, frame.position);
-        // SAFETY: the caller's: a frame of the engine's; it holds its function, which could be read
-        // when it was first seen.
+        // SAFETY: the caller's condition: a frame of the engine. It holds its function, which could
+        // be read when it was first seen.
         unsafe {
             let field = |offset: usize| word(at.wrapping_add(offset));
             if field(FUNCTION_AT) != walked.code
@@ -146,22 +146,22 @@ impl Dialect for Php {
 }
 
 /// # Safety
-/// 1. The head of a function is readable there.
+/// 1. The head of a function is readable at `function`.
 #[inline(always)]
 unsafe fn is_of_program(function: usize) -> bool {
     // SAFETY: (1).
     matches!(unsafe { word(function) } & 0xff, FUNCTION_OF_PROGRAM | EVALUATED)
 }
 
-/// What tells a function from another at its address.
+/// Returns a value that distinguishes a function from another at its address.
 ///
 /// # Safety
-/// 1. A function of the program is readable there.
+/// 1. A function of the program is readable at `function`.
 #[inline(always)]
 unsafe fn check(function: usize, layout: &Layout) -> usize {
     // SAFETY: (1).
     let member = |offset: usize| unsafe { word(function.wrapping_add(offset)) };
-    // (The first line's word has the last one, too.)
+    // (The word of the first line also contains the last one.)
     member(layout.first_line) ^ member(NAME_AT).rotate_left(23) ^ member(layout.file).rotate_left(41)
 }
 
@@ -184,7 +184,7 @@ fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -
         name => out.name.push_bytes(text(readable, name)?),
     }
     out.file.push_bytes(text(readable, file)?);
-    // One that stands for an exception is none of the function's.
+    // An operation that stands for an exception is not in the function's list.
     let offset = walked.at.wrapping_sub(operations);
     if offset < (count as usize).wrapping_mul(OPERATION_BYTES) {
         out.line = readable.word(walked.at.wrapping_add(LINE_AT))? as u32;

@@ -1,7 +1,7 @@
-//! Ruby: the control frames of the thread's execution context, which its thread-local variable
-//! names. To 3.2 modules export the variable and the evaluating function; later ones hide both:
-//! where the variable is says the code of a function that reads it, and which function evaluates
-//! the stacks themselves.
+//! Ruby: the control frames of the thread's execution context, which a thread-local variable names.
+//! To 3.2 modules export the variable and the evaluating function. Later modules hide both: the
+//! variable is found by the code of a function that reads it, and the evaluating function by the
+//! stacks themselves.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -17,20 +17,20 @@ use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::modules::interpreters::RUBY as EXPORTS;
 use crate::x86_64::{thread_pointer, thread_variable};
 
-/// What versions differ in. All of it as compiled from their `vm_core.h`, `iseq.h`.
+/// Offsets that differ between versions, from their compiled `vm_core.h` and `iseq.h`.
 struct Layout {
     version: u32,
-    /// Of a control frame.
+    /// Size of a control frame.
     frame_bytes: usize,
-    /// In the body of what runs: the entries of its lines, how many there are, and the index of
+    /// Offsets in the code's body: the entries of its lines, their number, and the index of
     /// instructions.
     lines_at: usize,
     line_count_at: usize,
     index_at: usize,
-    /// The first line is an object of Ruby's, and no number of C's; strings that lie in their
-    /// object have their size among its flags.
+    /// Whether the first line is an object of Ruby instead of a C number. If so, strings that lie
+    /// in their object also have their size among its flags.
     is_of_old_values: bool,
-    /// Code that handles an exception has the name of the method that it is part of.
+    /// Whether code that handles an exception is named like the method that contains it.
     is_handler_unnamed: bool,
 }
 
@@ -57,24 +57,24 @@ const LAST: Layout = Layout {
     is_of_old_values: false,
     is_handler_unnamed: true,
 };
-/// Its number among them.
+/// Index of the layout.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
 fn layout() -> &'static Layout {
     LAYOUTS.get(CHOSEN.load(Relaxed)).unwrap_or(&LAST)
 }
 
-/// `rb_execution_context_t`: the stack, its words, and the innermost control frame on it.
+/// `rb_execution_context_t`: the stack, its number of words, and the innermost control frame on it.
 const STACK_AT: usize = 0;
 const STACK_WORDS_AT: usize = 8;
 const FRAME_AT: usize = 16;
-/// `rb_control_frame_t`, which lie one behind the other, outwards: the instruction behind the
-/// present one (0: a function in C), what runs, and the environment, whose first word has flags.
+/// `rb_control_frame_t`, an array that continues outwards. It has the instruction after the present
+/// one (0: a C function), the code, and the environment, whose first word has flags.
 const PC_AT: usize = 0;
 const ISEQ_AT: usize = 16;
 const ENVIRONMENT_AT: usize = 32;
 const IS_FINISH: usize = 0x20;
-/// `rb_iseq_t`: what it is, in the lowest bits, and its body.
+/// `rb_iseq_t`: its kind, in the lowest bits, and its body.
 const KIND: usize = 0xf01f;
 const KIND_OF_ISEQ: usize = 0x701a;
 const BODY_AT: usize = 16;
@@ -84,27 +84,27 @@ const PATH_AT: usize = 64;
 const LABEL_AT: usize = 80;
 const FIRST_LINE_AT: usize = 88;
 const BODY_BYTES: usize = 152;
-/// An entry of the table of lines.
+/// Size of an entry of the line table.
 const LINE_BYTES: usize = 12;
-/// The index of instructions: of the first so many, seven bits each, nine in a word; then blocks of
+/// The index of instructions: for the first ones seven bits each, nine in a word; then blocks of
 /// 512 bits.
 const IMMEDIATE: usize = 54;
 const IMMEDIATE_BYTES: usize = 48;
 const BLOCK_BYTES: usize = 80;
-/// `RString`, `RArray`: kind, whether what they hold lies elsewhere (of strings) or in them (of
-/// arrays), and of old strings their size.
+/// `RString`, `RArray`: kind, the flag for contents outside of the object (strings) or inside
+/// (arrays), and the size of old strings.
 const OBJECT_KIND: usize = 0x1f;
 const STRING: usize = 5;
 const ARRAY: usize = 7;
 const FLAG: usize = 1 << 13;
 const EMBEDDED_BYTES_SHIFT: u32 = 14;
 const TEXT_BYTES_MAX: usize = 4096;
-/// What the name of code begins with that handles an exception.
+/// Prefixes of the names of code that handles an exception.
 const HANDLERS: [&[u8]; 2] = [b"rescue in ", b"ensure in "];
-/// Frames of a stack that are walked.
+/// Largest number of frames of a stack that are walked.
 const FRAMES_MAX: usize = 1 << 16;
 
-/// The module's number among those with thread-local variables; 0: the variable is hidden.
+/// Index of the module among those with thread-local variables; 0: the variable is hidden.
 static TLS_MODULE: AtomicUsize = AtomicUsize::new(0);
 static EVAL: Learned = Learned::new();
 
@@ -120,7 +120,7 @@ impl Dialect for Ruby {
 
     fn learn(natives: &[Frame], runs: usize) {
         if EXPORTS.eval.load(Relaxed) == 0 {
-            // The outermost frame of a thread is nobody's: it only ends the stack.
+            // The outermost frame of a thread belongs to no call: it only ends the stack.
             EVAL.learn(natives, runs.saturating_sub(1), EXPORTS.reader.load(Relaxed));
         }
     }
@@ -171,7 +171,7 @@ impl Dialect for Ruby {
         if !is_whole || !readable.has(at, layout.frame_bytes) {
             return None;
         }
-        // SAFETY: inside of what was found readable.
+        // SAFETY: inside the range that was found readable.
         let field = |offset: usize| unsafe { word(at.wrapping_add(offset)) };
         let (pc, iseq, environment) = (field(PC_AT), field(ISEQ_AT), field(ENVIRONMENT_AT));
         let flags = readable.word(environment);
@@ -193,8 +193,8 @@ impl Dialect for Ruby {
     #[inline(always)]
     unsafe fn is_same(_: &mut Walk, frame: &WalkedFrame, _: Position) -> bool {
         let (walked, [at, ..]) = (&frame.walked, frame.position);
-        // SAFETY: the caller's: a control frame, which holds its code and its environment. Both
-        // could be read when they were first seen.
+        // SAFETY: the caller's condition: a control frame, which holds its code and its
+        // environment. Both could be read when they were first seen.
         unsafe {
             let field = |offset: usize| word(at.wrapping_add(offset));
             if field(PC_AT) != walked.at || field(ENVIRONMENT_AT) != walked.more || walked.more == 0 {
@@ -217,10 +217,10 @@ impl Dialect for Ruby {
     }
 }
 
-/// What tells code from other code at its address.
+/// Returns a value that distinguishes code from other code at its address.
 ///
 /// # Safety
-/// 1. The body of an `rb_iseq_t` is readable there.
+/// 1. The body of an `rb_iseq_t` is readable at `body`.
 #[inline(always)]
 unsafe fn check(body: usize) -> usize {
     // SAFETY: (1).
@@ -229,7 +229,7 @@ unsafe fn check(body: usize) -> usize {
     texts ^ field(INSTRUCTIONS_AT).rotate_left(23) ^ body.rotate_left(17)
 }
 
-/// The calling thread's execution context.
+/// Returns the calling thread's execution context.
 fn context(readable: &mut Readable) -> Option<usize> {
     let module = TLS_MODULE.load(Relaxed);
     if module == 0 {
@@ -244,7 +244,7 @@ fn context(readable: &mut Readable) -> Option<usize> {
     (context != 0).then_some(context)
 }
 
-/// The same where the variable is hidden.
+/// Returns the execution context if the variable is hidden.
 fn hidden_context(readable: &mut Readable) -> Option<usize> {
     let reader = EXPORTS.reader.load(Relaxed);
     let code = readable.bytes(reader, thread_variable::CODE_BYTES)?.first_chunk()?;
@@ -270,7 +270,7 @@ fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -
     Some(())
 }
 
-/// The name as the version's own backtraces have it.
+/// Writes the name as the version's own backtraces show it.
 fn push_label(name: &mut Text<'_>, mut label: &[u8], is_handler_unnamed: bool) {
     while let Some((&first, rest)) = label.split_first() {
         let is_handler = |begin: &&&[u8]| is_handler_unnamed && label.starts_with(begin);
@@ -283,7 +283,7 @@ fn push_label(name: &mut Text<'_>, mut label: &[u8], is_handler_unnamed: bool) {
     }
 }
 
-/// The line of the instruction before `pc`.
+/// Returns the line of the instruction before `pc`.
 fn line(
     readable: &mut Readable,
     (instructions, lines, index, line_count): (usize, usize, usize, usize),
@@ -302,7 +302,7 @@ fn line(
     Some(u32::from_le_bytes(entry.try_into().ok()?))
 }
 
-/// How many entries begin at or before a position.
+/// Returns the number of entries that begin at or before a position.
 fn rank(readable: &mut Readable, index: usize, position: usize) -> Option<usize> {
     if position < IMMEDIATE {
         let part = readable.word(index.checked_add(position / 9 * 8)?)?;
@@ -319,7 +319,7 @@ fn rank(readable: &mut Readable, index: usize, position: usize) -> Option<usize>
     Some(before.wrapping_add(in_block).wrapping_add(upto.count_ones() as usize))
 }
 
-/// The file's path: a string, or the first of two.
+/// Returns the file's path: a string, or the first of two.
 fn path_text(readable: &mut Readable, path: usize) -> Option<&'static [u8]> {
     let flags = readable.word(path)?;
     if flags & OBJECT_KIND != ARRAY {
@@ -331,7 +331,7 @@ fn path_text(readable: &mut Readable, path: usize) -> Option<&'static [u8]> {
     text(readable, first)
 }
 
-/// The bytes of a string.
+/// Returns the bytes of a string.
 fn text(readable: &mut Readable, string: usize) -> Option<&'static [u8]> {
     let flags = readable.word(string)?;
     if flags & OBJECT_KIND != STRING {

@@ -7,19 +7,19 @@ use crate::languages::walked::lua::threads::{self, Wanted};
 use crate::languages::walked::lua::{EVAL, lines, names, text};
 use crate::languages::walked::{Described, END, Position, Walk, Walked};
 
-/// A value: what it is or where, and its kind.
+/// A value: its contents or address, and its kind.
 const VALUE_BYTES: usize = 16;
 const KIND_AT: usize = 8;
 const CLOSURE_BYTES: usize = 40;
 const IS_NATIVE_AT: usize = 10;
-/// In a call (5.1): how many functions have taken the place of the one that was called.
+/// In a call (5.1): offset of the number of tail calls that have replaced the called function.
 const TAIL_CALLS_AT: usize = 36;
 const PROTOTYPE_BYTES: usize = 120;
 const INSTRUCTION_BYTES: usize = 4;
-/// Calls of Lua by Lua in the same evaluating function (5.1).
+/// Operations by which Lua calls Lua in the same evaluating function (5.1).
 const CALLS: [u32; 2] = [28, 29];
 
-/// The innermost call.
+/// Returns the innermost call.
 #[inline(always)]
 pub(super) fn first(walk: &mut Walk, layout: &Layout) -> Option<Position> {
     walk.running = RunningInstruction::default();
@@ -32,14 +32,14 @@ pub(super) fn first(walk: &mut Walk, layout: &Layout) -> Option<Position> {
     Some([call, thread, 0])
 }
 
-/// The outermost call of a thread, which is nobody's.
+/// Returns the outermost call of a thread, which belongs to no function.
 #[inline(always)]
 fn base_of(readable: &mut Readable, layout: &Layout, thread: usize) -> Option<usize> {
     let place = thread.wrapping_add(layout.base_call);
     if layout.has_array { readable.word(place) } else { Some(place) }
 }
 
-/// The innermost call of the threads outwards of one.
+/// Returns the innermost call of the threads outwards of one.
 fn outwards(walk: &mut Walk, layout: &Layout, inner: usize) -> Option<Position> {
     let mut inner = inner;
     while let Some(thread) = walk.threads.outwards_of(inner) {
@@ -52,7 +52,7 @@ fn outwards(walk: &mut Walk, layout: &Layout, inner: usize) -> Option<Position> 
     Some(END)
 }
 
-/// The function of a call, and the call outwards.
+/// Returns the function of a call, and the call outwards.
 pub(super) fn step(walk: &mut Walk, layout: &Layout, position: Position) -> Option<(Walked, Position)> {
     let [call, thread, _] = position;
     if !walk.readable.has(call, layout.call_bytes) {
@@ -84,13 +84,13 @@ pub(super) fn step(walk: &mut Walk, layout: &Layout, position: Position) -> Opti
     Some((walked, next))
 }
 
-/// What tells a prototype from another at its address.
+/// Returns a value that distinguishes a prototype from another at its address, if it can be read.
 fn check(readable: &mut Readable, layout: &Layout, prototype: usize) -> Option<usize> {
     // SAFETY: readable.
     readable.has(prototype, PROTOTYPE_BYTES).then(|| unsafe { check_of(layout, prototype) })
 }
 
-/// The same.
+/// Returns the same value for a readable prototype; see [`check`].
 ///
 /// # Safety
 /// 1. The prototype can be read.
@@ -101,15 +101,16 @@ unsafe fn check_of(layout: &Layout, prototype: usize) -> usize {
     field(layout.code) ^ field(layout.source).rotate_left(31) ^ field(layout.first_line & !7).rotate_left(47)
 }
 
-/// Whether [`step`] would give the same. (What it sees in the call outwards is compared there.)
+/// True if [`step`] would give the same frame. (What it takes from the call outwards is compared at
+/// that call.)
 ///
 /// # Safety
-/// 1. The call was read from its place, and the thread leads there now.
+/// 1. The call was read from its position, and the thread leads there now.
 #[inline(always)]
 pub(super) unsafe fn is_same(walk: &mut Walk, layout: &Layout, frame: &WalkedFrame, next: Position) -> bool {
     let (walked, [call, thread, _]) = (&frame.walked, frame.position);
-    // SAFETY: the caller's: a call holds its function, and that its prototype, which could be read
-    // when they were first seen.
+    // SAFETY: the caller's condition: a call holds its function, and that its prototype. Both could
+    // be read when they were first seen.
     unsafe {
         let field = |offset: usize| word(call.wrapping_add(offset));
         let outer = if layout.has_array { call.wrapping_sub(layout.call_bytes) } else { field(layout.outer) };
@@ -167,7 +168,7 @@ pub(super) unsafe fn is_same(walk: &mut Walk, layout: &Layout, frame: &WalkedFra
     }
 }
 
-/// Whether the function has taken the place of the one that was called: by whom is not known.
+/// True if the function has replaced the called one by a tail call: then its caller is not known.
 fn is_tail_call(readable: &mut Readable, layout: &Layout, call: usize) -> bool {
     match layout.entries {
         Entries::Marked(at, ..) => {
@@ -188,9 +189,9 @@ fn outer_of(readable: &mut Readable, layout: &Layout, call: usize) -> Option<usi
     readable.word(call.wrapping_add(layout.outer))
 }
 
-/// The prototype of the function that a call runs, if that is one of Lua.
+/// Returns the prototype of the function that a call runs, if that is a function of Lua.
 fn prototype_of(readable: &mut Readable, layout: &Layout, call: usize) -> Option<usize> {
-    // SAFETY: each place is found readable before it is read.
+    // SAFETY: each address is found readable before it is read.
     unsafe {
         if !readable.has(call, layout.call_bytes) {
             return None;
@@ -212,7 +213,7 @@ fn prototype_of(readable: &mut Readable, layout: &Layout, call: usize) -> Option
     }
 }
 
-/// Whether an evaluating function has begun with this call.
+/// True if an evaluating function has begun with this call.
 fn is_entry(
     readable: &mut Readable,
     layout: &Layout,
@@ -224,7 +225,7 @@ fn is_entry(
             marks(readable, layout, call, at).is_some_and(|marks| marks & set == set && marks & unset == 0)
         }
         Entries::Unmarked => {
-            // Not where the function outwards has called it by an instruction for that.
+            // Not if the function outwards has made the call by an instruction for Lua's functions.
             if caller.is_none() {
                 return true;
             }
@@ -235,8 +236,8 @@ fn is_entry(
     }
 }
 
-/// An event's innermost call, and the instruction that it was found to have, in a function. All
-/// zero: none yet.
+/// An event's innermost call, and the instruction that was found for it, in a function. All zero:
+/// not found yet.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct RunningInstruction {
@@ -245,8 +246,8 @@ pub(crate) struct RunningInstruction {
     at: usize,
 }
 
-/// The instruction behind the one that is running, where that may not have put it away: it is at
-/// hand on the native stack then.
+/// Returns the instruction after the running one. The running one may not have stored its position
+/// in the call; then the position is on the native stack.
 fn running_instruction(walk: &mut Walk, layout: &Layout, prototype: usize, saved: usize) -> usize {
     if walk.running.prototype != prototype {
         let at = find_instruction(walk, layout, prototype, saved);
@@ -255,7 +256,8 @@ fn running_instruction(walk: &mut Walk, layout: &Layout, prototype: usize, saved
     walk.running.at
 }
 
-/// The same, by the native stack. (Once an event, as it is remembered how often it was found.)
+/// Finds that instruction on the native stack. (Once per event, because the number of findings is
+/// stored.)
 fn find_instruction(walk: &mut Walk, layout: &Layout, prototype: usize, saved: usize) -> usize {
     let Some(code) = walk.readable.word(prototype.wrapping_add(layout.code)) else { return saved };
     let count = walk.readable.half(prototype.wrapping_add(layout.code_count)).unwrap_or(0) as usize;

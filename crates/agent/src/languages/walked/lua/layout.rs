@@ -1,54 +1,55 @@
-//! Where Lua's own interpreter keeps what is read of it, by version: as the compiler lays out the
-//! structures of its headers for x86-64.
+//! Offsets of the data that is read from Lua's own interpreter, by version, as the compiler lays
+//! out the structures of its headers for x86-64.
 
 use crate::languages::walked::lua::threads::{Main, Shape};
 
-/// How a version writes its lines.
+/// Format of a version's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
-    /// A number each.
+    /// One number per instruction.
     Numbers,
-    /// A byte each: what is added to the line before; and pairs (instruction, line) to begin from.
+    /// One byte per instruction: the difference to the line before; also pairs (instruction, line)
+    /// to start from.
     Differences { absolute: usize, absolute_count: usize },
 }
 
-/// How a version marks the outermost call that an evaluating function runs.
+/// Mark of the outermost call that an evaluating function runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entries {
-    /// Not at all (5.1).
+    /// There is no mark (5.1).
     Unmarked,
-    /// These bits of a half word there are set, and (second) these are not.
+    /// Offset of a half word, the bits that are set, and those that are not.
     Marked(usize, u32, u32),
 }
 
-/// A version.
+/// Layout of a version.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) minor: usize,
-    /// The first and the last release of which the structures are known.
+    /// First and last release whose structures are known.
     releases: (usize, usize),
     pub(super) thread: Shape,
-    /// `lua_State`: the innermost call; the outermost one, which lies in it or is pointed to.
+    /// `lua_State`: the innermost call; the outermost one, which is a part of it or pointed to.
     pub(super) call: usize,
     pub(super) base_call: usize,
     pub(super) has_array: bool,
-    /// Where the innermost call's instruction is; 0: in the call.
+    /// Offset, in the thread, of the innermost call's instruction; 0: it is in the call.
     pub(super) saved: usize,
-    /// `CallInfo`: its bytes, the function's place on the stack, the call outwards, the instruction
-    /// behind the present one.
+    /// `CallInfo`: its size, the function's address on the stack, the call outwards, the
+    /// instruction after the present one.
     pub(super) call_bytes: usize,
     pub(super) function: usize,
     pub(super) outer: usize,
     pub(super) instruction: usize,
     pub(super) entries: Entries,
-    /// The bits that are marks, and the one that says: it was called in another one's place.
+    /// The bits that are marks, and the one for a tail call.
     pub(super) marks_mask: u32,
     pub(super) tail: u32,
-    /// The kind of a value that is a function of Lua.
+    /// Kind of a value that is a function of Lua.
     pub(super) closure_kind: u8,
     /// `LClosure`: its prototype.
     pub(super) prototype: usize,
-    /// `Proto`: its instructions and how many, lines and how many, first line, file.
+    /// `Proto`: its instructions and their number, lines and their number, first line, file.
     pub(super) code: usize,
     pub(super) code_count: usize,
     pub(super) lines: usize,
@@ -57,8 +58,8 @@ pub(super) struct Layout {
     pub(super) source: usize,
     pub(super) line_form: Lines,
     pub(super) text: usize,
-    /// The lowest bits of an instruction, which tell what it is; those that allocate without
-    /// having put their place into the call, and the one that may follow these.
+    /// The lowest bits of an instruction, which are its operation. Operations that allocate without
+    /// having stored their position in the call, and the one that may follow them.
     pub(super) operation_mask: u32,
     pub(super) silent: &'static [u32],
     pub(super) argument: u32,
@@ -135,7 +136,7 @@ static LAYOUTS: [Layout; 4] = [
         base_call: 128,
         call_bytes: 80,
         instruction: 56,
-        // (Of Lua, and not run by the call outwards.)
+        // (A function of Lua, and not run by the call outwards.)
         entries: Entries::Marked(34, 1, 1 << 2),
         marks_mask: 0xff,
         tail: 1 << 6,
@@ -169,13 +170,13 @@ static LAYOUTS: [Layout; 4] = [
     LATEST,
 ];
 
-/// The version, in what a module says of itself: `$LuaVersion: Lua 5.4.4 …`, or of 5.1 `$Lua: Lua
-/// 5.1.5 …`.
+/// Parses the version from a module's own description: `$LuaVersion: Lua 5.4.4 …`, or for 5.1
+/// `$Lua: Lua 5.1.5 …`.
 pub(super) fn release(ident: usize, bytes: usize) -> Option<[u32; 3]> {
     if ident == 0 || bytes > 4096 {
         return None;
     }
-    // SAFETY: a text of so many bytes, which the module exports.
+    // SAFETY: a text of `bytes` bytes, which the module exports.
     release_of(unsafe { core::slice::from_raw_parts(ident as *const u8, bytes) })
 }
 
@@ -190,7 +191,7 @@ fn release_of(ident: &[u8]) -> Option<[u32; 3]> {
     }
 }
 
-/// The number of the layout of a release.
+/// Returns the index of a release's layout.
 pub(super) fn number_of(release: [u32; 3]) -> Option<usize> {
     let [major, minor, patch] = release.map(|number| number as usize);
     LAYOUTS.iter().position(|layout| {
@@ -199,7 +200,7 @@ pub(super) fn number_of(release: [u32; 3]) -> Option<usize> {
     })
 }
 
-/// The layout of a number, plus one.
+/// Returns the layout with an index, plus one.
 pub(super) fn by_number(number: usize) -> Option<&'static Layout> {
     LAYOUTS.get(number.checked_sub(1)?)
 }

@@ -3,13 +3,13 @@
 use crate::languages::readable::Readable;
 use crate::languages::walked::lua::layout::{Layout, Lines};
 
-/// A difference that says: the line is among the pairs.
+/// Difference that means that the line is among the pairs.
 const IN_PAIRS: i8 = i8::MIN;
 const PAIR_BYTES: usize = 8;
-/// Longest way from a pair to an instruction (128, where an interpreter is built as usual).
+/// Largest distance from a pair to an instruction (128 in interpreters that are built as usual).
 const DIFFERENCES_MAX: usize = 1 << 12;
 
-/// The line of the instruction with a number; 0: it is not known.
+/// Returns the line of the instruction with an index; 0 if it is not known.
 pub(super) fn line(readable: &mut Readable, layout: &Layout, prototype: usize, number: usize) -> u32 {
     find(readable, layout, prototype, number).unwrap_or(0)
 }

@@ -1,11 +1,11 @@
-//! Calls of a thread of LuaJIT (2.1 for x86-64 with addresses of 64 bits): frames on its own stack,
-//! each with what leads to the one outwards.
+//! Calls of a thread of LuaJIT (2.1 for x86-64 with addresses of 64 bits). They are frames on its
+//! own stack, each with a link to the one outwards.
 //!
 //! ```text
 //! function | link   values …
-//!            ^ the lowest bits say of which kind it is: a return address in bytecode, or a distance
+//!            ^ the lowest bits are its kind: a return address in bytecode, or a distance
 //! ```
-//! Where compiled code runs, the stack of Lua is as it was where that code began: the function
+//! While compiled code runs, the stack of Lua is as it was where that code began. The function
 //! there is shown without a line, as one that it calls may run in its place.
 
 use crate::languages::readable::Readable;
@@ -13,21 +13,21 @@ use crate::languages::walked::lua::text;
 use crate::languages::walked::lua::threads::{Main, Running, Shape};
 use crate::languages::walked::{Described, END, Position, Walk, Walked};
 
-/// `lua_State`; the main one lies before the shared state. The frame of the interpreter on the
-/// native stack has it, too.
+/// `lua_State`; the main thread lies before the shared state. The frame of the interpreter on the
+/// native stack names the thread, too.
 pub(super) const THREAD: Shape =
     Shape { bytes: 96, kind: (9, 6), global: 16, main: Main::Before(96), anchor: 80, names_itself: 16 };
 const BASE_AT: usize = 32;
 const STACK_AT: usize = 56;
-/// In the interpreter's frame: the instruction behind the present one.
+/// In the interpreter's frame: offset of the instruction after the present one.
 const SAVED_AT: usize = 24;
-/// `GCfunc`: kind of object, of function (0: Lua's), first instruction, which lies behind its
+/// `GCfunc`: kind of object, kind of function (0: Lua's), first instruction, which lies after its
 /// prototype.
 const FUNCTION_KIND: u8 = 8;
 const CODE_AT: usize = 32;
 const FUNCTION_BYTES: usize = 40;
 const ADDRESS: usize = (1 << 47) - 1;
-/// `GCproto`.
+/// Size of `GCproto`.
 const PROTOTYPE_BYTES: usize = 104;
 const PROTOTYPE_KIND: u8 = 7;
 const CODE_COUNT_AT: usize = 12;
@@ -43,14 +43,14 @@ const RETURN: usize = 3;
 const NATIVE: usize = 1;
 const CONTINUED: usize = 2;
 const VARIABLE: usize = 3;
-/// Words of the shared state that are looked at for the main thread, and from there for the one
-/// that runs.
+/// Number of words of the shared state that are searched for the main thread, and from there for
+/// the running one.
 const SHARED_WORDS: usize = 128;
-/// Stands for an instruction that is not known.
+/// Value for an instruction that is not known.
 const NO_INSTRUCTION: usize = 0;
 
-/// Where the innermost frame of the threads outwards of one lies, of the innermost one by `None`.
-/// A place is a frame, the instruction behind the one that runs there, and the thread.
+/// Returns the position of the innermost frame of the threads outwards of `inner`; `None`: of the
+/// innermost thread. A position is a frame, the instruction after the running one, and the thread.
 pub(super) fn first(walk: &mut Walk, inner: Option<usize>) -> Option<Position> {
     let mut inner = inner;
     loop {
@@ -103,7 +103,7 @@ pub(super) fn step(walk: &mut Walk, [frame, at, thread]: Position) -> Option<(Wa
     Some((walked, next))
 }
 
-/// The frame outwards, and the instruction behind the one that runs there.
+/// Returns the frame outwards, and the instruction after the one that runs there.
 fn outwards(readable: &mut Readable, frame: usize, link: usize) -> Option<(usize, usize)> {
     if link & RETURN == 0 {
         let call = readable.half(link.checked_sub(INSTRUCTION_BYTES)?)?;
@@ -115,14 +115,15 @@ fn outwards(readable: &mut Readable, frame: usize, link: usize) -> Option<(usize
     Some((frame.checked_sub(link & !KIND).filter(|&outer| outer < frame)?, at))
 }
 
-/// Where the values of the function begin in which compiled code has begun, if such code runs.
+/// Returns the start of the values of the function in which compiled code has begun, if such code
+/// runs.
 fn compiled_base(readable: &mut Readable, thread: usize) -> Option<usize> {
     let global = readable.word(thread.wrapping_add(THREAD.global))?;
     let Main::Before(bytes) = THREAD.main else { return None };
     let main = global.checked_sub(bytes)?;
     let mut word = |number: usize| readable.word(global.wrapping_add(number.wrapping_mul(8)));
-    // Before it stands the number of the code that runs, or (below 0) what the machine does: half a
-    // word. (Lists of the collector may begin with the thread, too, but behind an address or 0.)
+    // The half word before it is the number of the running code, or (negative) the state of the
+    // machine. (Lists of the collector may begin with the thread, too, but after an address or 0.)
     let first = (1..SHARED_WORDS).find(|&number| {
         let state = word(number.wrapping_sub(1)).unwrap_or(0);
         word(number) == Some(main) && state != 0 && state >> 32 == 0
@@ -164,7 +165,7 @@ pub(super) fn describe(readable: &mut Readable, walked: &Walked, out: &mut Descr
     Some(())
 }
 
-/// The line of the instruction before the one with a number.
+/// Returns the line of the instruction before the one with an index.
 fn line(readable: &mut Readable, prototype: usize, number: usize) -> Option<u32> {
     let mut half = |offset: usize| readable.half(prototype.wrapping_add(offset));
     let (first, count) = (half(FIRST_LINE_AT)?, half(LINE_COUNT_AT)?);

@@ -1,12 +1,13 @@
-//! Lua, of its authors and LuaJIT: the calls of the threads that run on the native stack.
+//! Lua, the original and LuaJIT: the calls of the threads that run on the native stack.
 //!
 //! ```text
 //! native stack     [malloc's caller] … [evaluate] … [protected call] … [evaluate] … [main]
 //! names on it           thread 2                     ^ thread 2's      thread 1     ^ thread 1's
 //! ```
-//! Nothing of a process says which of its threads runs. But each function of Lua has the thread at
-//! hand, so that the stack names it, and each thread that runs points to the protected call on the
-//! native stack that runs it: the innermost of these is the running one, the next has resumed it.
+//! No variable of a process says which of its threads runs. But each function of Lua uses the
+//! thread, so the native stack contains its address. Each running thread points to the protected
+//! call on the native stack that runs it. The innermost of these threads is the running one; the
+//! next has resumed it.
 
 mod interpreter;
 mod layout;
@@ -32,10 +33,10 @@ pub(crate) use interpreter::RunningInstruction;
 pub(crate) use threads::{Slots, Threads};
 
 static EVAL: Learned = Learned::new();
-/// The number of the layout, plus one; 0: it is LuaJIT's.
+/// Index of the layout, plus one; 0: LuaJIT's.
 static LAYOUT: AtomicUsize = AtomicUsize::new(0);
 
-/// Lua of its authors.
+/// The original Lua.
 pub(super) struct Lua;
 /// LuaJIT.
 pub(super) struct LuaJit;
@@ -85,7 +86,7 @@ impl Dialect for Lua {
     #[inline(always)]
     unsafe fn is_same(walk: &mut Walk, frame: &WalkedFrame, next: Position) -> bool {
         match layout::by_number(LAYOUT.load(Relaxed)) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's condition.
             Some(layout) => unsafe { interpreter::is_same(walk, layout, frame, next) },
             None => false,
         }
@@ -122,7 +123,8 @@ impl Dialect for LuaJit {
         luajit::step(walk, position)
     }
 
-    /// (Its blocks come from elsewhere, so that there are few events: each frame is read again.)
+    /// (LuaJIT's blocks come from its own allocator, so that there are few events: each frame is
+    /// read again.)
     unsafe fn is_same(_: &mut Walk, _: &WalkedFrame, _: Position) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! What a function of Lua is called, by the instruction that has called it: as its own tracebacks
-//! say it, from the names of variables and constants that the code has.
+//! The name of a Lua function from the instruction that has called it, as Lua's own tracebacks
+//! determine it. It comes from the names of variables and constants in the code.
 
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
@@ -8,62 +8,63 @@ use crate::languages::walked::lua::layout::Layout;
 const INSTRUCTION_BYTES: usize = 4;
 const VALUE_BYTES: usize = 16;
 const KIND_AT: usize = 8;
-/// The lowest bits of a value's kind, and a text's.
+/// The lowest bits of a value's kind, and those of a text.
 const KIND_BITS: u32 = 15;
 const TEXT: u32 = 4;
-/// A variable: its name, and the instructions between which it is one.
+/// A local variable: its name, and the instructions between which it exists.
 const VARIABLE_BYTES: usize = 16;
 const NAME_BYTES_MAX: usize = 256;
-/// Instructions and variables that are looked at.
+/// Largest number of instructions and variables that are read.
 const LOOKED_AT_MAX: usize = 1 << 14;
-/// Of 5.1: makes a function; a prototype's own, and the variables that it shares.
+/// For 5.1: the operation that makes a function; offsets of a prototype's inner prototypes, and of
+/// the number of shared variables.
 const CLOSURE: u32 = 36;
 const PROTOTYPES_AT: usize = 32;
 const SHARED_COUNT_AT: usize = 112;
-/// Variables that one is copied from.
+/// Largest number of copies through which a variable is followed.
 const COPIES_MAX: usize = 8;
 
-/// What an instruction does, as far as names need it.
+/// Effect of an instruction, as far as names depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
     Other,
-    /// Something else, with the result in its first register.
+    /// Any other operation, with the result in its first register.
     Sets,
     Copies,
-    /// Sets several, to the one that B says; or so many as B says.
+    /// Sets several registers, up to B; or B of them.
     SetsTo,
     SetsSome,
     GetsUpvalue,
-    /// A global, by a constant (Bx).
+    /// Reads a global, named by a constant (Bx).
     GetsGlobal,
-    /// A field, by C: a register or constant; a constant; a register.
+    /// Reads a field, named by C: a register or constant; a constant; a register.
     GetsField,
     GetsConstantField,
     GetsRegisterField,
-    /// A method, by C.
+    /// Reads a method, named by C.
     GetsMethod,
     Calls,
-    /// Calls an iterator: sets what comes two registers later.
+    /// Calls an iterator: sets the registers from the second next on.
     Iterates,
     Jumps,
 }
 
-/// How a version writes its code.
+/// Format of a version's code.
 #[derive(Debug)]
 struct Code {
-    /// By operation.
+    /// Effects by range of operations.
     does: &'static [(u8, u8, Does)],
-    /// Where the parts of an instruction begin, and their bits.
+    /// First bit and number of bits of the parts of an instruction.
     a: (u32, u32),
     b: (u32, u32),
     c: (u32, u32),
     long: (u32, u32),
-    /// What is taken off of a jump's distance, and where it stands.
+    /// First bit, number of bits and bias of a jump's distance.
     jump: (u32, u32, i64),
-    /// The bit that says: C is a constant, and whether it is one of C's own.
+    /// The bit that marks C as a constant, and whether it is one of C's own bits.
     constant: u32,
     constant_is_in_c: bool,
-    /// `Proto`: constants, variables and how many, upvalues and how many, bytes of one.
+    /// `Proto`: constants, variables and their number, upvalues and their number, size of one.
     constants: usize,
     constant_count: usize,
     variables: usize,
@@ -71,9 +72,9 @@ struct Code {
     upvalues: usize,
     upvalue_count: usize,
     upvalue_bytes: usize,
-    /// A value that a jump leads past may be another one (5.2 and later).
+    /// Whether a value past which a jump leads is uncertain (5.2 and later).
     doubts_jumps: bool,
-    /// What is named so is so.
+    /// Name of a function that is called as an iterator.
     iterator: Option<&'static str>,
 }
 
@@ -99,7 +100,7 @@ const OLD: Code = Code {
     iterator: None,
 };
 
-/// By the minor version, from 5.1 on.
+/// Formats by minor version, from 5.1 on.
 static CODES: [Code; 4] = [
     Code {
         does: &[
@@ -217,7 +218,7 @@ static CODES: [Code; 4] = [
     },
 ];
 
-/// The code that has called.
+/// The calling code.
 struct Caller<'r> {
     readable: &'r mut Readable,
     layout: &'static Layout,
@@ -227,7 +228,7 @@ struct Caller<'r> {
 }
 
 /// Writes the name of a function that the instruction before `at` of `prototype` has called.
-/// `None`: it has none.
+/// Returns `None` if it has no name.
 pub(super) fn name(
     readable: &mut Readable,
     layout: &'static Layout,
@@ -281,7 +282,7 @@ impl Caller<'_> {
         Some(self.readable.half(self.prototype.wrapping_add(offset))? as usize)
     }
 
-    /// The name of what a register holds at an instruction.
+    /// Writes the name of the value that a register holds at an instruction.
     fn variable(&mut self, number: usize, register: u32, out: &mut Text<'_>) -> Option<()> {
         let (mut number, mut register) = (number, register);
         for _ in 0..COPIES_MAX {
@@ -310,7 +311,7 @@ impl Caller<'_> {
         None
     }
 
-    /// The name of the variable that lives in a register at an instruction.
+    /// Writes the name of the variable that lives in a register at an instruction.
     fn local(&mut self, number: usize, register: u32, out: &mut Text<'_>) -> Option<()> {
         let variables = self.field(self.code.variables)?;
         let mut left = register;
@@ -334,7 +335,7 @@ impl Caller<'_> {
         None
     }
 
-    /// The instruction before this one that has set a register.
+    /// Returns the last instruction before `number` that has set a register.
     fn last_set(&mut self, number: usize, register: u32) -> Option<usize> {
         let (mut last, mut target) = (None, 0_usize);
         let mut at = 0_usize;
@@ -347,7 +348,7 @@ impl Caller<'_> {
                 SetsSome => a <= register && register <= a.wrapping_add(b),
                 Calls => register >= a,
                 Iterates => register >= a.wrapping_add(2),
-                // What follows says which variables the function shares.
+                // The instructions that follow list the variables that the function shares.
                 Sets if !self.code.doubts_jumps && self.is_closure(instruction) => {
                     let shared = self.shared_count(instruction)?;
                     if register == a {
@@ -385,7 +386,7 @@ impl Caller<'_> {
         instruction & self.layout.operation_mask == CLOSURE
     }
 
-    /// How many variables a function that is made shares (5.1).
+    /// Returns the number of variables that a new function shares (5.1).
     fn shared_count(&mut self, closure: u32) -> Option<usize> {
         let place = (part(closure, self.code.long) as usize).wrapping_mul(8);
         let inner = self.field(PROTOTYPES_AT)?.checked_add(place)?;
@@ -416,7 +417,7 @@ impl Caller<'_> {
         self.text(name, out)
     }
 
-    /// A text of Lua's, to its first zero.
+    /// Writes a text of Lua up to its first zero.
     fn text(&mut self, text: usize, out: &mut Text<'_>) -> Option<()> {
         let first = text.checked_add(self.layout.text).filter(|_| text != 0)?;
         for away in 0..NAME_BYTES_MAX {

@@ -1,15 +1,16 @@
-//! What a function of Lua is called, and the name of its file: as its own tracebacks have them.
+//! Names of a Lua function without a name of its own, and of its file, as Lua's own tracebacks show
+//! them.
 
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
 use crate::languages::walked::Described;
 
 const FILE_BYTES_MAX: usize = 1024;
-/// Characters of a piece of code that has no file, which is named by how it begins.
+/// Largest number of characters of code without a file, which is named by its beginning.
 const CODE_BYTES_MAX: usize = 40;
 
-/// Names a function by where it begins, if it has no name by what has called it, and its file, by
-/// the source's name: `@cache.lua`, `=stdin`, or the code itself.
+/// Names a function by its first line, if its caller gives it no name. Names its file by the
+/// source's name: `@cache.lua`, `=stdin`, or the code itself.
 pub(super) fn describe(readable: &mut Readable, (source, first_line): (usize, u32), out: &mut Described<'_>) {
     out.first_line = first_line;
     write_file(readable, source, &mut out.file);

@@ -1,8 +1,8 @@
 //! Lua's threads that run on a native stack, innermost first.
 //!
-//! The same way through native code has them at the same places of its stack, so that the places
-//! are kept by the native stack's node; what lies there is looked at each time. Two places are kept
-//! of each thread and have to agree, as a word of a stack may be one that is left of another call.
+//! The same path through native code has them at the same offsets of its stack. So the offsets are
+//! cached by the native stack's node, and the words there are checked each time. Two offsets are
+//! stored of each thread and must agree, as a word of a stack may be a remnant of another call.
 
 use core::ops::Range;
 
@@ -11,41 +11,41 @@ use crate::languages::readable::{Readable, word};
 use crate::languages::walked::Walk;
 use crate::record::thread_states;
 
-/// What a thread is told by, and where it points to the native stack.
+/// Structure of a thread, by which one is recognised, and its pointer to the native stack.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) bytes: usize,
-    /// Where the kind of object stands, and a thread's.
+    /// Offset of the kind of object, and a thread's kind.
     pub(super) kind: (usize, u8),
-    /// The state that all threads share, and where the main thread is from there.
+    /// Offset of the state that all threads share, and the main thread's location from there.
     pub(super) global: usize,
     pub(super) main: Main,
-    /// The call on the native stack that runs it.
+    /// Offset of the anchor: the call on the native stack that runs the thread.
     pub(super) anchor: usize,
-    /// Where that call has the thread; 0: nowhere.
+    /// Offset of the thread's address in that call; 0: not stored there.
     pub(super) names_itself: usize,
 }
 
-/// Where the main thread is.
+/// Location of the main thread.
 #[derive(Debug)]
 pub(super) enum Main {
-    /// Its address stands in the shared state.
+    /// The shared state has its address at this offset.
     At(usize),
-    /// It lies so many bytes before it.
+    /// The main thread lies so many bytes before the shared state.
     Before(usize),
 }
 
-/// A thread that runs, or has resumed one that does.
+/// A running thread, or one that has resumed a running one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Running {
     pub(super) thread: usize,
-    /// Where on the native stack.
+    /// Position on the native stack of the call that runs it.
     pub(super) anchor: usize,
 }
 
-/// Threads of a stack that are looked at.
+/// Largest number of threads of a stack.
 const THREADS_MAX: usize = 6;
-/// Those of a stack, innermost first.
+/// Threads of a stack, innermost first.
 #[derive(Debug, Default, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Threads {
@@ -70,7 +70,7 @@ impl Threads {
         self.first().map_or(0, |running| running.anchor)
     }
 
-    /// The one that has resumed a thread.
+    /// Returns the thread that has resumed `thread`.
     pub(super) fn running_outwards_of(&self, thread: usize) -> Option<Running> {
         self.iter().skip_while(|running| running.thread != thread).nth(1).copied()
     }
@@ -88,21 +88,21 @@ impl Threads {
 }
 
 const ENTRIES: usize = 1024;
-/// Entries that a node may have: with one alone, two stacks that take turns could drive each other
-/// out at every event.
+/// Number of entries among which a node's may be. With a single one, two stacks that take turns
+/// could displace each other at every event.
 const TOGETHER: usize = 4;
-/// Words of a stack that are looked at.
+/// Largest number of words of a stack that are read.
 const WORDS_MAX: usize = 1 << 15;
 const REFUSED: usize = 32;
 const KEPT: u8 = 1;
 const SKIPPED_POWER_MAX: u16 = 12;
-/// As often an instruction has to be found at a place before others are not looked at.
+/// Number of times that an instruction must be found at an offset before other words are ignored.
 const FOUND_ENOUGH: u16 = 8;
 const INSTRUCTION_BYTES: usize = 4;
-/// Registers that a function puts away for its caller.
+/// Number of registers that a function saves for its caller.
 const REGISTERS: u16 = 6;
 
-/// Where a native stack has threads, by its node. All zero: nothing is known.
+/// Offsets of threads on native stacks, by their nodes. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Slots {
@@ -117,19 +117,20 @@ struct Entry {
     node: u32,
     state: u8,
     count: u8,
-    /// What the instruction was that had been put away last, plus one; `VARIES`: not always the
-    /// same. (A way through native code begins with one kind of instruction: where that is put away
-    /// first, it is this one.)
+    /// Kind of the instruction that was saved last, plus one; `VARIES`: not always the same. (A
+    /// path through native code begins with one kind of instruction. If that kind saves its
+    /// position first, the saved one is always it.)
     saved: u16,
-    /// The first place of each, in words, and the last one inwards of the call that runs it.
+    /// The first offset of each thread, in words, and the last one inwards of the call that runs
+    /// it.
     places: [(u16, u16); THREADS_MAX],
-    /// What the threads share, and the main one.
+    /// State that the threads share, and the main thread.
     global: usize,
     main: usize,
-    /// Where an instruction was found, in words, plus one; how often there.
+    /// Offset at which an instruction was found, in words, plus one; and how often there.
     instruction: u16,
     found_count: u16,
-    /// How often no thread was found, and stacks until they are looked for again.
+    /// Number of searches without a thread, and number of stacks until the next search.
     failed_count: u16,
     skipped_count: u16,
 }
@@ -142,14 +143,14 @@ impl Slots {
         let hash = (node as usize).wrapping_mul(0x9e37_79b1) >> 12;
         let first = hash & ENTRIES.wrapping_sub(TOGETHER);
         let last = first.wrapping_add(TOGETHER);
-        // SAFETY: inside of the array.
+        // SAFETY: inside the array.
         let found = (first..last).find(|&place| unsafe { self.entries.get_unchecked(place).node } == node);
         let place = found.unwrap_or_else(|| self.begin(first, node));
-        // SAFETY: inside of the array.
+        // SAFETY: inside the array.
         unsafe { self.entries.get_unchecked_mut(place) }
     }
 
-    /// Takes a place for a node: a free one, or else another's, in turn.
+    /// Takes an entry for a node: a free one, or else another node's, in turn.
     #[cold]
     #[inline(never)]
     fn begin(&mut self, first: usize, node: u32) -> usize {
@@ -164,20 +165,20 @@ impl Slots {
         first.wrapping_add(place)
     }
 
-    /// Those of a native stack are to be found anew.
+    /// Drops the offsets of a native stack, so that they are determined anew.
     pub(crate) fn forget_those_of(&mut self, node: u32) {
         let entry = self.entry(node);
         *entry = Entry { node, saved: entry.saved, ..Entry::default() };
     }
 
-    /// Each is to be found anew.
+    /// Drops all offsets, so that they are determined anew.
     fn forget(&mut self) {
         for entry in &mut self.entries {
             *entry = Entry { node: entry.node, saved: entry.saved, ..Entry::default() };
         }
     }
 
-    /// The same, if it was found at another time.
+    /// Drops all offsets that were determined in another epoch.
     pub(crate) fn forget_before(&mut self, epoch: usize) {
         if self.epoch != epoch {
             self.epoch = epoch;
@@ -186,17 +187,17 @@ impl Slots {
     }
 }
 
-/// Bytes of the largest thread.
+/// Size of the largest thread structure in bytes.
 const THREAD_BYTES_MAX: usize = 256;
 
-/// A thread as it was copied.
+/// A copied thread structure.
 struct Copied<'c> {
     bytes: &'c [u8],
     shape: &'c Shape,
 }
 
 impl<'c> Copied<'c> {
-    /// `None`: what lies there is none.
+    /// Copies the structure at an address; `None` if it is not a thread.
     fn of(
         (readable, memory): (&mut Readable, &mut CopiedMemory),
         shape: &'c Shape,
@@ -205,7 +206,7 @@ impl<'c> Copied<'c> {
     ) -> Option<Self> {
         let bytes = into.get_mut(..shape.bytes)?;
         if is_alone() {
-            // SAFETY: readable, and nobody else is there to unmap it.
+            // SAFETY: readable, and no other thread exists that could unmap it.
             let found = readable.bytes(thread, bytes.len())?;
             bytes.copy_from_slice(found);
         } else {
@@ -223,19 +224,20 @@ impl<'c> Copied<'c> {
         self.word(self.shape.global)
     }
 
-    /// Where it runs, without the marks in its lowest bits.
+    /// Returns the anchor, without the marks in its lowest bits.
     fn anchor(&self) -> Option<usize> {
         Some(self.word(self.shape.anchor)? & !7)
     }
 }
 
-/// Whether no other thread has been seen, which could unmap what has just been found readable.
+/// True if no other thread has been seen, which could unmap memory that has just been found
+/// readable.
 fn is_alone() -> bool {
     thread_states::has_one_thread()
 }
 
-/// Where a thread runs on the native stack (0: nowhere), the state that it shares, and the main
-/// thread, if there is one at an address.
+/// Returns a thread's anchor on the native stack (0: it does not run), its shared state, and the
+/// main thread. Returns `None` if there is no thread at the address.
 fn anchor_of(
     (readable, memory): (&mut Readable, &mut CopiedMemory),
     shape: &Shape,
@@ -262,8 +264,8 @@ fn anchor_of(
     Some((if is_right { anchor } else { 0 }, global, main))
 }
 
-/// The anchor of a thread that was found to share `global` before, or of another one that does. The
-/// main one is there for as long as any is.
+/// Returns the anchor of a thread that shared `global` before, or of another one that does. The
+/// main thread exists as long as any other.
 #[inline(always)]
 fn anchor_again(
     walk: &mut Walk,
@@ -304,7 +306,8 @@ fn anchor_again(
 
 /// Finds the threads that run on the native stack of the event.
 ///
-/// A word that is left of another call may lead to a thread that is gone, and to memory that is.
+/// A word that is a remnant of another call may lead to a thread that is gone, and to memory that
+/// is unmapped.
 #[inline(always)]
 pub(super) fn follow(walk: &mut Walk, shape: &Shape) {
     walk.threads = running(walk, shape);
@@ -340,7 +343,7 @@ fn running(walk: &mut Walk, shape: &Shape) -> Threads {
     find(walk, shape, &mut CopiedMemory::default())
 }
 
-/// The last words of a stack that lead to nothing which can be read.
+/// The last words of a stack that do not lead to readable memory.
 #[derive(Default)]
 struct Refused {
     words: [usize; REFUSED],
@@ -360,7 +363,7 @@ impl Refused {
     }
 }
 
-/// The same by all words of the stack.
+/// Finds the threads by all words of the stack.
 #[cold]
 #[inline(never)]
 fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
@@ -369,7 +372,7 @@ fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
     let mut found = [(Running::default(), (0_u16, 0_u16)); THREADS_MAX];
     let (mut count, mut global, mut main) = (0_usize, 0, 0);
     let mut is_settled = true;
-    // Words that lead nowhere come again and again, and the kernel is asked of each.
+    // The same unusable words occur again and again, and each costs a question to the kernel.
     let mut refused = Refused::default();
     for place in 0..(high.saturating_sub(low) / 8).min(WORDS_MAX) {
         let Some(word) = walk.readable.word(low.wrapping_add(place.wrapping_mul(8))) else { break };
@@ -395,7 +398,7 @@ fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
         let found_there = anchor_of((&mut walk.readable, memory), shape, word);
         let Some((anchor, of_word, main_of_word)) = found_there else { continue };
         if !(low..high).contains(&anchor) {
-            // It may run the next time.
+            // The thread may run the next time.
             is_settled = false;
         } else if let Some(entry) = found.get_mut(count) {
             *entry = (Running { thread: word, anchor }, (place, place));
@@ -412,7 +415,7 @@ fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
     let is_again = entry.state == KEPT;
     for (running, places) in found.iter() {
         if let Some(place) = entry.places.get_mut(threads.count) {
-            // The inner one may be a word that is left of another call: it was not there again.
+            // The inner word may be a remnant of another call: it was not there again.
             *place = if is_again { (places.1, places.1) } else { *places };
         }
         threads.push(*running);
@@ -421,26 +424,26 @@ fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
     entry.count = count as u8;
     entry.state = if count != 0 || is_settled { KEPT } else { 0 };
     if entry.state != KEPT {
-        // Ever more seldom: most of such stacks belong to what makes or ends a state.
+        // The searches become rarer: most of such stacks belong to code that makes or ends a state.
         entry.skipped_count = 1 << entry.failed_count.min(SKIPPED_POWER_MAX);
         entry.failed_count = entry.failed_count.saturating_add(1);
     }
     threads
 }
 
-/// An instruction that is looked for on the native stack.
+/// An instruction that is searched on the native stack.
 pub(super) struct Wanted {
-    /// Where it lies if it is one of its function.
+    /// Address range of its function's code.
     pub(super) code: Range<usize>,
-    /// The one that was put away last, and what it is.
+    /// The instruction that was saved last, and its kind.
     pub(super) saved: usize,
     pub(super) saved_kind: u32,
 }
 
-/// The word of the native stack that is the instruction which is running: one that `is_one` says
-/// could be it, inwards of the innermost call in the function `low..high`.
+/// Returns the word of the native stack that is the running instruction. It must satisfy `is_one`,
+/// and lie inwards of the innermost call in the function `low..high`.
 ///
-/// The same way through native code has it at the same place, or nowhere.
+/// The same path through native code has it at the same offset, or not at all.
 pub(super) fn instruction(
     walk: &mut Walk,
     (low, high): (usize, usize),
@@ -471,12 +474,12 @@ pub(super) fn instruction(
     let end = walk.threads.innermost_anchor().min(walk.readable.end_of(start.sp));
     let mut found = None;
     for place in 0..(end.saturating_sub(start.sp) / 8).min(WORDS_MAX) {
-        // SAFETY: below the end of what can be read.
+        // SAFETY: below the end of the readable memory.
         let word = unsafe { word(start.sp.wrapping_add(place.wrapping_mul(8))) };
         if is_in_code(word) && is_one(&mut walk.readable, word) {
             let place = (place as u16).wrapping_add(1);
-            // A register put away beside it may hold where the instruction itself lies, which is
-            // behind the one before.
+            // A saved register beside it may contain the address of the instruction itself, which
+            // is after the one before.
             let is_itself = found.is_some_and(|(behind, inner): (usize, u16)| {
                 behind.wrapping_sub(word) == INSTRUCTION_BYTES && place.wrapping_sub(inner) < REGISTERS
             });
