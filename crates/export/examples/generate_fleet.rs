@@ -1,8 +1,8 @@
-//! A fleet's tables, made up, through the real reader, replay and writer:
+//! Generates the tables of an invented fleet with the real reader, replay and writer:
 //! `generate_fleet DIR HOSTS PROCESSES MINUTES STACKS`.
 //!
 //! Each host runs PROCESSES processes of five services. Each process allocates at STACKS stacks in
-//! every minute, some of which keep more and more. Frames have no names.
+//! every minute. Some of the stacks retain more and more memory. Frames have no names.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,7 +13,7 @@ use heapr_export::tables::{Recording, Table, write_tables};
 use heapr_query::NoSymbols;
 
 const SERVICES: [&str; 5] = ["gateway", "search", "billing", "feed", "cache"];
-/// Frames of a stack.
+/// Number of frames of a stack.
 const DEPTH: usize = 15;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// xorshift64: the same fleet each time.
+/// Random numbers by xorshift64, with a fixed seed per process: the fleet is the same in each run.
 struct Random(u64);
 
 impl Random {
@@ -45,7 +45,7 @@ impl Random {
     }
 }
 
-/// What a service's code is: functions and stacks, the same on all hosts.
+/// Text of a service's code in heaptrack's format: functions and stacks, equal on all hosts.
 fn code(service: &str, stacks: usize) -> String {
     let functions = stacks / 2 + DEPTH;
     let mut text = format!("v 10200 2\nX ./{service}\nI 1000 100000\ns /usr/bin/{service}\ns work.c\n");
@@ -55,7 +55,7 @@ fn code(service: &str, stacks: usize) -> String {
     for number in 0..functions {
         writeln!(text, "i {:x} 1 {:x} 2 {:x}", 0x1000 + number * 16, number + 3, number + 1).unwrap();
     }
-    // One trunk, and a branch for each stack: callers have smaller numbers.
+    // A trunk, with a branch for each stack. Callers have smaller numbers than callees.
     for number in 0..DEPTH - 2 {
         writeln!(text, "t {:x} {:x}", number + 1, number).unwrap();
     }
@@ -84,7 +84,7 @@ fn write(
         writeln!(text, "c {:x}\nR {:x}", minute * 60_000 + 1000, 20_000 + minute).unwrap();
         for stack in 0..stacks {
             text.push_str(&format!("+ {stack:x}\n+ {stack:x}\n- {stack:x}\n"));
-            // One in eight keeps both.
+            // One stack in eight retains a block in three of four minutes, on average.
             if stack % 8 != 0 || random.below(4) == 0 {
                 writeln!(text, "- {stack:x}").unwrap();
             }

@@ -1,4 +1,5 @@
-//! One line for each stack: frames from the root, joined by semicolons, a space, the amount.
+//! Folded stacks: a line for each stack, with the frames from the root joined by semicolons, a
+//! space, and the amount.
 
 use std::io::{self, Write};
 
@@ -7,11 +8,11 @@ use heapr_table::plain::is_harmless;
 use crate::Profile;
 use crate::name_tree::NameTree;
 
-/// Writes it. Stacks of amount 0 are left out; equal lines are added up.
+/// Writes the profile. Stacks of amount 0 are left out; equal lines are added up.
 pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
     let tree = NameTree::new(profile.samples, profile.value, clean);
     let mut line = String::new();
-    // A node whose line is to be written, with where the line of its caller ends.
+    // Nodes whose lines are to be written, each with the length of its caller's line.
     let mut open = vec![(0, 0)];
     while let Some((node, end)) = open.pop() {
         line.truncate(end);
@@ -32,7 +33,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     Ok(())
 }
 
-/// A name without what separates frames and lines.
+/// Replaces the characters of a name that separate frames or lines.
 fn clean(name: &str) -> String {
     name.replace(';', ":").replace(|c: char| !is_harmless(c), " ")
 }

@@ -1,4 +1,4 @@
-//! The report as CSV (RFC 4180): one head line; one line per group, tree node or histogram bucket.
+//! Reports as CSV (RFC 4180): one head line, then a line per group, tree node or histogram bucket.
 
 use std::io::{self, Write};
 
@@ -10,14 +10,14 @@ use crate::frame_text::frame_name;
 use crate::json::action_name;
 use crate::{Subject, group_name};
 
-/// Before the metrics. `name` is the frame, image, thread or heap; for a stack all frames,
-/// innermost first, joined by ` <- `.
+/// Columns before the metrics. `name` is the frame, image, thread or heap. For a stack it is all
+/// frames, innermost first, joined by ` <- `.
 const HEAD: &str = "action,sort,rank,depth,name";
 
-/// Writes it.
+/// Writes the report.
 ///
 /// # Errors
-/// It cannot be written.
+/// Returns the errors of `out`.
 pub fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
     let is_sampled = subject.sampled.is_some();
     let names = joined(|metric| metric.name().to_owned());
@@ -66,7 +66,7 @@ pub fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) ->
                 }
             }
             Answer::Functions(functions) => {
-                // What is its own is the ranking of frames.
+                // Only inclusive amounts: self amounts are in the ranking of frames.
                 for (at, function) in functions.functions.iter().enumerate() {
                     let name = frame_name(&report.function_frame(function));
                     line(out, [action, sort], at + 1, 0, &name, &function.inclusive)?;
@@ -91,7 +91,7 @@ fn line(
     name: &str,
     (amounts, is_sampled): (&Amounts, bool),
 ) -> io::Result<()> {
-    // Empty: it is not known.
+    // An unknown amount is an empty field.
     let values = joined(|metric| metric.known(amounts).map_or_else(String::new, |number| number.to_string()));
     write!(out, "{action},{sort},{rank},{depth},{},{values}", quoted(name))?;
     if is_sampled {
@@ -100,7 +100,7 @@ fn line(
     writeln!(out)
 }
 
-/// A field for each metric.
+/// Joins the fields of all metrics with commas.
 fn joined(field: impl Fn(Metric) -> String) -> String {
     Metric::all().map(field).collect::<Vec<_>>().join(",")
 }

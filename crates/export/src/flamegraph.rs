@@ -1,4 +1,5 @@
-//! A flame graph as one SVG: hover for amounts, click to zoom, Ctrl-F to search. It loads nothing.
+//! Flame graph as one SVG: hover for amounts, click to zoom, Ctrl-F to search. It loads no other
+//! file.
 
 use std::io::{self, Write};
 
@@ -11,15 +12,16 @@ use crate::name_tree::{Held, NameTree};
 
 const WIDTH: f64 = 1200.0;
 const ROW: usize = 17;
-/// Boxes narrower than this are not drawn: they could not be seen or hit.
+/// Smallest width of a box that is drawn. Narrower ones cannot be seen or clicked.
 const LEAST_WIDTH: f64 = 0.3;
-/// Width of a character of the font in use, roughly.
+/// Approximate width of a character of the font.
 const CHARACTER_WIDTH: f64 = 6.6;
 
-/// Frames drawn of a stack, from the root: deeper boxes could not be reached by scrolling.
+/// Largest number of frames drawn per stack, from the root. Deeper boxes could not be reached by
+/// scrolling.
 const DEPTH_MAX: usize = 2000;
 
-/// A box to draw.
+/// Box of the graph.
 struct Drawn<'a> {
     name: &'a str,
     amount: u64,
@@ -29,7 +31,7 @@ struct Drawn<'a> {
     depth: usize,
 }
 
-/// Writes it.
+/// Writes the profile.
 pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
     let (&Profile { samples, value, .. }, title) = (profile, profile.heading());
     let tree = NameTree::new(samples, value, str::to_owned);
@@ -78,7 +80,7 @@ fn shown(value: Metric, amount: u64, variance: u64) -> String {
     if value.is_bytes() { bytes_within(amount, half) } else { count_within(amount, half) }
 }
 
-/// Places of all boxes that are wide enough; without recursion, as stacks may be deep.
+/// Computes the positions of all boxes that are wide enough. Iterative, as stacks may be deep.
 fn lay_out<'a>(tree: &'a NameTree, held: &[Held]) -> Vec<Drawn<'a>> {
     let mut boxes = Vec::new();
     let mut open = vec![(0, 0.0, 0_usize)];
@@ -112,15 +114,14 @@ fn label(name: &str, width: f64) -> String {
     name.chars().take(room - 1).chain(['…']).collect()
 }
 
-/// A warm colour that depends on the name alone, so that the same function looks the same in two
-/// graphs.
+/// Warm colour that depends on the name alone: a function has the same colour in all graphs.
 fn colour(name: &str) -> String {
     let hash =
         name.bytes().fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619));
     format!("hsl({},{}%,{}%)", 8 + hash % 45, 62 + hash / 64 % 25, 58 + hash / 4096 % 14)
 }
 
-/// Text for XML. Control characters, which XML has no way to write, become spaces.
+/// Escapes text for XML. Control characters, which XML cannot represent, become spaces.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -196,7 +197,7 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, &Profile::new(&samples, Metric::OutstandingCount, "a")).unwrap();
         let text = String::from_utf8(out).unwrap();
-        // 1.96 * sqrt(50), and of both together 1.96 * sqrt(100).
+        // 1.96 * sqrt(50), and for both together 1.96 * sqrt(100).
         for title in ["f — 100 ± 14 (50.0 %)", "g — 100 ± 14 (50.0 %)", "main — 200 ± 20 (100.0 %)"]
         {
             assert!(text.contains(title), "{title}: {text}");

@@ -4,9 +4,9 @@ use heapr_query::{FrameView, file_name, folded};
 use heapr_table::plain::{cut_middle, printable};
 use unicode_width::UnicodeWidthStr as _;
 
-/// `libfoo.so!foo::bar(int)`, `libfoo.so+0x1234`, or `0x7f001234` outside all modules. A module's
-/// first byte is no code: what stands there is a name for allocations that have no stack
-/// (`allocated before attach`).
+/// Name of a frame: `libfoo.so!foo::bar(int)`, `libfoo.so+0x1234`, or `0x7f001234` outside all
+/// modules. A module's first byte is never code. A frame there is a name for allocations without a
+/// stack (`allocated before attach`).
 #[must_use]
 pub fn frame_name(frame: &FrameView<'_>) -> String {
     if frame.is_of_language() {
@@ -22,7 +22,7 @@ pub fn frame_name(frame: &FrameView<'_>) -> String {
     }
 }
 
-/// `features (numpy_cache.py:41)`.
+/// Name of a language's frame: `features (numpy_cache.py:41)`.
 fn language_name(frame: &FrameView<'_>) -> String {
     let name = printable(frame.symbol.unwrap_or("(unknown)"));
     match place(frame) {
@@ -31,13 +31,13 @@ fn language_name(frame: &FrameView<'_>) -> String {
     }
 }
 
-/// The module alone.
+/// Name of the innermost frame's module.
 #[must_use]
 pub(crate) fn image_name(frames: &[FrameView<'_>]) -> String {
     frames.first().and_then(|frame| frame.module).map_or_else(|| "(no module)".to_owned(), printable)
 }
 
-/// The place in the source: `foo.cc:12`; empty if it is not known.
+/// Source location of a frame: `foo.cc:12`; empty if unknown.
 #[must_use]
 pub fn place(frame: &FrameView<'_>) -> String {
     match (frame.file, frame.line) {
@@ -47,7 +47,7 @@ pub fn place(frame: &FrameView<'_>) -> String {
     }
 }
 
-/// A name in at most `width` columns: what is in brackets is folded first, then the middle is cut.
+/// Shortens a name to at most `width` columns: folds brackets first, then cuts the middle.
 #[must_use]
 pub fn fitted(name: &str, width: usize) -> String {
     if name.width() <= width {
@@ -58,15 +58,15 @@ pub fn fitted(name: &str, width: usize) -> String {
     cut_middle(&format!("{module}{mark}{}", folded(symbol)), width)
 }
 
-/// The function of a frame as a sentence names it: without its module where it has a symbol,
-/// brackets folded.
+/// Function of a frame as sentences name it: without its module if it has a symbol, with brackets
+/// folded.
 #[must_use]
 pub fn short_name(frame: &FrameView<'_>) -> String {
     frame.symbol.map_or_else(|| frame_name(frame), |symbol| printable(&folded(symbol)))
 }
 
-/// One line of at most `width` columns: the name, folded and cut in the middle if need be, the
-/// place and whether it is inlined.
+/// Frame as one line of at most `width` columns: the name, the source location, and a mark if the
+/// frame is inlined. The name is folded and cut in the middle if necessary.
 #[must_use]
 pub fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
     let mut tail = if frame.is_of_language() { String::new() } else { place(frame) };
@@ -78,7 +78,7 @@ pub fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
     }
     let name = frame_name(frame);
     let room = width.saturating_sub(tail.width());
-    // A place that would leave no room for the name is left out.
+    // A source location that would leave no room for the name is left out.
     let shown = fitted(&name, room);
     if room < 20 && name.width() > room || shown.width() > room {
         return fitted(&name, width);

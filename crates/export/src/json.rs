@@ -1,5 +1,5 @@
-//! The report as JSON, schema `heapr.report/1`: see `docs/report.md`. Groups are written as they
-//! are looked up.
+//! Reports as JSON, schema `heapr.report/1`: see `docs/report.md`. Each group is written as soon as
+//! its frames are looked up.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use serde::ser::{Serialize, SerializeSeq as _, SerializeStruct as _, Serializer}
 
 use crate::Subject;
 
-/// Writes it, ended by a newline.
+/// Writes the report and a newline.
 ///
 /// # Errors
-/// It cannot be written.
+/// Returns the errors of `out`.
 pub fn write_json(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
     let whole = Whole { subject, report };
     heapr_table::json_text::write_json(out, &whole, false)?;
@@ -24,12 +24,12 @@ struct Whole<'a> {
     report: &'a Report<'a>,
 }
 
-/// The totals, and what belongs to the whole recording alone.
+/// Totals, with the amounts that exist only for the whole recording.
 #[derive(serde::Serialize)]
 struct WholeTotalsJson {
     #[serde(flatten)]
     totals: TotalsJson,
-    /// What the peaks are the peak of: what is counted, or all that the filters known at birth
+    /// Blocks whose peak is reported: `counted` ones, or `all` that the filters known at birth
     /// choose.
     peak_of: &'static str,
     lost_events: u64,
@@ -46,7 +46,7 @@ struct ThreadJson<'a> {
 #[derive(serde::Serialize)]
 struct GroupJson<'a> {
     frames: Vec<FrameJson>,
-    /// Place of the program's own frame among them.
+    /// Index of the own frame in `frames`.
     #[serde(skip_serializing_if = "Option::is_none")]
     own_frame: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ struct GroupJson<'a> {
     amounts: AmountsJson,
 }
 
-/// A ranking's groups, looked up one by one.
+/// Groups of a ranking. Their frames are looked up one by one.
 struct Groups<'a> {
     whole: &'a Whole<'a>,
     groups: &'a [Group],
@@ -101,7 +101,7 @@ struct NodeJson {
     amounts: AmountsJson,
 }
 
-/// A tree's nodes, looked up one by one.
+/// Nodes of a tree. Their frames are looked up one by one.
 struct Nodes<'a> {
     report: &'a Report<'a>,
     tree: &'a CallTree,
@@ -190,8 +190,8 @@ impl Serialize for Whole<'_> {
         object.serialize_field("heaps", &report.by_heap.iter().map(heap).collect::<Vec<_>>())?;
         let histograms: Vec<HistogramJson> = report.histograms.iter().map(HistogramJson::from).collect();
         object.serialize_field("histograms", &histograms)?;
-        // The first ranking stands at the top, where the simplest script finds it; all others in
-        // `sections`.
+        // The first ranking is at the top level, where the simplest script finds it. The other
+        // sections are in `sections`.
         let is_ranking = |section: &&Section| matches!(section.answer, Answer::Ranking(_));
         let first = report.sections.iter().find(is_ranking);
         let groups = first.map_or(&[][..], |section| match &section.answer {
@@ -217,7 +217,7 @@ impl Serialize for Whole<'_> {
     }
 }
 
-/// An action's name on the command line, and its sort key's.
+/// Names of an action and of its sort key on the command line.
 #[must_use]
 pub(crate) fn action_name(action: &Action) -> (&'static str, &'static str) {
     match action {

@@ -1,5 +1,5 @@
-//! Traces and profiles in other tools' formats, and reports for programs. Bytes out: nothing here
-//! knows a file or a terminal.
+//! Traces and profiles in other tools' formats, and reports for programs. This crate writes bytes
+//! and knows no files or terminals.
 //!
 //! ```text
 //! stacks with amounts ([`Samples`]) ── a row of [`FORMATS`] ──> collapsed, pprof, OTLP, speedscope, flame graph
@@ -36,7 +36,7 @@ use std::io::{self, Write};
 use heapr_query::{Action, CullList, Filter, FrameView, GroupBy, Metric, Query, file_name};
 use heapr_trace::{Amounts, Module, Trace};
 
-/// A frame, as exports name it.
+/// Frame as exports name it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SampleFrame {
     /// Function, or `module+0xoffset`.
@@ -45,12 +45,12 @@ pub struct SampleFrame {
     pub module: String,
     /// Source file.
     pub file: String,
-    /// Line in it; 0: unknown.
+    /// Line in `file`; 0: unknown.
     pub line: u32,
 }
 
 impl SampleFrame {
-    /// As a query names it.
+    /// Converts a frame of a query.
     #[must_use]
     pub fn new(frame: &FrameView<'_>) -> Self {
         let module = frame.module.unwrap_or_default();
@@ -69,38 +69,38 @@ impl SampleFrame {
     }
 }
 
-/// What a file of stacks says.
+/// Stacks and their metadata, as input of a format's writer.
 #[derive(Debug, Clone)]
 pub struct Profile<'a> {
     /// The stacks.
     pub samples: &'a Samples,
-    /// The amounts, where a format has several.
+    /// Amounts to write, in formats that have several.
     pub metrics: Vec<Metric>,
-    /// What is shown, or shown first.
+    /// Metric that is shown, or shown first.
     pub value: Metric,
-    /// Of what.
+    /// Description of the stacks.
     pub title: &'a str,
-    /// When the recording began, in ns since 1970 UTC; 0: unknown.
+    /// Start of the recording in nanoseconds since 1970 UTC; 0: unknown.
     pub start_unix_ns: u64,
-    /// How long it took.
+    /// Length of the recording in nanoseconds.
     pub duration_ns: u64,
-    /// How far samples lie apart; 1: every allocation was recorded.
+    /// Mean distance of samples in bytes; 1: every allocation was recorded.
     pub period_bytes: u64,
-    /// That the amounts are estimates, in words; `None`: they are counts.
+    /// Text that says that the amounts are estimates; `None`: they are counts.
     pub sampled: Option<String>,
-    /// Each stack tells its own intervals, where a format has room. (An engine that takes what a
-    /// stack tells for a part of its name would keep each anew.)
+    /// Whether each stack has its own intervals, in formats that support it. (An engine that treats
+    /// a stack's attributes as part of its identity would store each stack anew.)
     pub tells_intervals: bool,
-    /// The modules, for their build-ids.
+    /// Modules, for their build-ids.
     pub modules: &'a [Module],
     /// Paths of the programs that the processes run.
     pub programs: Vec<&'a str>,
-    /// What else is known of the process: keys and values.
+    /// Further facts about the process: keys and values.
     pub labels: Vec<(String, String)>,
 }
 
 impl<'a> Profile<'a> {
-    /// Of stacks of which nothing else is known, with all amounts.
+    /// Creates a profile of stacks without metadata, with all amounts.
     #[must_use]
     pub fn new(samples: &'a Samples, value: Metric, title: &'a str) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl<'a> Profile<'a> {
         }
     }
 
-    /// With what the trace tells that the stacks are of.
+    /// Adds the metadata of the trace that the stacks come from.
     #[must_use]
     pub fn of_trace(self, trace: &'a Trace) -> Self {
         Self {
@@ -134,7 +134,7 @@ impl<'a> Profile<'a> {
         }
     }
 
-    /// The title, with what the numbers are.
+    /// Title, with the text that says that amounts are estimates.
     pub(crate) fn heading(&self) -> String {
         match &self.sampled {
             Some(sampled) => format!("{}; {sampled}", self.title),
@@ -142,20 +142,20 @@ impl<'a> Profile<'a> {
         }
     }
 
-    /// Half intervals of all stacks together, where the amounts are estimates: the name of each
-    /// metric in other tools, and the number.
+    /// Half intervals of the sum of all stacks, where the amounts are estimates. Each is a pair of
+    /// the metric's name in other tools and the number.
     pub(crate) fn whole_intervals(&self) -> Vec<(&'static str, u64)> {
         intervals(&self.metrics, &self.samples.sum())
     }
 
-    /// The path of the program whose stacks have most of what is shown; `None`: none is in them.
+    /// Path of the program whose stacks have most of `value`; `None`: no stack contains a program.
     pub(crate) fn program(&self) -> Option<&'a str> {
         let programs: Vec<&str> =
             self.programs.iter().copied().collect::<BTreeSet<&str>>().into_iter().collect();
         let number_of = |module: &str| programs.binary_search(&module).ok();
         let of_frame: Vec<Option<usize>> =
             self.samples.frames().iter().map(|frame| number_of(&frame.module)).collect();
-        // Of a stack its outermost frame that is in a program at all.
+        // By node: the program of the stack's outermost frame that lies in any program.
         let mut of_node: Vec<Option<usize>> = vec![None; self.samples.nodes().len()];
         for (place, &(caller, frame)) in self.samples.nodes().iter().enumerate().skip(1) {
             of_node[place] = of_node[caller as usize].or(of_frame[frame as usize]);
@@ -170,7 +170,7 @@ impl<'a> Profile<'a> {
         used.max().map(|(_, path)| path)
     }
 
-    /// Build-ids by path, hexadecimal; a path that had several in turn has none.
+    /// Hexadecimal build-ids by path. A path that had different build-ids in turn is left out.
     pub(crate) fn build_ids(&self) -> HashMap<&'a str, String> {
         let mut found: HashMap<&str, Option<&[u8]>> = HashMap::new();
         for module in self.modules {
@@ -185,35 +185,35 @@ impl<'a> Profile<'a> {
     }
 }
 
-/// Without those that the trace's source does not tell: 0 would be said of them.
+/// Removes the metrics that the trace's source does not record: they would be written as 0.
 fn known_metrics(trace: &Trace, mut metrics: Vec<Metric>) -> Vec<Metric> {
     let marked = trace.sampling().untold().marked(&Amounts::default());
     metrics.retain(|metric| !metric.is_unknown(&marked));
     metrics
 }
 
-/// Half intervals of estimates; those of counts are not among them.
+/// Half intervals of the amounts that are estimates.
 pub(crate) fn intervals(metrics: &[Metric], amounts: &Amounts) -> Vec<(&'static str, u64)> {
     let of = |metric: &Metric| (metric.pprof(), metric.plus_minus(amounts));
     metrics.iter().map(of).filter(|&(_, plus_minus)| plus_minus > 0).collect()
 }
 
-/// A format of another tool.
+/// Format of another tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// On the command line and in requests.
+    /// Name on the command line and in requests.
     pub name: &'static str,
-    /// How its files' names end.
+    /// Ending of its files' names.
     pub ending: &'static str,
-    /// What it is.
+    /// Description.
     pub help: &'static str,
-    /// It tells lines of source: stacks that differ in them alone must stand apart.
+    /// Whether the format has source lines: stacks that differ only in lines must stay apart.
     pub tells_lines: bool,
-    /// Writes it.
+    /// Writes a profile.
     pub write: fn(&mut dyn Write, &Profile<'_>) -> io::Result<()>,
 }
 
-/// All of them.
+/// All formats.
 pub const FORMATS: [Format; 5] = [
     Format {
         name: "collapsed",
@@ -253,21 +253,22 @@ pub const FORMATS: [Format; 5] = [
 ];
 
 impl Format {
-    /// What a trace is asked for: all stacks of what is chosen, the greatest first.
+    /// Query whose report has the input of this format: all stacks that are chosen, the greatest
+    /// first.
     #[must_use]
     pub fn query(self, filter: Filter, cull: CullList, sort: Metric) -> Query {
         let actions = vec![Action::Ranking { by: GroupBy::Stacks, sort }];
         Query { filter, cull, actions, top: usize::MAX, tells_lines: self.tells_lines, ..Query::default() }
     }
 
-    /// The format of a name.
+    /// Finds a format by its name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         FORMATS.into_iter().find(|format| format.name == name)
     }
 }
 
-/// The page's copy of the table.
+/// TypeScript source of the table of formats, for the web page.
 #[must_use]
 pub fn typescript() -> String {
     let mut text = "/** The table of crates/export/src/lib.rs, written by its test: not to be edited. */\n\n\
@@ -283,7 +284,7 @@ pub fn typescript() -> String {
 mod tests {
     use super::*;
 
-    /// `HEAPR_WRITE_GENERATED=1` writes it.
+    /// The table is written if `HEAPR_WRITE_GENERATED=1`.
     #[test]
     fn the_page_has_the_table_of_formats() {
         let path =

@@ -1,5 +1,5 @@
-//! The stacks of a profile by names alone, with what each holds: formats that know no places in
-//! the source are written from it.
+//! Tree of a profile's stacks by function names alone, with the amounts of each node. Formats
+//! without source lines are written from it.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use heapr_query::Metric;
 
 use crate::samples::{MixedMap, Node, Samples};
 
-/// What a stack holds itself, or with all that it calls.
+/// Amount of a stack, either its own or with that of all its callees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) amount: u64,
-    /// How uncertain it is, where it is an estimate.
+    /// Variance of `amount`, where it is an estimate.
     pub(crate) variance: u64,
 }
 
@@ -22,22 +22,23 @@ impl Held {
     }
 }
 
-/// See the module. Node 0 is the root, which calls all others.
+/// Tree of names, see the module. Node 0 is the root, which calls all others.
 #[derive(Debug)]
 pub(crate) struct NameTree {
     names: Vec<String>,
-    /// By node: its caller, which has a smaller number, and its name.
+    /// By node: its caller, which has a smaller number, and the index of its name.
     nodes: Vec<(Node, u32)>,
-    /// By node: its own.
+    /// By node: its own amount, without callees.
     own: Vec<Held>,
-    /// Callees of each node lie together, in order of their names.
+    /// Callees of all nodes. Those of a node are adjacent and in order of their names.
     callees: Vec<Node>,
-    /// By node: where its callees begin; one more than there are nodes.
+    /// By node: index of its first callee in `callees`. Has one more entry than there are nodes.
     first_callee: Vec<u32>,
 }
 
 impl NameTree {
-    /// Of the stacks that hold something of `value`; `name` is what a frame's name is written as.
+    /// Builds the tree of the stacks whose `value` is not 0. `name` converts a frame's name to its
+    /// written form.
     pub(crate) fn new(samples: &Samples, value: Metric, name: impl Fn(&str) -> String) -> Self {
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut names: Vec<String> = Vec::new();
@@ -103,13 +104,13 @@ impl NameTree {
         self.own[node as usize]
     }
 
-    /// Those that a node calls, in order of their names.
+    /// Callees of a node, in order of their names.
     pub(crate) fn callees(&self, node: Node) -> &[Node] {
         let place = |node: usize| self.first_callee[node] as usize;
         &self.callees[place(node as usize)..place(node as usize + 1)]
     }
 
-    /// By node: what it holds with all that it calls.
+    /// By node: its amount with that of all its callees.
     pub(crate) fn inclusive(&self) -> Vec<Held> {
         let mut held = self.own.clone();
         for (place, &(caller, _)) in self.nodes.iter().enumerate().skip(1).rev() {

@@ -1,8 +1,8 @@
 //! OpenTelemetry's profiles, as `ExportProfilesServiceRequest` of protocol 1.11 (`v1development`,
-//! alpha): what is sent to `/v1development/profiles`, and what a file of them holds.
+//! alpha). This is the body of requests to `/v1development/profiles`, and the content of files.
 //!
-//! One dictionary for all; a profile for each amount, as each has one sample type. Entry 0 of every
-//! table is empty.
+//! There is one dictionary, and a profile for each metric, as a profile has one sample type. Entry
+//! 0 of every table is empty.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -14,12 +14,12 @@ use crate::tables::content_id;
 use crate::{Profile, SampleFrame, Samples, intervals};
 use heapr_query::Metric;
 
-/// What names a build-id in mappings' attributes.
+/// Key of the mappings' attribute that holds the build-id.
 const BUILD_ID: &str = "process.executable.build_id.gnu";
-/// Of a sample: half the interval of its value.
+/// Key of a sample's attribute that holds half the interval of its value.
 const PLUS_MINUS: &str = "heapr.plus_minus";
 
-/// A table of the dictionary: messages by number, of which 0 is empty.
+/// Table of the dictionary: messages by number. Message 0 is empty.
 struct Entries {
     written: Vec<Message>,
 }
@@ -74,7 +74,7 @@ fn attribute(key: &str, value: &Message) -> Message {
     attribute
 }
 
-/// Writes it.
+/// Writes the profile.
 pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
     let mut dictionary = Dictionary { build_ids: profile.build_ids(), ..Dictionary::default() };
     let samples = profile.samples;
@@ -122,7 +122,8 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     for (key, value) in &profile.labels {
         resource.message(1, &attribute(key, &text_value(value)));
     }
-    // One after the other, so that nothing is there twice: a message begins with its length.
+    // The parts are written in turn, each after its tag and length, so that no part is copied into
+    // a larger message.
     let mut resource_profiles = Message::default();
     resource_profiles.message(1, &resource);
     resource_profiles.head(2, scope_profiles.0.len());
@@ -141,7 +142,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
         message.message(7, &written);
     };
     let mut message = Message::default();
-    // The dictionary's length is that of all its parts.
+    // The dictionary's length must be known first: the stacks are encoded twice.
     let mut bytes = tables.0.len();
     for &number in &stacks {
         stack(number, &mut message);
@@ -158,7 +159,8 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     Ok(())
 }
 
-/// Stacks by number, of which 0 is the empty one; and the number of each node that is one.
+/// Numbers the stacks; number 0 is the empty stack. Returns the number of each node that is a
+/// stack, and the nodes by number.
 fn numbered_stacks(samples: &Samples) -> (Vec<u64>, Vec<Node>) {
     let mut stacks = vec![0];
     let mut stack_of = vec![0; samples.nodes().len()];
@@ -180,7 +182,7 @@ impl<'a> Dictionary<'a> {
         value_type
     }
 
-    /// A half interval as an attribute; the same number again is the same entry.
+    /// Number of the attribute of a half interval. Equal intervals share an attribute.
     fn interval(&mut self, metric: Metric, plus_minus: u64) -> u64 {
         if let Some(&known) = self.interval_of.get(&(unit(metric), plus_minus)) {
             return known;

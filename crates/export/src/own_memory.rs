@@ -1,4 +1,5 @@
-//! What of a process's own memory is explained, in two lines: whoever prints totals says it.
+//! Sentences about the explained share of a process's anonymous memory. Every command that prints
+//! totals prints them.
 
 use std::collections::HashMap;
 
@@ -9,21 +10,23 @@ use heapr_trace::{EqualBlocks, HeapId, MemoryAccount, MemoryPart, ProcessIndex, 
 
 use crate::process_name::ProcessName;
 
-/// The code that mapped memory, by the stack it was mapped from.
+/// Names of the code that mapped memory, by the stack of the mapping.
 type Mappers = HashMap<StackIndex, String>;
 
-/// Parts that are named, of those that are more than a fiftieth.
+/// Largest number of parts that are named. Only parts of at least a fiftieth of the memory are
+/// candidates.
 const PARTS_SHOWN: usize = 3;
 
-/// How sure the parts of accounts are that recorded blocks tell: where those are samples, what they
-/// take and what they leave are estimates.
+/// Intervals of those parts of accounts that are computed from recorded blocks. If blocks are
+/// sampled, the bytes in blocks and the free bytes beside them are estimates.
 #[derive(Debug, Default)]
 pub struct OwnMemoryIntervals {
     half_of_blocks: HashMap<ProcessIndex, u64>,
 }
 
 impl OwnMemoryIntervals {
-    /// Of a recording: an account has the blocks of a process's heap when they were most.
+    /// Computes the intervals of a recording. An account has the blocks of a process's heap at its
+    /// peak.
     #[must_use]
     pub fn of(trace: &Trace) -> Self {
         let equal = EqualBlocks::of(trace.sampling());
@@ -40,7 +43,7 @@ impl OwnMemoryIntervals {
         Self { half_of_blocks: of_malloc.map(half).collect() }
     }
 
-    /// Half of the 95 % interval of a part of an account; 0: it is no estimate.
+    /// Half of the 95 % interval of a part of an account; 0: the part is no estimate.
     #[must_use]
     pub fn plus_minus(&self, account: &MemoryAccount, part: &MemoryPart) -> u64 {
         let is_told_by_blocks = [MemoryPart::BLOCKS, MemoryPart::FREE].contains(&part.what.as_str());
@@ -49,14 +52,14 @@ impl OwnMemoryIntervals {
     }
 }
 
-/// How much it was, and what it was: of the process that held most, by its name if there are
-/// several.
+/// Lines about the process with the most anonymous memory: the amount, its explained share and the
+/// largest parts. The process is named if there are several.
 #[must_use]
 pub fn own_memory(trace: &Trace) -> Vec<String> {
     lines(trace, &Mappers::new())
 }
 
-/// As [`own_memory`], with the program's own frame of what was mapped.
+/// Like [`own_memory`], with the own frame of the code that mapped memory.
 #[must_use]
 pub fn own_memory_by_name(trace: &Trace, own: &OwnCode, symbols: &mut dyn SymbolSource) -> Vec<String> {
     let mut wanted = vec![false; trace.node_count() as usize];
@@ -77,7 +80,7 @@ pub fn own_memory_by_name(trace: &Trace, own: &OwnCode, symbols: &mut dyn Symbol
     lines(trace, &mappers(trace, own, &tree))
 }
 
-/// As [`own_memory_by_name`], with names that are known.
+/// Like [`own_memory_by_name`], with the names of a tree.
 #[must_use]
 pub fn own_memory_of_tree(trace: &Trace, own: &OwnCode, tree: &SymbolTree) -> Vec<String> {
     lines(trace, &mappers(trace, own, tree))
@@ -89,7 +92,7 @@ fn mappers(trace: &Trace, own: &OwnCode, tree: &SymbolTree) -> Mappers {
     stacks
         .filter_map(|stack| {
             let views = tree.views(trace, stack, tree.named(stack));
-            // Nothing is the program's: the first with a name.
+            // Without an own frame, the first frame with a name is used.
             let place = own.place(&views).or_else(|| views.iter().position(|view| view.symbol.is_some()));
             Some((stack, views.get(place?).and_then(mapper)?))
         })
@@ -142,12 +145,12 @@ fn own_memory_lines(
     lines
 }
 
-/// A share, rounded down: what is not whole is not 100 %.
+/// Share in percent, rounded down: an incomplete share is never 100 %.
 fn percent(part: u64, all: u64) -> String {
     format!("{} %", u128::from(part) * 100 / u128::from(all.max(1)))
 }
 
-/// The same rounded up: half of an interval is no narrower than it is.
+/// Share in percent, rounded up: half of an interval is never shown too narrow.
 fn percent_at_most(part: u64, all: u64) -> String {
     format!("{} %", (u128::from(part) * 100).div_ceil(u128::from(all.max(1))))
 }

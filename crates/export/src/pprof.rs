@@ -1,8 +1,8 @@
 //! pprof's `profile.proto`, gzipped:
 //! <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 //!
-//! Only what a profile of stacks needs is encoded: sample types, samples, locations with a line
-//! each, functions, mappings with their build-ids, the period, the string table.
+//! Only the fields that a profile of stacks needs are encoded. These are sample types, samples,
+//! locations with a line each, functions, mappings with build-ids, the period and the string table.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -14,24 +14,24 @@ use heapr_query::Metric;
 use crate::protobuf::{Message, Strings};
 use crate::{Profile, SampleFrame, Samples, intervals};
 
-/// Values are signed.
+/// Largest value of the format, whose numbers are signed.
 pub(crate) const LARGEST: u64 = i64::MAX as u64;
 
-/// Whether an amount is larger than the format can say.
+/// Whether any amount is larger than the format's largest value.
 #[must_use]
 pub fn is_too_large(samples: &Samples) -> bool {
     samples.has_more_than(LARGEST)
 }
 
-/// The unit of a metric.
+/// Unit of a metric.
 pub(crate) fn unit(metric: Metric) -> &'static str {
     if metric.is_bytes() { "bytes" } else { "count" }
 }
 
-/// Writes it. `value` is what pprof shows unless told otherwise.
+/// Writes the profile. `value` is the metric that pprof shows by default.
 pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
     let mut tables = Tables { build_ids: profile.build_ids(), ..Tables::default() };
-    // Readers take the first mapping for the program.
+    // Readers assume that the first mapping is the program.
     if let Some(program) = profile.program() {
         tables.mapping(program);
     }
@@ -57,7 +57,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
             }
         }
         message.message(2, &written);
-        // (The fields of a message may come in any order, and in as many pieces.)
+        // The fields of a message may come in any order, and in several pieces.
         encoder.write_all(&message.0)?;
         message.0.clear();
     }
@@ -89,7 +89,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     Ok(())
 }
 
-/// What samples refer to by number, from 1.
+/// Entries that samples refer to by number, from 1.
 #[derive(Default)]
 struct Tables<'a> {
     strings: Strings,

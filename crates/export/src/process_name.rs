@@ -1,13 +1,13 @@
-//! A process, as reports name it.
+//! Processes as reports name them.
 
 use heapr_trace::Process;
 
-/// A process, as reports name it.
+/// Process as reports name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessName {
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// File name of its executable.
+    /// File name of the executable.
     pub name: String,
 }
 

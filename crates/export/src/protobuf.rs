@@ -1,8 +1,8 @@
-//! Protocol buffers, to be written.
+//! Writer of protocol buffers.
 
 use std::collections::HashMap;
 
-/// A message being written. Fields that are 0 or empty are left out, as the format has it.
+/// Message being written. Numbers that are 0 and empty packed lists are left out, as in proto3.
 #[derive(Debug, Default)]
 pub(crate) struct Message(pub(crate) Vec<u8>);
 
@@ -35,7 +35,7 @@ impl Message {
         self.0.extend_from_slice(bytes);
     }
 
-    /// What stands before a message of so many bytes.
+    /// Appends the tag and the length of a message of `bytes` bytes.
     pub(crate) fn head(&mut self, field: u64, bytes: usize) {
         self.varint(field << 3 | 2);
         self.varint(bytes as u64);
@@ -54,7 +54,7 @@ impl Message {
     }
 }
 
-/// Texts by number; number 0 is the empty one.
+/// String table: texts by number. Number 0 is the empty text.
 #[derive(Debug)]
 pub(crate) struct Strings {
     numbers: HashMap<String, u64>,

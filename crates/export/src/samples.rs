@@ -1,5 +1,5 @@
-//! Stacks with their amounts, as a tree of callers: what many stacks have in common is held once.
-//! All formats are written from it, stack by stack.
+//! Stacks with their amounts as a tree of callers: common outer frames are stored once. All formats
+//! are written from it, stack by stack.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,10 +9,11 @@ use heapr_trace::Amounts;
 
 use crate::SampleFrame;
 
-/// A node of the tree: a stack, by its innermost frame and its caller. 0 is the empty one.
+/// Node of the tree: a stack, defined by its innermost frame and its caller. 0 is the empty stack.
 pub(crate) type Node = u32;
 
-/// Numbers that are mixed already, or are mixed well enough by one multiplication.
+/// Hasher for keys of numbers that are hashes already, or that one multiplication mixes well
+/// enough.
 #[derive(Debug, Default)]
 pub(crate) struct MixedHasher(u64);
 
@@ -40,14 +41,14 @@ impl Hasher for MixedHasher {
 
 pub(crate) type MixedMap<K, V> = HashMap<K, V, BuildHasherDefault<MixedHasher>>;
 
-/// A stack and its amounts.
+/// Stack and its amounts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) stack: Node,
     pub(crate) amounts: Amounts,
 }
 
-/// See the module.
+/// Stacks with their amounts, see the module.
 #[derive(Debug, Clone)]
 pub struct Samples {
     frames: Vec<SampleFrame>,
@@ -63,8 +64,8 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// The stacks of an answer to [`Format::query`](crate::Format::query); `progress` is told how
-    /// many of how many are done.
+    /// Collects the stacks of an answer to [`Format::query`](crate::Format::query). `progress` is
+    /// called with the number of finished stacks and the number of all.
     pub fn of_report(report: &Report<'_>, progress: &mut dyn FnMut(usize, usize)) -> Self {
         let rankings = report.sections.iter().filter_map(|section| match &section.answer {
             Answer::Ranking(ranking) => Some(ranking),
@@ -85,7 +86,7 @@ impl Samples {
         builder.samples
     }
 
-    /// Of stacks that are at hand: frames, the innermost first, with their amounts.
+    /// Collects stacks given as frames, innermost first, with their amounts.
     pub fn of_stacks(stacks: impl IntoIterator<Item = (Vec<SampleFrame>, Amounts)>) -> Self {
         let mut builder = SamplesBuilder::default();
         let mut known: HashMap<SampleFrame, u32> = HashMap::new();
@@ -107,31 +108,31 @@ impl Samples {
         builder.samples
     }
 
-    /// How many stacks there are.
+    /// Number of stacks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether the number of stacks is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Frames, the innermost first, and amounts of each stack.
+    /// Iterator over all stacks: frames, innermost first, and amounts.
     pub fn stacks(&self) -> impl Iterator<Item = (Vec<&SampleFrame>, &Amounts)> {
         let frame = |number: u32| &self.frames[number as usize];
         self.rows.iter().map(move |row| (self.frame_numbers(row.stack).map(frame).collect(), &row.amounts))
     }
 
-    /// Whether an amount is larger than `most`.
+    /// Whether any amount is larger than `most`.
     #[must_use]
     pub fn has_more_than(&self, most: u64) -> bool {
         self.rows.iter().any(|row| Metric::all().any(|metric| metric.of(&row.amounts) > most))
     }
 
-    /// All amounts together.
+    /// Sum of all amounts.
     pub(crate) fn sum(&self) -> Amounts {
         self.rows.iter().map(|row| &row.amounts).sum()
     }
@@ -144,12 +145,12 @@ impl Samples {
         &self.frames
     }
 
-    /// By node: its caller and its frame. A caller comes before those that it calls.
+    /// By node: its caller and its frame. A caller precedes its callees.
     pub(crate) fn nodes(&self) -> &[(Node, u32)] {
         &self.nodes
     }
 
-    /// Forgets what no row has: frames that culling took away.
+    /// Removes the nodes and frames that no row uses, such as frames removed by culling.
     fn keep_used(&mut self) {
         let mut is_used = vec![false; self.nodes.len()];
         self.rows.iter().for_each(|row| is_used[row.stack as usize] = true);
@@ -177,12 +178,12 @@ impl Samples {
         (self.nodes, self.frames) = (nodes, frames);
     }
 
-    /// A stack without so many of its innermost frames.
+    /// Stack without its `away` innermost frames.
     fn caller(&self, stack: Node, away: u32) -> Node {
         (0..away).fold(stack, |stack, _| self.nodes.get(stack as usize).map_or(0, |&(caller, _)| caller))
     }
 
-    /// Numbers of the frames of a stack, the innermost first.
+    /// Numbers of the frames of a stack, innermost first.
     pub(crate) fn frame_numbers(&self, stack: Node) -> impl Iterator<Item = u32> + '_ {
         let mut next = stack;
         std::iter::from_fn(move || {
@@ -196,14 +197,16 @@ impl Samples {
     }
 }
 
-/// Where the texts of a frame lie, in place of the texts: a report has each of them once.
+/// Identity of a frame: addresses of its texts, its line and offset. A report holds each text once,
+/// so equal addresses mean equal texts.
 type FramePlace = (usize, usize, usize, u32, u64);
 
 #[derive(Default)]
 struct SamplesBuilder {
     samples: Samples,
     frame_of: MixedMap<FramePlace, u32>,
-    /// Two modules of one path, say, are one frame.
+    /// Frames by their texts, as different addresses may have equal texts: for example, two modules
+    /// of one path.
     frame_of_text: HashMap<SampleFrame, u32>,
     node_of: MixedMap<(Node, u32), Node>,
 }

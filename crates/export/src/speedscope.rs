@@ -1,4 +1,4 @@
-//! The file format of <https://www.speedscope.app> (schema 0.0.1): one sampled profile.
+//! File format of <https://www.speedscope.app> (schema 0.0.1): one sampled profile.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{Profile, SampleFrame};
 
-/// Writes it, stack by stack.
+/// Writes the profile, stack by stack.
 pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
     let (&Profile { samples, value, .. }, title) = (profile, profile.heading());
     let out = &mut JsonText::new(out);
@@ -41,7 +41,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
             if place > 0 {
                 text.push(',');
             }
-            // A String cannot fail to take text.
+            // Writing to a String cannot fail.
             let _ = write!(text, "{number}");
         }
         text.push(']');

@@ -1,4 +1,4 @@
-//! What a report says about the trace itself: taken from the file once, so that printing needs no
+//! Facts about the trace of a report. They are read from the file once, so that printing needs no
 //! file.
 
 use std::path::Path;
@@ -13,53 +13,53 @@ use crate::frame_text::{frame_line, frame_name, image_name};
 use crate::own_memory::own_memory;
 use crate::process_name::ProcessName;
 
-/// A thread, as reports name it.
+/// Thread as reports name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadName {
-    /// Its id.
+    /// Thread id.
     pub tid: u32,
-    /// As the program called it.
+    /// Name that the program gave to it.
     pub name: String,
-    /// Whose.
+    /// Process of the thread.
     pub process: ProcessIndex,
 }
 
-/// The trace of a report.
+/// Trace of a report.
 #[derive(Debug, Clone, Default)]
 pub struct Subject {
     /// Path of the file.
     pub file: String,
-    /// Events in all.
+    /// Number of all events.
     pub event_count: u64,
-    /// How long was recorded.
+    /// Length of the recording.
     pub duration_ns: u64,
-    /// By index.
+    /// Processes by index.
     pub processes: Vec<ProcessName>,
-    /// By index.
+    /// Threads by index.
     pub threads: Vec<ThreadName>,
     /// Names that programs gave to heaps of their own, in turn.
     pub heap_names: Vec<HeapName>,
-    /// Over all processes.
+    /// Events lost, in all processes.
     pub lost_events: u64,
-    /// What of the largest process's own memory is explained: how much, and what it is.
+    /// Lines about the explained share of the largest process's anonymous memory.
     pub own_memory: Vec<String>,
-    /// What is wrong with the recording: one line each, to stand above all numbers.
+    /// Lines about faults of the recording, to be shown above all numbers.
     pub warnings: Vec<String>,
-    /// How its allocations were sampled, in words; `None`: all are counted.
+    /// Text about how allocations were sampled; `None`: all are counted.
     pub sampled: Option<String>,
-    /// The same for programs.
+    /// Sampling periods, for programs.
     pub sampling: Sampling,
-    /// What would give names to modules without.
+    /// Advice on how to get names for modules without symbols.
     pub advice: Option<String>,
-    /// The filters, in the words of the command line; empty: none.
+    /// Filters in the command line's syntax; empty: no filter.
     pub filters: String,
-    /// Tells which frames are the program's own.
+    /// Rule that determines the own frame of a stack.
     pub own: OwnCode,
 }
 
 impl Subject {
-    /// What the file says of the recording; `damage`: what else of it was found; `filters`: in the
-    /// words of the command line.
+    /// Reads the facts from the file. `damage` is damage found while reading events. `filters` is
+    /// in the command line's syntax.
     #[must_use]
     pub fn new(file: &Path, trace: &Trace, damage: &[Damage], filters: String) -> Self {
         let thread = |thread: &Thread| ThreadName {
@@ -85,7 +85,7 @@ impl Subject {
         }
     }
 
-    /// `python3 (1234)`.
+    /// Name of a process: `python3 (1234)`.
     #[must_use]
     pub fn process(&self, process: ProcessIndex) -> String {
         match self.processes.get(process.0 as usize) {
@@ -94,14 +94,14 @@ impl Subject {
         }
     }
 
-    /// `malloc`, `mmap`, the name that the program gave, `heap 2`. A number that had several names
-    /// in turn has all of them.
+    /// Name of a heap: `malloc`, `mmap`, the name that the program gave, or `heap 2`. A heap that
+    /// had several names in turn is shown with all of them.
     #[must_use]
     pub fn heap(&self, process: ProcessIndex, heap: HeapId) -> String {
         heapr_query::json::heap_name(&self.heap_names, process, heap)
     }
 
-    /// `worker-1 (1240)`, with the process if there are several.
+    /// Name of a thread: `worker-1 (1240)`, with the process if there are several.
     #[must_use]
     pub fn thread(&self, thread: ThreadIndex) -> String {
         let Some(known) = self.threads.get(thread.0 as usize) else { return format!("thread #{}", thread.0) };
@@ -114,7 +114,7 @@ impl Subject {
     }
 }
 
-/// `sampled, every 512 KiB of malloc: estimates, ± is 95 %`.
+/// Text about sampling: `sampled, every 512 KiB of malloc: estimates, ± is 95 %`.
 #[must_use]
 pub fn sampled_text(sampling: &Sampling) -> Option<String> {
     if sampling.is_exact() {
@@ -136,8 +136,8 @@ pub fn sampled_text(sampling: &Sampling) -> Option<String> {
     Some(format!("sampled, every {every}{for_a_while}: estimates, ± is 95 %"))
 }
 
-/// What is wrong with a recording, one line each; `damage`: what was found of it besides. One that
-/// is running is not complete.
+/// Lines about faults of a recording. `damage` is further damage, found while reading events. A
+/// running recording is not reported as incomplete.
 #[must_use]
 pub fn warnings(trace: &Trace, damage: &[Damage], is_running: bool) -> Vec<String> {
     let mut warnings = heapr_query::loss_warnings(&trace.whole_loss(), quantity::count);
@@ -158,7 +158,7 @@ pub fn warnings(trace: &Trace, damage: &[Damage], is_running: bool) -> Vec<Strin
     warnings
 }
 
-/// What a group of frames, images or threads is called.
+/// Name of a group of frames, images or threads.
 #[must_use]
 pub fn group_name(subject: &Subject, report: &Report<'_>, group: &Group, by: GroupBy) -> String {
     let frames = report.frames(group);

@@ -1,22 +1,22 @@
-//! What a table's columns and values are.
+//! Types of a table's columns and values.
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// UTF-8.
     Text,
-    /// A signed number of 64 bits.
+    /// Signed 64-bit number.
     Number,
     /// Microseconds since 1970 UTC.
     Time,
-    /// The same, or nothing.
+    /// Microseconds since 1970 UTC, or no value.
     TimeOrNone,
-    /// 16 bytes that stand for a content, as text: `0123abcd-…`.
+    /// Id of 16 bytes derived from a content, written as text: `0123abcd-…`.
     Id,
 }
 
 impl Kind {
-    /// As SQL calls it.
+    /// Name of the type in SQL.
     #[must_use]
     pub fn sql(self) -> &'static str {
         match self {
@@ -31,34 +31,35 @@ impl Kind {
     }
 }
 
-/// A column.
+/// Column of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// Its name; with its unit.
+    /// Name, which includes the unit.
     pub name: &'static str,
-    /// What it holds.
+    /// Type of the values.
     pub kind: Kind,
-    /// What it is, in words.
+    /// Description.
     pub help: &'static str,
 }
 
-/// A value of a row.
+/// Value of a row.
 #[derive(Debug, Clone, Copy)]
 pub enum Value<'a> {
-    /// Of [`Kind::Text`].
+    /// Value of a [`Kind::Text`] column.
     Text(&'a str),
-    /// Of [`Kind::Number`] and times.
+    /// Value of a [`Kind::Number`] or time column.
     Number(i64),
-    /// Of [`Kind::Id`].
+    /// Value of a [`Kind::Id`] column.
     Id([u8; 16]),
-    /// Of [`Kind::TimeOrNone`].
+    /// Missing value of a [`Kind::TimeOrNone`] column.
     Missing,
 }
 
-/// An id in the form that engines cast to their type of it: `01234567-89ab-cdef-0123-456789abcdef`.
+/// Formats an id as a UUID, which engines can cast to their UUID type:
+/// `01234567-89ab-cdef-0123-456789abcdef`.
 pub(super) fn id_text(id: &[u8; 16]) -> [u8; 36] {
     let mut text = [b'-'; 36];
-    // Two digits for each byte, and a line before some.
+    // Two digits for each byte, with hyphens at fixed positions.
     let places = (0..36).filter(|place| !matches!(place, 8 | 13 | 18 | 23));
     let digits = id.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     for (place, digit) in places.zip(digits) {

@@ -1,9 +1,10 @@
-//! Small numbers as runs and packed bits: numbers of dictionary entries, and what is missing.
+//! Parquet's hybrid of run-length encoding and bit packing, for dictionary indices and definition
+//! levels.
 
-/// Values of a run from which on it is written as one.
+/// Smallest number of equal values that is written as a run.
 const RUN: usize = 8;
 
-/// Bits that numbers below `count` need; at least one.
+/// Bits that numbers below `count` need; at least 1.
 pub(super) fn width(count: usize) -> u8 {
     (usize::BITS - count.saturating_sub(1).leading_zeros()).max(1) as u8
 }
@@ -16,14 +17,14 @@ fn put_varint(bytes: &mut Vec<u8>, mut value: usize) {
     bytes.push(value as u8);
 }
 
-/// The values in `width` bits each.
+/// Appends the encoded values to `out`. Each has `width` bits.
 pub(super) fn encode(values: &[u32], width: u8, out: &mut Vec<u8>) {
     let mut packed: Vec<u32> = Vec::new();
     let mut rest = values;
     while let Some(&value) = rest.first() {
         let mut run = rest.iter().take_while(|&&other| other == value).count();
         rest = &rest[run..];
-        // Bits are packed by eight values.
+        // Packed values come in groups of eight: a run first fills up the last group.
         let missing = packed.len().next_multiple_of(8) - packed.len();
         if run >= missing + RUN {
             packed.extend(std::iter::repeat_n(value, missing));

@@ -1,7 +1,7 @@
-//! Parquet files, as far as tables of ours need them: flat columns, dictionaries, zstd.
+//! Parquet files, as far as heapr's tables need them: flat columns, dictionaries, zstd.
 //!
-//! <https://github.com/apache/parquet-format>. Written by hand: the `parquet` crate would add more
-//! to the program than all that is left of its 20 MiB (docs/decisions/0018-parquet.md).
+//! See <https://github.com/apache/parquet-format>. Written by hand, because the `parquet` crate
+//! would exceed the program's size limit of 20 MiB (docs/decisions/0018-parquet.md).
 //!
 //! ```text
 //! PAR1 | row group: column: dictionary page, data page; column: … | row group | … | footer | PAR1

@@ -1,4 +1,4 @@
-//! The values of one column of a row group, and the pages that they become.
+//! Values of a column in a row group, and their encoding as pages.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -13,40 +13,40 @@ use super::thrift::Struct;
 const PLAIN: i32 = 0;
 const RLE: i32 = 3;
 const RLE_DICTIONARY: i32 = 8;
-/// What every row group's columns are packed by.
+/// Compression level of all pages.
 const ZSTD_LEVEL: i32 = 3;
 
 type FastMap<K> = HashMap<K, u32, BuildHasherDefault<FxHasher>>;
 
-/// Values as they come.
+/// Values of a column, in order of rows.
 #[derive(Debug)]
 pub(super) enum Values {
-    /// Texts and ids: each once, and numbers of them.
+    /// Texts and ids: the distinct values, their indices, and the index of each row.
     Bytes { entries: Vec<Box<[u8]>>, numbers: FastMap<Box<[u8]>>, rows: Vec<u32> },
     /// Numbers.
     Numbers(Vec<i64>),
 }
 
-/// A column of a row group.
+/// Column of a row group.
 #[derive(Debug)]
 pub(super) struct ColumnValues {
     pub(super) values: Values,
-    /// Whether each row has one; empty where all must.
+    /// By row: 1 if it has a value. Empty if the column is required.
     present: Vec<u32>,
     is_optional: bool,
-    /// (Bytes that carry their length.)
+    /// Texts and ids: byte arrays with a length.
     is_text: bool,
 }
 
-/// The pages of a column, and what the footer says of them.
+/// Pages of a column, with the facts for the footer.
 #[derive(Debug)]
 pub(super) struct Pages {
     pub(super) bytes: Vec<u8>,
-    /// Offset of the data page in them; before it the dictionary, if there is one.
+    /// Offset of the data page in `bytes`. The dictionary page, if any, precedes it.
     pub(super) data_at: usize,
     pub(super) raw_bytes: usize,
     pub(super) encodings: Vec<i32>,
-    /// Least and greatest value, as the format writes them.
+    /// Smallest and largest value, in the format's encoding.
     pub(super) bounds: Option<[Vec<u8>; 2]>,
 }
 
@@ -92,7 +92,7 @@ impl ColumnValues {
         }
     }
 
-    /// The pages of `row_count` rows; what was pushed is gone.
+    /// Encodes the pages of `row_count` rows and clears the column.
     pub(super) fn take_pages(&mut self, row_count: usize) -> io::Result<Pages> {
         let mut data = Vec::new();
         if self.is_optional {
@@ -133,7 +133,7 @@ impl ColumnValues {
                 let (least, greatest) = (numbers.iter().min()?, numbers.iter().max()?);
                 Some([least, greatest].map(|number| number.to_le_bytes().to_vec()))
             }
-            // Ids are not in order of anything.
+            // Only texts, which include ids, have bounds.
             Values::Bytes { entries, .. } if self.is_text => {
                 Some([entries.iter().min()?, entries.iter().max()?].map(|entry| entry.to_vec()))
             }
@@ -141,7 +141,8 @@ impl ColumnValues {
         }
     }
 
-    /// Gives the number of entries, if there is a dictionary: where values repeat.
+    /// Encodes the values and returns the number of dictionary entries. Returns `None` if no
+    /// dictionary is used: values seldom repeat.
     fn put_values(&mut self, dictionary: &mut Vec<u8>, data: &mut Vec<u8>) -> Option<usize> {
         let put_entry = |entry: &[u8], out: &mut Vec<u8>| {
             if self.is_text {

@@ -1,4 +1,4 @@
-//! A table, row by row.
+//! Writer of a table, row by row.
 
 use std::io::{self, Write};
 
@@ -7,13 +7,14 @@ use super::pages::ColumnValues;
 use super::thrift::Struct;
 
 const MAGIC: &[u8; 4] = b"PAR1";
-/// Rows that are packed together.
+/// Number of rows of a row group.
 const GROUP_ROWS: usize = 1 << 17;
-/// Of the names: a value of these many bytes at least is no bound worth its place.
+/// Largest length of a bound in bytes. A column's bounds are left out if one is longer, as they are
+/// not worth their space.
 const BOUND_BYTES_MAX: usize = 64;
 const ZSTD: i32 = 6;
 
-/// Writes a table as one Parquet file.
+/// Writer of a table as one Parquet file.
 #[derive(Debug)]
 pub struct TableWriter<W> {
     out: W,
@@ -29,7 +30,7 @@ impl<W: Write> TableWriter<W> {
     /// Begins a file.
     ///
     /// # Errors
-    /// The sink's; so with the methods below.
+    /// Returns the errors of `out`, as the methods below do.
     pub fn new(mut out: W, columns: &[Column]) -> io::Result<Self> {
         out.write_all(MAGIC)?;
         let values = columns.iter().map(|column| {
@@ -47,7 +48,7 @@ impl<W: Write> TableWriter<W> {
         })
     }
 
-    /// Adds a row: a value for each column.
+    /// Adds a row, which has a value for each column.
     pub fn row(&mut self, row: &[Value<'_>]) -> io::Result<()> {
         debug_assert_eq!(row.len(), self.columns.len());
         self.values.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
@@ -97,7 +98,7 @@ impl<W: Write> TableWriter<W> {
         Ok(())
     }
 
-    /// Ends the file; gives the number of rows.
+    /// Ends the file and returns the number of rows.
     pub fn finish(mut self) -> io::Result<u64> {
         self.end_group()?;
         let mut root = Struct::default();
@@ -122,7 +123,7 @@ impl<W: Write> TableWriter<W> {
     }
 }
 
-/// The format's type, and how it is told.
+/// Schema element of a column: its physical and logical type.
 fn element(kind: Kind, name: &str) -> Struct {
     let mut element = Struct::default();
     element.i32(1, if kind.is_number() { 2 } else { 6 });
@@ -130,13 +131,13 @@ fn element(kind: Kind, name: &str) -> Struct {
     let mut logical = Struct::default();
     match kind {
         Kind::Number => return element,
-        // (Ids as text: not all engines know the format's own type of them.)
+        // Ids are text, because not all engines know the format's UUID type.
         Kind::Text | Kind::Id => {
             element.i32(6, 0);
             logical.structure(1, Struct::default());
         }
         Kind::Time | Kind::TimeOrNone => {
-            // As if it were local: engines then reckon with it without a table of time zones.
+            // Declared as local time: engines then need no table of time zones to compute with it.
             let (mut unit, mut time) = (Struct::default(), Struct::default());
             unit.structure(2, Struct::default());
             time.bool(1, false).structure(2, unit);

@@ -1,4 +1,4 @@
-//! Thrift's compact protocol, to be written: Parquet's headers and footer are made of it.
+//! Writer of Thrift's compact protocol, in which Parquet's headers and footer are encoded.
 
 /// Types of fields and elements.
 pub(super) const I32: u8 = 5;
@@ -9,7 +9,7 @@ const FALSE: u8 = 2;
 const I64: u8 = 6;
 const LIST: u8 = 9;
 
-/// A structure being written.
+/// Structure being written.
 #[derive(Debug, Default)]
 pub(super) struct Struct {
     bytes: Vec<u8>,
@@ -30,7 +30,7 @@ fn zigzag(value: i64) -> u64 {
 
 impl Struct {
     fn field(&mut self, field: i16, kind: u8) {
-        // Fields come in order, and none lies 16 beyond another.
+        // Fields are written in ascending order, with steps of less than 16.
         let step = field - self.last_field;
         debug_assert!((1..16).contains(&step));
         self.last_field = field;
@@ -98,7 +98,7 @@ impl Struct {
         self
     }
 
-    /// Its bytes.
+    /// Ends the structure and returns its bytes.
     pub(super) fn end(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes

@@ -1,4 +1,4 @@
-//! The stacks of a trace as content-addressed frames.
+//! Stacks of a trace as content-addressed frames.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use heapr_trace::{CalledFunction, LanguagePlace, ModuleIndex, ProcessIndex, Stac
 
 use super::content_id::{ContentId, NOTHING, content_id};
 
-/// Addresses of modules that other tools' files name, instead of code, lie from here on.
+/// Smallest address that importers invent for functions that a file names without an address.
 const MADE_SVMA: u64 = 1 << 51;
 
-/// Where a call lies.
+/// Location of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum CallSite {
     Code { module: ModuleIndex, svma: u64 },
@@ -18,7 +18,7 @@ enum CallSite {
     Language { process: ProcessIndex, avma: u64 },
 }
 
-/// A function of a frame.
+/// Function of a frame.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Line {
     pub(super) function: String,
@@ -26,7 +26,7 @@ pub(super) struct Line {
     pub(super) line: u32,
 }
 
-/// A frame: a call site with the functions there, the innermost inlined one first.
+/// Frame: a call site with its functions, the innermost inlined one first.
 #[derive(Debug)]
 pub(super) struct FrameRow {
     pub(super) id: ContentId,
@@ -37,21 +37,22 @@ pub(super) struct FrameRow {
     pub(super) lines: Vec<Line>,
 }
 
-/// See the module.
+/// Call sites of a trace, see the module.
 pub(super) struct CallSites {
     pub(super) frames: Vec<FrameRow>,
-    /// By node: its frame.
+    /// By node: index of its frame.
     frame_of: Vec<u32>,
-    /// By node: the id of the stack that it ends.
+    /// By node: id of the stack that ends there.
     stack_ids: Vec<ContentId>,
 }
 
-/// No frame: the node is in no stack that is asked for, or stands for the function that was called
-/// for memory. (That one is no frame of the program's: who is asked for by itself is who called.)
+/// Value of `frame_of` for a node without a frame: it is in no wanted stack, or represents the
+/// allocation function that was called. (The tables omit the allocation function: a query for
+/// innermost frames wants its caller.)
 const NONE: u32 = u32::MAX;
 
 impl CallSites {
-    /// Of the stacks in `wanted` and all that call them.
+    /// Collects the call sites of the stacks in `wanted`, including all outer frames.
     pub(super) fn new(trace: &Trace, wanted: &[StackIndex], names: &mut dyn SymbolSource) -> Self {
         let count = trace.stacks().len();
         let mut frame_of = vec![NONE; count];
@@ -72,7 +73,7 @@ impl CallSites {
         let lines = named(trace, &listed, names);
         let frames: Vec<FrameRow> =
             listed.iter().zip(lines).map(|(&site, lines)| frame_row(trace, site, lines)).collect();
-        // Callers have smaller numbers than what they call.
+        // Callers have smaller numbers than their callees.
         let mut stack_ids = vec![NOTHING; count];
         for node in 1..count {
             if let Some(frame) = frames.get(frame_of[node] as usize) {
@@ -89,12 +90,12 @@ impl CallSites {
         Self { frames, frame_of, stack_ids }
     }
 
-    /// The id of a stack.
+    /// Id of a stack.
     pub(super) fn stack_id(&self, stack: StackIndex) -> ContentId {
         self.stack_ids.get(stack.0 as usize).copied().unwrap_or(NOTHING)
     }
 
-    /// The frames of a stack, the innermost first.
+    /// Frames of a stack, innermost first.
     pub(super) fn frames_of<'a>(
         &'a self,
         trace: &'a Trace,
@@ -109,7 +110,7 @@ impl CallSites {
     }
 }
 
-/// Without the innermost frame where that is the function that was called for memory.
+/// Stack without its innermost frame, if that represents the allocation function that was called.
 fn caller_of(trace: &Trace, stack: StackIndex) -> StackIndex {
     let called = trace.stacks().node(stack).is_some_and(|node| {
         let avma = node.return_address_avma.saturating_sub(1);
@@ -132,7 +133,7 @@ fn call_site(trace: &Trace, node: StackIndex) -> Option<CallSite> {
     })
 }
 
-/// The functions at each site.
+/// Functions at each site.
 fn named(trace: &Trace, sites: &[CallSite], names: &mut dyn SymbolSource) -> Vec<Vec<Line>> {
     let mut lines: Vec<Vec<Line>> = vec![Vec::new(); sites.len()];
     let mut of_module: HashMap<ModuleIndex, (Vec<u64>, Vec<usize>)> = HashMap::new();

@@ -1,14 +1,15 @@
-//! Ids that tell contents: the same on every host, whatever numbers things have there.
+//! Ids derived from contents: equal on every host, independent of local numbers.
 
 use sha2::{Digest as _, Sha256};
 
-/// 128 bits of a hash.
+/// First 128 bits of a SHA-256 hash.
 pub(crate) type ContentId = [u8; 16];
 
-/// The id of no stack.
+/// Id of the empty stack.
 pub(super) const NOTHING: ContentId = [0; 16];
 
-/// Of some parts: each with its length, so that none runs into the next.
+/// Id of a sequence of parts. Each part is hashed with its length, so that the borders of parts
+/// matter.
 pub(crate) fn content_id(parts: &[&[u8]]) -> ContentId {
     let mut hash = Sha256::new();
     for part in parts {

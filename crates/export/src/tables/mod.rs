@@ -1,4 +1,4 @@
-//! A recording as tables, for engines that ask over many of them: `docs/tables.md`.
+//! Recordings as tables, for engines that query many of them: `docs/tables.md`.
 //!
 //! ```text
 //! samples ── stack_id ──> stacks ── frame_id ──> frames        content-addressed: equal on all hosts

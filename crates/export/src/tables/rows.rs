@@ -1,4 +1,4 @@
-//! The rows of each table.
+//! Rows of each table.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
@@ -11,34 +11,34 @@ use super::content_id::{ContentId, content_id};
 use super::schema::{FRAMES, MAPPINGS, PROCESSES, RESIDENT, SAMPLES, STACKS, Table, UNCERTAIN};
 use crate::parquet::{TableWriter, Value};
 
-/// What is to be known of a recording beside its file.
+/// Facts about a recording that its file does not contain.
 #[derive(Debug, Clone)]
 pub struct Recording<'a> {
-    /// The machine.
+    /// Name of the machine.
     pub host: &'a str,
-    /// The service; `None`: each process's program.
+    /// Name of the service; `None`: each process's program.
     pub service: Option<&'a str>,
     /// Further labels, as a JSON object.
     pub labels: &'a str,
-    /// The file's name: tells recordings apart that do not tell when they began.
+    /// Name of the file, which distinguishes recordings without a start time.
     pub file: &'a str,
-    /// Length of an interval.
+    /// Length of an interval in nanoseconds.
     pub interval_ns: u64,
 }
 
-/// Why tables could not be written.
+/// Reason why tables could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TablesError {
-    /// The trace does not tell.
+    /// The trace could not be read.
     #[error(transparent)]
     Query(#[from] heapr_query::Error),
-    /// They could not be written.
+    /// A table could not be written.
     #[error("writing the tables failed")]
     Write(#[from] io::Error),
 }
 
-/// Makes the file of a table.
+/// Function that creates the file of a table.
 pub type NewFile<'a> = dyn FnMut(&Table) -> io::Result<Box<dyn Write>> + 'a;
 
 struct Context<'a> {
@@ -48,10 +48,10 @@ struct Context<'a> {
     process_ids: Vec<ContentId>,
 }
 
-/// Writes all tables of a trace; gives what of its events could not be read.
+/// Writes all tables of a trace. Returns the damage found in its events.
 ///
 /// # Errors
-/// The trace's, and those of writing.
+/// Returns the errors of the trace and of writing.
 pub fn write_tables(
     trace: &Trace,
     recording: &Recording<'_>,
@@ -85,7 +85,7 @@ pub fn write_tables(
 }
 
 impl Context<'_> {
-    /// Microseconds since 1970.
+    /// Microseconds since 1970 UTC.
     fn time(&self, time_ns: u64) -> i64 {
         (self.trace.session().start_unix_ns.saturating_add(time_ns) / 1000) as i64
     }
@@ -132,7 +132,7 @@ impl Context<'_> {
     fn frames(&self, sites: &CallSites, new_file: &mut NewFile<'_>) -> io::Result<()> {
         let mut table = Self::writer(&FRAMES, new_file)?;
         let mut written = BTreeSet::new();
-        // (What was mapped at two places is one frame.)
+        // Code that was mapped at two addresses is one frame.
         for frame in sites.frames.iter().filter(|frame| written.insert(frame.id)) {
             for (depth, line) in (0..).zip(&frame.lines) {
                 table.row(&[
@@ -223,7 +223,8 @@ impl Context<'_> {
     ) -> Result<Vec<heapr_trace::Damage>, TablesError> {
         let mut table = Self::writer(&SAMPLES, new_file)?;
         let duration_ns = self.trace.duration_ns();
-        // What is live at the end of a file that another goes on from is that one's.
+        // If the session continues in another file, blocks live at this file's end belong to that
+        // file.
         let is_last_file = !RecordedSpan::of(self.trace).has_next_file;
         let metrics: Vec<Metric> = Metric::all().collect();
         let mut write = |interval: Interval<'_>| -> Result<(), TablesError> {
@@ -253,8 +254,8 @@ impl Context<'_> {
     }
 }
 
-/// Rows of stacks that are the same in the tables, added up: by different functions one caller may
-/// have called for memory.
+/// Adds up rows that are the same stack in the tables. One caller may call several allocation
+/// functions, which the tables do not distinguish.
 fn one_a_stack(rows: &[StackTotals], sites: &CallSites) -> Vec<StackTotals> {
     let mut places: HashMap<(ContentId, HeapId, ProcessIndex), usize> = HashMap::with_capacity(rows.len());
     let mut summed: Vec<StackTotals> = Vec::with_capacity(rows.len());

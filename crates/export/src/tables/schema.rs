@@ -1,18 +1,17 @@
-//! Which tables there are, with their columns: the one list, which writing and `docs/tables.md`
-//! follow.
+//! List of tables and their columns. Both the writer and `docs/tables.md` follow it.
 
 use heapr_query::Metric;
 
 use crate::parquet::{Column, Kind};
 
-/// A table.
+/// Table.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
-    /// Its name: that of its folder.
+    /// Name of the table and its folder.
     pub name: &'static str,
-    /// What a row is.
+    /// Description of a row.
     pub help: &'static str,
-    /// Its columns, without the metrics that follow them in `samples`.
+    /// Columns, without the metrics that follow them in `samples`.
     pub(super) first: &'static [Column],
     /// Whether the metrics follow.
     pub(super) has_metrics: bool,
@@ -126,7 +125,7 @@ pub(super) const RESIDENT: Table = Table {
     has_metrics: false,
 };
 
-/// The metrics whose uncertainty is told, with the columns that tell it.
+/// Metrics with a column for half of their interval, and that column.
 pub(super) const UNCERTAIN: [(Metric, Column); 2] = [
     (
         Metric::OutstandingBytes,
@@ -138,11 +137,11 @@ pub(super) const UNCERTAIN: [(Metric, Column); 2] = [
     ),
 ];
 
-/// All of them.
+/// All tables.
 pub const TABLES: [Table; 6] = [PROCESSES, FRAMES, STACKS, SAMPLES, MAPPINGS, RESIDENT];
 
 impl Table {
-    /// Its columns.
+    /// All columns, including metrics.
     #[must_use]
     pub fn columns(&self) -> Vec<Column> {
         let metrics = Metric::all().filter(|_| self.has_metrics);
@@ -152,7 +151,7 @@ impl Table {
     }
 }
 
-/// The tables as `docs/tables.md` lists them.
+/// Tables as listed in `docs/tables.md`.
 #[must_use]
 pub fn markdown() -> String {
     let mut text = String::new();
@@ -173,7 +172,7 @@ pub fn markdown() -> String {
 mod tests {
     use super::*;
 
-    /// `HEAPR_WRITE_GENERATED=1` writes it.
+    /// The list is written if `HEAPR_WRITE_GENERATED=1`.
     #[test]
     fn the_documentation_has_the_columns() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tables.md");

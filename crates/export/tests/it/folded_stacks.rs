@@ -1,4 +1,4 @@
-//! Stacks are made frame by frame from a tree: they are those that a report tells group by group.
+//! The stacks of exports, built frame by frame from a tree, equal those of a report's groups.
 
 use heapr_export::{SampleFrame, Samples};
 use heapr_query::{Action, Answer, CullList, Group, GroupBy, Metric, Query, Report};
@@ -40,12 +40,12 @@ fn check(trace: &Trace, by: GroupBy, cull: &str) -> usize {
 fn stacks_are_those_of_the_report_culled_or_not() {
     let trace = four_minutes();
     let whole = check(&trace, GroupBy::Stacks, "");
-    // An inlined function, one that is called, both, and all there is.
+    // Cull an inlined function, a called one, both, and all functions.
     for cull in ["*!grow", "*!churn", "*!grow\n*!churn", "*!*"] {
         let left = check(&trace, GroupBy::Stacks, cull);
         assert!(left < whole, "{left} of {whole} frames are left without {cull}");
     }
-    // What is not the innermost stays.
+    // Frames that are not innermost are not culled.
     assert_eq!(check(&trace, GroupBy::Stacks, "*!main"), whole);
     for by in [GroupBy::Frames, GroupBy::Lines, GroupBy::Images] {
         check(&trace, by, "*!churn");

@@ -1,5 +1,5 @@
-//! Frames of a language, as others read them: function, file and line of each, native frames
-//! between them.
+//! Frames of a language as other readers see them: function, file and line of each, with native
+//! frames between them.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -15,11 +15,11 @@ use crate::made_trace::named_report;
 use crate::python;
 use crate::round_trip::written;
 
-/// Outermost first: function, file and line; without a file, code.
+/// Function, file and line, outermost first. A frame without a file is native code.
 const STACK: [(&str, &str, u32); 4] =
     [("", "", 0), ("Server.do_GET", "/app/server.py", 88), ("features", "/app/cache.py", 41), ("", "", 0)];
 
-/// One block of 64 bytes with that stack.
+/// Trace with one block of 64 bytes, allocated by `STACK`.
 pub(crate) fn python_program() -> Trace {
     let mut bytes = Vec::new();
     let mut writer = TraceWriter::new(&mut bytes).unwrap();
@@ -66,7 +66,7 @@ fn frames(samples: &Samples) -> Vec<&heapr_export::SampleFrame> {
     samples.stacks().next().unwrap().0
 }
 
-/// The frames that have a line, innermost first.
+/// Frames with a line, innermost first.
 fn with_lines(samples: &Samples) -> Vec<(String, String, u32)> {
     assert_eq!(samples.len(), 1);
     let frames = frames(samples);

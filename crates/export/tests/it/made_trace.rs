@@ -1,4 +1,4 @@
-//! Traces whose events lie in several minutes, by way of heaptrack's text.
+//! Traces whose events lie in several minutes, made from heaptrack's text format.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_query::{Action, CullList, GroupBy, Metric, NoSymbols, Query, Report};
 use heapr_trace::{SamplingPeriod, StackIndex, Summary, Trace, TraceWriter};
 
-/// Three stacks over four minutes: one grows, one churns, one is freed again.
+/// Trace with three stacks over four minutes: one grows, one churns, one is freed again.
 pub(crate) fn four_minutes() -> Trace {
     let mut text = "v 10200 2\nX ./service --port 1\nI 1000 100\n".to_owned();
     for name in ["/bin/service", "main", "main.c", "grow", "churn", "passing", "work.c"] {
@@ -27,7 +27,7 @@ pub(crate) fn four_minutes() -> Trace {
     heapr_import::from_bytes(text.as_bytes()).unwrap()
 }
 
-/// The same, as if its events were samples: each stands for more than itself.
+/// [`four_minutes`] with its events declared as samples: each represents more than itself.
 pub(crate) fn sampled() -> Trace {
     let (exact, file) = (four_minutes(), tempfile::tempfile().unwrap());
     let mut writer = TraceWriter::new_sampled(file.try_clone().unwrap()).unwrap();
@@ -67,12 +67,12 @@ pub(crate) fn sampled() -> Trace {
     trace
 }
 
-/// All stacks without names, nothing culled.
+/// Report of all stacks without names and culling.
 pub(crate) fn report(trace: &Trace) -> Report<'_> {
     asked(trace, &mut NoSymbols)
 }
 
-/// The same with the names that the trace carries.
+/// Report of all stacks with the trace's embedded symbols, without culling.
 pub(crate) fn named_report(trace: &Trace) -> Report<'_> {
     asked(trace, &mut Embedded::of(trace))
 }
@@ -88,7 +88,7 @@ fn asked<'t>(trace: &'t Trace, names: &mut dyn heapr_query::SymbolSource) -> Rep
     heapr_query::run(trace, &query, names).unwrap()
 }
 
-/// The names that a trace carries.
+/// Names from a trace's embedded symbols.
 pub(crate) struct Embedded {
     keys: Vec<heapr_symbols::ModuleKey>,
     symbolizer: heapr_symbols::Symbolizer,

@@ -1,4 +1,4 @@
-//! What is exported, read by others: the same sums everywhere.
+//! Exports, read by other tools: sums are equal everywhere.
 #![forbid(unsafe_code)]
 
 mod folded_stacks;

@@ -1,9 +1,9 @@
-//! Python with packages that read what is written: made once, kept in the folder of tests.
+//! Python with packages that read the exports. It is installed once, into the tests' folder.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A Python that has these packages; `None`, and said, where it cannot be had.
+/// Finds or installs a Python with these packages. Returns `None`, with a message, if that fails.
 pub(crate) fn with(packages: &[(&str, &str)]) -> Option<PathBuf> {
     let imports: Vec<String> = packages.iter().map(|(_, module)| format!("import {module}")).collect();
     let has_all = |python: &PathBuf| {
@@ -17,7 +17,7 @@ pub(crate) fn with(packages: &[(&str, &str)]) -> Option<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("python");
     let python = folder.join("bin/python");
     std::fs::create_dir_all(&folder).unwrap();
-    // Tests of other processes make the same folder: one after the other.
+    // Tests in other processes use the same folder: the lock lets one install at a time.
     let lock = std::fs::File::create(folder.with_extension("lock")).unwrap();
     lock.lock().unwrap();
     if has_all(&python) {

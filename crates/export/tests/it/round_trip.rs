@@ -1,4 +1,4 @@
-//! Every format of the table, read back by somebody else: the sums are those of the report.
+//! Every format of the table, read back by another reader: the sums equal those of the report.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use heapr_trace::Amounts;
 use crate::made_trace::{four_minutes, named_report, sampled};
 use crate::python;
 
-/// Prints the sums of an OTLP file by type, and fails where it breaks the protocol's rules.
+/// Prints the sums of an OTLP file by type. Fails if the file breaks the protocol's rules.
 const READ_OTLP: &str = r"
 import sys, json
 from opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2 import ExportProfilesServiceRequest
@@ -61,7 +61,7 @@ pub(crate) fn written(format: &str, samples: &Samples, value: Metric) -> Vec<u8>
     bytes
 }
 
-/// The numbers behind a mark, one in each place where it stands.
+/// Numbers that follow a mark, one for each occurrence of the mark.
 fn numbers_behind(text: &str, mark: &str) -> Vec<u64> {
     let digits =
         |rest: &str| rest.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect::<String>();
@@ -73,7 +73,7 @@ fn sums_are_the_same_in_every_format() {
     check_sums(&four_minutes());
 }
 
-/// Estimates, too, are the same to the byte wherever they are told.
+/// Estimates, too, are equal to the byte in all formats.
 #[test]
 fn sums_of_samples_are_the_same_in_every_format() {
     let trace = sampled();
@@ -143,7 +143,7 @@ fn check_sums(trace: &heapr_trace::Trace) {
     }
 }
 
-/// What pprof's readers show first, and the build-ids by which they find names.
+/// Checks the type that pprof's readers show first, and the build-ids by which they find names.
 #[test]
 fn a_profile_tells_its_type_period_and_build_ids() {
     let frame = heapr_export::SampleFrame {
@@ -174,7 +174,7 @@ fn a_profile_tells_its_type_period_and_build_ids() {
         let has = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
         assert!(has(b"ab01") && has(b"inuse_space") && has(b"space"), "{}", format.name);
         assert!(has(b"sampled, every so often"), "{}", format.name);
-        // Of the whole, and of the stack.
+        // Intervals of the whole and of the stack.
         match format.name {
             "pprof" => {
                 assert!(has(format!("inuse_space_plus_minus={plus_minus}").as_bytes()));
@@ -182,12 +182,12 @@ fn a_profile_tells_its_type_period_and_build_ids() {
             }
             _ => assert!(has(b"heapr.inuse_space_plus_minus") && has(b"heapr.plus_minus")),
         }
-        // 524,288 as a number of seven bits each.
+        // 524,288 as a varint, which has seven bits per byte.
         assert!(has(&[0x80, 0x80, 0x20]), "{}", format.name);
     }
 }
 
-/// Readers of pprof take the first mapping for the program.
+/// Readers of pprof assume that the first mapping is the program.
 #[test]
 fn the_program_is_the_first_mapping() {
     let frame = |module: &str| heapr_export::SampleFrame {
@@ -210,7 +210,7 @@ fn the_program_is_the_first_mapping() {
     let (mut packed, mut plain) = (Vec::new(), Vec::new());
     (format.write)(&mut packed, &profile).unwrap();
     flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut plain).unwrap();
-    // Texts are numbered as they are met, and mappings with them.
+    // Texts are numbered in order of first use, as mappings are.
     let place = |text: &str| plain.windows(text.len()).position(|window| window == text.as_bytes()).unwrap();
     assert!(place("/bin/python") < place("/lib/a.so"), "{}", String::from_utf8_lossy(&plain));
     assert!(!plain.windows(10).any(|window| window == b"/bin/never"));

@@ -1,4 +1,4 @@
-//! Tables, asked by DuckDB: the ten questions of `docs/tables.md`, against reports.
+//! Tables queried by DuckDB: the ten questions of `docs/tables.md`, compared with reports.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::made_trace::{Embedded, four_minutes, report, sampled};
 use crate::python;
 
-/// Asks all statements of standard input, of which each `SELECT` gives a line of JSON.
+/// Python program that executes the statements of standard input. Each `SELECT` prints a line of
+/// JSON.
 const ASK: &str = r"
 import sys, json, duckdb, decimal, datetime, uuid
 def plain(value):
@@ -46,7 +47,7 @@ pub(crate) fn write(trace: &Trace, folder: &Path, service: &str) {
     assert!(damage.is_empty());
 }
 
-/// The statements of the page: what makes the views, and the questions.
+/// SQL statements of the documentation page: the definitions of views, and the questions.
 fn statements(folder: &Path) -> (String, Vec<String>) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tables.md");
     let page = std::fs::read_to_string(page).unwrap().replace("DIR", &folder.display().to_string());
@@ -58,7 +59,7 @@ pub(crate) fn ask(python: &Path, statements: &str) -> Vec<Vec<BTreeMap<String, V
     ask_by(python, ASK, statements).into_iter().map(|rows| serde_json::from_value(rows).unwrap()).collect()
 }
 
-/// Lines of JSON that a program of Python prints, which reads the statements.
+/// Runs a Python program that reads the statements, and returns the lines of JSON that it prints.
 fn ask_by(python: &Path, program: &str, statements: &str) -> Vec<Value> {
     let mut child = Command::new(python)
         .args(["-c", program])
@@ -78,7 +79,7 @@ fn number(row: &BTreeMap<String, Value>, name: &str) -> u64 {
     row[name].as_u64().unwrap_or_else(|| panic!("{name} in {row:?}"))
 }
 
-/// Spark (where a Java is), DataFusion and DuckDB read the same tables alike.
+/// Spark (if Java is installed), DataFusion and DuckDB give the same answers.
 #[test]
 fn all_engines_give_the_same_answers() {
     let packages = [("duckdb", "duckdb"), ("datafusion", "datafusion"), ("pyspark", "pyspark")];
@@ -103,7 +104,7 @@ fn ten_questions_have_the_answers_of_reports() {
     let Some(python) = python::with(&[("duckdb", "duckdb")]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let trace = four_minutes();
-    // Two recordings: what is equal in both has equal ids.
+    // Two recordings: equal contents have equal ids in both.
     write(&trace, folder.path(), "before");
     write(&trace, folder.path(), "after");
     let (views, questions) = statements(folder.path());
@@ -122,7 +123,7 @@ fn ten_questions_have_the_answers_of_reports() {
         )
     };
     let sums = sums_of("samples WHERE service = 'before'");
-    // Of a recording of samples, whose amounts are estimates.
+    // A sampled recording, whose amounts are estimates.
     let (estimates, other_folder) = (sampled(), tempfile::tempdir().unwrap());
     write(&estimates, other_folder.path(), "sampled");
     let files = format!("read_parquet('{}/samples/**/*.parquet')", other_folder.path().display());
@@ -134,13 +135,13 @@ fn ten_questions_have_the_answers_of_reports() {
     }
     let report = report(&trace);
     let totals = report.totals.amounts();
-    // Every metric of one recording, to the byte.
+    // Every metric of one recording is equal to the byte.
     for metric in Metric::all() {
         assert_eq!(number(&answers[11][0], metric.name()), metric.of(&totals), "{}", metric.name());
     }
     let counts = &answers[10][0];
     assert_eq!(number(counts, "stacks"), 3);
-    // main, grow inlined into it, churn, passing.
+    // Functions main, grow inlined into it, churn, passing.
     assert_eq!(number(counts, "frames"), 5);
     assert_eq!(number(counts, "times"), 4);
     assert_eq!(number(counts, "resident"), 2 * 240);
@@ -182,7 +183,7 @@ fn ten_questions_have_the_answers_of_reports() {
     assert_eq!(number(&answers[9][0], "processes"), 2);
 }
 
-/// ClickHouse in a library: another reader of the format, and the same sums.
+/// ClickHouse as a library is another reader of the format, and gives the same sums.
 #[test]
 fn clickhouse_reads_the_same() {
     const ASK: &str = r"
