@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Context as _;
 
 /// Crates that Miri can run in minutes. It supports no C (zstd, below the trace), no assembly and
-/// few system calls, and the heaps of the tests of graphs are too large for it.
+/// few system calls. The heaps of the tests of graphs are too large for it.
 const CRATES: [&str; 2] = ["heapr-wire", "heapr-table"];
 
 /// Runs the crates' tests, or reports that this machine has no Miri.

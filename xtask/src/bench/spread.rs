@@ -3,9 +3,9 @@
 use std::fmt;
 
 /// Median, and the range that contains the true one in nineteen of twenty such measurements,
-/// whatever the noise looks like. The range is given by the values at ranks n/2 ± 0.98 √n, because
-/// each value is above or below the true median like a coin toss. With five values it is their
-/// whole range.
+/// whatever the noise looks like. Each value is above or below the true median like a coin toss. So
+/// the range is given by the values at ranks n/2 ± 0.98 √n. With five values it is their whole
+/// range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,

@@ -142,7 +142,7 @@ mod tests {
             size_bytes: 100_000 * (number % 2) + 64,
             usable_bytes: 64,
         };
-        // Blocks of different sizes that do not overlap.
+        // The sizes reach beyond the next blocks; the map ends each block before the next one.
         BlockMap::new((0..4).map(block).collect())
     }
 
