@@ -1,5 +1,5 @@
-//! Tests of the recorder in spare processor time: the recording does not show it, and targets do
-//! not wait for it where no processor is ever idle.
+//! Tests of the recorder in spare processor time: the recording does not show it. Targets do not
+//! wait for it if all processors are always busy.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
