@@ -155,13 +155,6 @@ fn frames_that_come_and_go_are_those_of_whole_readings() {
                 let recording = record(&command, &settings);
                 assert_eq!(recording.outcome.status, 0, "{}", recording.outcome.stderr);
                 let info = recording.json(&["info"]);
-                if interpreter.ends_with("lua5.1") {
-                    // Of 5.1 one in 400 differs, for a reason that is not known.
-                    let number = |name: &str| info["statistics"][name].as_u64().unwrap();
-                    let (all, differing) = (number("stacks_verified"), number("stacks_verified_mismatches"));
-                    assert!(all > 0 && differing <= all / 200 + 1, "{differing} of {all}");
-                    continue;
-                }
                 assert_verified(&info, verify_every, program);
             }
         }

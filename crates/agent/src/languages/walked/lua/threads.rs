@@ -165,10 +165,15 @@ impl Slots {
         first.wrapping_add(place)
     }
 
-    /// Drops the offsets of a native stack, so that they are determined anew.
+    /// Drops the threads of a native stack, so that they are determined anew.
+    ///
+    /// The instruction's place stays: it is the register in which the interpreter's code keeps it.
+    /// One stack alone does not always tell that place from those beside it, where instructions of
+    /// former calls of the same function are left.
     pub(crate) fn forget_those_of(&mut self, node: u32) {
         let entry = self.entry(node);
-        *entry = Entry { node, saved: entry.saved, ..Entry::default() };
+        let Entry { saved, instruction, found_count, .. } = *entry;
+        *entry = Entry { node, saved, instruction, found_count, ..Entry::default() };
     }
 
     /// Drops all offsets, so that they are determined anew.
