@@ -7,6 +7,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{CStr, c_char};
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::command_words;
@@ -64,6 +65,22 @@ impl RunsAlone {
         block
     }
 
+    /// Takes what the first thread's stack will need before the heap has it: a stack that cannot
+    /// grow ends the process. (The limit of the stack itself leaves at least so much.)
+    pub fn reserve_stack(&self) {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a mapping of its own, which nobody is told of.
+        let has_room = unsafe {
+            let place = libc::mmap(std::ptr::null_mut(), STACK_BYTES, libc::PROT_NONE, flags, -1, 0);
+            place != libc::MAP_FAILED && libc::munmap(place, STACK_BYTES) == 0
+        };
+        if has_room {
+            touch_stack();
+        } else {
+            self.run_alone();
+        }
+    }
+
     #[cold]
     fn run_alone(&self) {
         let (words, count) = command_words::words();
@@ -100,6 +117,16 @@ impl RunsAlone {
         // SAFETY: the call does not return.
         unsafe { libc::_exit(if is_missing { 127 } else { 126 }) };
     }
+}
+
+/// More than the command line's parser has on the stack.
+const STACK_BYTES: usize = 512 << 10;
+
+/// Makes the stack grow: each page of a large frame is touched as the function begins.
+#[inline(never)]
+fn touch_stack() {
+    let mut room = MaybeUninit::<[u8; STACK_BYTES - (64 << 10)]>::uninit();
+    std::hint::black_box(room.as_mut_ptr());
 }
 
 fn tell(parts: &[&[u8]]) {

@@ -103,7 +103,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     foreign: (&raw const foreign::INJECTED).cast(),
     foreign_count: foreign::INJECTED.0.len(),
     mappings: (&raw const mappings::MAPPINGS).cast(),
-    mapping_count: mappings::MAPPINGS_MAX,
+    mapping_count: mappings::MAPPINGS.len(),
     clock: AGENT.clock.choice_place(),
     kept_entry: kept::kept_entry as *const (),
     light_entry: kept::light_entry as *const (),
