@@ -3,9 +3,9 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// Capacity of an agent's list. Threads need most of it: a handful of mappings for each thread alive
-/// at one time. A mapping that finds no entry stays mapped when the agent is removed. Unused entries
-/// take no memory.
+/// Capacity of an agent's list. Threads need most of it: a handful of mappings for each thread
+/// alive at one time. A mapping that finds no entry stays mapped when the agent is removed. Unused
+/// entries take no memory.
 pub const MAPPINGS_MAX: usize = 32_768;
 
 /// Capacity of this process's list. Only an agent is ever removed; elsewhere the list is short, as
