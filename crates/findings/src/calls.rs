@@ -1,5 +1,4 @@
-//! The tree of calls, with what each part of it holds: where no function has much by itself, a part
-//! of the tree has.
+//! Call tree with the amount of each part. If no single function has much, a part of the tree may.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,21 +11,23 @@ use crate::finding::OwnFrame;
 use crate::own_name::shown_symbol;
 use crate::recording::Recording;
 
-/// A way down is one function's as long as each step keeps this share.
+/// Smallest share of a branch's amount that functions on the branch's path must have to be named
+/// instead of it.
 const SAME_SHARE: f64 = 0.8;
-/// Of what is split so many are named.
+/// Largest number of functions named as shares of a part.
 const SHARES_MAX: usize = 3;
 
-/// An amount of each stack, with those of all that it leads to. Lines of a function are one.
+/// Amounts by stack of the call tree, each with the amounts of all its callees. Lines of a function
+/// are not distinguished.
 pub(crate) struct Calls<'r, 'a> {
     recording: &'r Recording<'a>,
     amounts: Vec<i64>,
-    /// By stack: where its children begin.
+    /// By stack: index of its first child in `children`.
     begins: Vec<u32>,
     children: Vec<NamedStack>,
 }
 
-/// Stacks whose innermost frame is the same function, called on the same way.
+/// Stacks that call the same functions from the root, with their amount.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) stacks: Vec<NamedStack>,
@@ -34,7 +35,8 @@ pub(crate) struct Part {
 }
 
 impl<'r, 'a> Calls<'r, 'a> {
-    /// `tell` is given what takes an amount of a stack.
+    /// Adds up the amounts. `tell` passes each stack's amount to the function that it is called
+    /// with.
     pub(crate) fn new(
         recording: &'r Recording<'a>,
         tell: impl FnOnce(&mut dyn FnMut(StackIndex, i64)),
@@ -47,10 +49,10 @@ impl<'r, 'a> Calls<'r, 'a> {
                 amounts[named as usize] = amounts[named as usize].saturating_add(amount);
             }
         });
-        // What holds nothing, nor leads to what does, is nobody's part.
+        // Stacks without an amount, their own or a callee's, belong to no part.
         let mut is_part: Vec<bool> = amounts.iter().map(|&amount| amount != 0).collect();
         let mut begins = vec![0_u32; tree.count() + 1];
-        // Callers have smaller numbers.
+        // Callers have smaller numbers than callees.
         for stack in (1..tree.count()).rev() {
             if is_part[stack] {
                 let caller = tree.parent(stack as NamedStack) as usize;
@@ -64,7 +66,7 @@ impl<'r, 'a> Calls<'r, 'a> {
             count += *begin;
             *begin = count;
         }
-        // From behind: where the children of a caller end becomes where they begin.
+        // Filled backwards: the end of each caller's children moves down to their beginning.
         let mut children = vec![0; count as usize];
         for stack in (1..tree.count()).rev().filter(|&stack| is_part[stack]) {
             let place = &mut begins[tree.parent(stack as NamedStack) as usize];
@@ -74,12 +76,12 @@ impl<'r, 'a> Calls<'r, 'a> {
         Self { recording, amounts, begins, children }
     }
 
-    /// Everything.
+    /// Part of the whole tree.
     pub(crate) fn root(&self) -> Part {
         Part { stacks: vec![0], amount: self.amounts[0] }
     }
 
-    /// What a part calls, by function, the most first.
+    /// Parts that a part calls, one for each function, the largest first.
     fn below(&self, part: &Part) -> Vec<Part> {
         let tree: &SymbolTree = &self.recording.tree;
         let mut numbers: HashMap<FrameId, usize> = HashMap::new();
@@ -98,13 +100,13 @@ impl<'r, 'a> Calls<'r, 'a> {
                 part.amount = part.amount.saturating_add(self.amounts[stack as usize]);
             }
         }
-        // Of two that hold as much the same one comes first in every tree.
+        // Equal amounts are sorted by name, so that the order is the same in every tree.
         parts.sort_by_key(|(function, part)| (Reverse(part.amount), tree.frames.symbol(*function)));
         parts.into_iter().map(|(_, part)| part).collect()
     }
 
-    /// From a part down to where the one that has most of it has less than `least`: without the
-    /// part itself.
+    /// Path from a part downwards that follows the largest callee, as long as its amount is at
+    /// least `least`. The part itself is not included.
     pub(crate) fn way_down(&self, part: &Part, least: i64) -> Vec<Part> {
         let mut way: Vec<Part> = Vec::new();
         loop {
@@ -116,7 +118,7 @@ impl<'r, 'a> Calls<'r, 'a> {
         }
     }
 
-    /// The function of a part, if it has a name and is not the runtime's.
+    /// Function of a part, if it has a name and does not belong to the runtime.
     pub(crate) fn name(&self, part: &Part) -> Option<(OwnFrame, String)> {
         let frames = &self.recording.tree.frames;
         let frame = self.recording.tree.frame(*part.stacks.first()?)?;
@@ -132,7 +134,8 @@ impl<'r, 'a> Calls<'r, 'a> {
         Some((own_frame, shown_symbol(module, symbol)))
     }
 
-    /// Who has at least `least` of what a part calls, each as far down as it is one function's.
+    /// Functions that have at least `least` of what a part calls, with their amounts. Each is the
+    /// deepest function that has nearly all of its branch.
     pub(crate) fn shares(&self, part: &Part, least: i64) -> Vec<(String, i64)> {
         let mut shares: Vec<(String, i64)> = Vec::new();
         let is_enough = |branch: &Part| branch.amount >= least;

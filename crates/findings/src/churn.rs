@@ -1,4 +1,4 @@
-//! Memory that is allocated and freed again at once, or resized step by step, over and over.
+//! Memory that is freed soon after allocation, or resized step by step, again and again.
 
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, percent};
@@ -7,18 +7,19 @@ use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
 use crate::site::Site;
 
-/// So many allocations are worth a word…
+/// Smallest number of temporary allocations, of reallocations or of a function's allocations that
+/// is reported.
 const COUNT_MIN: u64 = 50_000;
-/// …if this share of all of them is temporary, or by realloc, and so much of that is one
-/// function's.
+/// Smallest share of all allocations that must be temporary, or reallocations, and smallest share
+/// of those that one function must make.
 const SHARE_MIN: f64 = 0.4;
 const SITE_SHARE_MIN: f64 = 0.25;
-/// Blocks that do not go at once are churn where one function makes this share of all of them, and
-/// so many times what it ever holds.
+/// Blocks that live longer are churn if one function makes at least this share of all blocks. The
+/// bytes that it allocates must also be at least this multiple of its largest live size.
 const TURNOVER_SHARE_MIN: f64 = 0.25;
 const TURNOVER_MIN: u64 = 50;
 
-/// Both findings.
+/// Findings about temporary blocks and about reallocations, or else one about turnover.
 pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
     let totals = recording.summary.totals;
     let is_much = |part: u64| part >= COUNT_MIN && part as f64 >= totals.alloc_count as f64 * SHARE_MIN;
@@ -47,7 +48,7 @@ pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
     found
 }
 
-/// The most that a site held: bytes, and in how many blocks.
+/// Largest amount that a site held: bytes, and number of blocks.
 fn most_held(site: &Site) -> (u64, u64) {
     let moments = site.held.iter().map(|held| (held.bytes, held.count));
     moments.max().unwrap_or((0, 0)).max((site.amounts.peak_bytes, site.amounts.peak_count))
@@ -73,7 +74,7 @@ fn turnover(recording: &Recording<'_>, site: &Site) -> Finding {
             percent(site.amounts.total_count, totals.alloc_count),
             recording.said.bytes(most_bytes, most_count),
         ),
-        // A server that works makes many blocks, too.
+        // A busy server makes many blocks, too.
         confidence: Confidence::Low,
         evidence: vec![format!(
             "{} in all, {} each on average",

@@ -1,11 +1,11 @@
-//! Amounts in sentences: of a recording of samples each with half of its 95 % interval.
+//! Amounts in sentences. In a sampled recording, each has half of its 95 % interval.
 
 use heapr_table::quantity::{bytes_within, count_within, plural_within};
 use heapr_trace::{EqualBlocks, Sampling};
 
 use crate::site::Held;
 
-/// How amounts are said.
+/// Formatter of amounts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Estimated(EqualBlocks);
 
@@ -14,35 +14,36 @@ impl Estimated {
         Self(EqualBlocks::of(sampling))
     }
 
-    /// Half of the interval of bytes in so many blocks.
+    /// Half of the interval of `bytes` in `count` blocks.
     pub(crate) fn half_of_bytes(self, bytes: u64, count: u64) -> u64 {
         self.0.half_of_bytes(bytes, count)
     }
 
-    /// `34.1 MiB ± 2.80 MiB` in so many blocks.
+    /// Formats bytes in `count` blocks: `34.1 MiB ± 2.80 MiB`.
     pub(crate) fn bytes(self, bytes: u64, count: u64) -> String {
         bytes_within(bytes, self.half_of_bytes(bytes, count))
     }
 
-    /// `1,234 ± 99` blocks of so many bytes.
+    /// Formats a number of blocks of `bytes` in all: `1,234 ± 99`.
     pub(crate) fn count(self, count: u64, bytes: u64) -> String {
         count_within(count, self.0.half_of_count(count, bytes))
     }
 
-    /// `1,234 blocks ± 99` of so many bytes.
+    /// Formats a number of blocks of `bytes` in all, with the noun: `1,234 blocks ± 99`.
     pub(crate) fn blocks(self, count: u64, bytes: u64) -> String {
         plural_within(count, self.0.half_of_count(count, bytes), "block")
     }
 
-    /// Bytes that each of so many blocks, of `bytes` together, has beside it.
+    /// Formats the bytes beside blocks, such as the allocator's overhead: `count` blocks, of
+    /// `bytes` in all, have `beside_bytes` beside them.
     pub(crate) fn beside(self, beside_bytes: u64, count: u64, bytes: u64) -> String {
         let half = u128::from(beside_bytes) * u128::from(self.0.half_of_count(count, bytes));
         let half = half / u128::from(count.max(1));
         bytes_within(beside_bytes, u64::try_from(half).unwrap_or(u64::MAX))
     }
 
-    /// Half of the interval of what is held later less what was held before. `is_kept`: what was
-    /// there before is still there, so that it is in no doubt.
+    /// Half of the interval of the change from `before` to `after`. If `is_kept`, all of `before`
+    /// is still live, so that only the blocks added since are uncertain.
     pub(crate) fn half_of_change(self, before: Held, after: Held, is_kept: bool) -> u64 {
         if is_kept {
             let (bytes, count) =
@@ -58,7 +59,8 @@ impl Estimated {
         self.0.tells_counts()
     }
 
-    /// `34.1 MiB ± 2.80 MiB in 1,234 blocks ± 99`; of blocks that nobody has counted their bytes.
+    /// Formats an amount: `34.1 MiB ± 2.80 MiB in 1,234 blocks ± 99`, or only its bytes if the
+    /// number of blocks is unknown.
     pub(crate) fn held(self, held: Held) -> String {
         if !self.tells_counts() {
             return self.bytes(held.bytes, held.count);
@@ -78,7 +80,7 @@ mod tests {
         let sampled = Estimated(EqualBlocks::every(1 << 20));
         // 1.96 * sqrt(100 MiB * 1 MiB), less what is always seen of blocks of 100 KiB.
         assert_eq!(sampled.held(held), "100.0 MiB ± 19.1 MiB in 1,000 blocks ± 191");
-        // Half of it has come since: what stays is in no doubt, what has been exchanged is.
+        // Half of it is new. Blocks that stay add no uncertainty; exchanged blocks do.
         let before = Held { bytes: 50 << 20, count: 500, ..Held::default() };
         let kept = sampled.half_of_change(before, held, true);
         assert_eq!(kept, sampled.half_of_bytes(50 << 20, 500));

@@ -1,16 +1,16 @@
-//! A finding: a sentence with figures, evidence, a degree of certainty, and the command that shows
+//! Finding: a sentence with figures, evidence, a degree of certainty, and the command that shows
 //! more.
 
 use heapr_query::Confidence;
 use serde::{Serialize, Serializer};
 
-/// What a finding is about.
+/// Subject of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Live memory that increases and does not fall back.
     Growth,
-    /// The most that was live at one moment, and who made it.
+    /// Largest amount of live memory, and the code that allocated it.
     Peak,
     /// Memory that is allocated and freed again soon, over and over.
     Churn,
@@ -18,18 +18,18 @@ pub enum Kind {
     Idle,
     /// Memory that the kernel holds for the process and that is in no live block.
     Resident,
-    /// Memory that is lost to the allocator's own needs around small blocks.
+    /// Memory that the allocator needs for itself around small blocks.
     Overhead,
-    /// The same contents several times.
+    /// Equal contents that exist several times.
     Duplicates,
-    /// Frees of what was free already, or of what is unknown.
+    /// Frees of freed blocks or of unknown addresses.
     Frees,
-    /// What was not recorded, so that numbers are too small.
+    /// Parts that were not recorded, so that numbers are too small.
     Unseen,
 }
 
 impl Kind {
-    /// In a word, as in JSON.
+    /// Name of the kind, as in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,39 +46,38 @@ impl Kind {
     }
 }
 
-/// The program's own code that a finding names.
+/// Own frame that a finding names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct OwnFrame {
     /// Path of the module.
     pub module: Option<String>,
-    /// Demangled.
+    /// Demangled name of the function.
     pub symbol: Option<String>,
     /// Source file.
     pub file: Option<String>,
-    /// Line in it, from 1.
+    /// Line in `file`, from 1.
     pub line: Option<u32>,
 }
 
-/// Which allocations of a recording a finding is about, in the words of the options of `heapr
-/// report`.
+/// Allocations of a recording that a finding is about, as options of `heapr report`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Chosen {
-    /// `peak`, or a time.
+    /// Moment: `peak`, or a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Only what was freed at once.
+    /// Whether only temporary allocations are chosen.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub temporary: bool,
-    /// Only stacks with this frame.
+    /// Names of frames that a stack must contain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub require_frames: Vec<String>,
-    /// The order of stacks; empty: by what is outstanding.
+    /// Order of stacks; empty: by outstanding bytes.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub sort: &'static str,
 }
 
 impl Chosen {
-    /// The command that shows them.
+    /// Command that shows the allocations.
     #[must_use]
     pub fn command(&self, file: &str) -> String {
         let mut words = vec!["heapr report".to_owned(), quoted(file)];
@@ -92,7 +91,7 @@ impl Chosen {
     }
 }
 
-/// A word of a shell's command line.
+/// Quotes a word for a shell's command line.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:+,=@%".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
@@ -101,43 +100,43 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// A sentence about what stands out.
+/// Sentence about a fact that stands out, with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is about.
+    /// Subject of the finding.
     pub kind: Kind,
     /// One or two sentences, with the own frame's name and the figures.
     pub sentence: String,
-    /// How sure it is.
+    /// Degree of certainty.
     #[serde(serialize_with = "confidence_name")]
     pub confidence: Confidence,
-    /// Whose it is; `None`: nobody's of the program's code.
+    /// Own frame of the memory; `None`: unknown, or no code of the program.
     pub own_frame: Option<OwnFrame>,
-    /// How much memory it is about.
+    /// Amount of memory in bytes.
     pub bytes: u64,
-    /// Half of the 95 % interval of that, where it is an estimate.
+    /// Half of the 95 % interval of `bytes`, if that is an estimate; else 0.
     #[serde(skip_serializing_if = "is_none")]
     pub bytes_plus_minus: u64,
-    /// It is never freed, not even at the program's end.
+    /// Whether at least half of the memory is never freed, not even at the program's end.
     #[serde(rename = "left")]
     pub is_left: bool,
-    /// What speaks for it, a sentence each.
+    /// Sentences with evidence.
     pub evidence: Vec<String>,
-    /// The command that shows more.
+    /// Command that shows more.
     pub command: String,
-    /// What that command chooses; of recordings.
+    /// Allocations that the command chooses; only in findings of recordings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Chosen>,
-    /// What the own frame held over time: moments in ns, and bytes.
+    /// Live bytes of the own frame over time: pairs of a time in nanoseconds and bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(u64, u64)>,
-    /// Half of the 95 % interval of each of its amounts, where they are estimates.
+    /// Half of the 95 % interval of each amount of `curve`, if they are estimates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curve_plus_minus: Vec<u64>,
 }
 
 impl Finding {
-    /// With what shows more.
+    /// Sets the command that shows more.
     #[must_use]
     pub(crate) fn choosing(mut self, chosen: Chosen, file: &str) -> Self {
         self.command = chosen.command(file);
@@ -147,7 +146,7 @@ impl Finding {
 }
 
 impl Default for Finding {
-    /// Of nothing, and not sure.
+    /// Finding without content, of low certainty.
     fn default() -> Self {
         Self {
             kind: Kind::Peak,

@@ -1,4 +1,4 @@
-//! All findings of a recording, the weightiest first.
+//! All findings of a recording, the most important first.
 
 use heapr_query::engine::SymbolTree;
 use heapr_query::{Confidence, SymbolSource, file_name};
@@ -14,32 +14,33 @@ use crate::unread::{self, Sight};
 use crate::whole_growth::whole_growth;
 use crate::{churn, held, peak, seen, together};
 
-/// Most findings of an answer.
+/// Largest number of findings of an answer.
 const FINDINGS_MAX: usize = 5;
-/// Most of one kind.
+/// Largest number of findings about growth of single functions.
 const OF_KIND_MAX: usize = 3;
 
-/// What is found.
+/// Findings of a recording or of snapshots.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// The weightiest first, at most five.
+    /// Findings, the most important first; at most five.
     pub findings: Vec<Finding>,
-    /// A sentence that stands above them, or in their place.
+    /// Sentence that is shown above the findings, or in their place.
     pub verdict: String,
-    /// The most that was live; of a recording.
+    /// Largest number of live bytes; only for recordings.
     pub peak_bytes: Option<u64>,
-    /// Half of the 95 % interval of that, where it is an estimate.
+    /// Half of the 95 % interval of `peak_bytes`, if that is an estimate; else 0.
     pub peak_bytes_plus_minus: u64,
-    /// When the program had done its work and began to free all; `None`: it never did.
+    /// End of the program's work, when it began to free its memory; `None`: it did not free a large
+    /// part.
     pub work_end_ns: Option<u64>,
-    /// A file of which nothing could be read: nothing can be judged.
+    /// Whether nothing could be read from the file, so that nothing can be judged.
     pub is_unread: bool,
 }
 
-/// Of a recording.
+/// Finds what stands out in a recording.
 ///
 /// # Errors
-/// It cannot be read.
+/// Returns an error if the recording cannot be read.
 pub fn of_recording(
     trace: &Trace,
     judged: Judged<'_>,
@@ -49,10 +50,10 @@ pub fn of_recording(
     Ok(found(&Recording::new(trace, judged, names)?))
 }
 
-/// As [`of_recording`], with names that are known: of all stacks.
+/// Like [`of_recording`], with the known names of all stacks.
 ///
 /// # Errors
-/// As [`of_recording`].
+/// Returns the errors of [`of_recording`].
 pub fn of_named_recording(
     trace: &Trace,
     judged: Judged<'_>,
@@ -62,11 +63,11 @@ pub fn of_named_recording(
     Ok(found(&Recording::new(trace, judged, names)?))
 }
 
-/// As [`of_recording`], with names that are known, of all stacks or of some: a report has named
-/// most.
+/// Like [`of_recording`], with the known names of all stacks or some. A report has named most of
+/// them.
 ///
 /// # Errors
-/// As [`of_recording`].
+/// Returns the errors of [`of_recording`].
 pub fn of_reported_recording(
     trace: &Trace,
     judged: Judged<'_>,
@@ -121,11 +122,11 @@ fn found(recording: &Recording<'_>) -> Found {
     }
 }
 
-/// A peak that its function goes on holding is one finding.
+/// Merges a peak with the idle memory of the same function into one finding.
 fn told_once(peak: Option<Finding>, idle: Option<Finding>) -> Vec<Finding> {
     match (peak, idle) {
         (Some(mut peak), Some(idle)) if peak.own_frame == idle.own_frame => {
-            // Its second sentence says since when.
+            // The second sentence says since when the memory is idle.
             peak.evidence.push(idle.sentence);
             peak.evidence.extend(idle.evidence);
             vec![peak]
@@ -134,7 +135,7 @@ fn told_once(peak: Option<Finding>, idle: Option<Finding>) -> Vec<Finding> {
     }
 }
 
-/// Says how code without names gets them.
+/// Adds advice on how to get names for a module without symbols.
 fn tell_what_would_name(finding: &mut Finding) {
     let Some(OwnFrame { symbol: None, module: Some(module), .. }) = &finding.own_frame else { return };
     finding.evidence.push(format!(
@@ -144,7 +145,7 @@ fn tell_what_would_name(finding: &mut Finding) {
     ));
 }
 
-/// The weightiest first: by certainty, then by what harms most.
+/// Sorts findings, the most important first: by certainty, then by harm, then by size.
 pub(crate) fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_by_key(|finding| {
         std::cmp::Reverse((finding.confidence, std::cmp::Reverse(harm(finding.kind)), finding.bytes))
@@ -153,7 +154,7 @@ pub(crate) fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// Order of kinds: what goes on to do harm comes first.
+/// Rank of a kind by harm: continuing harm comes first.
 fn harm(kind: Kind) -> u8 {
     match kind {
         Kind::Growth => 0,
@@ -168,13 +169,12 @@ fn harm(kind: Kind) -> u8 {
     }
 }
 
-/// Whether growth would have been seen: of a program that was recorded from event to event, or at
-/// enough moments.
+/// Whether growth would have been seen: the recording has events, or enough moments.
 fn tells_growth(recording: &Recording<'_>) -> bool {
     recording.trace.event_count() > 0 || recording.whole_course.tells_growth()
 }
 
-/// The verdict on a file of too few moments, in which growth can't be seen.
+/// Verdict on a file with too few moments to see growth.
 fn without_growth(moment_count: usize, findings: &[Finding], verdict: &str) -> String {
     let Some(rest) = verdict.strip_prefix("Nothing grows") else { return verdict.to_owned() };
     let moments = match moment_count {
@@ -186,7 +186,7 @@ fn without_growth(moment_count: usize, findings: &[Finding], verdict: &str) -> S
     format!("Whether memory grows is not known: the file tells {moments}.{rest}")
 }
 
-/// What is said where little is found; of what was not seen nothing is said.
+/// Sentence for recordings with little or no findings. It is limited to the part that was seen.
 pub(crate) fn verdict(
     findings: &[Finding],
     sight: Sight,
@@ -269,7 +269,7 @@ mod tests {
             "Nothing grows in the part that was recorded and read."
         );
         assert_eq!(said(&[of(Kind::Growth, Confidence::Medium, None, 1)], Sight::Whole), "");
-        // What is only possible is no growth yet.
+        // A finding of low confidence does not count as growth.
         assert_eq!(said(&[of(Kind::Growth, Confidence::Low, None, 1)], Sight::Whole), "Nothing grows.");
         assert!(said(&[], Sight::Nothing).starts_with("No allocation was recorded"));
     }

@@ -1,8 +1,7 @@
-//! Memory that goes on growing while the program works.
+//! Memory that keeps growing while the program works.
 //!
-//! Whether it goes on is judged by the work that the program does, told by the blocks that it
-//! makes: a service that waits does not grow, and has stopped growing no more than one that is held
-//! up.
+//! Growth is judged by the program's work, which is measured in allocated blocks, and not by time.
+//! A service that waits does not grow, and has not stopped growing either.
 
 use heapr_query::{Confidence, Trend};
 use heapr_table::quantity::{duration, percent};
@@ -13,22 +12,23 @@ use crate::site::Site;
 use crate::whole_course::MOMENTS_MIN;
 use crate::work_time::WorkTime;
 
-/// The parts of a process's time and of its work in which it warms up.
+/// Shares of a process's moments and of its work that count as warm-up.
 const WARM_UP_TIME: f64 = 0.1;
 const WARM_UP_WORK: f64 = 0.15;
-/// Growth of less is not worth a word: bytes, and share of what is live at the end of work.
+/// Smallest growth that is reported: in bytes, and as a share of the live bytes at the end of work.
 pub(crate) const GROWTH_MIN_BYTES: u64 = 16 << 10;
 const GROWTH_MIN_SHARE: f64 = 0.05;
-/// What is as little of the most that was ever live must at least rise in so many of the steps.
+/// Smallest share of rising steps for small growth: below `GROWTH_MIN_SHARE` of the most that was
+/// ever live.
 const RISING_MIN: f64 = 0.5;
-/// What grows does not fall back by more of its growth…
+/// Largest fall during the growth, as a share of the growth…
 const FALL_MAX: f64 = 0.25;
-/// …does not grow in one step…
+/// …largest share of the growth in one step…
 const STEP_MAX: f64 = 0.6;
-/// …and still grows in the last third of the work: by so much of its growth.
+/// …and smallest share of the growth in the last third of the work.
 const LATE_MIN: f64 = 0.12;
 
-/// A site that grows.
+/// Site that grows.
 #[derive(Debug)]
 pub(crate) struct Growing<'a> {
     pub(crate) site: &'a Site,
@@ -38,18 +38,19 @@ pub(crate) struct Growing<'a> {
     trend: Trend,
     largest_fall: f64,
     late: f64,
-    /// Share of the blocks made meanwhile that are still live.
+    /// Share of the blocks made during the growth that are still live.
     kept: f64,
-    /// In the first half of the work it hardly grew: the last of several phases.
+    /// Whether the site hardly grew in the first half of the work: its growth is the last of
+    /// several phases.
     pub(crate) begins_late: bool,
 }
 
-/// Of its growth so little was there by the middle of the work.
+/// Largest share of the growth by the middle of the work, for growth that begins late.
 const LATE_START_SHARE: f64 = 0.1;
-/// Of blocks that are made, if so many are still live none is freed.
+/// Smallest share of live blocks among those made, for the sentence that no block is freed.
 const KEPT_ALL: f64 = 0.98;
 
-/// All that grows, the most first.
+/// All sites that grow, the largest growth first.
 pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
     let mut found: Vec<Growing<'a>> = recording
         .sites
@@ -64,7 +65,7 @@ pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
     found
 }
 
-/// The first moment at which a share of a process's work was done; `work_done`: by moment.
+/// First moment by which a share of a process's work was done. `work_done` is by moment.
 fn after(work_done: &[u64], work: &WorkTime, share: f64) -> usize {
     let of_work = &work_done[work.first..work.end];
     let (begun, done) = (of_work[0], of_work[of_work.len() - 1]);
@@ -72,7 +73,7 @@ fn after(work_done: &[u64], work: &WorkTime, share: f64) -> usize {
     work.first + of_work.partition_point(|&done| done < wanted)
 }
 
-/// The first and the last moment that growth is judged by.
+/// First and last moment of the span in which growth is judged.
 pub(crate) fn judged_moments(work_done: &[u64], work: &WorkTime) -> Option<(usize, usize)> {
     let moments = work.end.saturating_sub(work.first);
     if moments < MOMENTS_MIN {
@@ -83,7 +84,7 @@ pub(crate) fn judged_moments(work_done: &[u64], work: &WorkTime) -> Option<(usiz
     (to + 1 >= from + MOMENTS_MIN).then_some((from, to))
 }
 
-/// Whether what a site holds grows while its process works. `times_ns`, `work_done`: by moment.
+/// Judges whether a site grows while its process works. `times_ns` and `work_done` are by moment.
 pub(crate) fn judge<'a>(
     times_ns: &[u64],
     work_done: &[u64],
@@ -139,7 +140,7 @@ pub(crate) fn judge<'a>(
 }
 
 impl Growing<'_> {
-    /// The first and the last moment that it was judged by.
+    /// First and last moment of the span that was judged.
     pub(crate) fn moments(&self) -> (usize, usize) {
         (self.from, self.to)
     }
@@ -158,13 +159,13 @@ impl Growing<'_> {
         }
     }
 
-    /// In words.
+    /// Finding with the name of the site's own frame.
     pub(crate) fn finding(&self, recording: &Recording<'_>) -> Finding {
         let (own_frame, name) = recording.name(self.site);
         self.finding_of(recording, own_frame, &name)
     }
 
-    /// In words, with another name.
+    /// Finding with another name.
     pub(crate) fn finding_of(&self, recording: &Recording<'_>, own_frame: OwnFrame, name: &str) -> Finding {
         let (work, said) = (&recording.processes[self.site.process.0 as usize], recording.said);
         let (first, last) = (self.site.held[self.from], self.site.held[self.to]);
@@ -174,10 +175,10 @@ impl Growing<'_> {
         let mean = last.bytes / last.count.max(1);
         let blocks = |count: u64| said.count(count, count.saturating_mul(mean));
         let is_left = self.site.amounts.outstanding_bytes.saturating_mul(2) >= last.bytes;
-        // What comes behind the cut, or later, is not known.
+        // Data after the cut, or later events, are unknown.
         let is_cut = !recording.trace.is_complete() || !recording.damage.is_empty();
         let fate = match (is_left, self.kept >= KEPT_ALL) {
-            // Who tells no blocks tells no frees, either.
+            // A source that does not record numbers of blocks does not record frees either.
             _ if !said.tells_counts() => "how much of it is freed is not told".to_owned(),
             (true, true) if is_cut => "none of it is freed in the part that was read".to_owned(),
             (true, true) => "none of it is ever freed".to_owned(),
@@ -217,7 +218,7 @@ impl Growing<'_> {
             match said.tells_counts() {
                 true => format!(
                     "{} blocks were made meanwhile, {} more are live; {} of all that is live then",
-                    // What grew by realloc was made before.
+                    // Blocks that grew by realloc were made earlier.
                     blocks(last.made.saturating_sub(first.made).max(last.count.saturating_sub(first.count))),
                     blocks(last.count.saturating_sub(first.count)),
                     percent(last.bytes, work.last_bytes()),
@@ -257,7 +258,8 @@ mod tests {
     use super::*;
     use crate::made::{even_work, site, times_ns, work};
 
-    /// Whether a program that holds `base` KiB beside it is said to grow.
+    /// Judgement of a program that holds `base` KiB beside `kib`: confidence, and whether growth
+    /// begins late.
     fn grows_beside(base: u64, kib: &[u64], work_done: &[u64]) -> Option<(Confidence, bool)> {
         let live: Vec<u64> = kib.iter().map(|kib| kib + base).collect();
         let (site, work) = (site(kib), work(&live));

@@ -7,19 +7,19 @@ use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
 use crate::site::Site;
 
-/// Idle memory of less is not worth a word: bytes, and share of what is live.
+/// Smallest amount of idle memory that is reported: in bytes, and as a share of the live bytes.
 const IDLE_MIN_BYTES: u64 = 1 << 20;
 const IDLE_MIN_SHARE: f64 = 0.3;
-/// What a program holds as it starts is less than one part in so many of what it ever holds.
+/// Divisor of the most ever live: a program is starting as long as less than the quotient is live.
 const START_PART: u64 = 64;
-/// It was there after this share of the time, and has stayed.
+/// Share of the moments after the start; idle memory is unchanged from there to the end of work.
 const OLD_SHARE: f64 = 0.4;
 
-/// Overhead of less is not worth a word: bytes, and share of what is live with it.
+/// Smallest overhead that is reported: in bytes, and as a share of live memory with its overhead.
 const OVERHEAD_MIN_BYTES: u64 = 1 << 20;
 const OVERHEAD_MIN_SHARE: f64 = 0.25;
 
-/// What is old and was never freed.
+/// Finding about the site with most old memory that is never freed.
 pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
     let is_idle = |site: &&Site| {
         let work = &recording.processes[site.process.0 as usize];
@@ -36,7 +36,7 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
         let least = held.iter().map(|held| held.bytes).min().unwrap_or(0);
         let has_stayed =
             least as f64 >= last.bytes as f64 * 0.9 && first.bytes as f64 >= last.bytes as f64 * 0.9;
-        // Blocks that come and go are in use.
+        // Sites whose blocks are exchanged are in use.
         let is_still = last.made - first.made.min(last.made) <= last.count / 10;
         has_stayed
             && is_still
@@ -86,8 +86,8 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
     Some(finding.choosing(chosen, &recording.file))
 }
 
-/// What the C library's malloc adds to blocks of this mean size: a word before each, and all in
-/// steps of 16 bytes, 32 at least.
+/// Estimated overhead of the C library's malloc for the blocks of a site at the peak, from their
+/// mean size. A chunk has a header of 8 bytes, and is a multiple of 16 bytes, at least 32.
 fn overhead_bytes(site: &Site) -> u64 {
     let amounts = &site.amounts;
     let mean = amounts.peak_bytes / amounts.peak_count.max(1);
@@ -95,7 +95,7 @@ fn overhead_bytes(site: &Site) -> u64 {
     amounts.peak_count.saturating_mul(chunk - mean.min(chunk))
 }
 
-/// Many small blocks.
+/// Finding about the overhead of many small blocks.
 pub(crate) fn small_blocks(recording: &Recording<'_>) -> Option<Finding> {
     let totals = recording.summary.totals;
     if !recording.said.tells_counts() {

@@ -1,14 +1,14 @@
-//! What is known of a recording before it is looked at.
+//! Inputs of the judgement, beside the recording.
 
 use heapr_query::{OwnCode, Suppressions};
 
-/// How a recording is judged, and what it is called.
+/// Rules by which a recording is judged, and its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'a> {
-    /// Which code is the program's own.
+    /// Rule for which code is the program's.
     pub own: &'a OwnCode,
-    /// What nothing is said of.
+    /// Suppressions: sites that they match are left out of the findings.
     pub left_out: &'a Suppressions,
-    /// The file, as commands name it.
+    /// Name of the file in commands.
     pub file: &'a str,
 }

@@ -1,4 +1,5 @@
-//! What stands out in a recording or in snapshots, in words: the one place where findings are made.
+//! Findings: sentences about what stands out in a recording or in snapshots. All findings are made
+//! here.
 //!
 //! ```text
 //! trace ── summary, course, names ──> sites (own function: amounts, what it held by moment)
@@ -7,8 +8,8 @@
 //!                                       └─> findings, the weightiest first
 //! ```
 //!
-//! Invariants: no input or output, no clock; a sentence is the same wherever it is shown; nothing
-//! is found where nothing is wrong.
+//! Invariants: this crate uses no input or output and no clock. A sentence is the same wherever it
+//! is shown. A recording without faults has no findings.
 #![forbid(unsafe_code)]
 
 mod calls;

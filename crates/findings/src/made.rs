@@ -1,4 +1,4 @@
-//! Made courses, for tests of the rules.
+//! Invented courses, for tests of the rules.
 
 use heapr_query::Owner;
 use heapr_trace::{Amounts, ProcessIndex, StackIndex};
@@ -6,7 +6,7 @@ use heapr_trace::{Amounts, ProcessIndex, StackIndex};
 use crate::site::{Held, Site};
 use crate::work_time::WorkTime;
 
-/// A tenth of a second between two moments.
+/// Time between two moments: a tenth of a second.
 pub(crate) const STEP_NS: u64 = 100_000_000;
 const BLOCK_BYTES: u64 = 100;
 
@@ -14,12 +14,12 @@ pub(crate) fn times_ns(count: usize) -> Vec<u64> {
     (0..count as u64).map(|place| place * STEP_NS).collect()
 }
 
-/// As many blocks made in each step.
+/// Work by moment, with the same number of blocks made in each step.
 pub(crate) fn even_work(count: usize) -> Vec<u64> {
     (0..count as u64).map(|place| place * 1000).collect()
 }
 
-/// What a site held, in KiB by moment; all that it makes stays.
+/// Site that holds these amounts, in KiB by moment. All blocks that it makes stay live.
 pub(crate) fn site(kib: &[u64]) -> Site {
     let held = kib.iter().map(|&kib| {
         let count = (kib << 10) / BLOCK_BYTES;
@@ -35,7 +35,7 @@ pub(crate) fn site(kib: &[u64]) -> Site {
     }
 }
 
-/// A process that worked over all moments, and what it held in KiB.
+/// Process that works at all moments and holds these amounts, in KiB.
 pub(crate) fn work(kib: &[u64]) -> WorkTime {
     WorkTime {
         first: 0,

@@ -1,14 +1,14 @@
-//! Whose code stacks are of.
+//! Own frames of stacks: the code that each stack belongs to.
 
 use heapr_query::engine::{FrameId, NamedStack, SymbolTree};
 use heapr_query::{CullList, NAMED_WITHIN, OwnCode, Owner};
 
-/// Whose a stack is: the function, and what the code is.
+/// Own frame of a stack: its function, and the owner of the code.
 pub(crate) type OwnOf = (Option<FrameId>, Owner);
 
-/// By stack of the tree: the innermost frame of the program's, else of a library's, else of the
-/// runtime's; what only allocates for others is none of them. Of stacks that are not in `wanted`,
-/// and lead to none of them, nothing is said.
+/// Own frames by stack of the tree: the innermost frame of the program, or else of a library, or
+/// else of the runtime. Frames that only allocate for others count only if no other frame exists.
+/// Stacks that are neither in `wanted` nor callers of such stacks are not judged.
 pub(crate) fn own_frames(
     tree: &SymbolTree,
     own: &OwnCode,
@@ -22,7 +22,7 @@ pub(crate) fn own_frames(
         let Some(frame) = tree.frame(stack as NamedStack) else { continue };
         let of_caller = found[tree.parent(stack as NamedStack) as usize];
         found[stack] = match owners.of(frame) {
-            // Who comes first owns more of it.
+            // Owners are ordered by precedence: the program's code owns more than a library's.
             Some(owner) if owner <= of_caller.1 => {
                 let named = named_near(&mut owners, stack as NamedStack, owner).unwrap_or(frame);
                 (Some(tree.frames.function(named)), owner)
@@ -34,7 +34,7 @@ pub(crate) fn own_frames(
     found
 }
 
-/// By stack: whether it is one of these, or leads to one.
+/// Marks stacks and all their callers, by stack.
 fn with_callers(tree: &SymbolTree, stacks: impl Iterator<Item = NamedStack>) -> Vec<bool> {
     let mut is_asked = vec![false; tree.count()];
     for stack in stacks {
@@ -46,7 +46,7 @@ fn with_callers(tree: &SymbolTree, stacks: impl Iterator<Item = NamedStack>) -> 
     is_asked
 }
 
-/// Who owns frames: each is judged once, when it is asked for.
+/// Owners of frames. Each frame is judged once, when it is first needed.
 struct Owners<'a> {
     tree: &'a SymbolTree,
     own: &'a OwnCode,
@@ -55,7 +55,7 @@ struct Owners<'a> {
 }
 
 impl Owners<'_> {
-    /// `None`: it only allocates for others.
+    /// Owner of a frame; `None`: the frame only allocates for others.
     fn of(&mut self, frame: FrameId) -> Option<Owner> {
         if let Some(known) = self.known[frame.0 as usize] {
             return known;
@@ -71,7 +71,7 @@ impl Owners<'_> {
     }
 }
 
-/// As [`OwnCode::place`]: of code without a name the nearest caller that has one.
+/// Like [`OwnCode::place`]: for code without a name, the nearest named caller of the same owner.
 fn named_near(owners: &mut Owners<'_>, stack: NamedStack, owner: Owner) -> Option<FrameId> {
     let tree = owners.tree;
     let has_name = |frame: FrameId| tree.frames.symbol(frame).is_some();

@@ -1,4 +1,4 @@
-//! What sentences call the code that a site is.
+//! Names of sites in sentences.
 
 use heapr_query::{CullList, FrameView, Owner, file_name, plain_symbol, script_place};
 
@@ -7,13 +7,12 @@ use crate::recording::Recording;
 use crate::site::Site;
 
 impl Recording<'_> {
-    /// The own frame of a site with its place in the source, and the name that a sentence has for
-    /// it.
+    /// Own frame of a site with its source location, and its name in sentences.
     pub(crate) fn name(&self, site: &Site) -> (OwnFrame, String) {
         let stack = self.tree.named(site.stack);
         let views = self.tree.views(self.trace, site.stack, stack);
         let place = self.own.place(&views).or_else(|| {
-            // Nothing is the program's: the first that is not the allocator's.
+            // Without an own frame, the first frame outside the allocator is used.
             (!views.is_empty()).then(|| {
                 let cull = CullList::built_in();
                 let culled = |view: &&FrameView<'_>| cull.matches(view.module, view.symbol);
@@ -54,8 +53,8 @@ impl Recording<'_> {
         (frame, name)
     }
 
-    /// The nearest of callers that has a name and is not the runtime's: it tells what code without
-    /// one works for.
+    /// Name of the nearest caller that has one and does not belong to the runtime. It says what
+    /// code without a name works for.
     fn named_caller(&self, callers: &[FrameView<'_>]) -> Option<String> {
         let mut named = callers.iter().filter_map(|view| Some((view, view.symbol?)));
         named
@@ -65,8 +64,7 @@ impl Recording<'_> {
             .map(|(_, symbol)| plain_symbol(symbol))
     }
 
-    /// Whether one of the frames between the allocator and the own frame of a site puts something
-    /// into a map.
+    /// Whether a frame between the allocator and the own frame of a site inserts into a map.
     pub(crate) fn fills_a_map(&self, site: &Site) -> bool {
         const MAPS: &[&str] = &[
             "unordered_map",
@@ -87,7 +85,7 @@ impl Recording<'_> {
         symbols.any(in_stack)
     }
 
-    /// The pattern of stacks with a frame; none where it has no name.
+    /// Pattern that matches stacks with a frame; empty if the frame is unknown.
     pub(crate) fn required(&self, frame: &OwnFrame) -> Vec<String> {
         let pattern = match (&frame.symbol, &frame.module) {
             (Some(symbol), Some(module)) if is_language(module) => Some(format!("{module}!{symbol}")),
@@ -99,7 +97,7 @@ impl Recording<'_> {
     }
 }
 
-/// What a function is called in sentences.
+/// Name of a function in sentences.
 pub(crate) fn shown_symbol(module: Option<&str>, symbol: &str) -> String {
     match script_place(symbol) {
         _ if module.is_some_and(is_language) => symbol.to_owned(),
@@ -108,7 +106,8 @@ pub(crate) fn shown_symbol(module: Option<&str>, symbol: &str) -> String {
     }
 }
 
-/// Frames of languages have its name in place of a path; theirs are no symbols of C++.
+/// Whether a module is a language. Frames of languages have its name in place of a path, and their
+/// symbols are not C++.
 fn is_language(module: &str) -> bool {
     !module.contains('/') && !module.starts_with('[')
 }

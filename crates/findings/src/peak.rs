@@ -1,4 +1,4 @@
-//! A moment at which much more is live than at others, and who made it.
+//! Moment with much more live memory than usual, and the code that allocated it.
 
 use heapr_query::Confidence;
 use heapr_table::quantity::percent;
@@ -9,18 +9,21 @@ use crate::site::{Held, Site};
 use crate::together;
 use crate::work_time::WorkTime;
 
-/// A peak is so many times what is live in the middle of the time, and so much more.
+/// Smallest ratio of a peak to the usual live bytes, and smallest difference in bytes.
 const PEAK_TIMES: f64 = 1.8;
 const PEAK_MORE_BYTES: u64 = 256 << 10;
-/// What stays as high for this share of the work, until its end, is no spike.
+/// Smallest share of the work, up to its end, in which memory stays near the peak. Such a peak is
+/// no spike.
 const STAYS_SHARE: f64 = 0.2;
-/// Where most of so large a peak is one function's, it is told even if the program stays there.
+/// Smallest peak that is reported without being a spike, if one function or part of the calls holds
+/// at least 40 % of it.
 const LARGE_BYTES: u64 = 64 << 20;
 
-/// What no function holds by itself is told by the part of the calls that holds most.
+/// Smallest share of the peak for a function by itself. Below it, the finding names the part of the
+/// calls that holds most.
 pub(crate) const ALONE_SHARE: f64 = 0.2;
 
-/// The finding, unless one of the sites that grow explains the peak.
+/// Finding about the peak, unless a growing site explains it.
 pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Finding> {
     let totals = recording.summary.totals;
     let site = recording
@@ -44,7 +47,7 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
     let is_spike = totals.peak_bytes as f64 >= usual as f64 * PEAK_TIMES
         && totals.peak_bytes - usual >= PEAK_MORE_BYTES
         && work.live_bytes.len() >= 3
-        // Else all was made behind the last moment, and nothing is known of what is usual.
+        // Otherwise all was made after the last moment, and the usual amount is unknown.
         && work.live_bytes.iter().any(|&live_bytes| live_bytes > 0)
         && !stays(recording, work);
     let is_large = totals.peak_bytes >= LARGE_BYTES && share >= 0.4;
@@ -111,7 +114,7 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
     Some(finding.choosing(chosen, &recording.file))
 }
 
-/// Whether what is live stays near the peak from there to the end of work.
+/// Whether live memory stays near the peak from there to the end of work.
 fn stays(recording: &Recording<'_>, work: &WorkTime) -> bool {
     let totals = recording.summary.totals;
     let behind = recording.times_ns.partition_point(|&time_ns| time_ns <= totals.peak_time_ns);
@@ -120,7 +123,7 @@ fn stays(recording: &Recording<'_>, work: &WorkTime) -> bool {
         && lives.iter().all(|&live| live as f64 * PEAK_TIMES > totals.peak_bytes as f64)
 }
 
-/// Who holds most at the peak: said where nothing stands out.
+/// Sentence about the code that holds most at the peak, for recordings without findings.
 pub(crate) fn largest(recording: &Recording<'_>) -> Option<String> {
     let totals = recording.summary.totals;
     let site =

@@ -1,4 +1,4 @@
-//! A recording as findings look at it: what each function of the program's own held over time.
+//! Recording as input of the findings: the amounts of each own function over time.
 
 use std::collections::HashMap;
 
@@ -17,31 +17,32 @@ use crate::wanted_stacks::wanted_stacks;
 use crate::whole_course::{WholeCourse, is_told};
 use crate::work_time::WorkTime;
 
-/// See the module.
+/// Recording, see the module.
 pub(crate) struct Recording<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) own: &'a OwnCode,
-    /// Without its totals by stack.
+    /// Summary without its totals by stack, which are in `rows`.
     pub(crate) summary: Summary,
-    /// Those.
+    /// Totals by stack.
     rows: RowSource<'a>,
-    /// By stack: whether it is worth a name, or leads to one that is.
+    /// By stack: whether it, or a stack that it calls, is worth a name.
     is_wanted: Vec<bool>,
-    /// What of the file is in no number.
+    /// Damaged parts of the file whose data are in no number.
     pub(crate) damage: Vec<Damage>,
     pub(crate) tree: Tree<'a>,
-    /// What was live at moments of which no more is told, too.
+    /// Live bytes at all moments, including those without stacks.
     pub(crate) whole_course: WholeCourse,
-    /// Moments of the course.
+    /// Times of the moments that have stacks.
     pub(crate) times_ns: Vec<u64>,
-    /// By moment: blocks made until then, by all: how far the work had come.
+    /// By moment: blocks made until then in all processes, which measures the work. Times, if the
+    /// source records no numbers of blocks.
     pub(crate) work_done: Vec<u64>,
     pub(crate) sites: Vec<Site>,
-    /// By process: all that its sites held by moment, and when it worked.
+    /// By process: the live bytes of its sites by moment, and the time of its work.
     pub(crate) processes: Vec<WorkTime>,
-    /// The file, as commands name it.
+    /// Name of the file in commands.
     pub(crate) file: String,
-    /// How its amounts are said.
+    /// Formatter of its amounts.
     pub(crate) said: Estimated,
 }
 
@@ -61,16 +62,17 @@ impl std::ops::Deref for Tree<'_> {
     }
 }
 
-/// Where the names of stacks are from.
+/// Sources of the names of stacks.
 pub(crate) struct Names<'a, 's> {
-    /// Those that are known already.
+    /// Names that are known already.
     pub(crate) known: Option<&'a SymbolTree>,
-    /// Who knows the others; `None`: nobody is asked.
+    /// Source of further names; `None`: no further names are looked up.
     pub(crate) symbols: Option<&'s mut dyn SymbolSource>,
 }
 
 impl<'a> Names<'a, '_> {
-    /// What is known, where that is all that is wanted or there is nobody to ask.
+    /// Chooses the known tree, if it names all wanted stacks or no further source exists. Otherwise
+    /// builds a tree.
     fn tree(self, trace: &Trace, is_wanted: &[bool]) -> Tree<'a> {
         let names_all = |tree: &SymbolTree| {
             let mut wanted = (1_u32..).zip(is_wanted.iter().skip(1)).filter(|(_, is_wanted)| **is_wanted);
@@ -112,12 +114,12 @@ impl<'a> Recording<'a> {
         (summary, rows, mut damage): (Summary, RowSource<'a>, Vec<Damage>),
         (tree, is_wanted): (Tree<'a>, Vec<bool>),
     ) -> Self {
-        // What the recorder itself has summed up does not miss what of the events is damaged.
+        // Totals that the recorder has written include events that are damaged in the file.
         if trace.summary_totals().is_ok_and(|written| written.is_none()) {
             damage.extend_from_slice(trace.damage());
         }
         let times_ns: Vec<u64> = summary.course.moments.iter().map(|moment| moment.time_ns).collect();
-        // Who tells no blocks tells no work: time stands for it.
+        // Time replaces work if the source records no numbers of blocks.
         let work_done = match trace.sampling().untold().counts {
             true => times_ns.clone(),
             false => summary.course.moments.iter().map(|moment| moment.total_count).collect(),
@@ -182,7 +184,7 @@ impl<'a> Recording<'a> {
                 site.stack = totals.stack;
             }
         });
-        // Stacks of the course alone, too.
+        // Stacks that are only in the course have sites, too.
         for moment in &self.summary.course.moments {
             moment.rows.iter().for_each(|row| {
                 site_of(&mut sites, row.stack);
@@ -199,15 +201,15 @@ impl<'a> Recording<'a> {
         self.sites = sites;
     }
 
-    /// A stack that is worth a name, by names.
+    /// Number of a stack in the tree of names, if it is worth a name.
     fn wanted_name(&self, stack: StackIndex) -> Option<NamedStack> {
         let is_wanted = self.is_wanted.get(stack.0 as usize).copied().unwrap_or(false);
         Some(self.tree.named(stack)).filter(|&named| is_wanted && named != 0)
     }
 
-    /// Shows what stacks add up to; mappings are not among them.
+    /// Visits the totals of all stacks except those of mappings.
     pub(crate) fn for_each_total(&self, mut visit: impl FnMut(&StackTotals)) {
-        // It has been read before: it can be.
+        // The rows have been read before, so reading succeeds.
         let _ = self.rows.for_each(|totals| {
             if totals.heap != HeapId::MMAP {
                 visit(totals);
@@ -215,8 +217,8 @@ impl<'a> Recording<'a> {
         });
     }
 
-    /// What is live in the middle of the time and at the end of a process's work: in the process,
-    /// or in all of them where several worked, as the peak is of all.
+    /// Median of the live bytes, and live bytes at the end of a process's work. If several
+    /// processes worked, the numbers are those of all, because the peak is of all.
     pub(crate) fn usual(&self, work: &WorkTime) -> (u64, u64) {
         let worked = self.processes.iter().filter(|work| !work.live_bytes.is_empty()).count();
         let live = |place: usize| {
@@ -231,12 +233,13 @@ impl<'a> Recording<'a> {
         (of_all[of_all.len() / 2], last)
     }
 
-    /// Bytes of blocks that are told without their number: as large as those at the peak.
+    /// Formats bytes of an unknown number of blocks: their mean size is assumed to be that at the
+    /// peak.
     pub(crate) fn bytes(&self, bytes: u64) -> String {
         self.said.bytes(bytes, self.usual_count(bytes))
     }
 
-    /// Half of their interval.
+    /// Half of the interval of bytes in an unknown number of blocks.
     pub(crate) fn half_of_bytes(&self, bytes: u64) -> u64 {
         self.said.half_of_bytes(bytes, self.usual_count(bytes))
     }
@@ -246,14 +249,14 @@ impl<'a> Recording<'a> {
         bytes / (totals.peak_bytes / totals.peak_count.max(1)).max(1)
     }
 
-    /// What stacks held at a moment, and whose they are.
+    /// Amounts of all stacks at a moment, with their processes.
     pub(crate) fn rows(&self, place: usize) -> impl Iterator<Item = (ProcessIndex, &CourseRow)> {
         let moment = self.summary.course.moments.get(place);
         moment.into_iter().flat_map(|moment| moment.rows.iter().map(|row| (moment.time_ns, row))).filter_map(
             |(time_ns, row)| {
                 let process = self.process_of(row.stack);
                 let known = self.trace.processes().get(process.0 as usize);
-                // What a process has left behind is nobody's any more.
+                // Blocks that an ended process has left are no longer live.
                 let has_ended =
                     known.and_then(|process| process.end_ns).is_some_and(|end_ns| end_ns < time_ns);
                 (!has_ended).then_some((process, row))
@@ -261,7 +264,8 @@ impl<'a> Recording<'a> {
         )
     }
 
-    /// A stack by names; of one that holds too little to be named the nearest caller that is.
+    /// Number of a stack in the tree of names. Stacks too small to be named have that of the
+    /// nearest named caller.
     pub(crate) fn near(&self, stack: StackIndex) -> NamedStack {
         let mut next = stack;
         loop {
@@ -273,12 +277,12 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// The process that a stack is of.
+    /// Process of a stack.
     pub(crate) fn process_of(&self, stack: StackIndex) -> ProcessIndex {
         self.trace.stacks().node(stack).map_or(ProcessIndex(0), |node| node.process)
     }
 
-    /// Forgets what is known to be harmless.
+    /// Removes the sites that suppressions match.
     fn leave_out(&mut self, rules: &Suppressions) {
         let (tree, trace) = (&self.tree, self.trace);
         let views = |site: &Site| tree.views(trace, site.stack, tree.named(site.stack));
@@ -288,8 +292,8 @@ impl<'a> Recording<'a> {
         });
     }
 
-    /// The last moment of work of the process that frees most as it ends, if that is a good part of
-    /// all that was ever live.
+    /// End of work of the process that frees most as it ends. `None` if it frees less than a
+    /// quarter of the peak.
     pub(crate) fn work_end_ns(&self) -> Option<u64> {
         let freed = |work: &&WorkTime| work.teardown.map_or(0, |(freed, _)| freed);
         let work = self.processes.iter().max_by_key(freed)?;
@@ -297,8 +301,9 @@ impl<'a> Recording<'a> {
         self.times_ns.get(work.end.checked_sub(1)?).copied().filter(|_| is_large)
     }
 
-    /// Whether findings may name a site: the program's and libraries' code, and the runtime's where
-    /// the program is an interpreter that tells no functions of what it runs.
+    /// Whether findings may name a site. The code must be the program's or a library's. The
+    /// runtime's is accepted if the program is an interpreter without recorded functions of what it
+    /// runs.
     pub(crate) fn is_telling(&self, site: &Site) -> bool {
         let process = self.trace.processes().get(site.process.0 as usize);
         let is_interpreter = || {
@@ -311,7 +316,7 @@ impl<'a> Recording<'a> {
         site.owner != Owner::Runtime || is_interpreter() && !tells_functions()
     }
 
-    /// Half of the intervals of a curve's amounts; nothing of what was counted.
+    /// Half intervals of a curve's amounts; empty if the amounts are counts.
     pub(crate) fn halves_of_curve(&self, curve: &[(u64, u64)]) -> Vec<u64> {
         if self.trace.sampling().is_exact() {
             return Vec::new();
@@ -319,7 +324,7 @@ impl<'a> Recording<'a> {
         curve.iter().map(|&(_, bytes)| self.half_of_bytes(bytes)).collect()
     }
 
-    /// `at 1.23 s`; of a file that tells no times how far into it.
+    /// Formats a time: `at 1.23 s`, or how far into the file, if that has no times.
     pub(crate) fn when(&self, time_ns: u64) -> String {
         match self.trace.sampling().untold().times {
             true => format!("{} of the way through", percent(time_ns, self.trace.duration_ns())),
@@ -327,13 +332,14 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// `after 1.23 s`; see [`Recording::when`].
+    /// Formats a time: `after 1.23 s`; see [`Recording::when`].
     pub(crate) fn after(&self, time_ns: u64) -> String {
         let when = self.when(time_ns);
         when.strip_prefix("at ").map_or(when.clone(), |time| format!("after {time}"))
     }
 
-    /// `1.23 MiB ± 99 KiB a second more`; of a file that tells no times how much more.
+    /// Formats a rate of growth: `1.23 MiB ± 99 KiB a second more`, or only the growth, if the file
+    /// has no times.
     pub(crate) fn rate(&self, growth_bytes: u64, half_bytes: u64, from_ns: u64, to_ns: u64) -> String {
         if self.trace.sampling().untold().times {
             return format!("{} more than {}", bytes_within(growth_bytes, half_bytes), self.when(from_ns));
@@ -350,7 +356,7 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// What a site held over time.
+    /// Live bytes of a site over time.
     pub(crate) fn curve(&self, site: &Site) -> Vec<(u64, u64)> {
         self.times_ns.iter().zip(&site.held).map(|(&time_ns, held)| (time_ns, held.bytes)).collect()
     }

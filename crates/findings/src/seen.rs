@@ -1,5 +1,5 @@
-//! What the recording itself tells: memory that is resident and not live, frees that make no sense,
-//! and what was not seen.
+//! Findings from other data of the recording: resident memory that is not live, invalid frees, and
+//! lost events.
 
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
@@ -11,22 +11,24 @@ use crate::recording::Recording;
 use crate::site::Held;
 use crate::together;
 
-/// Resident memory that no block explains: bytes, and share of what is resident without a file.
+/// Smallest amount of resident memory without blocks that is reported: in bytes, and as a share of
+/// the anonymous resident memory.
 const RESIDENT_MIN_BYTES: u64 = 8 << 20;
 const RESIDENT_MIN_SHARE: f64 = 0.5;
-/// A block that lives on keeps a page; such pages are the cause where they are at least this share
-/// of what stays. Else the allocator keeps what was freed for later, and the peak is what matters.
+/// Size of a page, which a live block keeps resident. Such pages are named as the cause if they are
+/// at least this share of the unexplained memory. Otherwise the allocator caches freed memory, and
+/// the peak matters.
 const PAGE_BYTES: u64 = 4096;
 const PINNED_MIN_SHARE: f64 = 0.25;
-/// How far the time of a look at the resident set may be off.
+/// Possible error of the time of a resident sample, in nanoseconds.
 const LOOK_NS: u64 = 100_000_000;
-/// Of memory that was never malloc's, so much is worth a word: an interpreter has some ten MB of
-/// its own.
+/// Smallest amount of memory outside malloc that is reported. An interpreter has some ten MB of its
+/// own.
 const UNSEEN_MIN_BYTES: u64 = 48 << 20;
-/// What a program without a heap has resident.
+/// Anonymous resident memory of a program without a heap.
 const BARE_BYTES: u64 = 2 << 20;
 
-/// Resident and not live, at the last look before the program's end.
+/// Finding about memory that is resident and not live, in the last sample before the end of work.
 pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let process =
         recording.trace.resident_samples().iter().max_by_key(|sample| sample.anonymous_bytes)?.process;
@@ -34,8 +36,8 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let until_ns = recording.times_ns.get(work.end.checked_sub(1)?).copied()?;
     let mut samples = recording.trace.resident_samples().iter().filter(|sample| sample.process == process);
     let sample = samples.rfind(|sample| sample.time_ns <= until_ns)?;
-    // From the moment before to the moment after: what a step takes meanwhile must not count as
-    // freed.
+    // From the moment before to the moment after the sample: memory allocated in that step must not
+    // count as freed.
     let times = &recording.times_ns;
     let first = times.partition_point(|&time_ns| time_ns.saturating_add(LOOK_NS) <= sample.time_ns);
     let end = times.partition_point(|&time_ns| time_ns <= sample.time_ns.saturating_add(LOOK_NS));
@@ -47,7 +49,7 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     if unexplained < RESIDENT_MIN_BYTES || (unexplained as f64) < resident as f64 * RESIDENT_MIN_SHARE {
         return None;
     }
-    // Was it ever in blocks?
+    // Check that the memory was ever in blocks.
     let peak = work.live_bytes[..end].iter().copied().max().unwrap_or(0);
     let peak = peak.max(peak_of(recording, process, sample.time_ns));
     if (peak as f64) < resident as f64 * 0.5 {
@@ -135,13 +137,13 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     Some(finding.choosing(chosen, &recording.file))
 }
 
-/// What heapr itself needed in a process: it is no memory of the program's.
+/// Memory of heapr's agent in a process, which is not the program's.
 fn agent_bytes(recording: &Recording<'_>, process: ProcessIndex) -> u64 {
     let accounts = recording.trace.memory_accounts().iter().filter(|account| account.process == process);
     accounts.map(|account| account.agent_bytes).max().unwrap_or(0)
 }
 
-/// Blocks that were made on the way to a process's peak, or since, and are live at a time.
+/// Blocks that were made on the way to a process's peak, or since, and are live at `at_ns`.
 fn survivors(recording: &Recording<'_>, process: ProcessIndex, at_ns: u64) -> Held {
     let Some(work) = recording.processes.get(process.0 as usize) else { return Held::default() };
     let place_at = |time_ns: u64| {
@@ -158,7 +160,8 @@ fn survivors(recording: &Recording<'_>, process: ProcessIndex, at_ns: u64) -> He
             (peak_bytes, peak) = (totals.peak_bytes, place_at(totals.peak_time_ns));
         }
     }
-    // What of the peak was there already is freed with it: it must be little.
+    // Blocks that were live before the rise may be freed with it: the rise begins where they are
+    // few.
     let is_base = |&place: &usize| lives[place].saturating_mul(8) <= peak_bytes;
     let before = (0..=peak).rev().find(is_base).or_else(|| (0..=peak).min_by_key(|&place| lives[place]));
     let live_at = |place: usize| {
@@ -177,7 +180,7 @@ fn survivors(recording: &Recording<'_>, process: ProcessIndex, at_ns: u64) -> He
     }
 }
 
-/// The exact peak of a process, if it was before a time.
+/// Exact peak of a process, if it was before `until_ns`.
 fn peak_of(recording: &Recording<'_>, process: ProcessIndex, until_ns: u64) -> u64 {
     let of_it = recording.summary.by_heap.iter().filter(|(owner, heap, totals)| {
         *owner == process && *heap != HeapId::MMAP && totals.peak_time_ns <= until_ns
@@ -185,8 +188,8 @@ fn peak_of(recording: &Recording<'_>, process: ProcessIndex, until_ns: u64) -> u
     of_it.map(|(_, _, totals)| totals.peak_bytes).max().unwrap_or(0)
 }
 
-/// Whether pools were recorded: what they take of malloc is not counted, and may come back by ways
-/// that nobody sees.
+/// Whether memory pools were recorded. Blocks that a pool takes from malloc are not counted, and
+/// may be freed on paths that are not recorded.
 fn has_pools(recording: &Recording<'_>) -> bool {
     const LANGUAGES: [&str; 3] = ["python", "php", "lua"];
     recording
@@ -196,10 +199,10 @@ fn has_pools(recording: &Recording<'_>) -> bool {
         .any(|name| name.heap > HeapId::RUNTIME && !LANGUAGES.contains(&name.name.as_str()))
 }
 
-/// Frees of what is not allocated.
+/// Finding about frees of addresses that are not allocated.
 pub(crate) fn frees(recording: &Recording<'_>) -> Option<Finding> {
     let totals = recording.summary.totals;
-    // Where the recording began in the middle, or has gaps, blocks were made before or unseen.
+    // If the recording began later or has gaps, blocks exist whose allocation was not recorded.
     let is_whole = recording.trace.whole_loss().missing_events() == 0
         && recording.trace.processes().iter().all(|process| matches!(process.origin, ProcessOrigin::Exec))
         && !recording.trace.session().command_line.is_empty();
@@ -233,7 +236,7 @@ fn loss_evidence(loss: &Loss) -> Vec<String> {
     said.into_iter().filter(|&(number, _)| number > 0).map(|(_, text)| text).collect()
 }
 
-/// Events that were lost.
+/// Finding about lost events.
 pub(crate) fn loss(recording: &Recording<'_>) -> Option<Finding> {
     let loss = recording.trace.whole_loss();
     let lost = loss.missing_events();

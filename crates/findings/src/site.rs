@@ -1,21 +1,21 @@
-//! A place in the program that allocates.
+//! Allocation sites: functions of the program that allocate.
 
 use std::ops::AddAssign;
 
 use heapr_query::Owner;
 use heapr_trace::{Amounts, CourseRow, ProcessIndex, StackIndex};
 
-/// What a function held at a moment.
+/// Amounts of a function at a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) bytes: u64,
     pub(crate) count: u64,
-    /// Blocks made until then.
+    /// Number of blocks made until then.
     pub(crate) made: u64,
 }
 
 impl Held {
-    /// With what a stack held then.
+    /// Adds the amounts of a stack at the same moment.
     pub(crate) fn add(&mut self, row: &CourseRow) {
         *self += Self { bytes: row.live_bytes, count: row.live_count, made: row.total_count };
     }
@@ -29,16 +29,16 @@ impl AddAssign for Held {
     }
 }
 
-/// All that a function of the program's own allocates in a process, with what it calls.
+/// Everything that a function allocates in a process, by itself and by its callees.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     pub(crate) process: ProcessIndex,
-    /// The code is the program's, a library's, or the runtime's.
+    /// Owner of the code: the program, a library, or the runtime.
     pub(crate) owner: Owner,
     pub(crate) amounts: Amounts,
-    /// The stack that stands for it: the one with most at the peak or left.
+    /// Representative stack: the one with the most bytes at the peak or left at the end.
     pub(crate) stack: StackIndex,
     pub(crate) weight: u64,
-    /// By moment of the recording.
+    /// Amounts by moment of the recording.
     pub(crate) held: Vec<Held>,
 }

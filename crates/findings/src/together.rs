@@ -1,5 +1,5 @@
-//! What functions hold together: the sentences where none of them has much by itself, or none
-//! grows all the time.
+//! Findings about a function with all its callees, for cases in which no single function has much,
+//! or none grows steadily.
 
 use std::cmp::Reverse;
 
@@ -14,25 +14,25 @@ use crate::recording::Recording;
 use crate::site::{Held, Site};
 use crate::work_time::WorkTime;
 
-/// Of a peak this share is one part's, with what it calls.
+/// Smallest share of the peak that the named part must have, with all that it calls.
 const PEAK_SHARE: f64 = 0.5;
-/// Growth of less is not one part's: of what is live at the end of work.
+/// Smallest growth of a part, as a share of the live bytes at the end of work.
 const GROWTH_SHARE: f64 = 0.2;
-/// Who has at least this share of a part is named beside it.
+/// Smallest share of a part for functions that are named beside it.
 const NAMED_SHARE: f64 = 0.1;
 
-/// A function that has most of an amount with what it calls.
+/// Function that has most of an amount, with all its callees.
 #[derive(Debug, Clone)]
 pub(crate) struct Together {
     pub(crate) own_frame: OwnFrame,
     pub(crate) name: String,
     pub(crate) bytes: u64,
-    /// Who has it.
+    /// Callees with the largest shares of it.
     shares: Vec<(String, i64)>,
 }
 
 impl Together {
-    /// `, most in f (40 %) and g (38 %)`; of `whole` bytes.
+    /// Formats the shares of `whole` bytes: `, most in f (40 %) and g (38 %)`.
     pub(crate) fn shares_text(&self, whole: u64) -> String {
         let shares = self.shares.iter().map(|(name, amount)| {
             format!("{name} ({})", percent(u64::try_from(*amount).unwrap_or(0), whole))
@@ -46,7 +46,7 @@ impl Together {
     }
 }
 
-/// The part of the calls that holds most of the peak; of one process, or of all.
+/// Part of the calls that holds most of the peak, in one process or in all.
 pub(crate) fn at_peak(recording: &Recording<'_>, process: Option<ProcessIndex>) -> Option<Together> {
     let is_of_it = |stack| process.is_none_or(|process| recording.process_of(stack) == process);
     let calls = Calls::new(recording, |add| {
@@ -67,9 +67,9 @@ pub(crate) fn at_peak(recording: &Recording<'_>, process: Option<ProcessIndex>) 
     Some(Together { own_frame, name, bytes: u64::try_from(amount).ok()?, shares })
 }
 
-/// Growth of a part of the calls of the largest process, where no function of it grows all the
-/// time: a program that fills one structure after the other.
-/// `alone`: who does grow.
+/// Finding about the growth of a part of the calls of the largest process, where no single function
+/// grows steadily. An example is a program that fills one structure after the other. `alone` has
+/// the functions that do grow.
 pub(crate) fn growing(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Option<(ProcessIndex, Finding)> {
     let numbers = (0..recording.processes.len() as u32).map(ProcessIndex);
     let work_of = |process: ProcessIndex| &recording.processes[process.0 as usize];
@@ -78,7 +78,7 @@ pub(crate) fn growing(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Optio
     if alone.clone().any(|growing| !growing.begins_late) {
         return None;
     }
-    // The last of several phases is the smaller part.
+    // The last of several phases must be the smaller part of the growth.
     let most_alone = alone.by_ref().map(|growing| growing.growth_bytes).max().unwrap_or(0);
     let work = work_of(process);
     let (from, to) = growth::judged_moments(&recording.work_done, work)?;
@@ -115,9 +115,9 @@ pub(crate) fn growing(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Optio
     None
 }
 
-/// What each part of a way held over time.
+/// Amounts over time of each part of a path.
 fn sites_of(recording: &Recording<'_>, process: ProcessIndex, way: &[Part]) -> Vec<Site> {
-    // By stack: how far down the way it is, from 1.
+    // By stack: depth of its part on the path, from 1.
     let mut levels = vec![0_usize; recording.tree.count()];
     for (level, part) in way.iter().enumerate() {
         for &stack in &part.stacks {
@@ -154,7 +154,7 @@ fn sites_of(recording: &Recording<'_>, process: ProcessIndex, way: &[Part]) -> V
             }
         }
     }
-    // What is farther down is in all above it.
+    // A part includes all deeper parts.
     for level in (1..sites.len()).rev() {
         let (above, below) = sites.split_at_mut(level);
         let (above, below) = (&mut above[level - 1], &below[0]);
@@ -164,7 +164,7 @@ fn sites_of(recording: &Recording<'_>, process: ProcessIndex, way: &[Part]) -> V
     sites
 }
 
-/// What all of a process held over time.
+/// Live bytes of a whole process over time.
 pub(crate) fn curve(recording: &Recording<'_>, work: &WorkTime) -> Vec<(u64, u64)> {
     let times = recording.times_ns.get(work.first..).unwrap_or_default();
     times.iter().copied().zip(work.live_bytes.iter().copied()).collect()

@@ -1,4 +1,5 @@
-//! What is not known of a recording: it was cut, damaged, or never made. Nothing is claimed of it.
+//! Findings about the parts of a recording that were cut, damaged or never made. Nothing is claimed
+//! about them.
 
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count as number, plural};
@@ -7,15 +8,15 @@ use heapr_trace::{Damage, ProcessIndex};
 use crate::finding::{Finding, Kind, quoted};
 use crate::recording::Recording;
 
-/// Processes that are named; the rest is counted.
+/// Largest number of processes and of damaged places that are named.
 const NAMED_MAX: usize = 3;
 
-/// How much of the program a recording has seen.
+/// Extent to which a recording has seen the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sight {
-    /// All that there was to see.
+    /// The whole program.
     Whole,
-    /// A part: what is not there may be in the rest.
+    /// A part: blocks that are missing may be in the rest.
     Part,
     /// No allocation at all.
     Nothing,
@@ -42,7 +43,7 @@ impl Sight {
 
 fn is_empty(recording: &Recording<'_>) -> bool {
     let totals = recording.summary.totals;
-    // (Some tools tell bytes and no blocks.)
+    // Some tools record bytes and no numbers of blocks.
     let has_bytes = totals.alloc_bytes > 0 || totals.outstanding_bytes > 0 || totals.peak_bytes > 0;
     totals.alloc_count == 0 && totals.unmatched_frees == 0 && totals.outstanding_count == 0 && !has_bytes
 }
@@ -52,7 +53,7 @@ pub(crate) fn is_unread(recording: &Recording<'_>) -> bool {
     is_empty(recording) && (!recording.damage.is_empty() || !recording.trace.is_complete())
 }
 
-/// What could not be read, and who could not be recorded.
+/// Findings about data that could not be read, and about processes that could not be recorded.
 pub(crate) fn unread(recording: &Recording<'_>) -> Vec<Finding> {
     damage(recording).into_iter().chain(processes(recording)).collect()
 }
@@ -88,7 +89,7 @@ fn place(damage: &Damage) -> String {
     format!("{} at offset {}: {}", plural(damage.bytes, "byte"), damage.offset, damage.what)
 }
 
-/// Processes of which the recorder says why it saw little, and that made no block that it saw.
+/// Processes without recorded blocks for which the recorder gives a reason.
 fn unseen_processes<'a>(recording: &'a Recording<'_>) -> impl Iterator<Item = (ProcessIndex, &'a str)> {
     let has_blocks = |process: ProcessIndex| {
         let mut of_it = recording.summary.by_heap.iter().filter(move |(owner, _, _)| *owner == process);

@@ -1,4 +1,4 @@
-//! Findings of snapshots of V8: who grew from one to the next, and texts that are there many times.
+//! Findings of V8's heap snapshots: objects that grow from one to the next, and duplicated strings.
 
 use heapr_query::Confidence;
 use heapr_table::plain::is_harmless;
@@ -10,18 +10,18 @@ use crate::finding::{Finding, Kind, OwnFrame, quoted};
 use crate::found::{Found, ranked, verdict};
 use crate::unread::Sight;
 
-/// Suspects that are looked at.
+/// Largest number of suspects examined.
 const SUSPECTS_MAX: usize = 5;
-/// Duplicates of less are not worth a word: bytes, and share of the heap.
+/// Smallest amount of duplicates that is reported: in bytes, and as a share of the heap.
 const DUPLICATES_MIN_BYTES: u64 = 256 << 10;
 const DUPLICATES_MIN_SHARE: f64 = 0.03;
-/// Texts that are looked at.
+/// Largest number of strings examined.
 const TEXTS_MAX: usize = 100;
-/// Characters shown of one.
+/// Half of the largest number of characters shown of a name or string.
 const TEXT_SHOWN: usize = 40;
 
-/// Of one snapshot, or of several of one program in order of time; `files`: their names in
-/// commands.
+/// Finds what stands out in one snapshot, or in several of one program in order of time. `files`
+/// are their names in commands.
 #[must_use]
 pub fn of_v8_snapshots(heaps: &[&Heap], files: &[String]) -> Found {
     let Some(last) = heaps.last() else { return Found::default() };
@@ -55,7 +55,7 @@ fn growth(suspect: &Suspect, command: &str) -> Option<Finding> {
     let confidence = match suspect.confidence {
         analysis::Confidence::High => Confidence::High,
         analysis::Confidence::Medium => Confidence::Medium,
-        // It grew, and that is all.
+        // Low confidence means only that the object grew.
         analysis::Confidence::Low => return None,
     };
     let steps: Vec<String> =
@@ -148,7 +148,7 @@ fn duplicates(heap: &Heap, file: &str) -> Option<Finding> {
     })
 }
 
-/// Names are as long as a program's strings.
+/// Shortens a name, which may be as long as a string of the program.
 fn shortened(text: &str) -> String {
     let mut short: String =
         text.chars().take(TEXT_SHOWN * 2).map(|c| if is_harmless(c) { c } else { ' ' }).collect();

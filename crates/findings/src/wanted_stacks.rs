@@ -1,18 +1,20 @@
-//! Which stacks are worth a name: of a large recording a few hold nearly all.
+//! Choice of the stacks that are worth a name: in a large recording, few stacks hold nearly all
+//! memory.
 
 use heapr_query::engine::RowSource;
 use heapr_trace::{Amounts, Course, HeapId, StackIndex, Trace};
 
-/// Stacks that are named of each order: by what was held at the peak, what is left, what was made.
+/// Largest number of stacks named per order: for orders by live bytes (at the peak, at the end),
+/// and for orders by numbers of blocks.
 const NAMED_HELD: usize = 20_000;
 const NAMED_MADE: usize = 2_000;
-/// Of what is held so much is enough to name.
+/// Share of the live bytes that the named stacks must hold; further ones are not named.
 const NAMED_SHARE: f64 = 0.97;
 
-/// By stack: whether it, or one that it leads to, is to be named.
+/// Chooses the stacks to be named, with their callers, and marks them by stack.
 ///
 /// # Errors
-/// The rows cannot be read.
+/// Returns an error if the rows cannot be read.
 pub(crate) fn wanted_stacks(
     trace: &Trace,
     rows: &RowSource<'_>,
@@ -33,7 +35,7 @@ pub(crate) fn wanted_stacks(
     })?;
     let mut chosen: Vec<StackIndex> = Vec::new();
     orders.iter_mut().for_each(|order| order.choose(&mut chosen));
-    // What was held in between.
+    // Stacks with the most live bytes at each moment.
     for moment in &course.moments {
         let mut order = Order::new(NAMED_MADE / 4, 1.0, |_| 0);
         moment.rows.iter().for_each(|row| order.add(row.live_bytes, row.stack));
@@ -42,7 +44,7 @@ pub(crate) fn wanted_stacks(
     Ok(with_callers(trace, chosen))
 }
 
-/// The greatest of amounts that come one by one: no more are held than twice as many as are wanted.
+/// Greatest of a sequence of amounts. At most twice as many as wanted are stored.
 struct Order {
     most: usize,
     share: f64,
@@ -68,7 +70,7 @@ impl Order {
         self.greatest.push((amount, stack));
     }
 
-    /// The greatest first, until they come to the share of all.
+    /// Appends the greatest first, until they exceed the share of all.
     fn choose(&mut self, chosen: &mut Vec<StackIndex>) {
         self.greatest.sort_unstable_by(|a, b| b.cmp(a));
         let mut sum = 0_u64;
@@ -82,7 +84,7 @@ impl Order {
     }
 }
 
-/// By stack: whether it is one of these, or leads to one.
+/// Marks stacks and all their callers, by stack.
 fn with_callers(trace: &Trace, chosen: Vec<StackIndex>) -> Vec<bool> {
     let stacks = trace.stacks();
     let mut wanted = vec![false; stacks.len()];

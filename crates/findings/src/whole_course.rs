@@ -1,18 +1,18 @@
-//! What was live at all moments of a file, whether or not it tells whose it was.
+//! Live bytes at all moments of a file, including moments without stacks.
 
 use heapr_trace::CourseMoment;
 
-/// Moments without which no growth is seen.
+/// Smallest number of moments in which growth can be seen.
 pub(crate) const MOMENTS_MIN: usize = 6;
 
-/// All that was live by moment; stacks may be told at none of them.
+/// Live bytes by moment.
 #[derive(Debug, Default)]
 pub(crate) struct WholeCourse {
     pub(crate) times_ns: Vec<u64>,
     pub(crate) live_bytes: Vec<u64>,
-    /// At so many moments it is told whose it was.
+    /// Number of moments with stacks.
     pub(crate) told: usize,
-    /// At all at which there was any.
+    /// Whether all moments with live bytes have stacks.
     pub(crate) is_told: bool,
 }
 
@@ -26,18 +26,18 @@ impl WholeCourse {
         }
     }
 
-    /// Whether growth would be seen, if there were any.
+    /// Whether growth would be seen if it existed.
     pub(crate) fn tells_growth(&self) -> bool {
         self.times_ns.len() >= MOMENTS_MIN
     }
 
-    /// Moments in all.
+    /// Number of moments.
     pub(crate) fn count(&self) -> usize {
         self.times_ns.len()
     }
 }
 
-/// Whether it is told whose it was.
+/// Whether the stacks of the live bytes are known.
 pub(crate) fn is_told(moment: &CourseMoment) -> bool {
     moment.live_bytes == 0 || !moment.rows.is_empty()
 }

@@ -1,5 +1,5 @@
-//! Growth of all that is live, where a file tells at most of its moments how much that was and at
-//! few whose it was: massif's snapshots.
+//! Growth of all live memory, for files with stacks at few of their moments, such as massif's
+//! snapshots.
 
 use heapr_query::Trend;
 use heapr_table::quantity::percent;
@@ -11,7 +11,8 @@ use crate::recording::Recording;
 use crate::site::{Held, Site};
 use crate::work_time::WorkTime;
 
-/// The finding; `None` too where stacks are told at all moments: they tell more.
+/// Finding about growth of the process's whole memory. `None` if all moments have stacks, as other
+/// findings then know more, or if there are several processes.
 pub(crate) fn whole_growth(recording: &Recording<'_>) -> Option<Finding> {
     let course = &recording.whole_course;
     if course.is_told || recording.trace.processes().len() != 1 {
@@ -27,7 +28,7 @@ pub(crate) fn whole_growth(recording: &Recording<'_>) -> Option<Finding> {
         weight: 0,
         held: held.collect(),
     };
-    // Who tells no blocks tells no work: time stands for it.
+    // The source records no numbers of blocks, so that time replaces work.
     let times_ns = &course.times_ns[..];
     let sites = std::slice::from_ref(&all);
     let work = WorkTime::of((recording.trace, times_ns, times_ns, sites), ProcessIndex(0));
@@ -73,7 +74,8 @@ fn rising(trend: &Trend) -> String {
     format!("{:.0} %", trend.rising_share * 100.0)
 }
 
-/// Of the moments at which it is told: whose most of what came between the first and the last is.
+/// Site with the most growth between the first and the last moment with stacks, and a text about
+/// it.
 fn who<'r>(recording: &'r Recording<'_>, growth_bytes: u64) -> (Option<&'r Site>, String) {
     let came = |site: &Site| {
         let (first, last) = (site.held.first()?, site.held.last()?);

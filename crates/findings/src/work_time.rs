@@ -1,38 +1,40 @@
-//! When a process worked: from its start until it freed all at its end, or until it ended.
+//! Time in which a process worked: from its start until it ended, or until it began to free all
+//! memory at its end.
 
 use heapr_trace::{ProcessIndex, Trace};
 
 use crate::site::Site;
 
-/// An end of freeing takes at most this share of a process's time…
+/// Largest share of a process's time that its final freeing may take…
 const TEARDOWN_SHARE_MAX: f64 = 0.2;
-/// …or of the time until its last event, where it makes at most this share of its blocks meanwhile
-/// and ends soon after: on a busy machine its exit takes a while.
+/// …or, if the process exits, of the time until its last event. The freeing then makes at most this
+/// share of the process's blocks. The exit follows within `EXIT_SHARE_MAX` of the process's time,
+/// as an exit takes long on a busy machine.
 const TEARDOWN_MADE_MAX: f64 = 0.01;
 const EXIT_SHARE_MAX: f64 = 0.55;
-/// …and frees at least this share of what is live.
+/// …and smallest share of the live bytes that it must free.
 const TEARDOWN_FREED_MIN: f64 = 0.3;
 
-/// See the module. Moments are places in the recording's times.
+/// Time of work, see the module. Moments are indices into the recording's times.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkTime {
-    /// The first moment at which anything was live: a start may take a while, too.
+    /// First moment with live memory, as a start may take a while.
     pub(crate) first: usize,
-    /// Behind the last moment of work.
+    /// One past the last moment of work.
     pub(crate) end: usize,
-    /// By moment, from `first`: live bytes over all sites of the process.
+    /// By moment, from `first`: live bytes of all sites of the process.
     pub(crate) live_bytes: Vec<u64>,
-    /// What was freed as the process ended: bytes, and how long it took.
+    /// Final freeing: bytes, and duration in nanoseconds.
     pub(crate) teardown: Option<(u64, u64)>,
-    /// The process's end, or the recording's.
+    /// End of the process or of the recording, in nanoseconds.
     pub(crate) end_ns: u64,
-    /// After the last moment, when nothing happens any more: live bytes, for how many moments.
+    /// Quiet time after the last moment: live bytes, and its length in moments.
     pub(crate) still: (u64, usize),
 }
 
 impl WorkTime {
-    /// `times`, `made`: of the recording's moments, when they were, and blocks made until then by
-    /// all.
+    /// Computes the time of work. `times` and `made` are those of the recording's moments: the
+    /// time, and the number of blocks made until then in all processes.
     pub(crate) fn of(
         (trace, times, made, sites): (&Trace, &[u64], &[u64], &[Site]),
         process: ProcessIndex,
@@ -57,16 +59,16 @@ impl WorkTime {
         let mut work = Self { first, end, live_bytes, end_ns, ..Self::default() };
         let is_over = known.end_ns.is_some();
         work.find_teardown((times, made), known.start_ns, left_bytes, is_over);
-        // Moments end with the last event.
+        // The moments end with the last event.
         if let (&[.., before_ns, last_ns], None) = (times, work.teardown) {
             let count = end_ns.saturating_sub(last_ns) / last_ns.saturating_sub(before_ns).max(1);
-            // (With more than there are moments it is the middle.)
+            // (More moments than all others do not change the median.)
             work.still = (left_bytes, usize::try_from(count).unwrap_or(usize::MAX).min(end - first + 1));
         }
         work
     }
 
-    /// The fall that ends at the process's end.
+    /// Finds the fall of live bytes that ends with the process, and removes it from the work.
     fn find_teardown(
         &mut self,
         (times, made): (&[u64], &[u64]),
@@ -75,7 +77,7 @@ impl WorkTime {
         is_over: bool,
     ) {
         let (mut begin, mut after) = (self.live_bytes.len(), left_bytes);
-        // The last moments may have been when all was freed.
+        // The last moments may lie after the final freeing.
         let is_fall = |live: u64, after: u64| live > after || live == after && after == left_bytes;
         while begin > 0 && is_fall(self.live_bytes[begin - 1], after) {
             begin -= 1;
@@ -102,7 +104,7 @@ impl WorkTime {
         }
     }
 
-    /// Live bytes in the middle of all the time, and at the end of work.
+    /// Median of the live bytes over the whole time, and live bytes at the end of work.
     pub(crate) fn usual_bytes(&self) -> (u64, u64) {
         let (still_bytes, still_count) = self.still;
         let mut sorted = self.live_bytes.clone();
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
     use crate::made::{STEP_NS, even_work, times_ns, work};
 
-    /// The moments of work that are left of a process that held this, in KiB.
+    /// Number of moments of work found for a process that held these amounts, in KiB.
     fn work_left(kib: &[u64], made: &[u64], is_over: bool, end_ns: u64) -> usize {
         let mut work = WorkTime { end_ns, ..work(kib) };
         work.find_teardown((&times_ns(kib.len()), made), 0, 0, is_over);
@@ -139,7 +141,7 @@ mod tests {
     fn what_stays_after_the_last_event_is_usual() {
         let mut work = work(&[0, 0, 0, 100]);
         assert_eq!(work.usual_bytes(), (0, 100 << 10));
-        // All was made behind the last moment, and kept for long.
+        // All was made after the last moment, and stayed for long.
         work.still = (4 << 20, 5);
         assert_eq!(work.usual_bytes(), (4 << 20, 4 << 20));
     }
@@ -148,7 +150,7 @@ mod tests {
     fn a_short_fall_to_nothing_at_the_end_is_the_exit() {
         let kib = [rising(30), vec![1500, 200, 0]].concat();
         assert_eq!(work_left(&kib, &even_work(33), true, 33 * STEP_NS), 30);
-        // Whatever is left at the end was not freed by it.
+        // Memory that is left at the end was not freed by the exit.
         assert_eq!(work_left(&rising(30), &even_work(30), true, 30 * STEP_NS), 30);
     }
 
@@ -164,7 +166,7 @@ mod tests {
         let kib = [rising(30), vec![1500, 200, 10]].concat();
         let made: Vec<u64> = even_work(33).into_iter().map(|made| made.min(29_000)).collect();
         assert_eq!(work_left(&kib, &made, true, 60 * STEP_NS), 30);
-        // A program that waits for long after it has freed all, or that goes on, does not exit.
+        // A long wait after the freeing, or a process that continues, is no exit.
         assert_eq!(work_left(&kib, &made, true, 200 * STEP_NS), 33);
         let later = [rising(30), vec![1500, 1400, 1300, 1200, 1100, 900, 600, 300, 10]].concat();
         assert_eq!(work_left(&later, &even_work(39), false, 60 * STEP_NS), 39);
