@@ -120,6 +120,8 @@ fn main() -> ExitCode {
         if let Ok(thread) = thread {
             return thread.join().unwrap_or(ExitCode::from(2));
         }
+    } else {
+        ALLOCATOR.reserve_stack();
     }
     main_in_any_thread()
 }
