@@ -1,4 +1,4 @@
-//! `heapr completions`: what a shell needs to complete heapr's commands and options.
+//! `heapr completions`: scripts by which a shell completes heapr's commands and options.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ pub(crate) struct CompletionsArguments {
 
 /// Runs the command; `command` is the whole command line.
 pub(crate) fn run(arguments: &CompletionsArguments, mut command: clap::Command) -> anyhow::Result<ExitCode> {
-    // Made in memory: clap_complete ends the program where a pipe is closed.
+    // Generated in memory, because clap_complete panics on a closed pipe.
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "heapr", &mut text);
     let mut out = std::io::stdout().lock();

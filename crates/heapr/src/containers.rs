@@ -1,5 +1,5 @@
-//! Processes of a container that runs on this machine, by its id or the name of its pod: no client
-//! of Docker's or Kubernetes' is asked.
+//! Finds the processes of a container on this machine by the container's id or the name of its pod.
+//! Control groups and host names give the answer; no client of Docker or Kubernetes is needed.
 //!
 //! Runtimes name a container's control group after its id (`docker-<id>.scope`, `/docker/<id>`,
 //! `cri-containerd-<id>.scope`, `crio-<id>.scope`, `libpod-<id>.scope`); its host name is that of
@@ -8,15 +8,15 @@
 use anyhow::bail;
 use heapr_session::ProcessFacts;
 
-/// How such a target is written where processes are named: `container:3f2a9c41b7d0`.
+/// Prefix of a target that is a container, as in `container:3f2a9c41b7d0`.
 pub(crate) const PREFIX: &str = "container:";
-/// Shorter beginnings of an id could mean too much.
+/// Fewest characters of a container's id; a shorter beginning could match several.
 const ID_CHARACTERS_MIN: usize = 4;
 
-/// The processes of a container or pod, in the order of their numbers.
+/// Returns the processes of a container or pod, ordered by pid.
 ///
 /// # Errors
-/// This user can see none.
+/// No process that this user may see belongs to the container or pod.
 pub(crate) fn processes_of(name: &str) -> anyhow::Result<Vec<u32>> {
     let own = std::process::id();
     let mut found: Vec<u32> = ProcessFacts::of_all()
@@ -39,7 +39,7 @@ fn is_in(pid: u32, name: &str) -> bool {
     is_group_of(&groups, name) || is_elsewhere(pid) && host_names(pid).any(|host| host == name)
 }
 
-/// Whether a text like that of `/proc/PID/cgroup` has a group of the container.
+/// Whether the text of a `/proc/PID/cgroup` has a group of the container.
 fn is_group_of(groups: &str, name: &str) -> bool {
     let is_id = name.len() >= ID_CHARACTERS_MIN && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_id
@@ -52,7 +52,8 @@ fn is_group_of(groups: &str, name: &str) -> bool {
         })
 }
 
-/// Whether its files are not ours: the machine itself is no container.
+/// Whether the process has another mount namespace than heapr: processes of the machine itself
+/// match by id only.
 fn is_elsewhere(pid: u32) -> bool {
     let mounts = |pid: u32| heapr_proc::namespace(pid, "mnt");
     mounts(pid).is_some_and(|of_process| Some(of_process) != mounts(std::process::id()))

@@ -68,13 +68,13 @@ pub(crate) struct DiffArguments {
     format: Format,
 }
 
-/// What a trace holds.
+/// One of the two traces that are compared.
 struct Side {
     explorer: Explorer,
     selection: Selection,
-    /// What is wrong with the recording.
+    /// Sentences on what is wrong with the recording.
     warnings: Vec<String>,
-    /// How it was sampled, in words.
+    /// Sentence on how the recording was sampled.
     sampled: Option<String>,
 }
 
@@ -136,8 +136,8 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens a side. What is wrong with the recording is told on standard error: the amounts may be too
-/// small for a comparison.
+/// Opens a side, and prints on standard error what is wrong with the recording: its amounts may be
+/// too small for a comparison.
 fn side(file: &Path, at: Option<&String>, arguments: &DiffArguments) -> anyhow::Result<Side> {
     let trace = Arc::new(arguments.filters.shown(open(file)?));
     let mut filters = arguments.filters.clone();

@@ -1,4 +1,4 @@
-//! Findings to be read.
+//! Findings as text.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use heapr_findings::Finding;
 use crate::plain_text::{error_line_width, line_width, page_columns};
 use crate::style::Style;
 
-/// Writes the verdict and the findings; `is_whole`: with evidence and commands.
+/// Writes the verdict and the findings, with evidence and confidence if `is_whole`.
 pub(crate) fn write(
     out: &mut dyn Write,
     verdict: &str,
@@ -35,14 +35,14 @@ pub(crate) fn write(
             }
             writeln!(out, "   {} confidence; more:", finding.confidence.name())?;
         }
-        // A command is copied whole: it is never cut.
+        // A command is never cut, so that it can be copied.
         writeln!(out, "   {}", style.faint(&finding.command))?;
     }
     Ok(())
 }
 
-/// Words in lines of at most so many characters; a longer word has a line of its own. A unit stays
-/// with its number.
+/// Breaks text into lines of at most `columns` characters. A longer word has a line of its own, and
+/// a unit stays with its number.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
     const UNITS: [&str; 8] = ["B", "KiB", "MiB", "GiB", "TiB", "%", "ms", "s"];
     let mut words: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! What of the contents of blocks is written with their references.
+//! Option that says which contents of blocks are recorded with their references.
 
 use heapr_session::GraphContents;
 
@@ -9,7 +9,7 @@ pub(crate) enum Contents {
     Strings,
 }
 
-/// In the session's words.
+/// Converts the option's value into the session's type.
 pub(crate) fn contents(asked: Option<Contents>) -> GraphContents {
     asked.map_or(GraphContents::None, |Contents::Strings| GraphContents::Strings)
 }

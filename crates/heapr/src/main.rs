@@ -110,7 +110,7 @@ enum Command {
     Man(manual::ManArguments),
 }
 
-/// Code of ours needs no more stack than this.
+/// Stack that heapr's own code needs at most.
 const STACK_BYTES: usize = 8 << 20;
 
 fn main() -> ExitCode {
@@ -169,9 +169,9 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A reader that went away (`heapr report … | head`) is no error.
+/// True for a broken pipe: a reader that went away (`heapr report … | head`) is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    // serde_json's error does not name the error of writing as its source.
+    // serde_json's error does not return the I/O error as its source.
     let kind = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref::<std::io::Error>() {
         Some(error) => Some(error.kind()),
         None => cause.downcast_ref::<serde_json::Error>()?.io_error_kind(),
@@ -185,8 +185,8 @@ mod tests {
 
     use super::*;
 
-    /// An option of several values that would keep those of each time it is given: who reads it
-    /// would have to know of them.
+    /// Collects options with a fixed number of values that append when they are given again. A
+    /// reader of such values would have to split them.
     fn keep_more_than_they_ask_for(command: &clap::Command, found: &mut Vec<String>) {
         for argument in command.get_arguments() {
             let Some(values) = argument.get_num_args() else { continue };

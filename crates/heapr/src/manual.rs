@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &ManArguments, mut command: clap::Command) -> anyho
     Ok(ExitCode::SUCCESS)
 }
 
-/// The help of a command and of all below it.
+/// Writes the help of a command and of all its subcommands.
 fn write_markdown(command: &mut clap::Command, name: &str, text: &mut String) {
     let help = command.render_long_help().to_string();
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
@@ -72,12 +72,12 @@ fn write_markdown(command: &mut clap::Command, name: &str, text: &mut String) {
     }
 }
 
-/// The page of a command and those of all below it.
+/// Writes the page of a command and those of all its subcommands.
 fn write_all(command: &clap::Command, name: &str, folder: &Path, may_replace: bool) -> anyhow::Result<()> {
     let path = folder.join(format!("{name}.1"));
     let mut file = OutputFile::create(&path, may_replace)?;
     file.write_all(&page(command, name)?).with_context(|| format!("cannot write {}", path.display()))?;
-    // It is for all who use the machine.
+    // Manual pages are read by all users of the machine.
     file.set_mode(0o644)?;
     file.keep()?;
     visible(command)

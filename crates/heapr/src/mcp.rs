@@ -24,11 +24,11 @@ pub(crate) fn run(arguments: McpArguments) -> anyhow::Result<ExitCode> {
     let folder = match arguments.folder {
         Some(folder) => folder.canonicalize().with_context(|| format!("no folder {}", folder.display()))?,
         None if arguments.allow_attach => new_folder()?,
-        // Nothing will be written.
+        // Without `allow_attach` no file is written.
         None => std::env::temp_dir(),
     };
     heapr_mcp::serve(heapr_mcp::Options {
-        // This very program, even if its file is replaced meanwhile.
+        // The running program itself, even if its file is replaced meanwhile.
         program: "/proc/self/exe".into(),
         version: version::short().to_owned(),
         may_attach: arguments.allow_attach,
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: McpArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A folder that nobody else can look into. It stays: what was recorded can be opened later.
+/// Creates a folder that only this user can read. It stays, so that recordings can be opened later.
 fn new_folder() -> anyhow::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt as _;
     let above = std::env::temp_dir();

@@ -1,4 +1,4 @@
-//! What the user says is the program's own code, and what is not: options, and files of theirs.
+//! Options and files by which users say which frames are user code and which are a library's.
 
 use std::path::PathBuf;
 
@@ -20,10 +20,10 @@ pub(crate) struct OwnArguments {
 }
 
 impl OwnArguments {
-    /// For the programs of a trace.
+    /// Returns the rules of user code for the programs of a trace.
     ///
     /// # Errors
-    /// A list cannot be read, or a pattern says nothing.
+    /// A list cannot be read, or a pattern is empty.
     pub(crate) fn code(&self, trace: &Trace) -> anyhow::Result<OwnCode> {
         let mut code = OwnCode::of_trace(trace);
         let users = users_list().filter(|path| path.exists());
@@ -39,7 +39,7 @@ impl OwnArguments {
     }
 }
 
-/// `~/.config/heapr/library-frames`.
+/// Path of the user's own list: `~/.config/heapr/library-frames`.
 fn users_list() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let config = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;

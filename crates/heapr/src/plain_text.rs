@@ -1,5 +1,6 @@
-//! What is printed. Names come from programs and files that nobody vouches for, and nothing of them
-//! reaches a terminal raw: all text goes through here. (JSON and CSV are for programs, and exact.)
+//! Prints text.
+//! Names come from programs and files that may be hostile, so all text passes through here and no
+//! byte of it reaches a terminal raw. JSON and CSV are for programs and are printed exactly.
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -16,7 +17,7 @@ macro_rules! tell {
     ($($arguments:tt)*) => { $crate::plain_text::tell(format_args!($($arguments)*)) };
 }
 
-/// Prints a warning on standard error: all have one form.
+/// Prints a warning on standard error, in the one form that all warnings have.
 macro_rules! warn {
     ($($arguments:tt)*) => { tell!("heapr: warning: {}", format_args!($($arguments)*)) };
 }
@@ -26,15 +27,14 @@ macro_rules! say {
     ($($arguments:tt)*) => { $crate::plain_text::say(format_args!($($arguments)*)) };
 }
 
-/// Columns of a line where nobody says how many there are.
+/// Columns of a page where the width is unlimited, and fewest columns assumed of a terminal.
 const COLUMNS: usize = 80;
 
-/// `--wide` was given.
+/// Whether `--wide` was given.
 static IS_WIDE: AtomicBool = AtomicBool::new(false);
 
-/// Of a writer of text: what is written reaches it without characters that move the cursor, change
-/// colors or turn the order of others around. One call of `writeln!` makes one line, whatever its
-/// arguments hold.
+/// Writer of text that replaces characters that move the cursor, change colors or reverse the order
+/// of others. One call of `writeln!` makes one line, whatever its arguments hold.
 #[derive(Debug)]
 pub(crate) struct PlainText<W>(pub(crate) W);
 
@@ -47,7 +47,7 @@ impl<W: Write> Write for PlainText<W> {
     fn write_fmt(&mut self, arguments: fmt::Arguments<'_>) -> io::Result<()> {
         let text = fmt::format(arguments);
         let (text, end) = text.strip_suffix('\n').map_or((text.as_str(), ""), |text| (text, "\n"));
-        // An empty line before it.
+        // A leading newline is the caller's: it makes an empty line.
         let (start, text) = text.strip_prefix('\n').map_or(("", text), |text| ("\n", text));
         self.0.write_all([start, &plain(text, false), end].concat().as_bytes())
     }
@@ -74,39 +74,40 @@ pub(crate) fn printed(is_text: bool) -> Box<dyn Write> {
     protected(BufWriter::new(io::stdout().lock()), is_text)
 }
 
-/// `out`, of which no harm comes if it is for text.
+/// Wraps `out` in [`PlainText`] if text is written to it.
 pub(crate) fn protected(out: impl Write + 'static, is_text: bool) -> Box<dyn Write> {
     if is_text { Box::new(PlainText(out)) } else { Box::new(out) }
 }
 
-/// See [`tell!`]. Where standard error is closed there is nobody to tell.
+/// Implements [`tell!`]. Errors are ignored: standard error may be closed.
 pub(crate) fn tell(line: fmt::Arguments<'_>) {
     let _ = writeln!(PlainText(io::stderr().lock()), "{line}");
 }
 
-/// See [`say!`].
+/// Implements [`say!`].
 pub(crate) fn say(line: fmt::Arguments<'_>) {
     let _ = writeln!(PlainText(io::stdout().lock()), "{line}");
 }
 
-/// Prints a value for programs.
+/// Prints a JSON value on standard output, unchanged.
 pub(crate) fn say_json(value: &serde_json::Value) {
     let _ = writeln!(io::stdout().lock(), "{}", json_lines(value));
 }
 
-/// From now on no line is too long.
+/// Removes the limit on the width of lines from here on (`--wide`).
 pub(crate) fn set_wide() {
     IS_WIDE.store(true, Relaxed);
 }
 
-/// Columns that a line of standard output may have: those of the terminal, or what `COLUMNS` says.
-/// There is no limit where the output is no terminal: who searches it for a name must find it.
+/// Returns the largest number of columns of a line on standard output: that of `COLUMNS`, or of the
+/// terminal. There is no limit if the output is not a terminal, so that a search finds every name.
 pub(crate) fn line_width() -> usize {
     let stdout = io::stdout();
     width(stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(stdout).ok()).flatten())
 }
 
-/// The same of standard error.
+/// Returns the largest number of columns of a line on standard error, by the rules of
+/// [`line_width`].
 pub(crate) fn error_line_width() -> usize {
     let stderr = io::stderr();
     width(stderr.is_terminal().then(|| rustix::termios::tcgetwinsize(stderr).ok()).flatten())
@@ -125,12 +126,12 @@ fn width(terminal: Option<rustix::termios::Winsize>) -> usize {
     }
 }
 
-/// For how many columns a page of lines of `width` is laid out.
+/// Returns the columns for which a page with lines of `width` is laid out.
 pub(crate) fn page_columns(width: usize) -> usize {
     if width >= NO_LIMIT { COLUMNS } else { width }
 }
 
-/// A name for one line of standard output.
+/// Shortens a name to one line of standard output.
 pub(crate) fn one_line(text: &str) -> String {
     heapr_table::plain::one_line(text, line_width())
 }

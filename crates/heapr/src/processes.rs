@@ -1,4 +1,4 @@
-//! Processes as people name them: by number, by the name of their program, by their container.
+//! Resolves processes as users name them: by number, program name, container or session.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -10,17 +10,19 @@ use heapr_session::{Answer, FlagTarget, ProcessFacts, Request, SessionClient, Se
 use crate::containers;
 use crate::plain_text::printable;
 
-/// Processes listed where a name means several.
+/// Largest number of processes listed when a name matches several.
 const LISTED_MAX: usize = 20;
-/// Bytes of a command line that tell one process from another.
+/// Largest number of characters of a command line in that list.
 const COMMAND_CHARACTERS_MAX: usize = 60;
 
-/// The processes that these words name, each once; `container:ID` all of a container; what names no
-/// process but a session, those that this one records.
-/// `with_children`: a name that several processes have means the one that has started the others.
+/// Returns the processes that the words name, each once. `container:ID` names all processes of a
+/// container. A word that matches no process may name a session, and means the processes that it
+/// records.
+/// `with_children`: of several processes of one name, those that another one of them has started
+/// are left out.
 ///
 /// # Errors
-/// No process, or several, have such a name.
+/// No process has such a name, or several have.
 pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec<u32>> {
     let mut pids = Vec::new();
     for word in words {
@@ -40,7 +42,7 @@ pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec
     Ok(pids)
 }
 
-/// As [`named`]; `with_children`: and those that they have started.
+/// Returns the processes of [`named`], and with `with_children` their descendants too.
 ///
 /// # Errors
 /// As [`named`].
@@ -56,7 +58,7 @@ pub(crate) fn named_with_children(words: &[String], with_children: bool) -> anyh
     Ok(pids)
 }
 
-/// A sentence on the processes that these have started and that are not among them.
+/// Returns a sentence on the descendants of `pids` that are missing from `pids`.
 pub(crate) fn children_left_out(pids: &[u32]) -> Option<String> {
     let children: Vec<u32> =
         pids.iter().flat_map(|&pid| descendants(pid)).filter(|pid| !pids.contains(pid)).collect();
@@ -69,7 +71,7 @@ pub(crate) fn children_left_out(pids: &[u32]) -> Option<String> {
     Some(format!("{what}: --tree takes them too"))
 }
 
-/// What a session of that name records and has not ended.
+/// Returns the live processes that the session of this name records, or `None` if there are none.
 fn of_session(name: &str) -> Option<Vec<u32>> {
     let client = SessionClient::find(&SessionName::new(name).ok()?).ok()?;
     let Ok(Answer::Status(status)) = client.ask(Request::Status) else { return None };
@@ -116,7 +118,7 @@ fn one(word: &str, with_children: bool) -> anyhow::Result<u32> {
     }
 }
 
-/// /proc shows a thread by its number too, with the process that it is of.
+/// Returns the process that a thread belongs to: /proc answers for thread ids too.
 fn process_of_thread(pid: u32) -> Option<u32> {
     Fields::of_process(pid).ok()?.number("Tgid")
 }

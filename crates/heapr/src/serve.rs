@@ -1,4 +1,4 @@
-//! `heapr serve`: the heap of a session or a recording, where `go tool pprof` and scrapers look.
+//! `heapr serve`: serves the heap of a session or a recording to `go tool pprof` and scrapers.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(crate) struct ServeArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
-    // What is wrong from the start is said at once.
+    // The first profile is made at once, so that errors show at the start.
     profile(&arguments.subject, "heap", &arguments.names)?;
     let address = arguments.listen;
     let make = move |name: &str| {
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The profile as of now: of a session what its file holds after a flush.
+/// Returns the profile at this moment; a session flushes its file first.
 fn profile(subject: &Path, name: &str, names: &NameArguments) -> anyhow::Result<Vec<u8>> {
     let trace = open(&file_of(subject)?)?;
     let moment = SinceLast::default().take(&trace, names)?;

@@ -1,11 +1,11 @@
-//! Bold and faint text, where it is read on a terminal that can show it.
+//! Bold and faint text, for terminals that can show it.
 
 use std::ffi::OsStr;
 use std::io::IsTerminal as _;
 
-/// Characters of the private use area that [`crate::plain_text::PlainText`] turns into what a
-/// terminal understands: no name can hold them, as [`heapr_export::frame_text::harmless`] replaces
-/// them there.
+/// Marks of styles: characters of the private use area that [`crate::plain_text::PlainText`] turns
+/// into escape sequences. No name can hold them, because [`heapr_export::frame_text::harmless`]
+/// replaces them there.
 pub(crate) const BOLD: char = '\u{f8f0}';
 pub(crate) const FAINT: char = '\u{f8f1}';
 pub(crate) const END: char = '\u{f8f2}';
@@ -17,12 +17,12 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// Of standard output.
+    /// Returns the style of standard output.
     pub(crate) fn of_stdout() -> Self {
         Self::of(std::io::stdout().is_terminal())
     }
 
-    /// Of standard error.
+    /// Returns the style of standard error.
     pub(crate) fn of_stderr() -> Self {
         Self::of(std::io::stderr().is_terminal())
     }
@@ -52,12 +52,13 @@ impl Style {
     }
 }
 
-/// `NO_COLOR` goes before `CLICOLOR_FORCE`, and that before what the output is.
+/// Decides on styles: `NO_COLOR` goes before `CLICOLOR_FORCE`, and both before the kind of the
+/// output.
 fn decide(no_color: bool, forced: Option<&OsStr>, is_terminal: bool) -> bool {
     !no_color && (forced.is_some_and(|forced| forced != "0") || is_terminal)
 }
 
-/// What a terminal is sent for a mark.
+/// Returns the escape sequence of a mark.
 pub(crate) fn sequence(mark: char) -> Option<&'static str> {
     match mark {
         BOLD => Some("\u{1b}[1m"),

@@ -53,20 +53,20 @@ pub(crate) fn run(arguments: SymbolizeArguments) -> anyhow::Result<ExitCode> {
     let target = target.map_err(|error| cannot_write(&output, error))?;
     let outcome = copy_to(&file, &target, &output).and_then(|()| embed(&file, &output, &output, &names));
     if outcome.is_err() {
-        // Half a copy is of no use to anybody.
+        // Half a copy is useless.
         let _ = std::fs::remove_file(&output);
     }
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-/// A file that is nowhere until it is whole: if heapr is ended before, nothing is left of it.
+/// File without a name until it is whole: if heapr is ended before, no file is left.
 struct NamelessFile {
     file: File,
 }
 
 impl NamelessFile {
-    /// In the folder of `path`, which must not exist; `None` where the file system has no such
-    /// files.
+    /// Creates the file in the folder of `path`, which must not exist. Returns `None` if the file
+    /// system has no unnamed files.
     fn beside(path: &Path) -> anyhow::Result<Option<Self>> {
         if path.symlink_metadata().is_ok() {
             return Err(cannot_write(path, ErrorKind::AlreadyExists.into()));
@@ -80,7 +80,7 @@ impl NamelessFile {
         }
     }
 
-    /// Where the kernel shows it.
+    /// Path of the file under /proc.
     fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
     }
@@ -104,14 +104,14 @@ fn copy_to(from: &Path, mut target: &File, name: &Path) -> anyhow::Result<()> {
     let mut source = heapr_files::regular(from).with_context(|| format!("cannot read {}", from.display()))?;
     let outcome = std::io::copy(&mut source, &mut target).and_then(|_| {
         let mode = source.metadata()?.permissions().mode();
-        // So that the symbols can be written.
+        // The owner must be able to write for the symbols to be written.
         target.set_permissions(Permissions::from_mode(mode & 0o777 | 0o200))
     });
     outcome.with_context(|| format!("cannot copy {} to {}", from.display(), name.display()))
 }
 
-/// Embeds the names of modules to whose files their paths do not lead any more, and of code that
-/// was made while a process ran, while they can be had.
+/// Embeds names of modules whose paths lead elsewhere by now, and of JIT code, while the recorder
+/// still holds both open.
 pub(crate) fn embed_held(file: &Path, held: &[HeldModule], made: &[HeldMadeCode]) -> anyhow::Result<()> {
     if held.is_empty() && made.is_empty() {
         return Ok(());
@@ -125,9 +125,9 @@ pub(crate) fn embed_held(file: &Path, held: &[HeldModule], made: &[HeldMadeCode]
     Ok(())
 }
 
-/// Asks for the names of all stacks.
+/// Looks up the names of all stacks.
 fn name_all<'t>(trace: &'t Trace, names: &mut TraceNames) -> heapr_query::Result<Report<'t>> {
-    // Whatever asks for all stacks with nothing culled asks for every name.
+    // A query for all stacks without culling looks up every name.
     let query = Query {
         cull: CullList::empty(),
         actions: vec![Action::Ranking { by: GroupBy::Stacks, sort: Metric::default() }],
@@ -137,7 +137,7 @@ fn name_all<'t>(trace: &'t Trace, names: &mut TraceNames) -> heapr_query::Result
     heapr_query::run(trace, &query, names)
 }
 
-/// Embeds the symbols in `target`, `file` itself or its copy, which is called `name`.
+/// Embeds the symbols in `target`, which is `file` itself or its copy; messages call it `name`.
 fn embed(file: &Path, target: &Path, name: &Path, arguments: &NameArguments) -> anyhow::Result<()> {
     let embedder = SymbolEmbedder::open(target).map_err(|error| refusal(file, &error))?;
     let mut names = TraceNames::new(embedder.trace(), arguments).keep_tables();
@@ -165,7 +165,7 @@ fn embed(file: &Path, target: &Path, name: &Path, arguments: &NameArguments) -> 
     Ok(())
 }
 
-/// Why nothing is embedded in a file, and what can be done with it as it is.
+/// Returns the error that says why no symbols are embedded, and what the file is good for as it is.
 fn refusal(file: &Path, error: &Error) -> anyhow::Error {
     let file = file.display();
     match error {

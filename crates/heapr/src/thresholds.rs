@@ -1,23 +1,23 @@
-//! `--fail-on`: which findings make the command end with 1.
+//! `--fail-on`: findings that make the command end with status 1.
 
 use heapr_filters::quantity::parse_bytes;
 use heapr_findings::{Finding, Kind};
 use heapr_query::Confidence;
 
-/// What is not to be.
+/// Limit that a recording must not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threshold {
-    /// Any growth that is not of low confidence.
+    /// Any growth of medium or high confidence.
     Growth,
-    /// Growth that is never freed, or unfreed idle memory.
+    /// Growth of medium or high confidence that is never freed or whose blocks are idle.
     Leak,
-    /// Churn.
+    /// Churn of medium or high confidence.
     Churn,
-    /// A peak of more bytes.
+    /// Peak of more than this many bytes.
     Peak(u64),
 }
 
-/// Reads `growth`, `leak`, `churn` or `peak=SIZE`.
+/// Parses `growth`, `leak`, `churn` or `peak=SIZE`.
 pub(crate) fn threshold(text: &str) -> Result<Threshold, String> {
     match text.split_once('=') {
         None => match text {
@@ -32,7 +32,8 @@ pub(crate) fn threshold(text: &str) -> Result<Threshold, String> {
 }
 
 impl Threshold {
-    /// Whether a finding passes it. A peak of a recording is compared by [`Threshold::peak_bytes`].
+    /// True if a finding exceeds the threshold. A peak is compared with [`Threshold::peak_bytes`]
+    /// instead.
     pub(crate) fn is_passed_by(self, finding: &Finding) -> bool {
         let is_sure = finding.confidence > Confidence::Low;
         match self {
@@ -43,7 +44,7 @@ impl Threshold {
         }
     }
 
-    /// The most that may have been live.
+    /// Largest number of live bytes allowed at the peak; `None` for other thresholds.
     pub(crate) fn peak_bytes(self) -> Option<u64> {
         match self {
             Self::Peak(bytes) => Some(bytes),

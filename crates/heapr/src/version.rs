@@ -1,4 +1,4 @@
-//! `heapr --version`: which build this is, and what is in it.
+//! `heapr --version`: the build, and what is built in.
 
 use std::sync::LazyLock;
 
@@ -22,13 +22,13 @@ static LONG: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Version and commit in one line; packages set the commit, daily work does not (a commit would
-/// have everything built anew).
+/// Version and commit in one line. Packages set the commit; daily builds do not, because a commit
+/// would rebuild everything.
 pub(crate) fn short() -> &'static str {
     &SHORT
 }
 
-/// The same and what was built in.
+/// Version and commit, then platform, agent and page.
 pub(crate) fn long() -> &'static str {
     &LONG
 }

@@ -196,7 +196,7 @@ fn change(arguments: &FlagArguments, enable: bool) -> anyhow::Result<ExitCode> {
     Ok(if all_done { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// With targets it ends with 1 where one of them has no flag.
+/// Prints flags. If a target was named that has no flag, ends with status 1.
 fn query(arguments: &QueryArguments) -> anyhow::Result<ExitCode> {
     let flags = Flags::load(arguments.place.scope())?;
     let kinds: Vec<FlagKind> = match arguments.kind {
@@ -239,7 +239,7 @@ fn query(arguments: &QueryArguments) -> anyhow::Result<ExitCode> {
             print(&asked.iter().map(line).collect::<String>())?;
         }
     }
-    // Asked without a kind, either kind will do.
+    // Without a kind, a flag of either kind is enough.
     let is_missing = match arguments.kind {
         Some(_) => asked.iter().any(|(_, is_set)| !is_set),
         None => !asked.is_empty() && !asked.iter().any(|(_, is_set)| *is_set),
@@ -247,7 +247,8 @@ fn query(arguments: &QueryArguments) -> anyhow::Result<ExitCode> {
     Ok(if is_missing { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// The target that a process's flags have: of one that has ended those that were set, if any.
+/// Returns the flag target of a process. If it has ended, this is the target of a flag set on it
+/// before, if any.
 fn process_target(flags: &Flags, pid: u32) -> FlagTarget {
     let is_it = |flag: &&Flag| matches!(flag.target, FlagTarget::Pid { pid: other, .. } if other == pid);
     let ended = || flags.all().iter().find(is_it).map(|flag| flag.target.clone());

@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
         (_, true) => String::new(),
     };
     for (name, value) in variables {
-        // What was there before the agent stays.
+        // An existing value is extended.
         let value = value.as_bytes();
         let rest = value.split(|&byte| byte == b':').skip(1).collect::<Vec<_>>().join(&b':');
         let value = if arguments.off && name == "LD_PRELOAD" { &rest[..] } else { value };
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// In single quotes; one in it becomes `quote`.
+/// Puts a text in single quotes; a quote within it becomes `quote`.
 fn quoted(value: &str, quote: &str) -> String {
     format!("'{}'", value.replace('\'', quote))
 }

@@ -1,6 +1,6 @@
-//! One thing that was looked at.
+//! One line of the report: a topic, its state and advice.
 
-/// How well it works.
+/// State of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// Works.
@@ -14,34 +14,34 @@ pub(super) enum State {
 /// One line of the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Check {
-    /// What was looked at.
+    /// Name of the topic.
     pub(super) topic: &'static str,
     pub(super) state: State,
-    /// What was found.
+    /// Result of the check, in words.
     pub(super) found: String,
-    /// What to change; empty where nothing need be.
+    /// Change that is advised; empty if no change is needed.
     pub(super) advice: String,
 }
 
 impl Check {
-    /// Works.
+    /// Makes a check that works.
     pub(super) fn ok(topic: &'static str, found: impl Into<String>) -> Self {
         Self { topic, state: State::Ok, found: found.into(), advice: String::new() }
     }
 
-    /// Works in part.
+    /// Makes a check that works in part.
     pub(super) fn limited(topic: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { topic, state: State::Limited, found: found.into(), advice: advice.into() }
     }
 
-    /// Does not work.
+    /// Makes a check that does not work.
     pub(super) fn no(topic: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { topic, state: State::No, found: found.into(), advice: advice.into() }
     }
 }
 
 impl State {
-    /// Its name in the report.
+    /// Name of the state in the report.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",

@@ -6,10 +6,10 @@ use heapr_table::quantity::bytes;
 
 use crate::doctor::check::Check;
 
-/// What gives names to the functions of a stripped file.
+/// Advice for a stripped file whose functions need names.
 const DEBUG_SYMBOLS: &str = "install its debug symbols (a -dbgsym package), or set DEBUGINFOD_URLS";
 
-/// A line for each module that has an allocator inside, or may have one that cannot be told.
+/// Returns a check for each module that has an embedded allocator, or may have one.
 pub(super) fn checks(pid: u32) -> anyhow::Result<Vec<Check>> {
     let inside =
         heapr_session::look_inside(pid).with_context(|| format!("cannot look into process {pid}"))?;
@@ -52,7 +52,7 @@ pub(super) fn checks(pid: u32) -> anyhow::Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// Whether it could be attached to at all, by what the kernel keeps it from.
+/// Returns a check on the protections by which the kernel prevents attaching.
 fn protection(pid: u32) -> Option<Check> {
     const TOPIC: &str = "protection";
     match heapr_inject::denies_write_execute(pid) {
@@ -62,7 +62,7 @@ fn protection(pid: u32) -> Option<Check> {
             "it may not make memory executable (MemoryDenyWriteExecute= of systemd, PR_SET_MDWE): nothing can be attached to it",
             "start it with heapr run, which needs no such memory, or without that protection",
         )),
-        // The kernel tells it to nobody but the process.
+        // The kernel shows the setting only to the process itself.
         Err(error) => Some(Check::limited(
             TOPIC,
             format!("whether it may make memory executable (MemoryDenyWriteExecute=) is unknown: {error}"),
@@ -71,7 +71,7 @@ fn protection(pid: u32) -> Option<Check> {
     }
 }
 
-/// Go's own heap, where Go is in the process.
+/// Returns a check on Go's own heap, if the process has Go.
 fn go(pid: u32, inside: &Inside) -> Option<Check> {
     let (path, version, seen) = inside.go(pid)?;
     let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -97,7 +97,8 @@ fn go(pid: u32, inside: &Inside) -> Option<Check> {
     })
 }
 
-/// What it holds now, and how much of that is where blocks are recorded.
+/// Returns a check on the memory that the process holds, and the share of it where blocks are
+/// recorded.
 fn own_memory(pid: u32, inside: &Inside) -> Option<Check> {
     let parts = heapr_session::own_memory_of(pid, inside)?;
     let sum = |parts: &mut dyn Iterator<Item = &OwnPart>| {
@@ -113,7 +114,7 @@ fn own_memory(pid: u32, inside: &Inside) -> Option<Check> {
         .map(|part| format!("{} {} ({} %)", bytes(part.bytes), part.what, share(part.bytes)))
         .collect();
     let found = format!("{} of its own: {}", bytes(all), named.join(", "));
-    // As a recording would warn of it.
+    // Least bytes of which a recording would warn.
     const LEAST_BYTES: u64 = 3 << 20;
     Some(if unseen >= LEAST_BYTES.max(all / 10) {
         let text = format!("{found}; {} % lie where no block is recorded", share(unseen));

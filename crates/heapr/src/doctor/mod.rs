@@ -31,7 +31,7 @@ enum Format {
     Json,
 }
 
-/// Looks at everything; ends with 1 where something does not work at all.
+/// Runs all checks; ends with status 1 if something does not work at all.
 pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let checks = match arguments.pid {
         Some(pid) => inside::checks(pid)?,
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     Ok(if has_failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// A line for each, with what to change below it.
+/// Formats a line for each check, with its advice below.
 fn text_of(checks: &[Check]) -> String {
     let width = checks.iter().map(|check| check.topic.len()).max().unwrap_or(0);
     let mut text = String::new();

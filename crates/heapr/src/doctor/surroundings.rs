@@ -1,4 +1,4 @@
-//! What sessions and reports need around them: directories, room, symbols, Node.
+//! Checks of what sessions and reports need around them: directories, disk space, symbols, Node.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 
 use super::check::Check;
 
-/// All of them.
+/// Runs all checks of the surroundings.
 pub(super) fn checks() -> Vec<Check> {
     vec![runtime_directory(), room(), symbol_cache(), debug_files(), node()]
 }
 
-/// As a session would choose it.
+/// Checks the runtime directory as a session would choose it.
 fn runtime_directory() -> Check {
     let topic = "runtime directory";
     let variable = ["HEAPR_RUNTIME_DIR", "XDG_RUNTIME_DIR"]
@@ -32,7 +32,7 @@ fn runtime_directory() -> Check {
 }
 
 fn room() -> Check {
-    /// An hour of a busy server's events.
+    /// Free bytes that are enough: an hour of a busy server's events.
     const COMFORTABLE_BYTES: u64 = 1 << 30;
     let topic = "room for traces";
     let here = std::env::current_dir().unwrap_or_else(|_| "/".into());

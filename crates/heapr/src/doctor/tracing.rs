@@ -1,4 +1,4 @@
-//! What recording, attaching and watching need: processor, kernel, C library, rights.
+//! Checks of what recording, attaching and watching need: processor, kernel, C library, rights.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use rustix::thread::CapabilitySet;
 
 use super::check::Check;
 
-/// All of them.
+/// Runs all checks of tracing.
 pub(super) fn checks() -> Vec<Check> {
     vec![
         processor(),
@@ -45,7 +45,7 @@ fn processor() -> Check {
 fn kernel() -> Check {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     match heapr_session::kernel_version() {
-        // pidfd_getfd came with 5.6.
+        // pidfd_getfd exists since Linux 5.6.
         Some(version) if version >= (5, 6) => Check::ok("kernel", release),
         Some(_) => Check::limited("kernel", release, "attaching needs Linux 5.6 or later; heapr run works"),
         None => Check::limited(
@@ -114,12 +114,12 @@ fn attaching() -> Check {
     attaching_with(topic, &machine::ptrace_scope(), rights)
 }
 
-/// Whom this process may trace.
+/// Processes that heapr may trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rights {
-    /// Everybody.
+    /// All processes.
     All,
-    /// Everybody in its user namespace.
+    /// All processes of its user namespace.
     Namespace,
     /// The processes of one user.
     User(u32),
@@ -149,13 +149,15 @@ fn attaching_with(topic: &'static str, scope: &str, rights: Rights) -> Check {
     }
 }
 
-/// The walk over a program at rest tells the C library's version, and that memory can be read.
+/// Checks by a heap walk of a program at rest that its C library is known and its memory can be
+/// read.
 fn rundown() -> Check {
     let topic = "blocks before attaching";
     let advice = "attaching works; blocks allocated before are not listed, and their frees are not errors";
     match version_at_rest().map_or_else(|| heap_version(std::process::id()), Ok) {
         Ok(version) => Check::ok(topic, format!("glibc {version}; its heap can be read")),
-        // It changes its heap while it looks at it; what counts is that it was found.
+        // heapr's own heap changes during the walk, so that damage is expected; it is enough that
+        // the heap was found.
         Err(Error::DamagedMainArena { .. }) => Check::ok(topic, "glibc; its heap was found"),
         Err(
             error @ (Error::UnsupportedVersion { .. }
@@ -176,11 +178,11 @@ fn heap_version(pid: u32) -> Result<Version, Error> {
     walk(&plan, &memory, &[], &mut plan.room(&memory)).map(|_| plan.version())
 }
 
-/// Of a child that waits for input. This process changes its own heap while it looks at it, so that
-/// it often cannot be understood; it is asked where there is no such child, or another C library in
-/// it.
+/// Returns the glibc version of a child that waits for input. heapr changes its own heap during a
+/// walk, which therefore often fails. It is the fallback if no child can be started, or if the
+/// child has another C library.
 fn version_at_rest() -> Option<Version> {
-    /// Its loader is done by then.
+    /// Time within which the child's loader has finished.
     const STARTS_WITHIN: Duration = Duration::from_millis(50);
     let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().ok()?;
     std::thread::sleep(STARTS_WITHIN);
@@ -190,7 +192,7 @@ fn version_at_rest() -> Option<Version> {
     version
 }
 
-/// The watch itself is tried; it ends before it is asked anything that matters.
+/// Tries the watch itself, and ends it before an exec is held.
 fn exec_watch() -> Check {
     let topic = "flagged programs";
     let without = "they are looked for five times a second and attached to";
@@ -223,13 +225,13 @@ fn exec_watch() -> Check {
     }
 }
 
-/// All user ids mean themselves in the first namespace.
+/// Whether heapr runs in the first user namespace: only there every id maps to itself.
 fn is_in_initial_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Whether /proc shows the processes among which this one is.
+/// Checks that /proc shows the pid namespace of this process.
 fn process_list() -> Check {
     let topic = "process list";
     match fs::read_link("/proc/self") {

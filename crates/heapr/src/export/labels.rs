@@ -1,4 +1,4 @@
-//! Labels: what engines tell recordings apart by.
+//! Labels that distinguish recordings in an engine.
 
 use anyhow::{Context as _, ensure};
 
@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 pub(crate) struct Labels(pub(crate) Vec<(String, String)>);
 
 impl Labels {
-    /// Of words `key=value`.
+    /// Parses words of the form `key=value`.
     pub(crate) fn parse(words: &[String]) -> anyhow::Result<Self> {
         let label = |word: &String| {
             let (key, value) =
@@ -24,7 +24,7 @@ impl Labels {
         Ok(Self(words.iter().map(label).collect::<anyhow::Result<_>>()?))
     }
 
-    /// As a JSON object.
+    /// Returns the labels as a JSON object.
     pub(crate) fn json(&self) -> String {
         let object: serde_json::Map<String, serde_json::Value> =
             self.0.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
@@ -32,7 +32,7 @@ impl Labels {
     }
 }
 
-/// What this machine is called.
+/// Host name of this machine.
 pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

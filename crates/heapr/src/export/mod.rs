@@ -46,16 +46,16 @@ pub(crate) struct ExportArguments {
     force: bool,
 }
 
-/// What is written.
+/// Form of the output.
 #[derive(Debug, Clone, Copy)]
 enum Target {
-    /// One file.
+    /// One file in another tool's format.
     Format(Format),
-    /// A folder of them.
+    /// Folder of tables.
     Tables,
 }
 
-/// What `--to` calls the tables.
+/// Name of the tables in `--to`.
 const TABLES: &str = "parquet";
 
 fn target() -> impl TypedValueParser<Value = Target> {
@@ -102,16 +102,16 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
         arguments.file.display(),
         sort.words()
     );
-    // None of the formats has a place for what is wrong with the recording.
+    // No format has a field for what is wrong with the recording.
     tell_warnings(&Subject::new(&arguments.file, &trace, &report.damage, String::new()));
     let mut bar = ProgressBar::new("naming stacks");
     let samples = Samples::of_report(&report, &mut |done, all| bar.show(done, all));
-    // Its rows are in the stacks now.
+    // The stacks hold the report's rows by now.
     drop((report, bar));
     write(&arguments, format, &samples, Some(&trace), sort)
 }
 
-/// Writes the stacks, of a trace or of a profile of V8.
+/// Writes the stacks of a trace or of a V8 profile.
 fn write(
     arguments: &ExportArguments,
     format: Format,

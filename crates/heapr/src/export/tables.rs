@@ -39,7 +39,7 @@ pub(crate) struct TableArguments {
     ca: Option<PathBuf>,
 }
 
-/// Writes the tables into the folder `--output`, here or in an object store.
+/// Writes the tables into the folder `--output`, on this machine or in an object store.
 pub(super) fn run(arguments: &ExportArguments, trace: &Trace) -> anyhow::Result<ExitCode> {
     let output = arguments
         .output
@@ -60,13 +60,13 @@ pub(super) fn run(arguments: &ExportArguments, trace: &Trace) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Of what a file holds, hexadecimal.
+/// SHA-256 of a file, in hexadecimal.
 fn sha256(path: &Path) -> anyhow::Result<String> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Writes the tables into a folder; gives the files.
+/// Writes the tables into a folder, and returns their paths.
 fn write_into(folder: &Path, arguments: &ExportArguments, trace: &Trace) -> anyhow::Result<Vec<PathBuf>> {
     let host = arguments.tables.host.clone().unwrap_or_else(host_name);
     let labels = Labels::parse(&arguments.tables.label)?.json();
@@ -97,7 +97,7 @@ fn write_into(folder: &Path, arguments: &ExportArguments, trace: &Trace) -> anyh
     Ok(kept)
 }
 
-/// The day on which the recording began, or this file of it.
+/// Day on which the recording began, or this file of a session with files in turn.
 fn date(trace: &Trace) -> String {
     let begin_ns = RecordedSpan::of(trace).goes_on_at_ns().unwrap_or(0);
     let begin_ns = trace.session().start_unix_ns.saturating_add(begin_ns);
@@ -105,14 +105,14 @@ fn date(trace: &Trace) -> String {
     start.unwrap_or_default().to_string().chars().take(10).collect()
 }
 
-/// One name for a recording, wherever it is exported from.
+/// Returns one file name for a recording, wherever it is exported from.
 fn file_name(trace: &Trace, host: &str, file: &Path) -> PathBuf {
     let plain = |text: &str| -> String {
         text.chars().map(|c| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '_' }).collect()
     };
     let pid = trace.processes().first().map_or(0, |process| process.pid);
     match trace.session().start_unix_ns {
-        // Other tools do not tell when they recorded.
+        // Other tools do not record the time.
         0 => {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             format!("{}-{pid}-{}.parquet", plain(host), plain(&name)).into()

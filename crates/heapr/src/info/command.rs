@@ -1,4 +1,4 @@
-//! `heapr info`: what a trace file holds.
+//! `heapr info`: the contents of a trace file.
 
 use heapr_table::json_text::write_json;
 use std::io::Write;
@@ -36,7 +36,8 @@ pub(crate) fn run(arguments: InfoArguments) -> anyhow::Result<ExitCode> {
     let trace = open(&file)?;
     let shown = file.display().to_string();
     let file_bytes = std::fs::metadata(&file).with_context(|| format!("cannot read {shown}"))?.len();
-    // Also of what is otherwise read only on demand: events, checkpoints, the blocks of snapshots.
+    // Checks also the parts that are otherwise read on demand: events, checkpoints, blocks of
+    // snapshots.
     let damaged = trace.check();
     if let Some(others) = other_builds(&trace) {
         warn!("{shown}: {others}");

@@ -1,4 +1,4 @@
-//! `heapr info --format json`: everything, with the schema `heapr.info/1`.
+//! `heapr info --format json`: the contents of a trace, with the schema `heapr.info/1`.
 
 use heapr_export::OwnMemoryIntervals;
 use heapr_trace::{Damage, Loss, Process, ProcessOrigin, SamplingPeriod, Trace};
@@ -8,7 +8,7 @@ use crate::snapshot::native::snapshot_json;
 
 use super::{End, end_of, hexadecimal, kind_name};
 
-/// The whole as one value. `file_bytes`: size of the file; `damaged`: all damage in it.
+/// Returns all contents as one value. `file_bytes`: size of the file; `damaged`: all damage in it.
 pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64, damaged: &[Damage]) -> Value {
     json!({
         "schema": "heapr.info/1",
@@ -69,7 +69,7 @@ fn session(trace: &Trace) -> Value {
     })
 }
 
-/// By process and time; empty where all is recorded.
+/// Returns the sampling periods by process and time; empty if all allocations are recorded.
 fn sampling(trace: &Trace) -> Value {
     let entry = |period: &SamplingPeriod| {
         let whose = trace.processes().get(period.runtime_of().unwrap_or(period.process).0 as usize);

@@ -1,4 +1,4 @@
-//! `heapr info`: what a trace holds.
+//! `heapr info`: the contents of a trace.
 
 mod command;
 mod json;
@@ -8,7 +8,7 @@ pub(crate) use command::{InfoArguments, run};
 
 use heapr_trace::ChunkKind;
 
-/// Name of a kind of chunk, as in the description of the format.
+/// Returns the name of a chunk's kind, as the description of the format has it.
 pub(crate) fn kind_name(kind: Option<ChunkKind>) -> String {
     let Some(kind) = kind else { return "unknown".to_owned() };
     let mut name = String::new();
@@ -30,8 +30,8 @@ pub(crate) enum End {
     Killed(i32),
 }
 
-/// Takes a raw wait status apart (wait(2): the low seven bits are the signal, the next byte the
-/// exit status).
+/// Decodes a raw wait status. In wait(2) the low seven bits are the signal, the next byte the exit
+/// status.
 pub(crate) fn end_of(wait_status: i32) -> End {
     match wait_status & 0x7f {
         0 => End::Exited(wait_status >> 8 & 0xff),
@@ -39,7 +39,7 @@ pub(crate) fn end_of(wait_status: i32) -> End {
     }
 }
 
-/// A build-id as tools write it.
+/// Formats a build-id in hexadecimal, as tools write it.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(end_of(0), End::Exited(0));
         assert_eq!(end_of(7 << 8), End::Exited(7));
         assert_eq!(end_of(9), End::Killed(9));
-        // With a core dump.
+        // Bit 0x80: a core was dumped.
         assert_eq!(end_of(0x80 | 6), End::Killed(6));
     }
 

@@ -1,4 +1,4 @@
-//! `heapr info` as text: what is long in a trace is cut to its first lines, and JSON has the whole.
+//! `heapr info` as text. Long lists are cut to their first lines; JSON has them whole.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,12 +16,12 @@ use heapr_table::{Cell, Column, Table, row};
 /// Lines of a list before it is cut: a shell that starts thousands of programs must not hide the
 /// rest.
 const LIST_LINES_MAX: usize = 40;
-/// What the lists are part of.
+/// Schema of the tables of which the lists are made.
 const SCHEMA: &str = "heapr.info/1";
 /// Column in which values begin.
 const VALUE_COLUMN: usize = 14;
 
-/// Prints it all in lines of at most `width` columns. `damaged`: all damage in the file.
+/// Writes everything in lines of at most `width` columns. `damaged`: all damage in the file.
 pub(crate) fn write_text(
     out: &mut dyn Write,
     trace: &Trace,
@@ -63,7 +63,7 @@ impl Page<'_> {
         writeln!(self.out, "  {name:<VALUE_COLUMN$}{value}")
     }
 
-    /// A table's lines, of which the first is its head.
+    /// Writes a table of `row_count` rows, the first lines of which are shown, below its head.
     fn list(&mut self, table: &Table, row_count: usize) -> io::Result<()> {
         for line in table.lines(2, self.width) {
             writeln!(self.out, "{line}")?;
@@ -74,7 +74,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// How allocations were sampled, over time.
+    /// Writes how allocations were sampled, over time.
     fn sampling(&mut self, trace: &Trace) -> io::Result<()> {
         let Some(sampled) = heapr_export::sampled_text(trace.sampling()) else { return Ok(()) };
         self.title("SAMPLING")?;
@@ -200,7 +200,7 @@ impl Page<'_> {
         let mut table = Table::new(SCHEMA, &columns);
         for thread in trace.threads().iter().take(LIST_LINES_MAX) {
             let process = trace.processes().get(thread.process.0 as usize);
-            // A thread that was not seen to end has ended with its process.
+            // A thread whose end was not recorded ends with its process.
             let end_ns = thread.end_ns.or_else(|| process?.end_ns);
             table.row(row![
                 thread.tid,
@@ -229,14 +229,15 @@ impl Page<'_> {
         let mut table = Table::new(SCHEMA, &columns);
         for (module, times) in trace.modules().iter().zip(mapped).take(LIST_LINES_MAX) {
             let path = if module.path.is_empty() { "(unknown)" } else { module.path.as_str() };
-            // The first digits tell builds apart; JSON has all.
+            // The first digits distinguish builds; JSON has all.
             let build_id = hexadecimal(module.build_id.get(..8).unwrap_or(&module.build_id));
             table.row(row![path, times, build_id]);
         }
         self.list(&table, trace.modules().len())
     }
 
-    /// What each process held when that was most, and what of it no recorded block explains.
+    /// Writes the most memory that each process held, and how much of it no recorded block
+    /// explains.
     fn own_memory(&mut self, trace: &Trace) -> io::Result<()> {
         let mut accounts: Vec<_> = trace.memory_accounts().iter().collect();
         if accounts.is_empty() {
@@ -312,7 +313,7 @@ impl Page<'_> {
         self.title(&format!("Chunks ({})", count(trace.chunks().len() as u64)))?;
         let mut by_kind: BTreeMap<(u64, String), [u64; 4]> = BTreeMap::new();
         for chunk in trace.chunks() {
-            // In the order of the kinds' numbers, unknown ones last.
+            // Ordered by the kinds' numbers, unknown ones last.
             let place = chunk.kind.map_or(u64::MAX, |kind| kind as u64);
             let sums = by_kind.entry((place, kind_name(chunk.kind))).or_default();
             let amounts = [1, chunk.item_count, chunk.stored_bytes, chunk.raw_bytes];
@@ -395,7 +396,7 @@ fn command(process: &Process) -> String {
     if line.is_empty() { process.name().to_owned() } else { line }
 }
 
-/// Local time with the offset from UTC, to the millisecond.
+/// Formats local time with the offset from UTC, to the millisecond.
 fn wall_clock(unix_ns: u64) -> String {
     let Ok(timestamp) = jiff::Timestamp::from_nanosecond(i128::from(unix_ns)) else {
         return "unknown".to_owned();

@@ -1,4 +1,4 @@
-//! Files that results are written to.
+//! Destinations of results: files and standard output.
 
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -11,8 +11,7 @@ use heapr_filters::FilterArguments;
 use super::output_file::{OutputFile, refusal};
 use crate::plain_text::{printed, protected};
 
-/// Refuses to write to the file that is read, by whatever name: the trace would be gone, and
-/// nothing have been said.
+/// Refuses to write to the file that is read, under any name: the trace would be lost silently.
 fn refuse_input(output: Option<&Path>, input: &Path) -> anyhow::Result<()> {
     let Some(output) = output else { return Ok(()) };
     let identity = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
@@ -25,7 +24,7 @@ fn refuse_input(output: Option<&Path>, input: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same for all files that a query reads.
+/// Refuses to write to any file that a query reads.
 pub(crate) fn refuse_inputs(
     output: Option<&Path>,
     input: &Path,
@@ -34,19 +33,19 @@ pub(crate) fn refuse_inputs(
     std::iter::once(input).chain(filters.cull_list_files()).try_for_each(|input| refuse_input(output, input))
 }
 
-/// Where a command writes: a private file, which has its name from [`Output::end`] on, or standard
-/// output.
+/// Destination of a command: standard output, or a private file that gets its name in
+/// [`Output::end`].
 pub(crate) struct Output {
     out: Box<dyn Write>,
     file: Option<OutputFile>,
 }
 
-/// Opens a file, which is new unless `may_overwrite`, or standard output.
+/// Opens standard output, or a file, which must be new unless `may_overwrite`.
 pub(crate) fn output(path: Option<&Path>, may_overwrite: bool, is_text: bool) -> anyhow::Result<Output> {
     let Some(path) = path else { return Ok(Output { out: printed(is_text), file: None }) };
     let named = |file| Output { out: protected(BufWriter::new(file), is_text), file: None };
     let refused = |error| refusal(path, error);
-    // A pipe or a terminal has no contents that would be lost.
+    // A pipe or a terminal has no contents to lose.
     if heapr_files::is_stream(path) {
         return Ok(named(heapr_files::stream(path).map_err(refused)?));
     }
@@ -55,7 +54,7 @@ pub(crate) fn output(path: Option<&Path>, may_overwrite: bool, is_text: bool) ->
             let out = protected(BufWriter::new(file.try_clone().map_err(refused)?), is_text);
             Ok(Output { out, file: Some(OutputFile::of(file, path)) })
         }
-        // In a folder where nothing can be made, what is there can still be written to.
+        // In a folder where no file can be created, an existing file can still be overwritten.
         Err(error)
             if may_overwrite
                 && matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
@@ -66,7 +65,7 @@ pub(crate) fn output(path: Option<&Path>, may_overwrite: bool, is_text: bool) ->
     }
 }
 
-/// The same for what others read as it grows: it has its name at once.
+/// Opens a destination for results that are read while they grow: a file has its name at once.
 pub(crate) fn growing_output(path: Option<&Path>, may_overwrite: bool) -> anyhow::Result<Output> {
     let Some(path) = path.filter(|path| !heapr_files::is_stream(path)) else {
         return output(path, may_overwrite, false);
@@ -77,7 +76,7 @@ pub(crate) fn growing_output(path: Option<&Path>, may_overwrite: bool) -> anyhow
 }
 
 impl Output {
-    /// All is written: the file gets its name.
+    /// Flushes, and gives the file its name.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         self.out.flush()?;
         self.file.map_or(Ok(()), |file| file.keep().map(drop))
@@ -89,7 +88,7 @@ impl Write for Output {
         self.out.write(bytes)
     }
 
-    // What protects text takes a line as a whole.
+    // [`PlainText`](crate::plain_text::PlainText) needs a line as a whole.
     fn write_fmt(&mut self, arguments: fmt::Arguments<'_>) -> io::Result<()> {
         self.out.write_fmt(arguments)
     }

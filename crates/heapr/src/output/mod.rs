@@ -1,4 +1,4 @@
-//! Where results go, and in which form: shared by all commands.
+//! Destination and form of results, for all commands.
 
 mod destination;
 mod output_file;
@@ -19,9 +19,10 @@ pub(crate) enum Format {
     Csv,
 }
 
-/// Lines, stacks or other items of a list as text, where `--top` says nothing.
+/// Lines, stacks or other items of a list as text, without `--top`.
 pub(crate) const DEFAULT_TOP: usize = 20;
-/// What `--top` says or, where it says nothing, [`DEFAULT_TOP`] for people and all for programs.
+/// Returns the value of `--top`. Its default is [`DEFAULT_TOP`] for people, and all items for
+/// programs.
 pub(crate) fn top(asked: Option<usize>, format: Format, is_for_program: bool) -> usize {
     asked.unwrap_or(if format == Format::Text && !is_for_program { DEFAULT_TOP } else { usize::MAX })
 }

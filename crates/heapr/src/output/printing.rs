@@ -1,4 +1,4 @@
-//! How tables are printed.
+//! Prints tables.
 
 use heapr_table::json_text::write_json;
 use std::io::Write as _;
@@ -25,7 +25,7 @@ impl OutputArguments {
     }
 }
 
-/// Prints a table to stdout; as text, `title` stands above it.
+/// Prints a table on standard output; as text, below the lines of `title`.
 pub(crate) fn print_table(table: &Table, format: Format, title: &[String]) -> anyhow::Result<()> {
     let mut out = printed(format == Format::Text);
     match format {
@@ -43,7 +43,7 @@ pub(crate) fn print_table(table: &Table, format: Format, title: &[String]) -> an
     Ok(())
 }
 
-/// Ends standard output: whoever reads it need not wait for what is done after that.
+/// Ends standard output, so that its reader need not wait for the work after that.
 pub(crate) fn end_output() {
     let _ = std::io::stdout().flush();
     if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {

@@ -1,4 +1,4 @@
-//! `heapr push`: arguments, and the round of a session.
+//! `heapr push`: arguments, and the loop that follows a session.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -123,7 +123,7 @@ fn headers(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
         }
     }
     let header = |text: &String| {
-        // (What stands behind the name may be a secret.)
+        // The header's value may be a secret, so the error leaves it out.
         let (name, value) = text.split_once(':').context("--header: it is NAME: VALUE")?;
         ensure!(!text.contains(['\r', '\n']), "--header: it has more than one line");
         Ok((name.trim().to_owned(), value.trim().to_owned()))
@@ -138,7 +138,7 @@ fn state_folder() -> anyhow::Result<PathBuf> {
     Ok(state.join("heapr/push"))
 }
 
-/// Sends a session's state every so often, and once more when it has ended.
+/// Sends a session's state at every interval, and once more when the session has ended.
 fn follow(name: &str, arguments: &PushArguments, labels: &Labels, sender: &mut Sender) -> anyhow::Result<()> {
     let name = SessionName::new(name)?;
     let status = |client: &SessionClient| match client.ask(Request::Status)? {
@@ -148,14 +148,14 @@ fn follow(name: &str, arguments: &PushArguments, labels: &Labels, sender: &mut S
     let output = PathBuf::from(status(&SessionClient::find(&name)?)?.output);
     let mut push = Push::new(arguments, labels, sender);
     let last_closed = || closed_files(&output).last().map_or(0, |(number, _)| *number);
-    // Of a session that goes on from file to file.
+    // Number of the last closed file that was sent, for a session with files in turn.
     let mut sent_number = last_closed();
     loop {
         let runs = SessionClient::find(&name).is_ok_and(|client| {
-            // What is in the recorder's buffers reaches the file.
+            // Brings the contents of the recorder's buffers to the file.
             client.ask(Request::Update(Update { flush: true, ..Update::default() })).is_ok()
         });
-        // The rest of what was closed since, then the present one.
+        // All files closed since the last round, then the current one.
         for (number, closed) in closed_files(&output) {
             if number > sent_number {
                 sent_number = number;
@@ -163,7 +163,7 @@ fn follow(name: &str, arguments: &PushArguments, labels: &Labels, sender: &mut S
             }
         }
         match open(&output) {
-            // It was closed in between: the next round has both.
+            // A file was closed meanwhile: the next round sends both.
             Ok(_) if last_closed() > sent_number => {}
             Ok(trace) => tell(push.trace(&trace, &output)),
             Err(error) => tell(Err(error)),
@@ -175,7 +175,7 @@ fn follow(name: &str, arguments: &PushArguments, labels: &Labels, sender: &mut S
     }
 }
 
-/// A file that is being written may be opened a moment later.
+/// Prints an error as a warning: a file that is being written may be readable a moment later.
 fn tell(outcome: anyhow::Result<bool>) {
     if let Err(error) = outcome {
         warn!("{error:#}");
@@ -193,7 +193,7 @@ fn wait(name: &SessionName, pause: Duration) {
     }
 }
 
-/// What is sent of, and to whom.
+/// State of the rounds: what is sent, and where to.
 struct Push<'a> {
     arguments: &'a PushArguments,
     labels: &'a Labels,
@@ -206,12 +206,12 @@ impl<'a> Push<'a> {
         Self { arguments, labels, sender, since_last: SinceLast::default() }
     }
 
-    /// Sends what a file holds to all engines; `false`: one of them has it not.
+    /// Sends the contents of a file to all engines; `false` if one of them did not get it.
     fn file(&mut self, file: &Path) -> anyhow::Result<bool> {
         self.trace(&open(file)?, file)
     }
 
-    /// The same of one that is open.
+    /// Sends the contents of an open trace to all engines; `false` if one of them did not get it.
     fn trace(&mut self, trace: &Trace, file: &Path) -> anyhow::Result<bool> {
         let moment = self.since_last.take(trace, &self.arguments.names)?;
         let service = self.arguments.service.clone().unwrap_or_else(|| program(trace, file));

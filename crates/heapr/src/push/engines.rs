@@ -1,4 +1,4 @@
-//! The table of engines: where each takes profiles, and in which form.
+//! Table of engines: the path where each accepts profiles, and their form.
 
 use std::io::Write as _;
 
@@ -9,21 +9,21 @@ use flate2::write::GzEncoder;
 use heapr_export::{Format, Profile};
 use serde_json::json;
 
-/// An engine that takes profiles.
+/// Engine that accepts profiles.
 #[derive(Debug)]
 pub(super) struct Engine {
-    /// As the command line has it.
+    /// Name on the command line.
     pub(super) name: &'static str,
-    /// Behind the address that is given.
+    /// Path appended to the given address.
     pub(super) path: &'static str,
     pub(super) content_type: &'static str,
     pub(super) is_gzipped: bool,
-    /// The format of [`heapr_export::FORMATS`] that goes into the body.
+    /// Name of the format of [`heapr_export::FORMATS`] that goes into the body.
     format: &'static str,
     body: fn(&Profile<'_>, Vec<u8>) -> Vec<u8>,
 }
 
-/// All of them.
+/// All engines.
 pub(super) const ENGINES: [Engine; 3] = [
     Engine {
         name: "pyroscope",
@@ -52,7 +52,7 @@ pub(super) const ENGINES: [Engine; 3] = [
 ];
 
 impl Engine {
-    /// The body of a request.
+    /// Returns the body of a request.
     pub(super) fn body(&self, profile: &Profile<'_>) -> anyhow::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         if let Some(format) = Format::of_name(self.format) {
@@ -68,7 +68,7 @@ impl Engine {
     }
 }
 
-/// Labels in the engines' spelling: they know no dots in names.
+/// Returns the labels in the engines' spelling, with `_` for the dots in names.
 fn labels(profile: &Profile<'_>) -> Vec<serde_json::Value> {
     let label = |name: &str, value: &str| json!({ "name": name.replace('.', "_"), "value": value });
     let mut labels = vec![label("__name__", "memory")];
@@ -76,13 +76,13 @@ fn labels(profile: &Profile<'_>) -> Vec<serde_json::Value> {
     labels
 }
 
-/// `push.v1.PushRequest`, as JSON: bytes are base64.
+/// Builds a `push.v1.PushRequest` as JSON, with bytes in base64.
 fn pyroscope(profile: &Profile<'_>, bytes: Vec<u8>) -> Vec<u8> {
     let samples = json!([{ "rawProfile": STANDARD.encode(bytes) }]);
     json!({ "series": [{ "labels": labels(profile), "samples": samples }] }).to_string().into_bytes()
 }
 
-/// `parca.profilestore.v1alpha1.WriteRawRequest`, as JSON.
+/// Builds a `parca.profilestore.v1alpha1.WriteRawRequest` as JSON.
 fn parca(profile: &Profile<'_>, bytes: Vec<u8>) -> Vec<u8> {
     let samples = json!([{ "rawProfile": STANDARD.encode(bytes) }]);
     let series = json!([{ "labels": { "labels": labels(profile) }, "samples": samples }]);

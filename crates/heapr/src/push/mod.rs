@@ -1,11 +1,11 @@
-//! `heapr push`: what a recording holds, to the engines that people run already.
+//! `heapr push`: sends the contents of a recording to profile engines.
 //!
 //! ```text
 //! file or session ── every so often ──> profile ── body of an engine ──> HTTP
 //!                                                        │ it does not answer
 //!                                                        └──> spool, a bounded folder ──> HTTP, later
 //! ```
-//! It reads files and asks the recorder for a flush: nothing of it is in the target's way.
+//! Push reads files and requests flushes from the recorder: the target is not slowed down.
 
 mod command;
 mod engines;

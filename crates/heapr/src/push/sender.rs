@@ -1,5 +1,5 @@
-//! Sends bodies: tries again with growing, random pauses, keeps what is not taken, says what was
-//! lost.
+//! Sends bodies: retries after growing, random pauses, spools what an engine does not accept, and
+//! counts losses.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
@@ -9,24 +9,24 @@ use super::engines::ENGINES;
 use super::spool::Spool;
 use crate::transfer::{Outcome, Url, post};
 
-/// The first pause; each further one is twice as long, and random by half.
+/// First pause before a retry. Each further one is twice as long; half of each is random.
 const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(20);
 
-/// See the module.
+/// Sender of bodies to all engines, with retries and a spool.
 #[derive(Debug)]
 pub(super) struct Sender {
-    /// Engines by name, with the address that takes profiles.
+    /// Engines by name, with the address that accepts profiles.
     pub(super) targets: Vec<(&'static str, Url)>,
-    /// `--header`.
+    /// Headers of `--header`.
     pub(super) headers: Vec<(String, String)>,
-    /// `--ca`.
+    /// Certificate authority of `--ca`.
     pub(super) authority: Option<PathBuf>,
-    /// How often a body is tried at once.
+    /// Number of tries before a body goes to the spool.
     pub(super) tries: u32,
     pub(super) spool: Option<Spool>,
     pub(super) sent_count: u64,
-    /// Refused for good.
+    /// Number of bodies that an engine refused for good.
     pub(super) refused_count: u64,
     told_dropped: u64,
 }
@@ -42,8 +42,8 @@ impl Sender {
         Self { targets, headers, authority, tries, spool, sent_count: 0, refused_count: 0, told_dropped: 0 }
     }
 
-    /// Sends what waits, then a body to its engine; what is not taken waits in the spool. `false`:
-    /// it is not with its engine.
+    /// Sends the spooled bodies of an engine, then `body`, which is spooled if it is not accepted.
+    /// Returns `false` if `body` did not reach the engine.
     pub(super) fn send(&mut self, engine: &'static str, body: &[u8]) -> bool {
         let is_clear = self.send_waiting(engine);
         if is_clear {
@@ -60,8 +60,8 @@ impl Sender {
         false
     }
 
-    /// `true`: nothing waits any more for this engine. One try each: what is older has waited
-    /// before.
+    /// Sends each spooled body of this engine once. Returns `true` if none is left: older bodies
+    /// were retried before.
     fn send_waiting(&mut self, engine: &'static str) -> bool {
         let waiting = self.spool.as_ref().map(Spool::waiting).unwrap_or_default();
         for (_, _, path, _) in waiting.into_iter().filter(|(_, of, ..)| of == engine) {
@@ -74,7 +74,7 @@ impl Sender {
         true
     }
 
-    /// `Ok(false)`: it was refused for good.
+    /// Sends a body, with retries. Returns `Ok(false)` if it was refused for good.
     fn try_often(&mut self, engine: &'static str, body: &[u8], tries: u32) -> Result<bool, String> {
         let known = ENGINES.iter().find(|known| known.name == engine);
         let target = self.targets.iter().find(|(name, _)| *name == engine);
@@ -113,13 +113,14 @@ impl Sender {
         }
     }
 
-    /// Profiles that no engine will ever have.
+    /// Number of profiles that were refused or dropped from the spool.
     pub(super) fn lost_count(&self) -> u64 {
         self.refused_count + self.spool.as_ref().map_or(0, |spool| spool.dropped_count)
     }
 }
 
-/// Half of it is random: many that lost one engine do not come back together.
+/// Returns the pause before a retry. Half of it is random, so that many senders do not return to an
+/// engine together.
 fn pause(attempt: u32) -> Duration {
     let whole = PAUSE.saturating_mul(1 << (attempt - 1).min(16)).min(PAUSE_MAX);
     let random = RandomState::new().hash_one(attempt) % 1000;

@@ -1,4 +1,4 @@
-//! What a recording holds now, as a profile; and what it allocated since the one before.
+//! The live heap of a recording as a profile, with what was allocated since the previous profile.
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use heapr_trace::{Amounts, Trace};
 
 use crate::report::names::{NameArguments, TraceNames};
 
-/// What engines are told, in Go's order: what was allocated, and what is live. (A peak or a share
-/// of temporary blocks is none of what they can add up.)
+/// Values of a profile, in Go's order: what was allocated, and what is live. Engines add values up,
+/// which is wrong for a peak or a share of temporary blocks.
 pub(crate) const METRICS: [Metric; 4] =
     [Metric::TotalCount, Metric::TotalBytes, Metric::OutstandingCount, Metric::OutstandingBytes];
 
-/// Tells what is new since it was asked last.
+/// Remembers what was sent, and returns what is new.
 #[derive(Debug, Default)]
 pub(crate) struct SinceLast {
     rows: Since,
     until_ns: u64,
 }
 
-/// The stacks of a moment, and the time that they are of.
+/// Stacks of a profile, and the interval that it covers.
 #[derive(Debug)]
 pub(crate) struct Moment {
     pub(crate) samples: Samples,
@@ -29,7 +29,7 @@ pub(crate) struct Moment {
 }
 
 impl SinceLast {
-    /// Of a trace: what is live, and what was allocated since the last time.
+    /// Reads what is live, and what was allocated since the previous call.
     pub(crate) fn take(&mut self, trace: &Trace, names: &NameArguments) -> anyhow::Result<Moment> {
         let (rows, _) = self.rows.advance(trace)?;
         let mut names = TraceNames::new(trace, names);
@@ -52,7 +52,7 @@ impl SinceLast {
     }
 }
 
-/// The name of the program of a recording.
+/// Returns the name of a recording's program, or the file's name if it is unknown.
 pub(super) fn program(trace: &Trace, file: &Path) -> String {
     let first = trace.processes().first().map(heapr_trace::Process::name);
     match first.filter(|name| !name.is_empty() && *name != "?") {

@@ -1,4 +1,4 @@
-//! What an engine does not take now: a bounded folder, from which the oldest goes first.
+//! Bodies that an engine did not accept: a bounded folder, from which the oldest go first.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use heapr_files::{NewFile, OwnFolder};
 
-/// See the module.
+/// Bounded folder of bodies that wait for their engine.
 #[derive(Debug)]
 pub(super) struct Spool {
     folder: OwnFolder,
     bytes_max: u64,
-    /// Bodies that there was no room for.
+    /// Number of bodies removed because the folder was full.
     pub(super) dropped_count: u64,
     next: u64,
 }
 
 impl Spool {
-    /// In a folder that is made if need be, for this user alone.
+    /// Opens the folder, or creates it for this user alone.
     pub(super) fn open(folder: &Path, bytes_max: u64) -> anyhow::Result<Self> {
         let folder =
             OwnFolder::made(folder).with_context(|| format!("cannot make the spool {}", folder.display()))?;
         let mut spool = Self { folder, bytes_max, dropped_count: 0, next: 0 };
-        // What an earlier push has left comes before what is new.
+        // New bodies come after those that an earlier push has left.
         spool.next = spool.waiting().last().map_or(0, |(number, ..)| number + 1);
         Ok(spool)
     }
 
-    /// What waits: number, engine, path, size; the oldest first.
+    /// Returns the bodies as number, engine, path, size; the oldest first.
     pub(super) fn waiting(&self) -> Vec<(u64, String, PathBuf, u64)> {
         let entries = std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
         let mut found: Vec<_> = entries
@@ -42,7 +42,7 @@ impl Spool {
         found
     }
 
-    /// Keeps a body for later; the oldest make room.
+    /// Saves a body for later, and removes the oldest if the folder is full.
     pub(super) fn keep(&mut self, engine: &str, body: &[u8]) -> anyhow::Result<()> {
         let mut waiting = self.waiting();
         let mut bytes: u64 = waiting.iter().map(|(.., bytes)| bytes).sum();

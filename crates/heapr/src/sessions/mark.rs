@@ -1,10 +1,10 @@
-//! `heapr mark`.
+//! `heapr mark`: puts a text into a session's trace.
 
 use std::process::ExitCode;
 
 use heapr_session::{Request, sessions};
 
-/// Characters of a marker, at most.
+/// Largest number of characters of a marker.
 const TEXT_CHARACTERS_MAX: usize = 4096;
 
 /// Arguments of `heapr mark`.

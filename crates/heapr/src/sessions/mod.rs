@@ -25,12 +25,12 @@ pub(crate) fn start(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     start::run(arguments)
 }
 
-/// The recorder's own process; started by `start` only.
+/// Runs the recorder in its own process, which only `start` starts.
 pub(crate) fn record(arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     recorder_process::run(arguments)
 }
 
-/// Shows how sessions stand.
+/// Shows the state of sessions.
 pub(crate) fn status(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
     status::run(arguments)
 }
@@ -45,7 +45,7 @@ pub(crate) fn update(arguments: UpdateArguments) -> anyhow::Result<ExitCode> {
     update::run(arguments)
 }
 
-/// Ends a session and its file.
+/// Ends a session and completes its file.
 pub(crate) fn stop(arguments: StopArguments) -> anyhow::Result<ExitCode> {
     stop::stop(arguments)
 }
@@ -55,8 +55,8 @@ pub(crate) fn cancel(arguments: &CancelArguments) -> anyhow::Result<ExitCode> {
     stop::cancel(arguments)
 }
 
-/// The session that is meant: the one of that name, or the only one. What a `heapr run` records is
-/// meant by its name, or where there is nothing else.
+/// Finds the session of that name, or without a name the only one. A session of `heapr run` counts
+/// only if it is named, or if no other exists.
 fn find(name: Option<&str>) -> anyhow::Result<SessionClient> {
     if let Some(name) = name {
         return Ok(SessionClient::find(&SessionName::new(name)?)?);

@@ -1,5 +1,4 @@
-//! The recorder's own process: heapr again, in a session of its own, so that it survives the
-//! terminal.
+//! The recorder's process: heapr again, in a session of its own, so that it survives the terminal.
 //!
 //! ```text
 //! heapr start                                  heapr recorder-of-session NAME
@@ -23,7 +22,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::symbolize;
 
-/// The hidden command.
+/// Name of the hidden command.
 pub(super) const SUBCOMMAND: &str = "recorder-of-session";
 
 /// Arguments of the hidden command.
@@ -34,18 +33,18 @@ pub(crate) struct RecorderArguments {
     _name: String,
 }
 
-/// What the recorder says when it has begun.
+/// First answer of the recorder, once it has begun.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Beginning {
     pub(super) recorder_pid: u32,
-    /// What the user should know of the targets.
+    /// Remarks on the targets for the user.
     pub(super) remarks: Vec<String>,
 }
 
 pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     let inherited = InheritedDescriptors::now();
-    // Fails only if it leads a group already: then it was not started by `start`, and goes on as it
-    // is.
+    // Fails only if this process leads a group, which means that `start` did not start it; then it
+    // needs no new session.
     let _ = rustix::process::setsid();
     let starter = rustix::stdio::stdin().try_clone_to_owned().context("no standard input")?;
     let starter = UnixStream::from(starter);
@@ -58,7 +57,7 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     let request: StartRequest =
         serde_json::from_str(&line).context("this command is started by `heapr start` only")?;
     if request.properties.sample.is_some() {
-        // Many hosts have one at all times.
+        // Many hosts always run a recorder.
         heapr_inject::give_back_memory();
     }
     let output = request.properties.output.clone();
@@ -75,22 +74,23 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     drop(starter);
     let Ok(mut session) = begun else { return Ok(ExitCode::from(2)) };
     if !is_heard {
-        // Nobody knows of this session.
+        // `start` has gone, so the session is unknown to its user.
         drop(session);
         let _ = std::fs::remove_file(output);
         return Ok(ExitCode::from(2));
     }
     let_go(inherited)?;
     session.use_spare_time();
-    // (Nobody would read an error: names are missing then, and the report says of which modules.)
+    // An error here has no reader. Names are missing in that case, and the report says of which
+    // modules.
     session.run(&stop, |summary| {
         let _ = symbolize::embed_held(&output, &summary.held_modules, &summary.held_made_code);
     });
     Ok(ExitCode::SUCCESS)
 }
 
-/// Holds neither the terminal nor the working directory's file system, nor what a shell had open
-/// when it started us.
+/// Closes the inherited descriptors, replaces the terminal, and leaves the working directory's file
+/// system.
 fn let_go(inherited: InheritedDescriptors) -> anyhow::Result<()> {
     inherited.close();
     let nothing = File::options().read(true).write(true).open("/dev/null").context("no /dev/null")?;

@@ -1,4 +1,4 @@
-//! `heapr start`: a session whose recorder goes on in the background.
+//! `heapr start`: starts a session whose recorder runs in the background.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     let pids = processes::named(&arguments.pids, arguments.tree)?;
     let here = std::env::current_dir().context("cannot tell the working directory")?;
     let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(default_output(&arguments)));
-    // The recorder leaves the working directory.
+    // The recorder leaves the working directory, so its path must be absolute.
     let output = here.join(output);
     let mut properties = SessionProperties::new(output.clone());
     arguments.record.apply(&mut properties)?;
@@ -108,7 +108,8 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One name for all files of a session that has several, also after a restart.
+/// Returns the default name of the trace. A session with several files has one name, also after a
+/// restart.
 fn default_output(arguments: &StartArguments) -> String {
     if arguments.record.has_files_in_turn() {
         return format!("heapr.{}.heapr", arguments.name);
@@ -129,13 +130,13 @@ fn find_program(name: &OsString, here: &Path, arguments: &[OsString]) -> anyhow:
     Ok(ProgramCommand { path: here.join(found.path).into_os_string(), arguments: arguments.to_vec() })
 }
 
-/// Starts the recorder's process, hands it the request, and waits until it has begun.
+/// Starts the recorder's process, sends it the request, and waits until it has begun.
 fn begin(request: &StartRequest) -> anyhow::Result<Beginning> {
     let (ours, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
-    // This very program, even if its file was replaced since.
+    // The running program itself, even if its file was replaced since.
     let mut recorder = Command::new("/proc/self/exe");
     recorder.arg(SUBCOMMAND).arg(&request.properties.name).stdin(Stdio::from(OwnedFd::from(theirs)));
-    // It goes beyond them itself, and gives them to its program.
+    // The recorder raises its own limits, and gives the original ones to its program.
     heapr_inject::with_given_limits(&mut recorder);
     let mut child = recorder.spawn().context("cannot start the recorder")?;
     drop(recorder);
@@ -154,7 +155,7 @@ fn begin(request: &StartRequest) -> anyhow::Result<Beginning> {
     outcome.map_err(|failure| advice(failure, &request.properties))
 }
 
-/// A session without flags waits for some to be set; of the other kind there may be some.
+/// Says so if no program is flagged for this session, and whether flags of the other kind exist.
 fn tell_if_none_is_flagged(request: &StartRequest) {
     let (kind, other, word) = match request.properties.mode {
         LoggingMode::Snapshot => (FlagKind::Snapshot, FlagKind::Heap, "snapshot"),
@@ -172,7 +173,7 @@ fn tell_if_none_is_flagged(request: &StartRequest) {
     }
 }
 
-/// A failure, and what to do where that depends on the file.
+/// Converts a failure into an error, with advice if the output file is the cause.
 pub(crate) fn advice(failure: Failure, properties: &SessionProperties) -> anyhow::Error {
     let output = Path::new(&properties.output);
     if failure.kind == FailureKind::Output && output.symlink_metadata().is_ok() {

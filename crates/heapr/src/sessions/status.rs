@@ -1,4 +1,4 @@
-//! `heapr status`.
+//! `heapr status`: shows sessions that run.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ enum Format {
     Json,
 }
 
-/// Back to the upper left corner, and everything cleared.
+/// Escape sequences that move the cursor to the upper left corner and clear the screen.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
     loop {
         let all = match statuses(arguments.name.as_deref()) {
             Ok(all) => all,
-            // A session that ends while it is watched is no error.
+            // A session may end while it is watched.
             Err(_) if has_shown => return Ok(ExitCode::SUCCESS),
             Err(error) => return Err(error),
         };
@@ -86,14 +86,15 @@ fn statuses(name: Option<&str>) -> anyhow::Result<Vec<SessionStatus>> {
     let mut silent = Vec::new();
     for entry in sessions() {
         let client = SessionName::new(&entry.name).ok().and_then(|name| SessionClient::find(&name).ok());
-        // One that ends just now is not shown; one that does not answer must not hide the others.
+        // A session that ends meanwhile is left out; one that does not answer must not hide the
+        // others.
         let Some(client) = client else { continue };
         match ask(&client) {
             Ok(status) => all.push(status),
             Err(error) => silent.push(error),
         }
     }
-    // "No session is running" would be wrong where one does not answer.
+    // "No session is running" would be wrong if a session does not answer.
     let reason = if all.is_empty() { silent.pop() } else { None };
     for error in silent {
         tell!("heapr: {error:#}");
@@ -101,7 +102,7 @@ fn statuses(name: Option<&str>) -> anyhow::Result<Vec<SessionStatus>> {
     reason.map_or(Ok(all), Err)
 }
 
-/// An error with the traces that sessions of that name have left here.
+/// Adds to an error the traces of sessions of that name in the working directory.
 fn with_traces(error: ClientError, name: &str) -> anyhow::Error {
     let is_its = |file: &String| {
         let number =

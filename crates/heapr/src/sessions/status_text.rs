@@ -1,4 +1,4 @@
-//! A session's status for people.
+//! Text of a session's status.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use crate::plain_text::printable;
 use heapr_table::quantity::{bytes, bytes_within, count, duration, plural, plural_within};
 use heapr_table::{Cell, Column, Table, row};
 
-/// Columns of a line, where the terminal's are not asked for.
+/// Columns of a line if the terminal's width is unknown.
 const WIDTH: usize = 100;
-/// Processes shown of one session.
+/// Largest number of processes shown of a session.
 const PROCESSES_SHOWN: usize = 20;
 
-/// One line for each session.
+/// Formats one line for each session.
 pub(super) fn list(all: &[SessionStatus]) -> String {
     if all.is_empty() {
         return "no session is running\n".to_owned();
@@ -49,7 +49,7 @@ pub(super) fn list(all: &[SessionStatus]) -> String {
     lines(&table)
 }
 
-/// `all is recorded`, `auto, every 1.00 MiB now: estimates`.
+/// Formats the sampling rate: `no: all is recorded`, or `auto, every 1.00 MiB now: …`.
 fn sampling(status: &SessionStatus) -> String {
     let Some(rate) = &status.sample else { return "no: all is recorded".to_owned() };
     match status.sample_mean_bytes {
@@ -59,7 +59,7 @@ fn sampling(status: &SessionStatus) -> String {
     }
 }
 
-/// All that is known of one.
+/// Formats everything known of one session.
 pub(super) fn whole(status: &SessionStatus) -> String {
     let mut fields: Vec<(&str, String)> = vec![
         ("session", format!("{} ({})", status.name, state(status))),
@@ -141,7 +141,7 @@ pub(super) fn whole(status: &SessionStatus) -> String {
     text
 }
 
-/// What heapr has in the processes that live, beside its code and the shared buffers.
+/// Formats the memory of agents in live processes, without code and shared buffers.
 fn agents(status: &SessionStatus) -> Option<String> {
     let sum = |of: fn(&ProcessStatus) -> Option<u64>| -> Option<u64> {
         let known: Vec<u64> = status.processes.iter().filter_map(of).collect();
@@ -158,7 +158,7 @@ fn agents(status: &SessionStatus) -> Option<String> {
     ))
 }
 
-/// The share of what a process holds that is in live blocks that are seen.
+/// Formats the share of a process's own memory that is in recorded live blocks.
 fn in_blocks(process: &ProcessStatus) -> String {
     if process.own_bytes == 0 {
         return "unknown".to_owned();
@@ -168,7 +168,7 @@ fn in_blocks(process: &ProcessStatus) -> String {
 }
 
 fn processes_of(status: &SessionStatus) -> String {
-    // Those that have ended are in the trace; here they would hide the others.
+    // Processes that have ended are in the trace; here they would hide the others.
     let alive: Vec<_> = status.processes.iter().filter(|process| process.is_alive).collect();
     if alive.is_empty() {
         return String::new();
@@ -205,7 +205,7 @@ fn processes_of(status: &SessionStatus) -> String {
     text
 }
 
-/// The path of the program, behind the name that it was started by if that is another one.
+/// Formats the program's path, after the name by which it was started if that differs.
 fn program(process: &ProcessStatus) -> String {
     let path = printable(&process.executable);
     let is_own = process.name.is_empty() || process.executable.rsplit('/').next() == Some(&process.name);
@@ -221,7 +221,7 @@ fn state(status: &SessionStatus) -> &'static str {
     }
 }
 
-/// Whether nothing is left to record, and nothing will come.
+/// True if all recorded processes have ended and no flag can add another one.
 fn has_ended(status: &SessionStatus) -> bool {
     status.process_count > 0 && status.live_process_count == 0 && status.flag_watch.is_none()
 }

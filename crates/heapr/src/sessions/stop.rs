@@ -1,4 +1,4 @@
-//! `heapr stop` and `heapr cancel`.
+//! `heapr stop` and `heapr cancel`: end sessions.
 
 use std::fs;
 use std::io;
@@ -40,7 +40,7 @@ pub(crate) struct CancelArguments {
 pub(super) fn stop(arguments: StopArguments) -> anyhow::Result<ExitCode> {
     let session = super::find(arguments.name.as_deref())?;
     if let Some(output) = &arguments.output {
-        // Before the session ends: afterwards it could not be told to go on.
+        // Checked before the session ends, because an ended session cannot continue.
         check_destination(output, arguments.force)?;
     }
     let Answer::Stopped(report) = session.ask(Request::Stop)? else {
@@ -99,7 +99,7 @@ fn check_destination(output: &Path, may_overwrite: bool) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write into {}", folder.display()))
 }
 
-/// Moves the trace; to another file system by a copy.
+/// Moves the trace; copies it if the target is another file system.
 fn put(from: &Path, to: &Path, may_overwrite: bool) -> anyhow::Result<()> {
     let is_same = fs::canonicalize(to).is_ok_and(|to| fs::canonicalize(from).is_ok_and(|from| from == to));
     if is_same {
@@ -108,7 +108,7 @@ fn put(from: &Path, to: &Path, may_overwrite: bool) -> anyhow::Result<()> {
     let flags = if may_overwrite { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
     match rustix::fs::renameat_with(CWD, from, CWD, to, flags) {
         Ok(()) => return Ok(()),
-        // Another file system, or one that cannot promise not to replace.
+        // Another file system, or one without RENAME_NOREPLACE.
         Err(rustix::io::Errno::XDEV | rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
         Err(error) => {
             return Err(io::Error::from(error)).with_context(|| format!("cannot make {}", to.display()));

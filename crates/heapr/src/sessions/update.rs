@@ -1,4 +1,4 @@
-//! `heapr update`.
+//! `heapr update`: changes a session.
 
 use std::process::ExitCode;
 

@@ -1,17 +1,17 @@
-//! What a server says, and what follows from it.
+//! Answers of servers, and what follows from them.
 
 use std::io;
 
-/// A status, and the beginning of the text that came with it.
+/// Status, and the beginning of the answer's text.
 pub(super) type Answer = io::Result<(u16, String)>;
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Taken,
-    /// It may be taken later.
+    /// Refused for the moment: it can be retried later.
     Later(String),
-    /// It will never be taken.
+    /// Refused for good.
     Refused(String),
 }
 
@@ -19,7 +19,7 @@ impl Outcome {
     pub(super) fn of(url: &str, answer: Answer) -> Self {
         match answer {
             Ok((status, _)) if (200..300).contains(&status) => Self::Taken,
-            // What is sent may hold a token, which is for nobody else.
+            // The request may hold a token, which another server must not see.
             Ok((status, _)) if (300..400).contains(&status) => Self::Refused(format!(
                 "{url} answers {status}: it is at another address; redirects are not followed, give that address"
             )),
@@ -31,7 +31,7 @@ impl Outcome {
                     Self::Refused(said)
                 }
             }
-            // What is missing on this machine does not come by itself.
+            // A retry does not install what is missing on this machine.
             Err(error) if error.kind() == io::ErrorKind::Unsupported => Self::Refused(error.to_string()),
             Err(error) => Self::Later(format!("{url}: {error}")),
         }

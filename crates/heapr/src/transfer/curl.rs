@@ -1,7 +1,7 @@
-//! A request by the machine's own `curl`: what a program of this size has no room for is TLS.
+//! Requests by the machine's own `curl`, because heapr has no TLS built in.
 //!
-//! All that it is told goes through its standard input, as a configuration: who lists processes
-//! sees neither addresses nor secrets. Bodies are files: those in memory have no name.
+//! All options go through curl's standard input as a configuration, so that lists of processes show
+//! neither addresses nor secrets. Bodies are files; those in memory have no name.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -16,10 +16,10 @@ use super::answer::Answer;
 use super::plain::SHOWN_BYTES;
 
 const CONNECT_LIMIT_S: u32 = 5;
-/// Of a request in all; files of tables are some megabytes.
+/// Longest time of a request, in seconds: files of tables have some megabytes.
 const LIMIT_S: u32 = 300;
 
-/// See the module.
+/// Request that curl sends.
 #[derive(Debug)]
 pub(super) struct Request {
     configuration: String,
@@ -40,14 +40,14 @@ impl Request {
         }
         let _ = writeln!(
             request.configuration,
-            // (To wait for leave to send is no use; a header without a value would be signed.)
+            // Waiting for `100 Continue` is of no use; an empty header would be signed.
             "silent\nshow-error\nexpect100-timeout = 0.01\nconnect-timeout = {CONNECT_LIMIT_S}\nmax-time = {LIMIT_S}\n\
              write-out = \"\\n%{{http_code}}\""
         );
         request
     }
 
-    /// A body in memory.
+    /// Makes a POST of a body in memory.
     pub(super) fn post(
         url: &str,
         headers: &[(String, String)],
@@ -55,7 +55,7 @@ impl Request {
         authority: Option<&Path>,
     ) -> Self {
         let mut request = Self::new(url, headers, authority);
-        // Inherited by the child on purpose.
+        // The child inherits this descriptor on purpose.
         let file = rustix::fs::memfd_create(c"heapr-push", MemfdFlags::empty());
         let file = file.map_err(io::Error::from).and_then(|file| {
             let mut file = File::from(file);
@@ -69,7 +69,7 @@ impl Request {
         request
     }
 
-    /// A file.
+    /// Makes a PUT of a file.
     pub(super) fn put(
         url: &str,
         headers: &[(String, String)],
@@ -81,7 +81,7 @@ impl Request {
         request
     }
 
-    /// Signs it as Amazon's version 4 asks for.
+    /// Signs the request by Amazon's signature version 4.
     pub(super) fn signed(mut self, region: &str, key: &str, secret: &str) -> Self {
         self.set("aws-sigv4", &format!("aws:amz:{region}:s3"));
         self.set("user", &format!("{key}:{secret}"));
@@ -93,7 +93,7 @@ impl Request {
         for c in value.chars() {
             match c {
                 '"' | '\\' => quoted.extend(['\\', c]),
-                // None of them belongs into a header or an address.
+                // Control characters belong neither into a header nor into an address.
                 c if c.is_control() => {}
                 c => quoted.push(c),
             }
@@ -101,10 +101,10 @@ impl Request {
         let _ = writeln!(self.configuration, "{option} = \"{quoted}\"");
     }
 
-    /// Sends it.
+    /// Sends the request.
     pub(super) fn run(self) -> Answer {
         let _body = self.body.transpose()?;
-        // (-q: what the user has set up for other uses of it is not ours.)
+        // `-q`: ignore the user's configuration of curl.
         let mut command = Command::new("curl");
         command.args(["-q", "--config", "-"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -117,7 +117,7 @@ impl Request {
             _ => error,
         })?;
         if let Some(mut input) = child.stdin.take() {
-            // Who ends before it has read says why.
+            // curl may end before it has read everything; its exit code says why.
             let _ = input.write_all(self.configuration.as_bytes());
         }
         let done = child.wait_with_output()?;
@@ -134,11 +134,11 @@ impl Request {
     }
 }
 
-/// Why curl ended without an answer.
+/// Converts curl's exit code without an answer into an error.
 fn failure(code: Option<i32>, said: &str) -> io::Error {
-    /// It knows an option not, or was built without TLS.
+    /// Exit codes for an unknown option, or for a curl built without TLS.
     const USAGE: [i32; 3] = [1, 2, 4];
-    /// The certificate is not trusted.
+    /// Exit code for a certificate that is not trusted.
     const CERTIFICATE: i32 = 60;
     let (kind, advice) = match code {
         Some(code) if USAGE.contains(&code) => {

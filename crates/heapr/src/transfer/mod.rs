@@ -1,4 +1,4 @@
-//! Requests to servers of others: plain HTTP by ourselves, TLS and object stores by the machine's
+//! Requests to other servers: plain HTTP by heapr itself, TLS and object stores by the machine's
 //! own `curl`.
 
 mod answer;
@@ -13,7 +13,7 @@ pub(crate) use url::Url;
 
 use std::path::Path;
 
-/// Sends a body. `authority`: the file of who is trusted for TLS, in place of the machine's own.
+/// Sends a body. `authority`: file of trusted certificates for TLS, in place of the machine's own.
 pub(crate) fn post(
     url: &Url,
     headers: &[(String, String)],

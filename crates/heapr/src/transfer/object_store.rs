@@ -1,4 +1,4 @@
-//! Folders in an object store: `s3://BUCKET/PREFIX`, also of what is compatible with it, and
+//! Folders in an object store: `s3://BUCKET/PREFIX`, also of compatible stores, and
 //! `gs://BUCKET/PREFIX`.
 //!
 //! Credentials come from the variables that the stores' own tools read.
@@ -11,36 +11,36 @@ use anyhow::{Context as _, bail, ensure};
 use super::answer::Outcome;
 use super::curl::Request;
 
-/// How often a file is tried.
+/// Number of tries for a file.
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Who we are to it.
+/// Credentials for the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Credentials {
-    /// Nobody: the store asks for nothing.
+    /// No credentials: the store does not need them.
     None,
-    /// `Authorization: Bearer`.
+    /// Token of an `Authorization: Bearer` header.
     Token(String),
-    /// A key that signs.
+    /// Key that signs requests.
     Key { region: String, key: String, secret: String, token: Option<String> },
 }
 
-/// A folder in a store.
+/// Folder in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ObjectStore {
-    /// Up to the folder, with a slash at its end.
+    /// URL of the folder, with a slash at its end.
     url: String,
-    /// As the user wrote it.
+    /// Address as the user wrote it.
     name: String,
     credentials: Credentials,
-    /// The header that refuses to replace an object.
+    /// Header by which the store refuses to replace an object.
     only_new: (&'static str, &'static str),
     authority: Option<PathBuf>,
 }
 
 impl ObjectStore {
-    /// Of an address; `None`: it is no object store's.
+    /// Parses an address; `None` if it is not one of an object store.
     pub(crate) fn of(
         text: &str,
         authority: Option<PathBuf>,
@@ -66,7 +66,7 @@ impl ObjectStore {
         let url = match (scheme, endpoint) {
             (_, Some(endpoint)) => format!("{}/{bucket}", endpoint.trim_end_matches('/')),
             ("gs", None) => format!("https://storage.googleapis.com/{bucket}"),
-            // (A certificate for all buckets is none for names with dots.)
+            // The stores' wildcard certificate does not cover bucket names with dots.
             (_, None) if bucket.contains('.') => format!("https://s3.{region}.amazonaws.com/{bucket}"),
             (_, None) => format!("https://{bucket}.s3.{region}.amazonaws.com"),
         };
@@ -93,7 +93,7 @@ impl ObjectStore {
         }))
     }
 
-    /// Puts a file there, under a path below the folder. `sha256`: of what it holds, hexadecimal.
+    /// Puts a file under a path below the folder. `sha256`: hash of its contents, in hexadecimal.
     pub(crate) fn put(&self, path: &str, file: &Path, sha256: &str, may_replace: bool) -> anyhow::Result<()> {
         let mut why = String::new();
         for attempt in 0..TRIES {
@@ -148,7 +148,7 @@ impl ObjectStore {
     }
 }
 
-/// Of a path: what is no letter of an address, as its bytes.
+/// Escapes in a path all bytes that must not appear in a URL.
 fn escaped(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -9,7 +9,7 @@ use super::url::Url;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// Of an answer, what is shown if it is a refusal.
+/// Bytes of an answer that are shown if it is a refusal.
 pub(super) const SHOWN_BYTES: u64 = 500;
 
 pub(super) fn post(url: &Url, headers: &[(String, String)], body: &[u8]) -> Answer {
@@ -41,7 +41,7 @@ fn exchange(stream: TcpStream, url: &Url, headers: &[(String, String)], body: &[
     head += "\r\n";
     let mut out = &stream;
     let sent = out.write_all(head.as_bytes()).and_then(|()| out.write_all(body));
-    // Who refuses may answer before it has read everything.
+    // A server that refuses may answer before it has read everything.
     let mut answer = BufReader::new((&stream).take(64 << 10));
     let mut line = String::new();
     let read = answer.read_line(&mut line);

@@ -1,14 +1,14 @@
-//! Where something is sent.
+//! Addresses to which requests are sent.
 
 use anyhow::{Context as _, bail, ensure};
 
-/// An address of HTTP.
+/// HTTP or HTTPS address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url {
     is_secure: bool,
     pub(super) host: String,
     pub(super) port: u16,
-    /// Without a slash at its end.
+    /// Path without a slash at its end.
     pub(super) path: String,
 }
 
@@ -31,7 +31,7 @@ impl Url {
         Ok(Self { is_secure, host: host.to_owned(), port, path: path.trim_end_matches('/').to_owned() })
     }
 
-    /// Whether it is reached by TLS.
+    /// Whether the address is reached by TLS.
     pub(super) fn is_secure(&self) -> bool {
         self.is_secure
     }

@@ -1,7 +1,8 @@
-//! The user's browser.
+//! Opens pages in the user's browser.
 //!
-//! What starts it gets the address as an argument, which all users of the machine can read, and the
-//! address has the token in it. So it gets a file that only this user can read, which leads there.
+//! A browser gets its address as an argument, which all users of the machine can read, and the
+//! page's address contains a token. It is therefore given a file that only this user can read,
+//! which redirects to the page.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,16 +10,16 @@ use std::process::{Command, Stdio};
 
 use heapr_files::Existing;
 
-/// Opens an address in the user's browser, by a file in `folder`, which is this user's alone;
-/// whether there was one to be asked.
+/// Opens an address in the user's browser by a file in `folder`, which only this user can read.
+/// Returns whether a browser could be started.
 pub(crate) fn open(url: &str, folder: &Path) -> bool {
-    // Over ssh the screen is elsewhere, and without a display there is none.
+    // Over ssh the screen is on another machine; without a display there is no browser.
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if is_set("SSH_CONNECTION") || !(is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) {
         return false;
     }
     let path = folder.join("open-heapr.html");
-    // (The address is of heapr's own making: digits, letters, and what stands between them.)
+    // heapr makes the address of digits, letters and separators, so it needs no escaping.
     let page = format!(
         "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>\n\
          <meta http-equiv=refresh content=\"0; url={url}\">\n<title>heapr</title><a href=\"{url}\">heapr</a>\n"
@@ -34,12 +35,12 @@ pub(crate) fn open(url: &str, folder: &Path) -> bool {
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut child) = started else { return false };
-    // It ends at once where it only tells a browser that runs already.
+    // The child ends at once if it only notifies a running browser.
     std::thread::spawn(move || child.wait());
     true
 }
 
-/// What stands after `ssh` on another machine: user and host.
+/// Returns `USER@HOST` of this machine, for `ssh` on another one.
 pub(crate) fn ssh_target() -> String {
     let user =
         std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "USER".to_owned());

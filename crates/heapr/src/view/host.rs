@@ -1,4 +1,4 @@
-//! What the server asks the command line: to find names and indexes.
+//! The server's requests to the command line: names and indexes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::snapshot::native::{GraphArguments, graph_kinds, why};
 use crate::snapshot::v8::index_cache;
 use crate::snapshot::v8::source_maps::maps_for;
 
-/// See the module.
+/// Finds names and indexes for the server by the command line's arguments.
 #[derive(Debug)]
 pub(crate) struct CommandLineHost {
     pub(crate) names: NameArguments,
     pub(crate) own: OwnArguments,
     pub(crate) shown: ShownFrames,
-    /// Goes with the page.
+    /// Temporary folder, removed when the page ends.
     pub(crate) folder: PathBuf,
-    /// What is shown; graphs of the traces among them are in the folder.
+    /// Files that are shown; graphs of the traces among them are in the folder.
     pub(crate) files: Vec<PathBuf>,
 }
 

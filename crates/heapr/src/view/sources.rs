@@ -1,4 +1,4 @@
-//! What the words of the command line name: files, or sessions that run.
+//! Sources that the words of the command line name: files, or sessions that run.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use heapr_trace::Trace;
 use crate::snapshot::native::{GraphArguments, NativeHeap};
 use crate::snapshot::verbs::is_trace;
 
-/// The graphs of native heaps in traces, as the page shows heaps: written into `folder`.
+/// Writes the native heap graphs of traces into `folder`, as sources that the page shows as heaps.
 fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
     let mut found = Vec::new();
     for (number, word) in
@@ -31,21 +31,20 @@ fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
     Ok(found)
 }
 
-/// What the graph of a trace is called, by the trace's place among the words.
+/// Returns the file name of a trace's graph; `number` is the trace's index among the words.
 fn graph_name(word: &Path, number: usize) -> String {
     format!("{}.{number}.heapsnapshot", word.file_stem().unwrap_or_default().to_string_lossy())
 }
 
-/// The trace among the words that a graph in `folder` is of.
+/// Returns the trace whose graph in `folder` is `graph`.
 pub(super) fn trace_of_graph(words: &[PathBuf], folder: &Path, graph: &Path) -> Option<PathBuf> {
     let mut numbered = words.iter().enumerate();
     let found = numbered.find(|&(number, word)| folder.join(graph_name(word, number)) == graph);
     found.map(|(_, word)| word.clone())
 }
 
-/// The sources, in the order of the words; after them the graphs of traces, written into `folder`;
-/// without any the session that runs. What is wrong from the start is said at once, and not on a
-/// page.
+/// Returns the sources in the order of the words, then the graphs of traces, written into `folder`.
+/// Without words it is the session that runs. Errors are reported here, before a page opens.
 pub(crate) fn sources(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
     if words.is_empty() {
         let running = sessions();
@@ -64,8 +63,7 @@ pub(crate) fn sources(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<So
     Ok(sources)
 }
 
-/// Snapshots of V8 stand in order of time, whatever order they are given in: what is said of growth
-/// would be turned round.
+/// Sorts V8 snapshots by time: in any other order, growth would be reported reversed.
 fn sort_snapshots(sources: &mut [Source]) {
     let taken = |source: &Source| match source {
         Source::File(path) if !is_trace(path) => {
@@ -94,7 +92,7 @@ fn source(word: &Path) -> anyhow::Result<Source> {
             bail!("{} is no file: {error}", word.display())
         }
         Err(error) => {
-            // A name that is a session's, where there is no file of that name.
+            // No file of this name exists, so the word may name a session.
             let name = word.to_str().filter(|name| {
                 error.kind() == std::io::ErrorKind::NotFound && SessionName::new(name).is_ok()
             });
@@ -108,7 +106,7 @@ fn source(word: &Path) -> anyhow::Result<Source> {
     }
 }
 
-/// A session by its name.
+/// Returns a session by its name as a source.
 fn session(name: &str) -> anyhow::Result<Source> {
     let name = SessionName::new(name)?;
     match SessionClient::find(&name)?.ask(Request::Status)? {
@@ -117,7 +115,7 @@ fn session(name: &str) -> anyhow::Result<Source> {
     }
 }
 
-/// The session that writes a file, if one does: then it is shown as it grows.
+/// Returns the session that is writing a file, if any: it is shown as it grows.
 fn written_by_session(path: &Path) -> Option<Source> {
     let real = path.canonicalize().ok()?;
     let all = sessions().into_iter().filter_map(|entry| session(&entry.name).ok());

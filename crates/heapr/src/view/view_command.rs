@@ -60,7 +60,7 @@ pub(crate) struct ViewArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     arguments.source_maps.apply();
-    // Only this user may look into it; it goes with the page.
+    // Only this user can read the folder, which is removed when the page ends.
     let folder = tempfile::tempdir().context("cannot make a directory for heaps")?;
     let host = Arc::new(CommandLineHost {
         names: arguments.names,
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     }
     let server = match arguments.port {
         Some(port) => Server::bind(files, ServerOptions { port })?,
-        // Taken by another view of the same files: any other.
+        // Another view of the same files has the port: use any other.
         None => Server::bind(Arc::clone(&files), ServerOptions { port: steady_port(&arguments.files) })
             .or_else(|_| Server::bind(files, ServerOptions::default()))?,
     };
@@ -98,11 +98,11 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A port that is the same for the same files, below those that the kernel gives away.
+/// Returns a port that is the same for the same files, below the kernel's ephemeral ports.
 fn steady_port(files: &[PathBuf]) -> u16 {
     const FIRST: u64 = 20_000;
     const COUNT: u64 = 8_000;
-    // FNV-1a: it must be the same in each version of heapr.
+    // FNV-1a, because the sum must be the same in each version of heapr.
     let mut sum = 0xcbf2_9ce4_8422_2325_u64;
     for file in files {
         let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
@@ -113,7 +113,7 @@ fn steady_port(files: &[PathBuf]) -> u16 {
     (FIRST + sum % COUNT) as u16
 }
 
-/// Writes the page that stands alone.
+/// Writes the static page.
 fn write(files: &Files, path: &Path, may_replace: bool, page_bytes: u64) -> anyhow::Result<ExitCode> {
     let mut output = OutputFile::create(path, may_replace)?;
     let is_terminal = std::io::stderr().is_terminal();
@@ -136,7 +136,7 @@ fn write(files: &Files, path: &Path, may_replace: bool, page_bytes: u64) -> anyh
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ready when the process is told to end.
+/// Returns a future that is ready when SIGINT or SIGTERM arrives.
 pub(crate) fn until_signal() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
     let (told, tells) = futures_channel();
@@ -147,7 +147,7 @@ pub(crate) fn until_signal() -> anyhow::Result<impl Future<Output = ()> + Send +
     Ok(tells)
 }
 
-/// A future that another thread makes ready: small enough to need no crate.
+/// Returns a future and the handle by which another thread completes it.
 fn futures_channel() -> (Told, Tells) {
     let shared = Arc::new(std::sync::Mutex::new((false, None::<std::task::Waker>)));
     (Told(Arc::clone(&shared)), Tells(shared))
