@@ -1,4 +1,4 @@
-//! The answer, as text and as JSON (schema `heapr.explain/1`).
+//! Answer of `heapr explain`, as text and as JSON (schema `heapr.explain/1`).
 
 use std::io::{self, Write};
 
@@ -9,42 +9,42 @@ use super::resident::{Moments, Resident};
 use crate::finding_text;
 use crate::style::Style;
 
-/// What is said of a target.
+/// Answer for a target.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// Of each file; of a process the findings may be none.
+    /// One subject for each file; a process may have no findings.
     pub(super) subjects: Vec<Subject>,
-    /// What all resident memory is; of processes alone.
+    /// Breakdown of resident memory, for processes only.
     pub(super) resident: Option<Resident>,
-    /// What was resident at moments; of files alone.
+    /// Resident memory at several moments, for files only.
     pub(super) moments: Option<Moments>,
 }
 
-/// What is found of a process, a session, a trace or a series of snapshots.
+/// Findings on a process, a session, a trace or a series of snapshots.
 #[derive(Debug, Default)]
 pub(super) struct Subject {
-    /// As the user named it.
+    /// Name as the user gave it.
     pub(super) name: String,
     pub(super) findings: Vec<Finding>,
-    /// Stands above the findings, or in their place.
+    /// Sentence above the findings, or in their place.
     pub(super) verdict: String,
-    /// The most that was live; of a recording.
+    /// Most live bytes of a recording.
     pub(super) peak_bytes: Option<u64>,
-    /// Half of the 95 % interval of that, where it is an estimate.
+    /// Half of the 95 % interval of the peak if it is an estimate.
     pub(super) peak_bytes_plus_minus: u64,
-    /// Nothing of it could be read.
+    /// Whether the subject could not be read at all.
     pub(super) is_unread: bool,
 }
 
 impl Answer {
-    /// All findings, each with what it is of.
+    /// Returns all findings with their subjects.
     pub(super) fn findings(&self) -> impl Iterator<Item = (&Subject, &Finding)> {
         self.subjects
             .iter()
             .flat_map(|subject| subject.findings.iter().map(move |finding| (subject, finding)))
     }
 
-    /// For people.
+    /// Writes the answer as text.
     pub(super) fn write_text(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
         for (number, subject) in self.subjects.iter().enumerate() {
             if number > 0 {
@@ -62,7 +62,7 @@ impl Answer {
         Ok(())
     }
 
-    /// For programs.
+    /// Returns the answer as JSON.
     pub(super) fn json(&self) -> serde_json::Result<serde_json::Value> {
         let names: Vec<&str> = self.subjects.iter().map(|subject| subject.name.as_str()).collect();
         let verdicts: Vec<&str> = self.subjects.iter().map(|subject| subject.verdict.as_str()).collect();

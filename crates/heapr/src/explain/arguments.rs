@@ -1,4 +1,4 @@
-//! What is asked.
+//! Arguments of `heapr explain`.
 
 use std::path::PathBuf;
 

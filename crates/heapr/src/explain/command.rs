@@ -1,4 +1,4 @@
-//! The command: what is asked, and how the answer leaves.
+//! Runs `heapr explain`: resolves the target, and writes the answer.
 
 use heapr_table::json_text::json_lines;
 use std::io::Write as _;
@@ -37,12 +37,13 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
             let mut answer = findings::of_session(session, &arguments)?;
             answer.resident = resident::of_session(&client(session)?, &arguments.names, &arguments.own)?;
             if answer.resident.is_some() {
-                // It says more than what the recording has of it.
+                // A reading of the process says more than the moments of the recording.
                 answer.moments = None;
             }
             let more: Vec<Finding> = answer.resident.iter().flat_map(Resident::findings).collect();
             if let Some(subject) = answer.subjects.first_mut() {
-                // Who looks at the pages knows better what keeps them than the recording does.
+                // Findings from the pages themselves replace those of the recording on resident
+                // memory.
                 if more.iter().any(|finding| finding.kind == Kind::Resident) {
                     subject.findings.retain(|finding| finding.kind != Kind::Resident);
                 }

@@ -17,7 +17,7 @@ use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::verbs::HeapKind;
 use crate::trace_file::{open, other_builds};
 
-/// Of what a session has written so far.
+/// Explains what a session has written so far.
 pub(super) fn of_session(name: &str, arguments: &ExplainArguments) -> anyhow::Result<Answer> {
     match client(name)?.ask(Request::Status)? {
         SessionAnswer::Status(status) => of_files(&[PathBuf::from(status.output)], arguments),
@@ -25,7 +25,7 @@ pub(super) fn of_session(name: &str, arguments: &ExplainArguments) -> anyhow::Re
     }
 }
 
-/// Of files: traces one by one, snapshots of V8 together.
+/// Explains files: traces one by one, V8 snapshots together.
 pub(super) fn of_files(files: &[PathBuf], arguments: &ExplainArguments) -> anyhow::Result<Answer> {
     let mut answer = Answer::default();
     match (files, HeapKind::of(files)?) {
@@ -59,7 +59,7 @@ fn asked_of(file: &Path, trace: &Trace, arguments: &ExplainArguments) -> anyhow:
     of_trace(file, trace, &arguments.names, &arguments.own, &arguments.suppress)
 }
 
-/// Of one trace.
+/// Explains one trace.
 pub(super) fn of_trace(
     file: &Path,
     trace: &Trace,

@@ -8,7 +8,7 @@ use heapr_query::Confidence;
 use super::answer::{Answer, Subject};
 use super::markup::escaped;
 
-/// A line for each finding, which GitHub shows beside the line of source.
+/// Writes an annotation for each finding, which GitHub shows beside the line of source.
 pub(super) fn write_github(
     out: &mut dyn Write,
     answer: &Answer,
@@ -37,17 +37,18 @@ pub(super) fn write_github(
     Ok(())
 }
 
-/// What GitHub asks to be escaped in a message…
+/// Escapes text for a message of a GitHub command.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// …and in a property.
+/// Escapes text for a property of a GitHub command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// A suite for each subject, a case for each finding; those that are not to be have failed.
+/// Writes a suite for each subject and a case for each finding. Findings that exceed a threshold
+/// have failed.
 pub(super) fn write_junit(
     out: &mut dyn Write,
     answer: &Answer,
@@ -57,7 +58,7 @@ pub(super) fn write_junit(
     writeln!(out, "<testsuites name=\"heapr explain\">")?;
     for subject in &answer.subjects {
         let failures = subject.findings.iter().filter(|finding| is_failure(subject, finding)).count();
-        // A suite without a case counts as one that did not run.
+        // A suite without a case would count as one that did not run.
         let cases = subject.findings.len().max(1);
         let name = escaped(&subject.name);
         writeln!(out, "  <testsuite name=\"{name}\" tests=\"{cases}\" failures=\"{failures}\">")?;

@@ -1,4 +1,4 @@
-//! A page by itself: that of `heapr view`, with the answer in it.
+//! Static page of `heapr view` with the answer in it.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::arguments::ExplainArguments;
 use crate::snapshot::verbs::is_trace;
 use crate::view::CommandLineHost;
 
-/// Writes the page of an answer that says something of resident memory.
+/// Writes the page of an answer on resident memory.
 pub(super) fn write(
     answer: &Answer,
     arguments: &ExplainArguments,
@@ -22,7 +22,7 @@ pub(super) fn write(
     }
     let folder = tempfile::tempdir()?;
     let path = match arguments.target.as_slice() {
-        // What was kept says more than its moments.
+        // A file of saved answers has more than its moments.
         [file] if answer.moments.is_some() && file.is_file() && !is_trace(file) => file.clone(),
         _ => {
             let path = folder.path().join("resident memory");

@@ -1,4 +1,4 @@
-//! Findings against what is not to be.
+//! Findings judged by thresholds.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use crate::report::names::NameArguments;
 use crate::thresholds::Threshold;
 use crate::trace_file::open;
 
-/// What of a trace is not to be, in words.
+/// Returns sentences on the thresholds that a trace exceeds.
 pub(crate) fn failures(file: &Path, thresholds: &[Threshold]) -> anyhow::Result<Vec<String>> {
     let (names, own) = (NameArguments::default(), OwnArguments::default());
     let subject = of_trace(file, &open(file)?, &names, &own, &[])?;
     ensure!(!subject.is_unread, "{}: nothing could be read, so that --fail-on judges nothing", subject.name);
-    // A peak is told with what is allowed.
+    // A peak has a sentence of its own, with the allowed amount.
     let of_kind =
         |finding: &&Finding| finding.kind != Kind::Peak && is_failure(&subject, finding, thresholds);
     let mut failures: Vec<String> =
@@ -27,14 +27,14 @@ pub(crate) fn failures(file: &Path, thresholds: &[Threshold]) -> anyhow::Result<
     Ok(failures)
 }
 
-/// Whether a finding passes one of the thresholds.
+/// Whether a finding exceeds one of the thresholds.
 pub(super) fn is_failure(subject: &Subject, finding: &Finding, thresholds: &[Threshold]) -> bool {
     thresholds.iter().any(|threshold| {
         threshold.is_passed_by(finding) || finding.kind == Kind::Peak && passes_peak(subject, *threshold)
     })
 }
 
-/// The peaks that are too large, in words.
+/// Returns sentences on peaks that are too large.
 pub(super) fn passed_peaks<'a>(
     subject: &'a Subject,
     thresholds: &'a [Threshold],
@@ -46,7 +46,7 @@ pub(super) fn passed_peaks<'a>(
     })
 }
 
-/// Whether the most that was live is more than may be.
+/// Whether the subject's peak exceeds the threshold.
 fn passes_peak(subject: &Subject, threshold: Threshold) -> bool {
     threshold.peak_bytes().zip(subject.peak_bytes).is_some_and(|(most, peak)| peak > most)
 }

@@ -1,8 +1,8 @@
-//! Text in XML and HTML.
+//! Escaping of text for XML and HTML.
 
 use heapr_table::plain::is_harmless;
 
-/// Text in XML and HTML; characters that XML 1.0 can't have are replaced.
+/// Escapes text for XML and HTML; characters that XML 1.0 cannot have are replaced.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! `heapr explain`: why memory is as it is: findings in words, and what all resident memory is.
+//! `heapr explain`: findings on memory in words, and a breakdown of all resident memory.
 
 mod answer;
 mod arguments;

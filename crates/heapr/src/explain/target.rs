@@ -1,24 +1,23 @@
-//! What is to be explained: a process, a session that runs, or files.
+//! Target to explain: a process, a session that runs, or files.
 
 use std::path::PathBuf;
 
 use anyhow::bail;
 use heapr_session::{SessionClient, SessionName, sessions};
 
-/// What the words of the command line mean.
+/// Target that the words of the command line name.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// A process that runs.
+    /// Process that runs.
     Process(u32),
-    /// A session that runs, by its name.
+    /// Session that runs, by its name.
     Session(String),
     /// Traces, or snapshots of V8.
     Files(Vec<PathBuf>),
 }
 
 impl Target {
-    /// A file goes before a session, and a session before a process: a name of digits that is none
-    /// of the first two is a process's.
+    /// Resolves the words. A file goes before a session, and a session before a process.
     pub(super) fn of(words: &[PathBuf]) -> anyhow::Result<Self> {
         let [only] = words else { return Ok(Self::Files(words.to_vec())) };
         let text = only.to_string_lossy();
@@ -35,7 +34,7 @@ impl Target {
         }
     }
 
-    /// As messages name it.
+    /// Name of the target in messages.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Process(pid) => format!("process {pid}"),
@@ -47,7 +46,7 @@ impl Target {
     }
 }
 
-/// The client of a session by its name.
+/// Returns the client of a session by its name.
 pub(super) fn client(name: &str) -> anyhow::Result<SessionClient> {
     Ok(SessionClient::find(&SessionName::new(name)?)?)
 }

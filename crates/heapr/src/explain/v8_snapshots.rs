@@ -1,11 +1,11 @@
-//! Findings of snapshots of V8.
+//! Findings of V8 snapshots.
 
 use std::path::PathBuf;
 
 use super::answer::Subject;
 use crate::snapshot::v8::heap_file::{Wanted, open};
 
-/// Of one snapshot, or of several of one program.
+/// Explains one snapshot, or several of one program.
 pub(super) fn explain(files: &[PathBuf]) -> anyhow::Result<Subject> {
     let mut files = files.to_vec();
     let written = |file: &PathBuf| file.metadata().and_then(|metadata| metadata.modified()).ok();

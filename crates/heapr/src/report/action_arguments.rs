@@ -1,24 +1,24 @@
-//! `--stacks so --frames st --images …`: actions, in the order in which they were given.
+//! Actions (`--stacks so --frames st --images …`), in the order in which they were given.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use heapr_query::{Action, FramePattern, GroupBy, Metric};
 
-/// An action as it was given. The value stays text until the trace file is known, as in `--stacks
-/// FILE` it is the file.
+/// Action as it was given. Its value stays text until the trace file is known: in `--stacks FILE`
+/// the value is the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GivenAction {
     option: &'static str,
     values: Vec<String>,
 }
 
-/// The actions of a command line.
+/// Actions of a command line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ActionArguments {
     given: Vec<GivenAction>,
 }
 
-/// Option, alias, help.
+/// Sorted actions: option, alias, help.
 const SORTED: [(&str, &str, &str); 8] = [
     ("stacks", "stack", "Rank by whole stack"),
     ("frames", "frame", "Rank by innermost frame"),
@@ -31,7 +31,7 @@ const SORTED: [(&str, &str, &str); 8] = [
 ];
 const CALLERS: &str = "callers";
 const BY: &str = "by";
-/// What can follow `--by`, and the action that it is.
+/// Values of `--by`, and their actions.
 const KINDS: [(&str, &str); 7] = [
     ("stack", "stacks"),
     ("frame", "frames"),
@@ -42,13 +42,13 @@ const KINDS: [(&str, &str); 7] = [
     ("thread", "by-thread"),
 ];
 
-/// `so (outstanding size), soc (…), …`
+/// Returns the help of sort keys: `so (outstanding size), soc (…), …`
 fn sort_help() -> String {
     let with_words = |metric: Metric| format!("{} ({})", metric.key(), metric.words());
     Metric::sort_keys().map(with_words).collect::<Vec<_>>().join(", ")
 }
 
-/// Reads a sort key.
+/// Parser of a sort key.
 pub(crate) fn sort_key() -> impl TypedValueParser<Value = Metric> {
     let values = Metric::sort_keys().map(|metric| PossibleValue::new(metric.key()).help(metric.words()));
     PossibleValuesParser::new(values).try_map(|key| Metric::of_key(&key).ok_or("it is no sort key"))
@@ -118,7 +118,8 @@ impl FromArgMatches for ActionArguments {
 }
 
 impl ActionArguments {
-    /// Takes the last value that is no sort key: in `heapr report --stacks FILE` it is the file.
+    /// Removes the last value that is not a sort key: in `heapr report --stacks FILE` this is the
+    /// file.
     pub(crate) fn take_file(&mut self) -> Option<String> {
         let given = self.given.iter_mut().rev().find(|given| {
             given.sort_value().is_some_and(|value| !value.is_empty() && Metric::of_key(value).is_none())
@@ -126,16 +127,16 @@ impl ActionArguments {
         given.values.pop()
     }
 
-    /// The actions.
+    /// Parses the actions.
     ///
     /// # Errors
-    /// If a sort key or a frame pattern can't be read.
+    /// A sort key or a frame pattern cannot be parsed.
     pub(crate) fn actions(&self) -> anyhow::Result<Vec<Action>> {
         self.given.iter().map(GivenAction::action).collect()
     }
 }
 
-/// The action that `--by KIND` is.
+/// Returns the action of `--by KIND`.
 fn kind(text: &str) -> Result<&'static str, clap::Error> {
     let known = KINDS.iter().find(|(kind, action)| text == *kind || text == *action);
     known.map(|&(_, action)| action).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Amounts of a row in words: what belongs together in one phrase, estimates with half of their
+//! Amounts of a row in words. Related amounts share a phrase; estimates have half of their
 //! interval.
 
 use heapr_query::Metric;
@@ -6,15 +6,15 @@ use heapr_table::quantity::{bytes_within, count_within, plural_within};
 use heapr_table::{Cell, Column};
 use heapr_trace::Amounts;
 
-/// In place of an amount that its source does not tell.
+/// Text for an amount that its source does not have.
 const UNKNOWN: &str = "unknown";
 
-/// Amounts that are told together.
+/// Amounts that share a phrase.
 pub(super) struct Together {
     pub(super) label: &'static str,
     pub(super) bytes: Option<Metric>,
     pub(super) count: Metric,
-    /// Between the bytes and the number of things.
+    /// Words between the bytes and the count.
     phrase: &'static str,
     thing: &'static str,
 }
@@ -56,7 +56,7 @@ impl Together {
         self.bytes == Some(metric) || self.count == metric
     }
 
-    /// `1.00 KiB outstanding in 2 blocks`.
+    /// Formats the amounts by themselves, as in `1.00 KiB outstanding in 2 blocks`.
     pub(super) fn alone(&self, amounts: &Amounts) -> String {
         let things = things(self.count, amounts, self.thing);
         match self.bytes {
@@ -67,11 +67,12 @@ impl Together {
         }
     }
 
-    /// `outstanding 1.00 KiB in 2`; what few have only if there is any.
+    /// Formats the amounts beside others, as in `outstanding 1.00 KiB in 2`; `None` if they are
+    /// unknown, or if a rare one is 0.
     pub(super) fn beside(&self, amounts: &Amounts) -> Option<String> {
         let things = self.count.of(amounts);
         match self.bytes {
-            // Nobody knows either.
+            // An unknown amount says nothing beside others.
             Some(metric) if metric.is_unknown(amounts) => None,
             Some(metric) if self.count.is_unknown(amounts) => {
                 Some(format!("{} {}", self.label, amount(metric, amounts)))
@@ -91,7 +92,7 @@ pub(super) fn sort_amount(sort: Metric, amounts: &Amounts) -> String {
         .map_or_else(String::new, |together| together.alone(amounts))
 }
 
-/// An amount in its unit; of an estimate with half of its interval.
+/// Formats an amount in its unit, an estimate with half of its interval.
 pub(crate) fn amount(metric: Metric, amounts: &Amounts) -> String {
     if metric.is_unknown(amounts) {
         return UNKNOWN.to_owned();
@@ -100,7 +101,7 @@ pub(crate) fn amount(metric: Metric, amounts: &Amounts) -> String {
     text(metric.of(amounts), metric.plus_minus(amounts))
 }
 
-/// The same with all its digits.
+/// Formats an amount with all its digits, an estimate with half of its interval.
 pub(super) fn exact_amount(metric: Metric, amounts: &Amounts) -> String {
     match metric.known(amounts) {
         Some(number) => count_within(number, metric.plus_minus(amounts)),
@@ -108,7 +109,7 @@ pub(super) fn exact_amount(metric: Metric, amounts: &Amounts) -> String {
     }
 }
 
-/// `1,234 bytes in 2 blocks`: both with all their digits.
+/// Formats `1,234 bytes in 2 blocks`, both with all their digits.
 pub(super) fn exact_bytes(bytes: Metric, count: Metric, amounts: &Amounts, thing: &str) -> String {
     match bytes.is_unknown(amounts) {
         true => UNKNOWN.to_owned(),
@@ -116,13 +117,13 @@ pub(super) fn exact_bytes(bytes: Metric, count: Metric, amounts: &Amounts, thing
     }
 }
 
-/// Its column in a table.
+/// Returns the table column of an amount.
 pub(super) fn column(metric: Metric) -> Column {
     let column = if metric.is_bytes() { Column::bytes } else { Column::count };
     column(metric.name(), metric.heading())
 }
 
-/// The same in a table.
+/// Returns the table cell of an amount.
 pub(super) fn cell(metric: Metric, amounts: &Amounts) -> Cell {
     match metric.known(amounts) {
         Some(number) => Cell::from(number).within(metric.plus_minus(amounts)),
@@ -130,7 +131,7 @@ pub(super) fn cell(metric: Metric, amounts: &Amounts) -> Cell {
     }
 }
 
-/// `1,234 blocks ± 120`.
+/// Formats a count with its noun, as in `1,234 blocks ± 120`.
 pub(crate) fn things(metric: Metric, amounts: &Amounts, thing: &str) -> String {
     match metric.known(amounts) {
         Some(number) => plural_within(number, metric.plus_minus(amounts), thing),

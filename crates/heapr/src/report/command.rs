@@ -86,7 +86,7 @@ enum Layout {
     Xperf,
 }
 
-/// Frames shown of a stack where no action is given.
+/// Frames shown of a stack if no action is given.
 const DEFAULT_DEPTH_SHOWN: usize = 12;
 
 /// Runs the command.
@@ -168,7 +168,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The trace of a folder that was written last; says which.
+/// Finds the trace in a folder that was written last, and prints its name.
 fn newest_trace(folder: &Path) -> Option<PathBuf> {
     let traces = std::fs::read_dir(folder).ok()?.filter_map(|entry| {
         let path = entry.ok()?.path();
@@ -181,7 +181,7 @@ fn newest_trace(folder: &Path) -> Option<PathBuf> {
     Some(path)
 }
 
-/// `--free-stacks`.
+/// Runs `--free-stacks`.
 fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyhow::Result<ExitCode> {
     let filter = arguments.filters.filter(trace)?;
     anyhow::ensure!(
@@ -215,8 +215,8 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
     Ok(ExitCode::SUCCESS)
 }
 
-/// xperf's layout has no tree and no histogram: another table in their place would be mistaken for
-/// them.
+/// Refuses actions that xperf's layout does not have, such as trees and histograms: another table
+/// in their place would be mistaken for them.
 fn refuse_without_xperf(query: &Query) -> anyhow::Result<()> {
     let unknown = query.actions.iter().find_map(|action| match action {
         Action::Ranking { .. } => None,

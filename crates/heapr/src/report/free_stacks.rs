@@ -1,4 +1,4 @@
-//! `heapr report --free-stacks`: who freed, who freed twice, who freed what is unknown.
+//! `heapr report --free-stacks`: stacks of frees, of double frees, and of frees of unknown blocks.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -15,16 +15,16 @@ use heapr_export::Subject;
 use heapr_table::csv::quoted;
 use heapr_table::quantity::{count, percent, plural};
 
-/// Frees at places that look the same.
+/// Frees with the same kind and the same stacks.
 #[derive(Debug, Clone)]
 struct Row {
     freed: Freed,
     stack: StackIndex,
-    /// Calls, and what they gave back.
+    /// Number of calls, and the bytes that they freed.
     amounts: Amounts,
 }
 
-/// What is printed.
+/// Report on stacks of frees.
 pub(crate) struct FreeReport<'t> {
     groups: StackGroups<'t>,
     rows: Vec<Row>,
@@ -33,7 +33,7 @@ pub(crate) struct FreeReport<'t> {
     without_stack: Amounts,
 }
 
-/// Kinds, their names for programs, and titles.
+/// Kinds of frees: names for programs, and titles.
 const KINDS: [(&str, &str); 4] = [
     ("freed_twice", "FREED TWICE (what is free already)"),
     ("freed_unknown", "FREED UNKNOWN (what was never seen allocated)"),
@@ -50,7 +50,7 @@ fn kind(freed: Freed) -> &'static str {
     }
 }
 
-/// The stacks of frees, and those that they are explained by.
+/// Returns the stacks of frees, and the stacks that explain them.
 pub(crate) fn stacks(found: &FreeSites) -> Vec<StackIndex> {
     let of_site = |freed: Freed| match freed {
         Freed::Twice { before, allocated } => vec![before, allocated],
@@ -60,7 +60,7 @@ pub(crate) fn stacks(found: &FreeSites) -> Vec<StackIndex> {
 }
 
 impl<'t> FreeReport<'t> {
-    /// Adds up what looks the same; at most `top` rows of each kind.
+    /// Sums frees with the same kind and stacks; at most `top` rows of each kind.
     pub(crate) fn new(found: &FreeSites, groups: StackGroups<'t>, top: usize) -> Self {
         let place = |stack: StackIndex| groups.group_of(stack);
         let alike = |freed: Freed, stack: StackIndex| match freed {
@@ -101,7 +101,7 @@ impl<'t> FreeReport<'t> {
         self.groups.group_of(stack).map(|group| self.groups.frames(group)).unwrap_or_default()
     }
 
-    /// As text.
+    /// Writes the report as text.
     pub(crate) fn write_text(
         &self,
         out: &mut dyn Write,
@@ -163,7 +163,7 @@ impl<'t> FreeReport<'t> {
         }
     }
 
-    /// As JSON, schema `heapr.free-stacks/1`.
+    /// Returns the report as JSON, schema `heapr.free-stacks/1`.
     pub(crate) fn json(&self, subject: &Subject) -> Value {
         let frames = |stack: StackIndex| -> Vec<FrameJson> {
             self.frames(stack).iter().map(FrameJson::from).collect()
@@ -203,7 +203,7 @@ impl<'t> FreeReport<'t> {
         value
     }
 
-    /// As CSV.
+    /// Writes the report as CSV.
     pub(crate) fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,

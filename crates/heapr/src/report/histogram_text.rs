@@ -7,7 +7,8 @@ use heapr_trace::Amounts;
 use super::amounts_text::{cell, column, things};
 use crate::plain_text::page_columns;
 
-/// Its lines, `width` columns wide. `schema` is that of the answer it belongs to.
+/// Formats the lines of a histogram, `width` columns wide. `schema` is that of the answer it
+/// belongs to.
 pub(super) fn histogram_lines(schema: &'static str, histogram: &Histogram, width: usize) -> Vec<String> {
     let title = match histogram.of {
         HistogramOf::Size => "SIZES",

@@ -1,4 +1,4 @@
-//! How a report is made from the command line and printed.
+//! `heapr report`: makes a report from the command line, and prints it.
 
 pub(crate) mod action_arguments;
 pub(crate) mod amounts_text;

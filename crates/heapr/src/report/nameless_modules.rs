@@ -1,29 +1,29 @@
-//! Modules without names: which they are, why they have none, and what would help.
+//! Modules without names: the reason, and advice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use heapr_query::file_name;
 use heapr_symbols::{ModuleKey, SymbolTable, Unresolved};
 
-/// Modules that are told by name; the rest are counted.
+/// Most modules that are listed by name; the rest are counted.
 const SHOWN_MAX: usize = 4;
 
-/// Places of code without names that are worth a word.
+/// Fewest nameless addresses of JIT code that are reported.
 const MADE_CODE_MIN: usize = 16;
 
-/// See the module.
+/// Modules and JIT code for which no names were found.
 #[derive(Debug, Default)]
 pub(crate) struct NamelessModules {
-    /// By file name: why.
+    /// Reasons by file name.
     found: BTreeMap<String, String>,
-    /// Processes that made code at run time whose names are nowhere.
+    /// Pids of processes whose JIT code has no names.
     made_code: BTreeSet<u32>,
 }
 
 impl NamelessModules {
-    /// Takes note of what was found of a module.
+    /// Records the outcome of a module's lookup.
     pub(crate) fn see(&mut self, key: &ModuleKey, svmas: &[u64], found: &Result<SymbolTable, Unresolved>) {
-        // What has no path is no file: the kernel's page of code, or a name that heapr gave.
+        // A path that is not absolute is not a file: the kernel's page of code, or a name by heapr.
         let path = key.path.to_string_lossy();
         if !path.contains('/') {
             return;
@@ -41,15 +41,15 @@ impl NamelessModules {
         self.found.insert(file_name(&path).to_owned(), why);
     }
 
-    /// Takes note of code that a process made at run time, and that has no names: `count` places.
+    /// Records JIT code of a process that has no names: `count` addresses.
     pub(crate) fn see_made_code(&mut self, pid: u32, count: usize) {
-        // A few addresses are no compiler's work.
+        // A few addresses alone are not from a compiler.
         if count >= MADE_CODE_MIN {
             self.made_code.insert(pid);
         }
     }
 
-    /// One line; `None` if all have names.
+    /// Returns the advice in one line; `None` if all have names.
     pub(crate) fn advice(&self) -> Option<String> {
         let parts: Vec<String> = self.of_modules().into_iter().chain(self.of_made_code()).collect();
         (!parts.is_empty()).then(|| parts.join("; "))

@@ -1,5 +1,5 @@
-//! Names for a query: what is embedded in the trace, the modules' files, perf maps for code made at
-//! run time.
+//! Names for a query: from the trace's embedded symbols, the modules' files, and perf maps of JIT
+//! code.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -17,10 +17,11 @@ use rustix::fs::{Mode, OFlags};
 
 use super::nameless_modules::NamelessModules;
 
-/// Largest perf map that is read.
+/// Largest perf map that is read, in bytes.
 const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
 
-/// How the path begins that stands for a process's code outside of all modules; its index follows.
+/// Beginning of the path that stands for a process's code outside of all modules; its index
+/// follows.
 const RUN_TIME_CODE: &str = "[process ";
 
 /// Where names are looked for.
@@ -41,10 +42,10 @@ pub(crate) struct TraceNames {
     keys: Vec<ModuleKey>,
     pids: Vec<u32>,
     made_code: HashMap<u32, Arc<MadeCode>>,
-    /// For a bundle: what was embedded, and what was resolved on top of it.
+    /// Symbol tables for a bundle: embedded symbols, and those resolved since.
     pub(crate) tables: BTreeMap<ModuleKey, SymbolTable>,
     keeps_tables: bool,
-    /// Only these modules are asked for.
+    /// Modules that are resolved; `None` for all.
     only: Option<Vec<ModuleKey>>,
     nameless: NamelessModules,
 }
@@ -54,8 +55,8 @@ impl TraceNames {
         Self::of_files(trace, arguments, HashMap::new())
     }
 
-    /// Names for modules alone to which their paths do not lead, from their files, and for code
-    /// that was made while a process ran.
+    /// Makes names from what the recorder holds: files of modules whose paths lead elsewhere, and
+    /// JIT code. No other module is resolved.
     pub(crate) fn of_held(trace: &Trace, held: &[HeldModule], made: &[HeldMadeCode]) -> Self {
         let files = held.iter().map(|held| {
             let key = ModuleKey { path: PathBuf::from(&held.path), build_id: held.build_id.clone() };
@@ -94,8 +95,8 @@ impl TraceNames {
         }
     }
 
-    /// The types of what calls allocate where the compiler wrote them down, by module and the
-    /// address that the call comes back to in its file.
+    /// Returns the allocated types that the compiler recorded at calls. Keys are the module and the
+    /// return address of the call in its file.
     pub(crate) fn allocation_types(
         &self,
         calls: impl IntoIterator<Item = (String, u64)>,
@@ -112,13 +113,13 @@ impl TraceNames {
         types
     }
 
-    /// What is to be said of modules that have no names.
+    /// Returns advice on modules that have no names.
     pub(crate) fn advice(&self) -> Option<String> {
         self.nameless.advice()
     }
 
-    /// Keeps what is resolved in `tables`, and looks into the modules' files even for what has
-    /// embedded names: they may tell more.
+    /// Saves resolved names in `tables`. Files are read even for modules with embedded names,
+    /// because they may have more.
     pub(crate) fn keep_tables(mut self) -> Self {
         self.keeps_tables = true;
         let embedded = self.symbolizer.embedded();
@@ -126,10 +127,10 @@ impl TraceNames {
         self
     }
 
-    /// Adds what the files tell of a module to what is kept; gives all that is known of it.
+    /// Adds to the saved table of a module the names from its files, and returns the table.
     fn keep(&mut self, key: &ModuleKey, svmas: &[u64]) -> Option<&SymbolTable> {
         if let Ok(found) = self.symbolizer.resolve_from_files(key, svmas) {
-            // Of a file without a build-id nobody knows whether it is the one that was recorded.
+            // Without a build-id the file may be another one than the recorded one.
             let lines_count = !key.build_id.is_empty();
             self.tables.entry(key.clone()).or_default().improve(&found, svmas, lines_count);
         }
@@ -137,8 +138,8 @@ impl TraceNames {
     }
 }
 
-/// Anyone can put a file of this name into `/tmp`, a pipe or a link too: only a regular file of
-/// this user or of root is believed, and none of endless size.
+/// Reads a perf map. Any user can create a file, pipe or link of this name in `/tmp`, so only a
+/// regular file of this user or of root is read, up to a limit.
 fn map_file(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -207,8 +208,8 @@ impl SymbolSource for TraceNames {
         });
         let mut nameless = 0;
         for (number, &avma) in avmas.iter().enumerate() {
-            // What is embedded goes first: the process of this number may be another by now, on
-            // another machine it is.
+            // Embedded names go first: the pid may belong to another process by now, and does on
+            // another machine.
             if let Some(frame) = embedded_frame(avma) {
                 sink(number, &[frame]);
             } else if let Some(place) = code.find(avma) {
@@ -218,7 +219,7 @@ impl SymbolSource for TraceNames {
                 nameless += 1;
             }
         }
-        // With a map what it does not name is rarely worth a name.
+        // If the process has a map, code outside of it is rarely worth a name.
         if embedded.is_none() && nameless == avmas.len() {
             self.nameless.see_made_code(pid, nameless);
         }
@@ -237,13 +238,13 @@ impl SymbolSource for TraceNames {
     }
 }
 
-/// Stands in a bundle for the code that a process made at run time, with running addresses. No
-/// module has such a path, and a reader that does not know of it never asks for it.
+/// Returns the key that stands in a bundle for a process's JIT code, with its running addresses. No
+/// module has such a path, so readers that do not know it never look it up.
 fn run_time_code_of(process: ProcessIndex) -> ModuleKey {
     ModuleKey { path: PathBuf::from(format!("{RUN_TIME_CODE}{}]", process.0)), build_id: Vec::new() }
 }
 
-/// Whether the names of a bundle are those of a module.
+/// Whether the key of a bundle's table is a module.
 pub(crate) fn is_module(key: &ModuleKey) -> bool {
     !key.path.as_os_str().as_encoded_bytes().starts_with(RUN_TIME_CODE.as_bytes())
 }

@@ -1,9 +1,9 @@
-//! A progress bar on stderr, for work that takes over a second, on a terminal only.
+//! Progress bar on standard error, for work that takes over a second, on a terminal only.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// A bar that is wiped out when it is dropped.
+/// Progress bar that is erased when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ProgressBar {
     what: &'static str,
@@ -12,9 +12,9 @@ pub(crate) struct ProgressBar {
     is_terminal: bool,
 }
 
-/// Work that is done sooner shows no bar.
+/// Time after which the bar appears.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two drawings.
+/// Time between two drawings.
 const PERIOD: Duration = Duration::from_millis(100);
 /// Characters of the bar.
 const WIDTH: usize = 40;
@@ -32,7 +32,7 @@ impl ProgressBar {
             return;
         }
         self.shown = Some(Instant::now());
-        // A bar that cannot be drawn is no reason to stop.
+        // Errors of drawing are ignored.
         let _ = write!(std::io::stderr(), "\r{}", line(self.what, done, all));
     }
 }

@@ -16,26 +16,26 @@ use heapr_export::{Subject, group_name};
 use heapr_table::quantity::{count, duration, percent, plural, share};
 use heapr_table::{Cell, Column, Table, row};
 
-/// What the tables are part of.
+/// Schema of the tables.
 const SCHEMA: &str = "heapr.report/1";
 
-/// How much is printed.
+/// Options of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextOptions {
     /// Columns of a line.
     pub(crate) width: usize,
     /// Most frames of a stack.
     pub(crate) depth: usize,
-    /// Nodes of a tree with less than this many thousandths of the whole are left out.
+    /// Least share of a tree's node, in thousandths of the whole; smaller nodes are left out.
     pub(crate) least_permille: u64,
-    /// Of the output.
+    /// Style of the output.
     pub(crate) style: Style,
 }
 
 /// Heaps listed, the largest first; JSON and CSV have all.
 const HEAPS_SHOWN: usize = 10;
 
-/// Prints it all.
+/// Writes the whole report.
 pub(crate) fn write_text(
     out: &mut dyn Write,
     subject: &Subject,
@@ -107,7 +107,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
     };
     let mut heaps: Vec<&HeapRow> = report.by_heap.iter().collect();
     let left_out = heaps.len().saturating_sub(HEAPS_SHOWN);
-    // One more line would say no more than that there is one more.
+    // If a single heap were left out, the line that says so would be as long as the heap's own.
     if left_out > 1 {
         heaps.sort_by_key(|heap| std::cmp::Reverse(heap.totals.peak_bytes));
         heaps.truncate(HEAPS_SHOWN);
@@ -120,7 +120,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
         rest.resize(columns.len(), Cell::Nothing);
         table.row(rest);
     }
-    // Each kind of heap by itself: what is mapped is no part of what malloc has given.
+    // Each kind of heap is summed by itself: mappings are not part of what malloc allocated.
     let mut kinds: Vec<String> =
         report.by_heap.iter().map(|row| subject.heap(row.process, row.heap)).collect();
     kinds.sort();
@@ -149,7 +149,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
             sum.variances += &variances;
         }
         let mut cells = row("TOTAL".to_owned(), kind.clone(), &sum);
-        // Peaks of different moments have no sum.
+        // Peaks at different moments have no sum.
         if let Some(peak) = cells.last_mut().filter(|_| report.is_own_peak) {
             *peak = Cell::Nothing;
         }
@@ -164,7 +164,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
 fn write_totals(out: &mut dyn Write, report: &Report<'_>, is_sampled: bool) -> io::Result<()> {
     let totals = &report.totals;
     writeln!(out)?;
-    // What is counted may have been higher at another moment.
+    // The counted part may have been higher at another moment.
     let (label, of_all) = if report.is_own_peak { ("Peak", "") } else { ("At peak", " the peak of all, at") };
     let amounts = totals.amounts();
     writeln!(
@@ -288,7 +288,7 @@ fn write_stacks(
     Ok(())
 }
 
-/// Parts joined by commas, in lines of at most `width` columns.
+/// Joins parts by commas, in lines of at most `width` columns.
 fn wrapped(parts: &[String], indent: usize, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -300,7 +300,7 @@ fn wrapped(parts: &[String], indent: usize, width: usize) -> Vec<String> {
     lines
 }
 
-/// Frames of a stack; a mark stands before the program's own one.
+/// Writes the frames of a stack, with a mark before the own frame.
 fn write_frames(
     out: &mut dyn Write,
     subject: &Subject,
@@ -313,7 +313,7 @@ fn write_frames(
         return writeln!(out, "{INDENT}(no stack was taken)");
     }
     let own = subject.own.place(frames);
-    // The own frame is shown, and so is the outermost: it tells the thread's start.
+    // The own frame is shown, and the outermost one, which says what the thread was started with.
     let depth = options.depth.max(2).max(own.map_or(0, |own| own + 2));
     let shown = if frames.len() > depth { depth - 1 } else { frames.len() };
     let width = options.width.saturating_sub(INDENT.len());
@@ -366,7 +366,7 @@ fn write_ranking(
     write_lines(out, table.lines(0, width))
 }
 
-/// A line for each: share, inclusive, its own; the program's own functions are marked.
+/// Writes a line for each function: share, inclusive amount, self amount. User code is marked.
 fn write_functions(
     out: &mut dyn Write,
     subject: &Subject,
@@ -427,7 +427,7 @@ fn write_tree(
     }
     let amounts: Vec<String> = tree.nodes.iter().map(|node| amount(sort, &node.amounts)).collect();
     let wide = widest(amounts.iter().zip(&shown).filter(|(_, is_shown)| **is_shown).map(|(text, _)| text));
-    // A chain of only children is not indented: deep stacks would run out of the line.
+    // A chain of only children is not indented: deep stacks would exceed the line.
     let mut levels = vec![0_usize; tree.nodes.len()];
     let deepest = page_columns(options.width).saturating_sub(60) / 2 + 12;
     for (at, node) in tree.nodes.iter().enumerate() {
@@ -452,7 +452,7 @@ fn write_tree(
     Ok(())
 }
 
-/// Columns of amounts beside one another.
+/// Returns the width of a column of amounts.
 fn widest<'a>(texts: impl Iterator<Item = &'a String>) -> usize {
     texts.map(|text| text.chars().count()).max().unwrap_or(0).max(10)
 }

@@ -1,6 +1,7 @@
-//! The report in the layout of xperf's heap action, for scripts that read that.
+//! Report in the layout of xperf's heap action, for scripts that read that.
 //!
-//! Sizes are in KB of 1024 bytes with one decimal. What Linux has not (heap extents) is 0.0.
+//! Sizes are in KB of 1024 bytes with one decimal. Amounts that Linux does not have (heap extents)
+//! are 0.0.
 
 use std::io::{self, Write};
 
@@ -11,11 +12,11 @@ use super::frame_text::frame_name;
 use heapr_export::Subject;
 use heapr_export::group_name;
 
-/// Between the blocks.
+/// Rule between the blocks.
 const RULE: &str = "---------------------------------------------------------------------";
 
-/// Prints it: the totals alone if there is no action, else each action; before those that nobody
-/// asked for, the table of heaps.
+/// Writes the totals alone if there is no action, else each action. `is_default`: no action was
+/// given, and the table of heaps comes first.
 pub(crate) fn write_xperf(
     out: &mut dyn Write,
     subject: &Subject,
@@ -76,7 +77,8 @@ fn write_amounts(out: &mut dyn Write, amounts: &Amounts) -> io::Result<()> {
     writeln!(out, "Realloc     : {:>12}", amounts.realloc_count)?;
     let (outstanding, blocks) = (kilobytes(amounts.outstanding_bytes), amounts.outstanding_count);
     writeln!(out, "Outstanding : {blocks:>12},{outstanding:>14} KB")?;
-    // Of estimates half of the 95 % intervals, in lines of their own: the others are as ever.
+    // Half of the 95 % intervals of estimates have lines of their own, so that the other lines stay
+    // the same.
     let half = halves(amounts);
     if half == Amounts::default() {
         return Ok(());
@@ -87,7 +89,7 @@ fn write_amounts(out: &mut dyn Write, amounts: &Amounts) -> io::Result<()> {
     writeln!(out, "Outst. +-   : {blocks:>12},{outstanding:>14} KB")
 }
 
-/// Half of the 95 % interval of each amount.
+/// Returns half of the 95 % interval of each amount.
 fn halves(amounts: &Amounts) -> Amounts {
     Amounts {
         total_count: Metric::TotalCount.plus_minus(amounts),
@@ -138,7 +140,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> i
     Ok(())
 }
 
-/// KB with one decimal, rounded half up, exact.
+/// Formats KB with one decimal, rounded half up, exactly.
 fn kilobytes(bytes: u64) -> String {
     let tenths = (u128::from(bytes) * 10 + 512) / 1024;
     format!("{}.{}", tenths / 10, tenths % 10)

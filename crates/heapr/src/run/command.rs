@@ -1,4 +1,4 @@
-//! `heapr run`: a program from its first instruction to its end.
+//! `heapr run`: records a program from its first instruction to its end.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn parse_signal(text: &str) -> Result<i32, String> {
     }
 }
 
-/// What of a trace is not to be, in words.
+/// Returns sentences on the thresholds that a trace exceeds.
 type Judge = fn(&Path, &[Threshold]) -> anyhow::Result<Vec<String>>;
 
 /// Runs the command. `judge` is for `--fail-on`.
@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     };
     let child = match spawned {
         Ok(child) => child,
-        // No process or no memory for a second one: the program can have this one's place.
+        // There is no process or memory for a second one: the program replaces this process.
         Err(error) if is_want(&error) => {
             drop(session);
             let mut command = Command::new(&found.path);
@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
             return Ok(ExitCode::from(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }));
         }
     };
-    // Nobody can ask where there is no place for a socket: the program is recorded all the same.
+    // Without a socket the session takes no requests; the program is recorded all the same.
     let desk = OrderDesk::open(&session, SessionName::of_run(std::process::id())).ok();
     let mut has_told_incomplete = false;
     let status = record(&mut session, child, &mut signals, &arguments, desk, &mut has_told_incomplete)?;
@@ -147,7 +147,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     if let Err(error) = symbolize::embed_held(&output, &ended.held_modules, &ended.held_made_code) {
         warn!("no names of files that are no longer where they were: {error:#}");
     }
-    // Whatever becomes of the summary, the program's status is passed through.
+    // The program's status is passed through, whatever becomes of the summary.
     if !arguments.quiet
         && let Err(error) = summary::print(&summary::Ending::of(&ended, status), &output)
     {
@@ -169,7 +169,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     Ok(end_as(status))
 }
 
-/// Processes whose leaks are not known, as there is no graph of their end.
+/// Returns sentences on processes whose leaks are unknown, because they have no graph of their end.
 fn missing_graphs(trace: &Trace) -> Vec<String> {
     let missing = trace.notices().iter().filter(|notice| notice.text.starts_with(NO_GRAPH_AT_END));
     let sentence = |notice: &Notice| {
@@ -182,7 +182,7 @@ fn missing_graphs(trace: &Trace) -> Vec<String> {
 }
 
 impl RunArguments {
-    /// What cannot be judged has not passed.
+    /// Fails if `--fail-on` was given: without a recording no threshold is met.
     fn needs_no_recording(&self, program: &Path, why: &str) -> anyhow::Result<()> {
         let is_judged = !self.fail_on.is_empty();
         anyhow::ensure!(!is_judged, "--fail-on cannot be judged: {} runs untraced: {why}", program.display());
@@ -190,17 +190,17 @@ impl RunArguments {
     }
 }
 
-/// After the program's end its children are looked at this often.
+/// Time between two samples of the program's children, after its end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Children that outlive the program by less are on their way out, and not worth a word.
+/// Children that outlive the program by less are about to end, and are not mentioned.
 const TELL_AFTER: Duration = Duration::from_millis(500);
 
-/// A forked process registers within a millisecond of being first scheduled; one that never does
-/// (it was killed, or the fork failed) is not waited for longer.
+/// Longest wait for a forked process to register, which normally takes a millisecond. It never does
+/// if it was killed, or if the fork failed.
 const FORK_WAIT: Duration = Duration::from_secs(1);
 
-/// Feeds the recorder until the program and its traced children have ended. `has_told_incomplete`:
-/// the user knows by then that the file could not be written.
+/// Runs the recorder until the program and its traced children have ended. `has_told_incomplete` is
+/// set once the user was told that the file could not be written.
 fn record(
     session: &mut Session,
     mut child: Child,
@@ -251,7 +251,7 @@ fn record(
                 request_snapshot(session, signal);
                 continue;
             }
-            // There is nobody any more to whom it could be passed on.
+            // The program has ended, so the signal cannot be passed on.
             if status.is_some() {
                 if is_end(signal) {
                     return status.context("the program has ended");
@@ -275,7 +275,7 @@ fn record(
         }
         let is_waiting = session.has_forks_on_their_way() && ended.elapsed() < FORK_WAIT;
         if session.live_process_count() == 0 && !is_waiting {
-            // A forked process may have registered since the last round: one more look decides.
+            // A forked process may have registered since the last round: one more step decides.
             session.step_now();
             session.look_for_ends();
             if session.live_process_count() == 0 {
@@ -299,18 +299,18 @@ fn request_snapshot(session: &mut Session, signal: i32) {
     }
 }
 
-/// Whether who sends it wants an end.
+/// Whether the signal requests an end.
 fn is_end(signal: i32) -> bool {
     matches!(signal, SIGINT | SIGQUIT | SIGTERM | SIGHUP)
 }
 
-/// `heapr.PROGRAM.PID.heapr` in the working directory.
+/// Default path of the trace: `heapr.PROGRAM.PID.heapr` in the working directory.
 fn default_output(program: &std::path::Path) -> PathBuf {
     let name = program.file_name().unwrap_or_default().to_string_lossy().replace(['\n', '\t'], "_");
     PathBuf::from(format!("heapr.{name}.{}.heapr", std::process::id()))
 }
 
-/// The program has a right to run, whatever heapr lacks.
+/// Runs the program without recording: whatever heapr lacks, the program runs.
 fn run_without_recorder(
     program: &std::path::Path,
     command: Command,
@@ -324,7 +324,7 @@ fn run_without_recorder(
     run_untraced(command)
 }
 
-/// Whether the kernel had no room for a second process.
+/// Whether the kernel lacked resources for a second process.
 fn is_want(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let wants = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
@@ -337,8 +337,8 @@ fn run_untraced(mut command: Command) -> anyhow::Result<ExitCode> {
     anyhow::bail!("cannot run {}: {error}", command.get_program().to_string_lossy())
 }
 
-/// The program's own status: by the signal that killed it, too, so that a shell stops its loop
-/// after Ctrl-C.
+/// Ends with the program's status. If a signal killed the program, heapr ends by the same signal,
+/// so that a shell stops its loop after Ctrl-C.
 fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal() {
         // The program has left its core, if any.

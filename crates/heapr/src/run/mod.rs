@@ -1,4 +1,4 @@
-//! `heapr run`, and what other commands that record share with it.
+//! `heapr run`, and code that other recording commands share with it.
 
 mod command;
 mod option_words;

@@ -1,7 +1,7 @@
-//! Options of `heapr run` whose value may be the next word, for where the command line must be read
-//! without memory.
+//! Options of `heapr run` whose value may be the next word, for code that parses the command line
+//! without allocating.
 
-/// With their dashes. (The test compares them with the command line's own.)
+/// Options with their dashes. A test compares them with the command line's own.
 pub(crate) const OPTIONS_WITH_VALUES: &[&str] = &[
     "-o",
     "--output",

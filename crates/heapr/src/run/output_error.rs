@@ -1,4 +1,4 @@
-//! What a user is told when the trace file cannot be made.
+//! Errors of creating the trace file, as advice for the user.
 
 use std::io::ErrorKind;
 
@@ -6,8 +6,8 @@ use rustix::io::Errno;
 
 use crate::output::already_exists;
 
-/// Whether a session could not be started for something that is no mistake in what the user asked:
-/// a limit, or a place that cannot be written where none was named.
+/// True if a session could not start for a reason that the user did not cause. Examples are a
+/// resource limit, or an unwritable folder when no output was named.
 pub(crate) fn keeps_heapr_out(error: &heapr_session::Error, is_output_named: bool) -> bool {
     const WANTS: [Errno; 8] = [
         Errno::MFILE,
@@ -31,7 +31,7 @@ pub(crate) fn keeps_heapr_out(error: &heapr_session::Error, is_output_named: boo
     }
 }
 
-/// The error of a start as advice.
+/// Converts an error of the start into advice.
 pub(crate) fn explain(error: heapr_session::Error, output: &std::path::Path) -> anyhow::Error {
     if let heapr_session::Error::Output { source: heapr_trace::Error::Io { source, .. }, .. } = &error {
         if source.kind() == ErrorKind::AlreadyExists {

@@ -1,8 +1,8 @@
 //! Signals that are sent to `heapr run` and meant for its program.
 //!
-//! What the terminal sends (Ctrl-C, Ctrl-Z, a new size, its end) reaches the whole process group,
-//! the program too: the kernel is the sender. What a process sends by `kill` reached heapr alone,
-//! as far as can be known, and is passed on.
+//! Signals of the terminal (Ctrl-C, Ctrl-Z, a new size, its end) come from the kernel, and reach
+//! the whole process group, the program too. A signal that a process sends by `kill` is assumed to
+//! have reached heapr alone, and is passed on.
 
 use std::io;
 
@@ -17,30 +17,30 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::emulate_default_handler;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
-/// Those that are watched for. (SIGCHLD only wakes the recorder from its sleep.)
+/// Signals that are watched. SIGCHLD, added later, only wakes the recorder from its sleep.
 const WATCHED: [i32; 15] = [
     SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGURG, SIGWINCH,
     SIGTSTP, SIGCONT, SIGXCPU,
 ];
 
-/// Those of them that a terminal sends.
+/// Watched signals that a terminal sends.
 const OF_TERMINAL: [i32; 6] = [SIGINT, SIGQUIT, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT];
 
-/// What has come.
+/// Signal that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Passed {
-    /// A signal that was sent to heapr: the program is to get it.
+    /// Signal sent to heapr, which is passed on to the program.
     Signal(i32),
-    /// One that the program has got itself.
+    /// Signal that the program has received itself.
     OfGroup(i32),
     /// The limit of processor time is near.
     TimeUsedUp,
 }
 
-/// So often it is looked whether the program obeys a stop.
+/// Number of checks whether the program has stopped, after a stop was passed on.
 const STOP_LOOKS: u32 = 100;
 
-/// Watches for them.
+/// Watch for signals.
 #[derive(Debug)]
 pub(crate) struct PassedSignals {
     signals: SignalsInfo<WithOrigin>,
@@ -48,8 +48,8 @@ pub(crate) struct PassedSignals {
 }
 
 impl PassedSignals {
-    /// From now on. A signal that is ignored (`nohup`, a job in the background) stays so, here and
-    /// in the program, which would lose that by our having a handler for it.
+    /// Begins to watch. An ignored signal (`nohup`, a job in the background) stays ignored, because
+    /// a handler here would end that in the program too.
     ///
     /// # Errors
     /// No descriptors are left.
@@ -59,7 +59,7 @@ impl PassedSignals {
         Ok(Self { signals: SignalsInfo::new(watched.chain([SIGCHLD]))?, stop_looks: 0 })
     }
 
-    /// What has come since the last call, of a program that is process `pid`.
+    /// Returns the signals since the previous call, for a program that is process `pid`.
     pub(crate) fn pending(&mut self, pid: u32) -> Vec<Passed> {
         let passed = |origin: Origin| match origin.signal {
             SIGCHLD => None,
@@ -67,15 +67,15 @@ impl PassedSignals {
             signal if OF_TERMINAL.contains(&signal) && !matches!(origin.cause, Cause::Sent(_)) => {
                 Some(Passed::OfGroup(signal))
             }
-            // (The kernel sends what somebody's `alarm` before the exec has asked for.)
+            // A signal from the kernel may be that of an `alarm` before the exec.
             signal => Some(Passed::Signal(signal)),
         };
         let pending: Vec<Passed> = self.signals.pending().filter_map(passed).collect();
         if pending.iter().any(|passed| matches!(passed, Passed::Signal(SIGTSTP) | Passed::OfGroup(SIGTSTP))) {
             self.stop_looks = STOP_LOOKS;
         }
-        // heapr stops when its program has: that would wait for a recorder that is stopped alone,
-        // and may ignore the signal.
+        // heapr stops once its program has stopped. A program that ignored the signal would
+        // otherwise wait for a stopped recorder.
         if self.stop_looks > 0 {
             self.stop_looks -= 1;
             if is_stopped(pid) {
@@ -103,7 +103,7 @@ fn is_stopped(pid: u32) -> bool {
     Stat::of_process(pid).is_some_and(|stat| stat.state() == 'T')
 }
 
-/// A bit for each signal, the first for signal 1.
+/// Returns the ignored signals as a bit set; bit 0 is signal 1.
 fn ignored_signals() -> u64 {
     Fields::of_self().bits("SigIgn").unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Finding the program, and whether it can be traced.
+//! Finds the program, and whether it can be traced.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,27 +10,27 @@ use std::path::{Path, PathBuf};
 
 use super::sanitizer;
 
-/// A program to run.
+/// Program to run.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
     pub(crate) traceability: Traceability,
 }
 
-/// Whether the loader will load the agent into it.
+/// Way in which the agent gets into the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Traceability {
     Yes,
-    /// It has no loader: it must be reached from outside.
+    /// Program without a loader: the agent is injected from outside.
     Held,
-    /// The same of one that has a loader and no library: a preloaded one, which calls the C
-    /// library, would end it.
+    /// Program with a loader and no library, injected from outside. A preloaded agent calls the C
+    /// library, and would end this program.
     HeldAlone,
-    /// Why not, and what to use instead.
+    /// Untraceable: the reason, and an alternative.
     No(String),
 }
 
-/// Why a program cannot be run at all.
+/// Reason why a program cannot be run at all.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     NotFound(String),
@@ -38,7 +38,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// As a shell would say it.
+    /// Exit code that a shell would return.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::NotFound(_) => 127,
@@ -92,7 +92,7 @@ fn examine(path: PathBuf) -> Found {
     Found { path, traceability }
 }
 
-/// `#!` scripts may name scripts.
+/// Longest chain of `#!` scripts.
 const SCRIPT_DEPTH_MAX: u32 = 4;
 
 fn traceability(path: &Path, depth: u32) -> Traceability {
@@ -103,7 +103,8 @@ fn traceability(path: &Path, depth: u32) -> Traceability {
         Ok(file)
     });
     let Ok(file) = read else {
-        // Executable but not readable: the loader refuses a preload only if it changes identity.
+        // The file is executable but not readable: the loader refuses a preload only if it changes
+        // identity.
         return Traceability::Yes;
     };
     if let Some(line) = head.strip_prefix(b"#!") {

@@ -1,4 +1,4 @@
-//! A line that tells how far a recording is while the program runs.
+//! Line that shows the progress of a recording while the program runs.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use heapr_session::{Progress, Session};
 use heapr_table::quantity::{bytes_within, count, duration};
 
-/// Time between two lines.
+/// Time between two updates.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Shown on standard error where that is a terminal and the program's output goes elsewhere: it
-/// would be written over otherwise.
+/// Line on standard error. It is shown if that is a terminal and the program's output goes
+/// elsewhere; otherwise the program would overwrite it.
 #[derive(Debug)]
 pub(super) struct ProgressLine {
     is_shown: bool,
@@ -26,7 +26,7 @@ impl ProgressLine {
         Self { is_shown, has_shown: false, begun: now, next: now + EVERY }
     }
 
-    /// Shows how the session stands, unless it did so a moment ago.
+    /// Shows the session's state, unless it did so less than [`EVERY`] ago.
     pub(super) fn show(&mut self, session: &Session) {
         if !self.is_shown || Instant::now() < self.next {
             return;

@@ -1,4 +1,4 @@
-//! Options of a recording, the same for every command that records.
+//! Options of a recording, shared by all commands that record.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use heapr_session::{
 
 use heapr_filters::quantity::{parse_bytes, parse_duration_ns, parse_seconds};
 
-/// Environment variable: every Nth stack is also unwound in full and compared.
+/// Environment variable N: every Nth stack is also unwound in full and compared.
 const VERIFY_VARIABLE: &str = "HEAPR_VERIFY";
 
 /// Options of a recording.
@@ -112,7 +112,7 @@ fn parse_stacks(text: &str) -> Result<StackEvents, String> {
     StackEvents::from_text(text).map_err(|error| error.to_string())
 }
 
-/// How allocations are sampled, in the words of the command line.
+/// Parses a sampling rate.
 pub(crate) fn parse_sample_rate(text: &str) -> Result<SampleRate, String> {
     let auto =
         |number: &str| number.parse().map_err(|_| format!("auto:{number}: a number of samples a second"));
@@ -133,12 +133,12 @@ fn parse_percent(text: &str) -> Result<u64, String> {
 }
 
 impl RecordArguments {
-    /// Whether there is more than one file, one after the other.
+    /// Whether the session writes several files, one after the other.
     pub(crate) fn has_files_in_turn(&self) -> bool {
         self.rotate.is_some()
     }
 
-    /// Puts what was asked into a session's properties.
+    /// Puts the options into a session's properties.
     pub(crate) fn apply(&self, properties: &mut SessionProperties) -> anyhow::Result<()> {
         anyhow::ensure!(
             !self.flush_timer.is_zero() && self.flush_timer < Duration::from_secs(1_000_000),

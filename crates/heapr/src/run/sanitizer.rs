@@ -1,4 +1,4 @@
-//! Whether a program is built with a sanitizer beside which the agent cannot work.
+//! Detects programs built with a sanitizer that prevents tracing.
 //!
 //! | sanitizer | its runtime is a library | its runtime is in the program |
 //! |---|---|---|
@@ -7,13 +7,13 @@
 //! | LeakSanitizer | is traced | the calls go to it |
 //! | UndefinedBehaviorSanitizer | is traced | is traced |
 //!
-//! A runtime in the program brings its own malloc, which the loader prefers to the agent's.
+//! A runtime inside the program has its own malloc, which the loader prefers to the agent's.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-/// The names that their libraries' begin with, the function in each that says where it is, and what
-/// they are called.
+/// Sanitizers: beginning of the library's name, a function that identifies the runtime, and the
+/// name for users.
 const SANITIZERS: [(&str, &str, &str); 5] = [
     ("asan", "__asan_init", "AddressSanitizer"),
     ("tsan", "__tsan_init", "ThreadSanitizer"),
@@ -22,17 +22,17 @@ const SANITIZERS: [(&str, &str, &str); 5] = [
     ("lsan", "__lsan_init", "LeakSanitizer"),
 ];
 
-/// Tables of a program's file that are longer are not looked at.
+/// Largest table of a program's file that is read, in bytes.
 const TABLE_BYTES_MAX: u64 = 256 << 20;
 
-/// Whether a program has a loader and no library: not even the C library, which the agent calls.
-/// (Go's programs that can lie anywhere are so.)
+/// True if a program has a loader and no library, not even the C library, which the agent calls.
+/// Go's position-independent programs are like that.
 pub(super) fn needs_no_library(program: &File) -> bool {
     let Some(sections) = Sections::read(program) else { return false };
     sections.linked(SHT_DYNAMIC).is_some() && sections.needed().is_empty()
 }
 
-/// Why the program cannot be traced, and what helps; `None` if no sanitizer keeps it from that.
+/// Returns why a sanitizer prevents tracing, and what helps; `None` if tracing is possible.
 pub(super) fn obstacle(program: &File) -> Option<String> {
     let sections = Sections::read(program)?;
     for library in sections.needed() {
@@ -56,8 +56,8 @@ pub(super) fn obstacle(program: &File) -> Option<String> {
             }
         }
     }
-    // Only who brings an allocator is searched for the rest: that may take a while in a large
-    // program.
+    // Only a program with its own allocator is searched further: that may take a while in a large
+    // file.
     if !sections.exports("malloc") {
         return None;
     }
@@ -70,7 +70,7 @@ pub(super) fn obstacle(program: &File) -> Option<String> {
     ))
 }
 
-/// As the runtime reads its options; the last counts.
+/// Parses `verify_asan_link_order` as the runtime does: the last value counts.
 fn may_come_second(options: &str) -> bool {
     let words = options.split([':', ',', ' ', '\t', '\n', '\r']);
     let mut values = words.filter_map(|word| word.strip_prefix("verify_asan_link_order="));
@@ -82,14 +82,14 @@ const SHT_DYNAMIC: u32 = 6;
 const SHT_DYNSYM: u32 = 11;
 const SHT_GNU_HASH: u32 = 0x6fff_fff6;
 
-/// Longest name of a library that is looked at.
+/// Longest name of a library that is read, in bytes.
 const NAME_BYTES_MAX: u64 = 256;
-/// Symbols of a bucket that are looked at: linkers put two or three into one.
+/// Most symbols of a hash bucket that are read; linkers put two or three into one.
 const BUCKET_SYMBOLS_MAX: usize = 10_000;
 /// Bytes of a symbol's entry.
 const SYMBOL_BYTES: u64 = 24;
 
-/// `Elf64_Shdr`, what is needed of it.
+/// Fields of an `Elf64_Shdr`.
 #[derive(Debug, Clone, Copy)]
 struct Section {
     kind: u32,
@@ -98,7 +98,7 @@ struct Section {
     bytes: u64,
 }
 
-/// The sections of an ELF file of 64 bits; a file without any is not looked at.
+/// Sections of a 64-bit ELF file; a file without sections is not examined.
 struct Sections<'file> {
     file: &'file File,
     all: Vec<Section>,
@@ -125,7 +125,7 @@ impl<'file> Sections<'file> {
         Some(Self { file, all })
     }
 
-    /// The first of a kind, and the one of the strings that it names.
+    /// Returns the first section of a kind, and the string section that it links to.
     fn linked(&self, kind: u32) -> Option<(Section, Section)> {
         let section = *self.all.iter().find(|section| section.kind == kind)?;
         Some((section, *self.all.get(usize::try_from(section.link).ok()?)?))
@@ -135,13 +135,13 @@ impl<'file> Sections<'file> {
         read(self.file, section.offset, section.bytes)
     }
 
-    /// The libraries that the program names.
+    /// Returns the libraries that the program needs.
     fn needed(&self) -> Vec<String> {
         const DT_NEEDED: u64 = 1;
         let Some((dynamic, strings)) = self.linked(SHT_DYNAMIC) else { return Vec::new() };
         let dynamic = self.contents(dynamic).unwrap_or_default();
         let entries = dynamic.chunks_exact(16).filter(|entry| word(entry, 0) == Some(DT_NEEDED));
-        // One by one: the strings of a large program take milliseconds.
+        // Names are read one by one: the strings of a large program take milliseconds.
         let name = |entry| {
             let at = word(entry, 8)?;
             let bytes = strings.bytes.checked_sub(at)?.min(NAME_BYTES_MAX);
@@ -152,19 +152,19 @@ impl<'file> Sections<'file> {
         entries.filter_map(name).collect()
     }
 
-    /// Whether others could find a function of this name in the program.
+    /// True if the program defines a dynamic symbol of this name.
     fn exports(&self, name: &str) -> bool {
         let hashed = self.linked(SHT_GNU_HASH).and_then(|(table, _)| self.is_hashed(table, name));
         hashed.unwrap_or_else(|| self.defined(SHT_DYNSYM, &[name]).is_some())
     }
 
-    /// Looks a symbol up as the loader does: in a table of its names' hashes.
+    /// Looks a symbol up as the loader does, in a hash table of names.
     ///
     /// ```text
     /// buckets:u32 first:u32 filter_words:u32 shift:u32   filter: u64[filter_words]   bucket: u32[buckets]   hash: u32[symbols - first]
     /// ```
-    /// A bucket holds the number of its first symbol (0: none); the last one's hash has its lowest
-    /// bit set. `None`: the table makes no sense.
+    /// A bucket holds the number of its first symbol, or 0 if it is empty. The lowest bit of a hash
+    /// marks the last symbol of a bucket. Returns `None` if the table is damaged.
     fn is_hashed(&self, table: Section, name: &str) -> Option<bool> {
         let header = read(self.file, table.offset, 16)?;
         let [buckets, first, filter_words] = [0, 4, 8].map(|at| int(&header, at).unwrap_or(0));
@@ -196,7 +196,8 @@ impl<'file> Sections<'file> {
         (number == 0 || is_last).then_some(false)
     }
 
-    /// Which of the names is that of one of the section's symbols that are not another module's.
+    /// Returns the index in `names` of the first symbol of the section that the file defines
+    /// itself.
     fn defined(&self, kind: u32, names: &[&str]) -> Option<usize> {
         let (symbols, strings) = self.linked(kind)?;
         let (symbols, strings) = (self.contents(symbols)?, self.contents(strings)?);
@@ -211,7 +212,7 @@ impl<'file> Sections<'file> {
     }
 }
 
-/// A part of the file; `None` if it is not there as a whole.
+/// Reads a part of the file; `None` if the file does not have all of it.
 fn read(file: &File, offset: u64, bytes: u64) -> Option<Vec<u8>> {
     if bytes > TABLE_BYTES_MAX || offset.checked_add(bytes)? > file.metadata().ok()?.len() {
         return None;

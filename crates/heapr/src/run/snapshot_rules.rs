@@ -1,4 +1,4 @@
-//! The options that make a recording take snapshots of the live heap by itself.
+//! Options that make a recording take snapshots of the live heap by itself.
 
 use std::time::Duration;
 
@@ -42,12 +42,12 @@ pub(crate) struct SnapshotRuleArguments {
 }
 
 impl SnapshotRuleArguments {
-    /// What of the contents of blocks graphs are to have.
+    /// Contents of blocks that graphs include.
     pub(crate) fn graph_contents(&self) -> GraphContents {
         contents(self.contents)
     }
 
-    /// The rules, for all processes.
+    /// Returns the rules, for all processes.
     pub(crate) fn rules(&self) -> Vec<SnapshotRule> {
         let whens = [
             self.snapshot_every.map(|interval| SnapshotWhen::Every { interval }),
@@ -55,7 +55,7 @@ impl SnapshotRuleArguments {
             self.on_growth.map(|percent| SnapshotWhen::OnGrowth { percent }),
             self.snapshot_at_exit.then_some(SnapshotWhen::AtExit),
         ];
-        // Of a process that has ended there is nothing to look through.
+        // A process that has ended has no memory for a graph.
         let has_graph = |when: SnapshotWhen| self.graph && when != SnapshotWhen::AtExit;
         let rule = |when| SnapshotRule {
             when,

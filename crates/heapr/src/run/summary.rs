@@ -1,4 +1,4 @@
-//! The summary that `heapr run` prints on stderr when the program has ended.
+//! Summary that `heapr run` prints on standard error when the program has ended.
 
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -26,20 +26,20 @@ const STACKS_SHOWN: usize = 5;
 /// Frames shown of a stack.
 const FRAMES_SHOWN: usize = 4;
 
-/// What is known of a recording that has ended, beside its file.
+/// Facts on a recording that has ended, beside its file.
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) event_count: u64,
     pub(crate) wall_ns: u64,
     pub(crate) process_count: u64,
     pub(crate) events_lost: u64,
-    /// Of the program that was started with it, if it was and has ended.
+    /// Status of the program that was started with the session, if it has ended.
     pub(crate) status: Option<ExitStatus>,
     pub(crate) totals: Totals,
 }
 
 impl Ending {
-    /// Of a session of this process.
+    /// Returns the facts on a session of this process.
     pub(crate) fn of(ended: &SessionSummary, status: ExitStatus) -> Self {
         Self {
             event_count: ended.summary.event_count,
@@ -52,7 +52,7 @@ impl Ending {
     }
 }
 
-/// Prints it.
+/// Prints the summary.
 ///
 /// # Errors
 /// The file cannot be read back.
@@ -62,7 +62,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     let file = output.display().to_string();
     let mut names = TraceNames::new(&trace, &NameArguments::default());
     let mut subject = Subject::new(output, &trace, &[], String::new());
-    // A list of the user's that can't be read is no reason to say nothing.
+    // If the user's list cannot be read, the summary is printed without it.
     if let Ok(own) = OwnArguments::default().code(&trace) {
         subject.own = own;
     }
@@ -71,18 +71,18 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     let query = Query {
         actions: vec![ranking(Metric::default()), ranking(Metric::PeakBytes)],
         top: STACKS_SHOWN,
-        // To name the others took as long as all else that is done here.
+        // Naming all other stacks would take as long as the rest of the summary.
         only_held: true,
         ..Query::default()
     };
     let report = heapr_query::run(&trace, &query, &mut names)?;
-    // Without its totals the file ends before the program did, and the totals of the session say
-    // more than it holds.
+    // A file without totals ends before the program did. The session's totals then cover more than
+    // the file.
     let summary = trace.summary_totals().ok().flatten();
     let is_cut = summary.is_none();
     let mut totals = ending.totals;
     let mut by_heap = summary.map(|summary| summary.by_heap).unwrap_or_default();
-    // The session does not know how uncertain they are.
+    // The session does not know the variances of its totals.
     if trace.is_sampled() && is_cut {
         let mut amounts = totals.amounts();
         EqualBlocks::of(trace.sampling()).estimate(HeapId::MALLOC, &mut amounts);
@@ -100,7 +100,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     for (line, name) in subject.own_memory.iter().zip(["own memory", ""]) {
         writeln!(text, "  {name:<13} {line}")?;
     }
-    // Where nothing can be judged the numbers stand alone.
+    // Without findings the summary has numbers only.
     let left_out = Suppressions::known();
     let judged = Judged { own: &subject.own, left_out: &left_out, file: &file };
     if let Ok(found) = heapr_findings::of_reported_recording(&trace, judged, report.names(), &mut names) {
@@ -121,17 +121,17 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
         let taken = plural(snapshot_count as u64, "snapshot");
         writeln!(text, "  heapr snapshot summary {file}   ({taken})")?;
     }
-    // Where standard error is closed there is nobody to tell.
+    // Errors are ignored: standard error may be closed.
     let _ = std::io::stderr().write_all(&text.0);
     Ok(())
 }
 
-/// Of which processes the outstanding blocks are: of those that live when the recording ends, and
-/// of others, each as it was when that one ended.
+/// Owners of the outstanding blocks: processes that live when the recording ends, and processes
+/// that ended before, each as it was then.
 struct Lived {
     living_count: usize,
     ended_count: usize,
-    /// Outstanding in those that live.
+    /// Outstanding blocks of processes that live.
     living: Amounts,
 }
 
@@ -147,7 +147,7 @@ impl Lived {
         Self { living_count, ended_count: trace.processes().len() - living_count, living }
     }
 
-    /// Said of what is outstanding.
+    /// Returns words that qualify the outstanding amount.
     fn whose(&self) -> String {
         match (self.living_count, self.ended_count) {
             (_, 0) | (0, 1) => String::new(),
@@ -162,7 +162,7 @@ impl Lived {
         }
     }
 
-    /// Said of the stacks that have most of it.
+    /// Returns the title of the stacks with the largest outstanding amounts.
     fn title(&self) -> &'static str {
         match (self.living_count, self.ended_count) {
             (_, 0) | (0, 1) => "largest outstanding",
@@ -208,7 +208,7 @@ fn write_totals(text: &mut impl Write, ending: &Ending, totals: &Totals, lived: 
     )
 }
 
-/// Where there are several heaps, each of them: the sums above are of all.
+/// Writes each heap if there are several: the sums above are of all.
 fn write_heaps(
     text: &mut impl Write,
     subject: &Subject,
@@ -227,7 +227,7 @@ fn write_heaps(
             sum += &totals.amounts();
             sum
         });
-        // Processes are at their peaks at different moments.
+        // Processes have their peaks at different moments.
         let at_most = if of_it.len() > 1 { "at most " } else { "" };
         writeln!(
             text,
@@ -274,7 +274,7 @@ fn write_stacks(
     Ok(())
 }
 
-/// The program's own frame and its callers, and behind it what it has called in the end.
+/// Formats the own frame and its callers, then the last function that it called.
 fn stack_lines(frames: &[FrameView<'_>], subject: &Subject, room: usize) -> Vec<String> {
     let style = Style::of_stderr();
     let own = subject.own.place(frames).unwrap_or(0);

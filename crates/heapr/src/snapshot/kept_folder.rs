@@ -1,8 +1,8 @@
-//! Where it is kept what was found out of snapshots: in the user's cache directory.
+//! Folder of saved answers on snapshots, in the user's cache directory.
 
 use std::path::{Path, PathBuf};
 
-/// The directory, if `file` has so many bytes.
+/// Returns the folder, if `file` has at least `least_bytes`.
 pub(crate) fn directory_of(file: &Path, least_bytes: u64) -> Option<PathBuf> {
     let metadata = std::fs::metadata(file).ok()?;
     if !metadata.is_file() || metadata.len() < least_bytes {

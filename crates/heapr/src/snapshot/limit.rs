@@ -5,28 +5,28 @@ use std::process::ExitCode;
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::quantity::{signed_bytes, signed_count};
 
-/// How much of a class is too much.
+/// Largest growth of a class that is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// The class's name; `(total)` is all of them.
+    /// Name of the class; `(total)` means all classes.
     pub(crate) class: String,
     pub(crate) amount: Amount,
 }
 
-/// Bytes have a unit, objects have none.
+/// Amount of a limit: with a unit it is bytes, without one it is objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
     Bytes(u64),
     Objects(u64),
 }
 
-/// The name that stands for all classes.
+/// Name that stands for all classes.
 pub(crate) const TOTAL: &str = "(total)";
 
-/// The most bytes that a class may have; a plain number is in bytes, too.
+/// Largest number of bytes of a class; a plain number is in bytes, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ByteLimit {
-    /// The class's name; `(total)` is all of them.
+    /// Name of the class; `(total)` means all classes.
     pub(crate) class: String,
     pub(crate) bytes: u64,
 }
@@ -46,7 +46,7 @@ impl std::str::FromStr for Limit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Names of classes may contain the sign; amounts never do.
+        // Class names may contain the sign; amounts never do.
         let Some((class, amount)) = text.rsplit_once('=') else {
             let bytes = parse_bytes(text).map_err(|_| {
                 format!("{text:?} is no limit: 10M, CLASS=10M (bytes) or CLASS=100 (objects)")
@@ -61,8 +61,8 @@ impl std::str::FromStr for Limit {
     }
 }
 
-/// Tells which limits are exceeded; `grown` gives how many (of what `noun` says) and how many
-/// bytes.
+/// Prints the limits that are exceeded, and returns the exit status. `grown` returns the growth of
+/// a limit's class: a number of things named by `noun`, and bytes.
 pub(crate) fn exit_status(limits: &[Limit], noun: &str, grown: impl Fn(&Limit) -> (i64, i64)) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for limit in limits {

@@ -1,6 +1,6 @@
-//! `heapr snapshot`: one family of verbs over heaps of V8 and native ones.
+//! `heapr snapshot`: one family of commands for V8 heaps and native ones.
 //!
-//! Of which kind a heap is, the files or processes tell once the arguments are read.
+//! The kind of heap is determined from the files or processes, after the arguments are parsed.
 
 mod kept_folder;
 mod limit;
@@ -121,7 +121,7 @@ pub(crate) fn run(arguments: SnapshotArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The kind of heap that files hold; refuses the options of the other.
+/// Returns the kind of heap in files, and refuses the options of the other kind.
 fn kind<A, B>(files: &[PathBuf], v8: &OnlyOf<A>, native: &OnlyOf<B>) -> anyhow::Result<HeapKind> {
     let kind = HeapKind::of(files)?;
     match kind {

@@ -1,5 +1,4 @@
-//! `heapr snapshot take` and `every`: of the JavaScript heaps of processes, or of their native
-//! ones.
+//! `heapr snapshot take` and `every`, for JavaScript heaps and native ones.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -52,8 +51,8 @@ pub(crate) fn every(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Which heap is meant: the one whose options are given; else the native one if no process runs
-/// JavaScript.
+/// Returns the kind of heap to capture: the one whose options are given. By default it is the
+/// native one if no process runs JavaScript.
 fn kind<A, B>(
     words: &[String],
     with_children: bool,
@@ -71,13 +70,13 @@ fn kind<A, B>(
     let pids =
         words.iter().filter_map(|word| processes::named(std::slice::from_ref(word), with_children).ok());
     let mut found = pids.flatten().filter(|&pid| Process::examine(pid).is_ok()).peekable();
-    // Of a container the processes count that run JavaScript, if any does.
+    // In a container, only the processes that run JavaScript count, if there are any.
     if words.iter().any(|word| word.starts_with(containers::PREFIX)) {
         let has_javascript = found.any(|pid| javascript::is_meant(pid, false));
         return Ok(if has_javascript || v8.is_given() { HeapKind::V8 } else { HeapKind::Native });
     }
-    // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are
-    // the common case.
+    // Only an inspector could find JavaScript in a program of unknown make; native heaps are the
+    // common case.
     let is_native = found.peek().is_some() && found.all(|pid| !javascript::is_meant(pid, with_children));
     Ok(if is_native && !v8.is_given() { HeapKind::Native } else { HeapKind::V8 })
 }

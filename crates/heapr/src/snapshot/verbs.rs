@@ -1,7 +1,7 @@
-//! What the verbs of `heapr snapshot` ask of heaps, whatever kind they are of.
+//! Commands of `heapr snapshot` that all kinds of heaps have.
 //!
-//! A kind of heap implements [`Heaps`], with the options that only it has. Verbs that walk
-//! references read native heaps in the form of V8's ([`super::native::NativeHeap`]).
+//! A kind of heap implements [`Heaps`], with options of its own. Commands that follow references
+//! read native heaps in the form of V8's ([`super::native::NativeHeap`]).
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use super::limit::Limit;
 use crate::output::OutputArguments;
 
-/// Heaps in files: they can be listed and compared.
+/// Heaps in files that can be listed and compared.
 pub(crate) trait Heaps {
-    /// Options of `summary` that other kinds have not.
+    /// Options of `summary` for this kind only.
     type SummaryOptions: Args;
-    /// The same of `diff`.
+    /// Options of `diff` for this kind only.
     type DiffOptions: Args;
-    /// The same of `suspects`.
+    /// Options of `suspects` for this kind only.
     type SuspectsOptions: Args;
 
-    /// Lists what a snapshot holds.
+    /// Lists the contents of a snapshot.
     fn summary(asked: &SummaryQuestion, options: &Self::SummaryOptions) -> anyhow::Result<ExitCode>;
 
     /// Compares snapshots.
     fn diff(asked: &DiffQuestion, options: &Self::DiffOptions) -> anyhow::Result<ExitCode>;
 
-    /// Tells what grows.
+    /// Lists what grows.
     fn suspects(asked: &SuspectsQuestion, options: &Self::SuspectsOptions) -> anyhow::Result<ExitCode>;
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum SummaryOrder {
 }
 
 impl SummaryOrder {
-    /// Refuses it: heaps of this kind have not what it orders by.
+    /// Returns the error for an order that heaps of this kind do not have.
     pub(crate) fn refuse<T>(self, kind: HeapKind) -> anyhow::Result<T> {
         bail!("--sort {}: {} heaps have no such order", format!("{self:?}").to_lowercase(), kind.name())
     }
@@ -114,9 +114,9 @@ pub(crate) enum HeapKind {
 }
 
 impl HeapKind {
-    /// Of what kind the heaps in files are, told by how the files begin.
+    /// Determines the kind of the heaps in files by how the files begin.
     pub(crate) fn of(files: &[PathBuf]) -> anyhow::Result<Self> {
-        // A sampling profile of V8 can be read as a trace, and has verbs of its own here.
+        // A V8 sampling profile can be read as a trace, but has its own commands here.
         let is_native =
             |file: &&PathBuf| is_trace(file) && heapr_import::tool_of(file) != Some(heapr_import::V8_PROFILE);
         let native = files.iter().find(is_native);
@@ -132,7 +132,7 @@ impl HeapKind {
         }
     }
 
-    /// In words.
+    /// Name in words.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::V8 => "V8",
@@ -141,15 +141,15 @@ impl HeapKind {
     }
 }
 
-/// Whether a file begins as a trace does. Of a pipe it isn't known: what is read of it here would
-/// be lost.
+/// Whether a file begins as a trace does; `false` for a pipe, because the bytes read here would be
+/// lost.
 pub(crate) fn is_trace(path: &Path) -> bool {
     let mut magic = [0; 8];
     heapr_files::regular(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
         && (magic == *b"HEAPRTRC" || heapr_import::tool_of(path).is_some())
 }
 
-/// Options that only one kind of heap has, and which of them were given.
+/// Options that only one kind of heap has, and those of them that were given.
 #[derive(Debug)]
 pub(crate) struct OnlyOf<T> {
     pub(crate) options: T,
@@ -157,12 +157,12 @@ pub(crate) struct OnlyOf<T> {
 }
 
 impl<T> OnlyOf<T> {
-    /// Whether any was given.
+    /// Whether any of the options was given.
     pub(crate) fn is_given(&self) -> bool {
         !self.given.is_empty()
     }
 
-    /// Refuses them where the heap is of another kind.
+    /// Refuses the options if the heap is of another kind.
     pub(crate) fn refuse(&self, kind: HeapKind) -> anyhow::Result<()> {
         let of = if kind == HeapKind::V8 { "native" } else { "V8" };
         ensure!(

@@ -1,4 +1,4 @@
-//! What has changed since an earlier answer.
+//! Changes of resident memory since an earlier answer.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use super::kept_file;
 use crate::plain_text::line_width;
 
-/// Lines then and now.
+/// Resident memory at an earlier moment and at a later one.
 #[derive(Debug, Clone)]
 pub(in crate::explain) struct Difference {
     then_rss_bytes: u64,
     now_rss_bytes: u64,
-    /// By class: then, now; those that changed most first.
+    /// Class, bytes then, bytes now; the largest change first.
     lines: Vec<(String, u64, u64)>,
 }
 
-/// Compares with an earlier answer (`heapr explain PID --format json`), or the last one of a
+/// Compares with an earlier answer (`heapr explain PID --format json`), or with the last one of a
 /// series.
 pub(super) fn since(path: &Path, now: &KeptMoment) -> anyhow::Result<Difference> {
     let then = kept_file::read(path)?;

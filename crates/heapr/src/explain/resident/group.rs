@@ -1,4 +1,4 @@
-//! All processes of a control group, and what the kernel adds to them.
+//! Memory of all processes of a control group, and what the kernel adds to it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use super::reading;
 use crate::plain_text::line_width;
 
-/// A control group, explained.
+/// Control group, explained.
 #[derive(Debug)]
 pub(super) struct Group {
     memory: GroupMemory,
-    /// Its own and those of the groups above it, the nearest first.
+    /// Limits of the group and of those above it, the nearest first.
     limits: Vec<GroupLimit>,
     processes: Vec<Process>,
-    /// Each page divided by the number of its users, so that it is counted once.
+    /// Bytes by class. Each page is divided by the number of its users, so that it is counted once.
     classes: BTreeMap<Class, u64>,
 }
 
@@ -29,11 +29,11 @@ struct Process {
     pid: u32,
     name: String,
     rss_bytes: u64,
-    /// `None`: it was refused.
+    /// Proportional set size; `None` if it could not be read.
     pss_bytes: Option<u64>,
 }
 
-/// The group that `pid` is in.
+/// Reads the group of process `pid`.
 pub(super) fn of_process(pid: u32) -> anyhow::Result<Group> {
     let memory = group_memory(pid).context(
         "no control group that counts memory is mounted, or the process's is outside of our namespace",
@@ -41,7 +41,7 @@ pub(super) fn of_process(pid: u32) -> anyhow::Result<Group> {
     let limits = memory_limits(pid);
     let (mut processes, mut classes) = (Vec::new(), BTreeMap::new());
     for pid in &memory.pids {
-        // It may have ended, or be another user's.
+        // The process may have ended, or belong to another user.
         let Ok(resident) = reading::read(*pid, false, &mut ()) else { continue };
         let is_refused = resident.account.is_of_counters;
         for line in resident.account.lines().iter().filter(|_| !is_refused) {
@@ -57,7 +57,7 @@ pub(super) fn of_process(pid: u32) -> anyhow::Result<Group> {
 }
 
 impl Group {
-    /// What is charged to the group beside what its processes have mapped.
+    /// Returns what is charged to the group beside the mapped memory of its processes.
     fn kernel_parts(&self) -> Vec<(&'static str, &'static str, u64)> {
         let parts = &self.memory.parts;
         let rows = [
@@ -77,7 +77,7 @@ impl Group {
         rows.into_iter().filter(|(_, _, amount)| *amount > 0).collect()
     }
 
-    /// Page cache is given back whenever somebody else needs it.
+    /// Returns advice if most of the memory is page cache, which is freed when memory is short.
     pub(super) fn advice(&self) -> Option<String> {
         let cache_bytes = self.memory.parts.file_bytes;
         let all = self.memory.current_bytes?;

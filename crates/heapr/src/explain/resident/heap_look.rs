@@ -1,5 +1,5 @@
-//! Looking into glibc's heap: while the process stands still for some milliseconds, or, where that
-//! would take longer, while it runs.
+//! Reads glibc's heap while the process is stopped for some milliseconds. If that would take
+//! longer, reads it while the process runs.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use heapr_resident::PageStates;
 
 use super::quiet_memory::QuietMemory;
 
-/// What was read at one moment.
+/// Heap as it was read at one moment.
 #[derive(Debug)]
 pub(super) struct HeapLook {
     pub(super) mappings: Vec<MappingPages>,
@@ -20,20 +20,20 @@ pub(super) struct HeapLook {
     pub(super) rundown: Rundown,
     pub(super) states: KeptStates,
     pub(super) stack_pointers: Vec<u64>,
-    /// How long the process stood still; `None`: it ran.
+    /// Time for which the process was stopped; `None` if it ran.
     pub(super) held: Option<Duration>,
-    /// No thread was in the allocator.
+    /// Whether no thread was in the allocator.
     pub(super) is_quiet: bool,
 }
 
-/// States of pages as they were at one moment.
+/// States of pages at one moment.
 #[derive(Debug, Default)]
 pub(super) struct KeptStates {
-    /// First addresses and pages, by address.
+    /// First address of a range, and its pages; sorted by address.
     ranges: Vec<(u64, Vec<PageState>)>,
 }
 
-/// Keeping them takes memory: so many pages are of 64 GiB.
+/// Largest number of pages whose states are saved, to bound memory: 64 GiB of address space.
 const MOST_PAGES: usize = 16 << 20;
 
 impl KeptStates {
@@ -52,7 +52,7 @@ impl KeptStates {
         kept
     }
 
-    /// The pages from `start_avma` on, if all of them were kept.
+    /// Returns the pages from `start_avma` on, if all of them were saved.
     pub(super) fn find(&self, start_avma: u64, page_count: usize) -> Option<Vec<PageState>> {
         let place = self.ranges.partition_point(|(first_avma, _)| *first_avma <= start_avma);
         let (first_avma, states) = self.ranges.get(place.checked_sub(1)?)?;
@@ -61,7 +61,7 @@ impl KeptStates {
     }
 }
 
-/// The pages as they were, and those that were not kept as they are.
+/// States of pages: the saved ones, and for all others the current ones.
 #[derive(Debug)]
 pub(super) struct BothStates<'a> {
     pub(super) kept: Option<&'a KeptStates>,
@@ -75,12 +75,12 @@ impl PageStates for BothStates<'_> {
     }
 }
 
-/// The longest that a process is made to stand still by itself.
+/// Longest time for which heapr stops a process by itself.
 const MOST_HELD: Duration = Duration::from_millis(20);
-/// What is read of a heap in a millisecond, on slow machines.
+/// Bytes of a heap that a slow machine reads in a millisecond.
 const BYTES_IN_MS: u64 = 2 << 20;
 
-/// Looks. A heap that cannot be read in [`MOST_HELD`] is read while the process runs.
+/// Reads the heap. One that cannot be read within [`MOST_HELD`] is read while the process runs.
 pub(super) fn look(
     pid: u32,
     plan: &Plan,
@@ -95,7 +95,7 @@ pub(super) fn look(
     }
     let (mut room, mut outcome) = (Some(&mut room), None);
     let held = stand_still(pid, &mut |still| {
-        // There is one good moment only.
+        // Only one good moment is used.
         outcome = room.take().map(|room| look(still, room));
     })?;
     // The process runs again.
@@ -103,7 +103,7 @@ pub(super) fn look(
     Ok(read.finish(Some(held)))
 }
 
-/// What was read before it is put in order.
+/// Data of a reading, before it is put in order.
 struct HeapRead<'s> {
     mappings: Vec<MappingPages>,
     regions: Regions,
@@ -126,12 +126,12 @@ impl HeapRead<'_> {
     }
 }
 
-/// Whether it stands still already: a debugger, or a signal.
+/// Whether the process is stopped already, by a debugger or a signal.
 fn is_stopped(pid: u32) -> bool {
     heapr_proc::Stat::of_process(pid).is_some_and(|stat| matches!(stat.state(), 'T' | 't'))
 }
 
-/// Bytes of the arenas: blocks with mappings of their own are not read.
+/// Returns the bytes of the arenas, without blocks that have mappings of their own.
 fn heap_bytes(pid: u32, plan: &Plan, process: &StoppedProcess, pages: &PageMap) -> anyhow::Result<u64> {
     let mappings: Vec<Mapping> = heapr_proc::mappings::read(pid)?;
     let memory = QuietMemory::new(process, Some(pages), &mappings);

@@ -1,4 +1,4 @@
-//! The same for programs.
+//! Resident memory of a process as JSON.
 
 use heapr_resident::{Class, ForeignHeap, HeapDetail, HeapDivision, Line, MallocFigures};
 use serde_json::{Value, json};
@@ -9,10 +9,11 @@ use super::pinning::PinnedBy;
 use super::v8_figures::V8Figures;
 use super::{Moment, Resident};
 
-/// Pages by address: a strip that fits a screen.
+/// Number of cells of the strip of pages by address, which fits a screen.
 const PAGE_CELLS: usize = 960;
 
-/// `lines` add up to `rss_bytes`; `unknown_bytes` says again what the line `unknown` has.
+/// Returns the JSON value. `lines` add up to `rss_bytes`; `unknown_bytes` repeats the line
+/// `unknown`.
 pub(super) fn value(resident: &Resident) -> Value {
     let account = &resident.account;
     let pages = &account.pages;
@@ -93,7 +94,7 @@ fn division(division: &HeapDivision) -> Value {
 }
 
 fn line(line: &Line, resident: &Resident) -> Value {
-    /// Libraries of a large program; more say nothing.
+    /// Most parts of a line; large programs have more libraries than are useful.
     const MOST_PARTS: usize = 32;
     let parts = line.parts.iter().take(MOST_PARTS);
     let known = |amount: u64| (!resident.account.is_of_counters).then_some(amount);

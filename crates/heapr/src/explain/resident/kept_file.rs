@@ -1,4 +1,4 @@
-//! A file of kept answers.
+//! File of saved answers.
 
 use std::io;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::Context as _;
 use heapr_resident::KeptMoments;
 
-/// A longer one is none of ours.
+/// Largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// What was kept in a file. `None`: it is something else.
+/// Reads the saved moments of a file; `None` if the file is something else.
 pub(super) fn read(path: &Path) -> anyhow::Result<Option<KeptMoments>> {
     let mut start = [0; 64];
     let Ok(count) = heapr_files::regular(path).and_then(|mut file| io::Read::read(&mut file, &mut start))

@@ -1,4 +1,4 @@
-//! What all resident memory of a process is.
+//! Breakdown of all resident memory of a process.
 
 mod difference;
 mod group;
@@ -56,42 +56,42 @@ pub(crate) struct ResidentArguments {
     every: Option<Duration>,
 }
 
-/// The resident memory of a process, explained.
+/// Resident memory of a process, explained.
 #[derive(Debug)]
 pub(super) struct Resident {
     pid: u32,
-    /// The program's file.
+    /// Path of the program's file.
     executable: String,
     account: Account,
     beside: Beside,
-    /// How glibc's heap was looked into, if it was.
+    /// Circumstances of reading glibc's heap, if it was read.
     moment: Option<Moment>,
-    /// What glibc's malloc counts itself, where its heap was looked into.
+    /// Figures of glibc's malloc itself, if its heap was read.
     malloc_figures: Option<MallocFigures>,
-    /// What V8 counts itself, where it was asked.
+    /// Figures of V8 itself, if they were requested.
     v8: Option<V8Figures>,
-    /// Which stacks' blocks keep free memory, of a recorded process.
+    /// Stacks whose blocks pin free memory, for a recorded process.
     pinned_by: Vec<PinnedBy>,
     /// Live blocks that were recorded.
     recorded: Option<BlockSum>,
-    /// What has changed since an earlier answer.
+    /// Changes since an earlier answer.
     difference: Option<Difference>,
-    /// The control group that it is in.
+    /// Control group of the process.
     group: Option<Group>,
-    /// What could not be told, and why.
+    /// Facts that could not be determined, and why.
     limits: Vec<String>,
 }
 
-/// A look into a heap.
+/// Circumstances under which a heap was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
-    /// How long the process stood still; `None`: it ran.
+    /// Time for which the process was stopped; `None` if it ran.
     pub(super) held: Option<Duration>,
-    /// No thread was in the allocator.
+    /// Whether no thread was in the allocator.
     pub(super) is_quiet: bool,
 }
 
-/// Looks at a process.
+/// Reads a process.
 pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Result<Resident> {
     let mut resident = reading::read(pid, options.deep, &mut ())?;
     if options.v8 {
@@ -111,7 +111,7 @@ pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Resul
     Ok(resident)
 }
 
-/// Looks at intervals, if that is asked for.
+/// Reads a process at intervals, if that was requested.
 pub(super) fn series(
     pid: u32,
     options: &ResidentArguments,
@@ -124,7 +124,7 @@ pub(super) fn series(
     Ok(true)
 }
 
-/// Looks at a process of a session that records it: its live blocks have stacks.
+/// Reads a process that a session records, whose live blocks have stacks.
 pub(super) fn of_session(
     client: &SessionClient,
     names: &NameArguments,
@@ -134,14 +134,14 @@ pub(super) fn of_session(
 }
 
 impl ResidentArguments {
-    /// The earlier answer to compare with.
+    /// Path of the earlier answer to compare with.
     pub(super) fn old(&self) -> Option<&std::path::Path> {
         self.diff.as_deref()
     }
 }
 
 impl Resident {
-    /// What to do about it.
+    /// Returns advice on the memory as findings.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let mut found = advice(&self.account, &self.beside);
         self.name_pinning(&mut found);
@@ -161,7 +161,7 @@ impl Resident {
         findings.collect()
     }
 
-    /// The findings in few words.
+    /// Returns the verdict of the findings.
     pub(super) fn verdict(&self) -> String {
         let most = advice(&self.account, &self.beside).iter().map(|advice| advice.bytes).max();
         match most {
@@ -178,10 +178,10 @@ impl Resident {
         }
     }
 
-    /// Puts names to what keeps free memory, where it was recorded.
+    /// Adds the names of stacks that pin free memory, if they were recorded.
     fn name_pinning(&self, found: &mut [Advice]) {
         let Some(advice) = found.iter_mut().find(|advice| advice.rule == "pinned") else { return };
-        /// The names of more are in the line of what is pinned.
+        /// Most stacks named; others are in the line of pinned memory.
         const MOST: usize = 3;
         let named = self.pinned_by.iter().take(MOST).map(|pinned| {
             format!(
@@ -194,7 +194,7 @@ impl Resident {
         });
         let named: Vec<String> = named.collect();
         if !named.is_empty() {
-            // In place of the hint how to get the names.
+            // The names replace the hint how to get them.
             advice.evidence.truncate(1);
             advice.evidence.extend(named);
         }

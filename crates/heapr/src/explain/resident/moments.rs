@@ -1,4 +1,5 @@
-//! What was resident at moments: kept answers of `heapr explain`, or what a recording has of it.
+//! Resident memory at several moments: saved answers of `heapr explain`, or accounts of a
+//! recording.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,21 +16,21 @@ use super::difference::{self, Difference};
 use super::kept_file;
 use crate::plain_text::line_width;
 
-/// Moments of one process, told.
+/// Moments of one process.
 #[derive(Debug, Clone)]
 pub(in crate::explain) struct Moments {
     pub(super) kept: KeptMoments,
-    /// What has changed since an earlier answer.
+    /// Changes since an earlier answer.
     difference: Option<Difference>,
 }
 
-/// Of an answer (`heapr explain PID --format json`) or a series of them (`--every`). `None`: the
-/// file is something else.
+/// Reads an answer (`heapr explain PID --format json`) or a series of them (`--every`); `None` if
+/// the file is something else.
 pub(in crate::explain) fn of_answers(path: &Path) -> anyhow::Result<Option<Moments>> {
     Ok(kept_file::read(path)?.map(Moments::of))
 }
 
-/// Of a recording; `None`: it has none.
+/// Reads the moments of a recording; `None` if there are none.
 pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<Moments>> {
     Ok(KeptMoments::of_recording(trace)?.map(Moments::of))
 }
@@ -42,15 +43,15 @@ impl Moments {
         Self { kept, difference: None }
     }
 
-    /// Puts what has changed since an earlier answer beside it.
+    /// Adds the changes since an earlier answer.
     pub(in crate::explain) fn compare_with(&mut self, old: &Path) -> anyhow::Result<()> {
         let last = self.kept.last().context("there is nothing to compare")?;
         self.difference = Some(difference::since(old, last)?);
         Ok(())
     }
 
-    /// By class: the first, the most, the last; the largest at the end first. Each with half of its
-    /// interval.
+    /// Returns the first, largest and last amount of each class, with half of their intervals; the
+    /// class that is largest at the end comes first.
     fn classes(&self) -> Vec<(&str, [Estimate; 3])> {
         let mut classes: BTreeMap<&str, [Estimate; 3]> = BTreeMap::new();
         for moment in &self.kept.moments {
@@ -114,7 +115,7 @@ impl Moments {
         self.kept.limits.iter().try_for_each(|limit| writeln!(out, "not told: {limit}"))
     }
 
-    /// The last moment, and all of them.
+    /// Returns the last moment, and all of them.
     pub(in crate::explain) fn json(&self) -> (Value, Value) {
         let mut last = self.kept.last().map_or(Value::Null, KeptMoment::json);
         if let Value::Object(fields) = &mut last {

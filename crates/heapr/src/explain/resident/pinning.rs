@@ -1,4 +1,4 @@
-//! Which stacks' blocks keep free memory: the walk of a heap joined with what was recorded of it.
+//! Stacks whose blocks pin free memory: a heap walk joined with a recording.
 
 use std::collections::HashMap;
 
@@ -11,36 +11,36 @@ use serde_json::{Value, json};
 
 use crate::report::names::TraceNames;
 
-/// The recorded live blocks of a process.
+/// Recorded live blocks of a process.
 #[derive(Debug, Default)]
 pub(super) struct RecordedBlocks {
-    /// Address, bytes asked for, stack; by address.
+    /// Address, requested bytes, stack; sorted by address.
     blocks: Vec<(u64, u64, StackIndex)>,
     pins: HashMap<Option<StackIndex>, Pin>,
-    /// Blocks that the walk has found, and that were recorded.
+    /// Blocks of the walk that were recorded.
     pub(super) known: BlockSum,
-    /// Those that were not.
+    /// Number of blocks of the walk that were not recorded.
     pub(super) others: u64,
 }
 
-/// Blocks and their bytes.
+/// Number of blocks, and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BlockSum {
     pub(super) count: u64,
     pub(super) bytes: u64,
 }
 
-/// Free bytes that the blocks of one stack keep.
+/// Free bytes that the blocks of one stack pin.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pin {
     free_bytes: u64,
     blocks: BlockSum,
-    /// A block may lie in two pages.
+    /// Address of the block counted last: a block may lie in two pages.
     last_avma: u64,
 }
 
 impl RecordedBlocks {
-    /// Of a snapshot of a trace.
+    /// Reads the blocks of a process in a snapshot of a trace.
     pub(super) fn of(trace: &Trace, snapshot: &Snapshot, pid: u32) -> anyhow::Result<Self> {
         let is_of = |process: heapr_trace::ProcessIndex| {
             trace.processes().get(process.0 as usize).is_some_and(|process| process.pid == pid)
@@ -60,7 +60,7 @@ impl RecordedBlocks {
         self.blocks.get(place)
     }
 
-    /// The stacks by the free bytes that their blocks keep, the most first.
+    /// Returns the stacks by the free bytes that their blocks pin, the most first.
     pub(super) fn pinned_by(&self, trace: &Trace, names: &mut TraceNames, own: &OwnCode) -> Vec<PinnedBy> {
         let stacks = self.pins.keys().flatten().copied();
         let groups = StackGroups::of_all(trace, stacks, GroupBy::Stacks, &CullList::built_in(), names);
@@ -101,7 +101,7 @@ impl BlockWatcher for RecordedBlocks {
 
     fn pinned_page(&mut self, free_bytes: u64, block_avmas: &[u64]) {
         let Some(count) = std::num::NonZeroU64::new(block_avmas.len() as u64) else { return };
-        // The blocks of a page keep its free bytes together.
+        // The blocks of a page share its free bytes.
         let (share, mut rest) = (free_bytes / count, free_bytes % count);
         for block_avma in block_avmas {
             let found = self.find(*block_avma).copied();
@@ -116,21 +116,21 @@ impl BlockWatcher for RecordedBlocks {
     }
 }
 
-/// A stack whose blocks keep free memory.
+/// Stack whose blocks pin free memory.
 #[derive(Debug, Clone)]
 pub(super) struct PinnedBy {
     pub(super) free_bytes: u64,
     pub(super) blocks: BlockSum,
-    /// Innermost first; none: not recorded.
+    /// Names of frames, innermost first; empty if not recorded.
     pub(super) frames: Vec<String>,
-    /// The same as objects, for programs.
+    /// Frames as JSON.
     told: Value,
-    /// The program's own of them.
+    /// Name of the own frame.
     pub(super) own_frame: Option<String>,
 }
 
 impl PinnedBy {
-    /// In few words.
+    /// Returns a short name of the stack.
     pub(super) fn name(&self) -> String {
         match (&self.own_frame, self.frames.as_slice()) {
             (Some(own), _) => own.clone(),

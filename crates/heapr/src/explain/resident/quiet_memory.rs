@@ -1,7 +1,7 @@
-//! Reading a process so that its resident set stays as it is.
+//! Reads a process so that its resident set stays the same.
 //!
-//! Who reads a page of another process that is not in memory brings it there, and its neighbours in
-//! the file with it. So only what is there is read; of files what is not there is read on disk.
+//! Reading a page of another process that is not in memory brings it there, and its neighbours in
+//! the file too. So only resident pages are read; other pages of files are read from disk.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
 use heapr_inject::StoppedProcess;
 use heapr_proc::{Mapping, PageMap, mappings};
 
-/// A process that notices nothing.
+/// Memory of a process that is read without changing its resident set.
 #[derive(Debug)]
 pub(super) struct QuietMemory<'a> {
     memory: &'a StoppedProcess,
-    /// Where it may not be read all pages are taken to be there.
+    /// States of pages; if they cannot be read, all pages count as resident.
     pages: Option<&'a PageMap>,
     mappings: &'a [Mapping],
-    /// Files by their names; `None` cannot be opened.
+    /// Open files by name; `None` if a file cannot be opened.
     files: RefCell<HashMap<String, Option<File>>>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> QuietMemory<'a> {
         Self { memory, pages, mappings, files: RefCell::default() }
     }
 
-    /// The same of several pages, which may lie in several mappings.
+    /// Reads several pages that are not resident, which may lie in several mappings.
     fn read_absent_pages(&self, address_avma: u64, into: &mut [u8], is_swapped: bool) -> usize {
         let mut done = 0;
         while done < into.len() {
@@ -50,7 +50,7 @@ impl<'a> QuietMemory<'a> {
         done
     }
 
-    /// Reads what is not in memory: of a file, or zeros that were never written.
+    /// Reads a page that is not resident: from its file, or zeros if it was never written.
     fn read_absent(&self, address_avma: u64, into: &mut [u8], is_swapped: bool) -> usize {
         let Some(mapping) = mappings::find(self.mappings, address_avma) else { return 0 };
         if is_swapped || !mapping.is_readable || self.memory.served().holds(address_avma) {
@@ -73,9 +73,9 @@ fn is_regular(file: &File) -> bool {
     file.metadata().is_ok_and(|data| data.is_file())
 }
 
-/// Whether all pages of each range are in memory: neighbours are looked at together.
+/// Returns for each range whether all its pages are resident; neighbouring ranges share a lookup.
 fn present(pages: &PageMap, ranges_avma: &[Range<u64>]) -> Vec<bool> {
-    /// 64 KiB of entries: what lies further apart is not worth one look.
+    /// Most pages of one lookup: 64 KiB of entries.
     const MOST_PAGES: u64 = 8 << 10;
     let mut found = Vec::with_capacity(ranges_avma.len());
     while let Some(first) = ranges_avma.get(found.len()) {
@@ -159,7 +159,7 @@ impl HeapMemory for QuietMemory<'_> {
     }
 
     fn read_words(&self, places: &[u64], words: &mut [Option<u64>]) {
-        // Only touched pages are asked for, many at once.
+        // Only resident pages are read, many at once.
         self.memory.read_words(places, words);
     }
 

@@ -1,4 +1,4 @@
-//! Reading a process: nothing is attached, nothing stands still.
+//! Reads a process without attaching to it or stopping it.
 
 use anyhow::Context as _;
 use heapr_glibc_heap::{Error as HeapError, HeapMemory, Plan, Regions, regions};
@@ -11,7 +11,7 @@ use super::heap_look::{self, BothStates};
 use super::quiet_memory::QuietMemory;
 use super::{Moment, Resident};
 
-/// All that can be told of a process. `is_deep`: glibc's heap is looked into, too, and shown to
+/// Reads everything known of a process. `is_deep`: glibc's heap is read, too, and shown to
 /// `watcher`.
 pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> anyhow::Result<Resident> {
     let counters = ResidentCounters::of_process(pid);
@@ -100,8 +100,8 @@ pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> 
     })
 }
 
-/// What heapr has mapped itself in a process that it records. (Of another build's agent only the
-/// files are known.)
+/// Returns heapr's own mappings in a process that it records. For an agent of another build only
+/// files are known.
 fn recorder_memory(pid: u32, mappings: &[MappingPages]) -> Vec<(u64, u64)> {
     let is_recorded = mappings.iter().any(|found| found.mapping.name.contains("memfd:heapr-pool"));
     if is_recorded { heapr_inject::agent_memory(pid).unwrap_or_default() } else { Vec::new() }
@@ -111,7 +111,7 @@ fn addresses_of(mappings: &[MappingPages]) -> Vec<Mapping> {
     mappings.iter().map(|found| found.mapping.clone()).collect()
 }
 
-/// Where nothing but the kernel's counters may be read.
+/// Returns an answer from the kernel's counters alone, if nothing else can be read.
 fn only_counters(pid: u32, counters: Option<ResidentCounters>, why: &str) -> anyhow::Result<Resident> {
     let counters = counters.with_context(|| {
         format!("process {pid} cannot be explained: {why}; it has ended, or it is a thread of the kernel")
@@ -138,7 +138,7 @@ fn only_counters(pid: u32, counters: Option<ResidentCounters>, why: &str) -> any
     })
 }
 
-/// Whether any of its memory can be looked into.
+/// Whether the process's memory can be read.
 fn can_be_read(memory: &StoppedProcess, mappings: &[MappingPages]) -> bool {
     let readable = mappings.iter().filter(|found| found.mapping.is_readable && found.pages.rss_bytes > 0);
     readable.take(4).any(|found| memory.read(found.mapping.start_avma, &mut [0; 8]) == 8)
@@ -151,13 +151,13 @@ fn why_not() -> String {
     }
 }
 
-/// Whose malloc a process has.
+/// Allocator that a process uses as its malloc.
 enum Heap {
-    /// glibc's, and where it lies.
+    /// glibc's malloc, and the regions of its heap.
     Glibc(Plan, Regions),
-    /// That of another module.
+    /// Malloc of another module.
     Other(String),
-    /// Nobody's, or it cannot be found.
+    /// No malloc was found.
     None,
 }
 
@@ -179,7 +179,8 @@ fn heap_of(memory: &impl HeapMemory, is_readable: bool, limits: &mut Vec<String>
     }
 }
 
-/// Finds the heap of a process that runs: where it is just being changed it does not look like one.
+/// Finds the heap of a process that runs. Retries, because a heap that is being changed is not
+/// recognised.
 fn plan_of(memory: &impl HeapMemory) -> Result<Plan, HeapError> {
     const TRIES: u32 = 4;
     for _ in 1..TRIES {

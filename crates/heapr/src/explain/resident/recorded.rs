@@ -1,4 +1,4 @@
-//! A process that a session records: what its heap holds has stacks.
+//! Resident memory of a process that a session records, so that its blocks have stacks.
 
 use anyhow::{Context as _, bail};
 use heapr_session::{Answer, EARLIER_BLOCKS_MODULE, Request, SessionClient};
@@ -9,10 +9,10 @@ use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::trace_file::open;
 
-/// How many stacks are told.
+/// Most stacks in an answer.
 const MOST_STACKS: usize = 20;
 
-/// Looks at the session's process with the most live bytes; `None`: none lives.
+/// Reads the session's process with the most live bytes; `None` if no process lives.
 pub(super) fn look(
     client: &SessionClient,
     names: &NameArguments,
@@ -33,12 +33,12 @@ pub(super) fn look(
     let snapshot = trace.snapshot(taken.number).context("the snapshot is not in the session's file")?;
     let mut blocks = RecordedBlocks::of(&trace, snapshot, pid)?;
     let mut resident = reading::read(pid, true, &mut blocks)?;
-    // What a process held before it was attached to, nobody has seen.
+    // Blocks from before the attach were not recorded.
     let is_from_start = !trace.modules().iter().any(|module| module.path == EARLIER_BLOCKS_MODULE);
     if let Some(heap) = &mut resident.account.heap
         && is_from_start
     {
-        // Of all its processes together: no less than that of one.
+        // The session's peak is that of all its processes, so at least that of one.
         heap.peak_live_bytes = Some(status.peak_bytes);
     }
     let mut names = TraceNames::new(&trace, names);

@@ -1,4 +1,4 @@
-//! One page of text that adds up.
+//! Breakdown of resident memory as one page of text, whose lines add up.
 
 use std::io::{self, Write};
 
@@ -43,7 +43,7 @@ pub(super) fn write(resident: &Resident, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-/// The name of a line; that of an allocator says which.
+/// Returns the name of a line, with the allocator's name if it is of one.
 pub(super) fn label(line: &Line) -> String {
     match (line.class, line.parts.first()) {
         (Class::OtherAllocator, Some((name, _))) => format!("memory of {name}"),
@@ -55,11 +55,11 @@ pub(super) fn label(line: &Line) -> String {
     }
 }
 
-/// What there is to say beside the number.
+/// Returns the remarks beside a line's number.
 pub(super) fn notes(line: &Line, resident: &Resident) -> String {
     let mut notes = Vec::new();
     let is_named_already = line.class == Class::OtherAllocator;
-    /// More are of no use in a line.
+    /// Most parts named in a line.
     const MOST_PARTS: usize = 3;
     if line.class == Class::AllocatorSlack {
         let what = |name: &str| name.split_once(": ").map_or(name, |(_, what)| what).to_owned();
@@ -73,7 +73,7 @@ pub(super) fn notes(line: &Line, resident: &Resident) -> String {
         }
         notes.push(parts.join(", "));
     }
-    // One file, or one kind of shared memory, is named as several are.
+    // A single file, or kind of shared memory, is named as several are.
     if let (
         [(name, _)],
         Class::Files | Class::SharedMemory | Class::Code | Class::ReadOnlyData | Class::WrittenData,
@@ -116,10 +116,10 @@ pub(super) fn notes(line: &Line, resident: &Resident) -> String {
     notes.join("; ")
 }
 
-/// So many stacks that pin memory are shown.
+/// Most stacks that pin memory shown.
 const MOST_PINNED: usize = 5;
 
-/// A stack in one line, the innermost frames first.
+/// Formats a stack in one line, the innermost frames first.
 fn stack(pinned: &PinnedBy) -> String {
     const MOST_FRAMES: usize = 3;
     match pinned.frames.as_slice() {
@@ -128,7 +128,7 @@ fn stack(pinned: &PinnedBy) -> String {
     }
 }
 
-/// What was seen in malloc's heap, and how.
+/// Writes the state of malloc's heap, and how it was read.
 fn heap(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
     let (Some(heap), Some(moment)) = (&resident.account.heap, resident.moment) else { return Ok(()) };
     let how = match moment.held {
@@ -161,7 +161,7 @@ fn heap(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
     if moment.held.is_some() && !moment.is_quiet {
         writeln!(out, "  a thread was in the allocator all the time: some chunks may be counted wrong")?;
     }
-    /// A heap overwritten as a whole has thousands.
+    /// Most findings shown: an overwritten heap has thousands.
     const MOST_FINDINGS: usize = 3;
     for finding in heap.findings.iter().take(MOST_FINDINGS) {
         writeln!(out, "  {finding}")?;
@@ -173,7 +173,7 @@ fn heap(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What allocators and runtimes count themselves; addresses, resident or not.
+/// Writes figures of allocators and runtimes themselves, which count addresses, resident or not.
 fn own_figures(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
     if let Some(figures) = &resident.malloc_figures {
         writeln!(

@@ -1,4 +1,4 @@
-//! What V8 says of its heap, asked over the process's inspector.
+//! V8's own figures of its heap, read over the process's inspector.
 
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 
 use super::Resident;
 
-/// Its answer, and what was done for it.
+/// Figures, and what was done to get them.
 #[derive(Debug)]
 pub(super) struct V8Figures {
     memory: V8Memory,
-    /// What became of the port.
+    /// Sentence on what became of the inspector's port.
     done: String,
 }
 
 impl V8Figures {
     pub(super) fn ask(pid: u32) -> anyhow::Result<Self> {
-        /// A thread that is busy for longer is not waited for.
+        /// Longest wait for a busy thread.
         const WAIT: Duration = Duration::from_secs(10);
         let never = AtomicBool::new(false);
         let process = Process::examine(pid)?;
