@@ -23,7 +23,7 @@ pub(crate) struct NamelessModules {
 impl NamelessModules {
     /// Records the outcome of a module's lookup.
     pub(crate) fn see(&mut self, key: &ModuleKey, svmas: &[u64], found: &Result<SymbolTable, Unresolved>) {
-        // A path that is not absolute is not a file: the kernel's page of code, or a name by heapr.
+        // A path without a slash is not a file: the kernel's page of code, or a name by heapr.
         let path = key.path.to_string_lossy();
         if !path.contains('/') {
             return;

@@ -100,7 +100,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     for (line, name) in subject.own_memory.iter().zip(["own memory", ""]) {
         writeln!(text, "  {name:<13} {line}")?;
     }
-    // Without findings the summary has numbers only.
+    // If judging fails, the summary has numbers only.
     let left_out = Suppressions::known();
     let judged = Judged { own: &subject.own, left_out: &left_out, file: &file };
     if let Ok(found) = heapr_findings::of_reported_recording(&trace, judged, report.names(), &mut names) {
