@@ -1,5 +1,4 @@
-//! One round of snapshots through an open inspector: the main thread, and the workers where they
-//! are wanted.
+//! One round of snapshots through an open inspector: the main thread, and the workers if requested.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -90,7 +89,7 @@ impl CaptureArguments {
         self.workers
     }
 
-    /// Whether something is asked for that a program does not write by itself.
+    /// Whether an option requires the inspector, because a program does not offer it by itself.
     pub(crate) fn needs_inspector(&self) -> bool {
         self.gc
             || self.numeric_values
@@ -104,8 +103,7 @@ impl CaptureArguments {
         self.at_risk
     }
 
-    /// What there is to know of a heap before a snapshot. All isolates of a process share its
-    /// memory.
+    /// Returns the facts on a heap before a snapshot. All isolates of a process share its memory.
     pub(crate) fn facts(&self, inspector: &Inspector, usage: HeapUsage) -> HeapFacts {
         HeapFacts {
             usage,
@@ -124,7 +122,7 @@ impl CaptureArguments {
     }
 }
 
-/// A snapshot that was written.
+/// Snapshot that was written.
 #[derive(Debug)]
 pub(crate) struct Captured {
     pub(crate) path: PathBuf,
@@ -137,7 +135,7 @@ pub(crate) struct Captured {
 }
 
 impl Captured {
-    /// For `--format json`.
+    /// Returns the snapshot for `--format json`.
     pub(crate) fn json(&self) -> serde_json::Value {
         json!({
             "file": self.path.to_string_lossy(),
@@ -155,7 +153,7 @@ impl Captured {
     }
 
     fn tell(&self, runtime: Runtime) {
-        // A browser's pages live in processes of their own.
+        // The pages of a browser run in processes of their own.
         let memory = match runtime {
             Runtime::Chrome | Runtime::Electron => String::new(),
             _ => format!(", memory grew by {}", quantity::bytes(self.extra_bytes)),
@@ -173,7 +171,7 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Finds out what runs there and opens its inspector.
+/// Determines the runtime of a process and opens its inspector.
 pub(crate) fn open(
     pid: u32,
     arguments: &OpenArguments,
@@ -190,7 +188,7 @@ pub(crate) fn open(
     Ok(inspector)
 }
 
-/// Takes one snapshot of the main thread and, if wanted, of each worker.
+/// Captures a snapshot of the main thread and, if requested, of each worker.
 pub(crate) fn capture(
     inspector: &mut Inspector,
     arguments: &CaptureArguments,
@@ -223,9 +221,9 @@ fn capture_one(
     let facts = arguments.facts(inspector, usage);
     let estimate =
         preflight::check(pid, &what, facts, &[destination.directory()], arguments.at_risk, is_quiet)?;
-    // V8 names and hashes each script that it is asked for, and keeps that: asked for before the
-    // first snapshot, these strings are in all of them, and none seems to have grown by them. They
-    // are texts of the program, too.
+    // V8 names and hashes each requested script, and keeps these strings. With scripts requested
+    // before the first snapshot, the strings are in all of them, and no snapshot seems to have
+    // grown by them. They also are texts of the program, so redaction excludes them.
     let wants_scripts = !arguments.no_scripts && arguments.redact.is_none();
     let scripts = wants_scripts.then(|| kept_scripts::ask(inspector, worker, is_cancelled));
     let (path, may_replace) = destination.path("Heap", pid, thread_number, "heapsnapshot");
@@ -272,7 +270,7 @@ fn capture_one(
     Ok(captured)
 }
 
-/// Closes what was opened, and says so where it did not work.
+/// Closes what heapr opened; an error says that it is still open.
 pub(crate) fn close(inspector: Inspector) -> anyhow::Result<()> {
     let pid = inspector.process().pid;
     match inspector.close() {
@@ -288,7 +286,7 @@ pub(crate) fn close(inspector: Inspector) -> anyhow::Result<()> {
     }
 }
 
-/// Progress on the terminal, and the memory of the process meanwhile.
+/// Progress on the terminal, and the process's memory meanwhile.
 struct Display {
     pid: u32,
     file_bytes: u64,
@@ -299,7 +297,7 @@ struct Display {
     peak_bytes: u64,
 }
 
-/// Between two looks at the memory of the process.
+/// Time between two samples of the process's memory.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl Display {
@@ -330,7 +328,7 @@ impl Display {
             }
             SnapshotProgress::Writing { bytes } => {
                 self.building = None;
-                // How long the file will be is only estimated, too long rather than too short.
+                // The length of the file is estimated, rather too long than too short.
                 let bar = self.writing.get_or_insert_with(|| ProgressBar::new("writing"));
                 bar.show(bytes as usize, self.file_bytes.max(bytes) as usize);
             }

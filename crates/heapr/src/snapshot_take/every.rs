@@ -1,4 +1,4 @@
-//! `heapr snapshot every`: snapshots at intervals, or when the heap passes a size.
+//! `heapr snapshot every`: snapshots at intervals, or when the heap exceeds a size.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) struct EveryQuestion {
 }
 
 impl EveryQuestion {
-    /// The interval, and the processes as they were named.
+    /// Returns the interval, and the processes as they were named.
     pub(crate) fn interval_and_names(&self) -> anyhow::Result<(Duration, &[String])> {
         let Some((interval, names)) = self.words.split_first() else {
             bail!("no interval given: heapr snapshot every SECONDS PID…")
@@ -69,20 +69,20 @@ pub(crate) struct EveryOptions {
 }
 
 impl EveryOptions {
-    /// Whether nothing but errors is to be printed.
+    /// Whether only errors are printed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.capture.open().is_quiet()
     }
 }
 
-/// At least a second.
+/// Parses an interval of at least a second.
 fn parse_interval(text: &str) -> anyhow::Result<Duration> {
     let interval = heapr_filters::quantity::parse_seconds(text)?;
     ensure!(interval >= Duration::from_secs(1), "an interval is at least one second");
     Ok(interval)
 }
 
-/// What is known of one process.
+/// State of one process.
 struct Watched {
     held: Held,
     rounds: u32,
@@ -117,7 +117,8 @@ pub(crate) fn every(asked: &EveryQuestion, arguments: &EveryOptions) -> anyhow::
                     has_failed = true;
                 }
                 let _ = watched.held.close();
-                // The first round says whether it works at all; later ones may be in bad luck.
+                // The first round shows whether snapshots work at all; later ones may fail by
+                // chance.
                 watched.has_ended |= is_gone || watched.rounds == 0;
             }
             if arguments.count.is_some_and(|count| watched.rounds >= count) {
@@ -128,8 +129,8 @@ pub(crate) fn every(asked: &EveryQuestion, arguments: &EveryOptions) -> anyhow::
             }
         }
         next += period;
-        // A snapshot that took longer than the period moves the next one; none are taken back to
-        // back.
+        // A snapshot that took longer than the period delays the next one, so that they never
+        // follow directly.
         next = next.max(Instant::now() + period / 2);
         sleep_until(next, &is_cancelled, &mut all);
     }
@@ -174,14 +175,15 @@ fn look(
     Ok(())
 }
 
-/// Sleeps in short pieces: Ctrl-C is heard, and a process that wants to end is let go at once.
+/// Sleeps in short pieces, so that Ctrl-C is noticed and a process that wants to end is released at
+/// once.
 fn sleep_until(time: Instant, is_cancelled: &AtomicBool, all: &mut [Watched]) {
     const PIECE: Duration = Duration::from_millis(100);
     while Instant::now() < time && !is_cancelled.load(Ordering::Relaxed) {
         for watched in all.iter_mut().filter(|watched| !watched.has_ended) {
             if watched.held.listen(Instant::now() + PIECE / 10, is_cancelled) {
                 watched.has_ended = true;
-                // Nothing can be closed any more, and nothing needs to be.
+                // The process is ending; an error of closing does not matter.
                 let _ = watched.held.close();
             }
         }

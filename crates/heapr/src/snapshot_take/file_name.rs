@@ -1,27 +1,27 @@
-//! Names of captured files, as Node itself gives them:
-//! `Heap.yyyymmdd.hhmmss.pid.tid.seq.heapsnapshot`, local time.
+//! Names of captured files in Node's form, `Heap.yyyymmdd.hhmmss.pid.tid.seq.heapsnapshot`, in
+//! local time.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use jiff::Zoned;
 
-/// Where captured files go.
+/// Destination of captured files.
 #[derive(Debug, Clone)]
 pub(crate) enum Destination {
-    /// Exactly there.
+    /// Exactly one path.
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Whether it may be replaced.
+        /// Whether the file may be replaced.
         may_replace: bool,
     },
-    /// Under names of their own in a directory.
+    /// Directory in which files have generated names.
     Directory(PathBuf),
 }
 
 impl Destination {
-    /// What `-o` says; without it, the working directory.
+    /// Parses `-o`; the default is the working directory.
     pub(crate) fn new(output: Option<&Path>, may_replace: bool, is_for_one: bool) -> anyhow::Result<Self> {
         let Some(path) = output else { return Ok(Self::Directory(PathBuf::new())) };
         if path.is_dir() {
@@ -36,7 +36,7 @@ impl Destination {
         Ok(Self::File { path: path.to_owned(), may_replace })
     }
 
-    /// The directory that the files go to.
+    /// Returns the directory of the files.
     pub(crate) fn directory(&self) -> &Path {
         let directory = match self {
             Self::File { path, .. } => path.parent().unwrap_or(Path::new("")),
@@ -45,7 +45,7 @@ impl Destination {
         if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
     }
 
-    /// The path for a file that is made now, and whether it may replace one.
+    /// Returns the path for a new file, and whether it may replace one.
     pub(crate) fn path(&self, start: &str, pid: u32, thread_number: u32, extension: &str) -> (PathBuf, bool) {
         match self {
             Self::File { path, may_replace } => (path.clone(), *may_replace),
@@ -60,7 +60,7 @@ impl Destination {
     }
 }
 
-/// The latest snapshot of a process in a directory, apart from some.
+/// Returns the latest snapshot of a process in a directory, except those in `apart_from`.
 pub(crate) fn latest_of(pid: u32, directory: &Path, apart_from: &[PathBuf]) -> Option<PathBuf> {
     let is_of_process = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,9 +1,9 @@
-//! A process that more than one snapshot is taken of.
+//! Process of which more than one snapshot is taken.
 //!
-//! V8 forgets the ids of all objects when an inspector session ends. Only snapshots of one session
-//! can be compared by id, so the session is kept as long as it can be: always where the port was
-//! open before; where we opened it, for one process at a time, because Node processes all want the
-//! same port.
+//! V8 forgets the ids of all objects when an inspector session ends, and only snapshots of one
+//! session can be compared by id. The session is therefore kept open as long as possible. If the
+//! port was open before, that is always. If heapr opened it, that is for one process at a time,
+//! because all Node processes want the same port.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use heapr_inspector::Inspector;
 use super::capture::{CaptureArguments, Captured, capture, close, open};
 use super::file_name::Destination;
 
-/// A process, and its inspector while it is open.
+/// Process, and its inspector while that is open.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) pid: u32,
@@ -22,12 +22,12 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Nothing is opened yet.
+    /// Creates the value without opening the inspector.
     pub(crate) fn new(pid: u32, keeps_session: bool) -> Self {
         Self { pid, inspector: None, keeps_session }
     }
 
-    /// The inspector, opened if it is not.
+    /// Returns the inspector, and opens it if necessary.
     pub(crate) fn inspector(
         &mut self,
         arguments: &CaptureArguments,
@@ -40,7 +40,7 @@ impl Held {
         Ok(self.inspector.insert(inspector))
     }
 
-    /// Takes one snapshot (and those of the workers).
+    /// Captures one snapshot, and those of the workers.
     pub(crate) fn capture(
         &mut self,
         arguments: &CaptureArguments,
@@ -53,7 +53,7 @@ impl Held {
         Ok(captured)
     }
 
-    /// Between two snapshots: ends the session if it is not to be kept.
+    /// Ends the session between two snapshots, if it is not kept open.
     pub(crate) fn rest(&mut self) -> anyhow::Result<()> {
         match self.inspector.take_if(|inspector| !self.keeps_session && inspector.was_opened_by_us()) {
             Some(inspector) => close(inspector),
@@ -61,12 +61,13 @@ impl Held {
         }
     }
 
-    /// Listens for a while to a process whose session is kept; says whether it is about to end.
+    /// Listens for a while to a process whose session is kept open; returns whether it is about to
+    /// end.
     pub(crate) fn listen(&mut self, until: Instant, is_cancelled: &AtomicBool) -> bool {
         self.inspector.as_mut().is_some_and(|inspector| inspector.rest(until, is_cancelled).is_err())
     }
 
-    /// After an error: the session is of no use any more.
+    /// Closes the session after an error.
     pub(crate) fn close(&mut self) -> anyhow::Result<()> {
         self.inspector.take().map_or(Ok(()), close)
     }

@@ -1,4 +1,4 @@
-//! Which processes run JavaScript: those that are named, or what a shell, an init or a package
+//! Processes that run JavaScript: those that are named, or those that a shell, an init or a package
 //! manager has started.
 
 use heapr_inspector::Process;
@@ -6,15 +6,15 @@ use heapr_session::descendants;
 
 use crate::{containers, processes};
 
-/// Programs that wait for others. Their own heaps are not what anybody asks for.
+/// Programs that wait for others, so that their own heaps do not matter.
 const WAITING: &str = "sh bash dash ash zsh ksh fish busybox env tini tini-static dumb-init docker-init catatonit \
                        timeout unshare nsenter su sudo doas runuser setpriv script runsv s6-supervise";
-/// The same, run by Node.
+/// Programs run by Node that wait for others.
 const WAITING_IN_NODE: &str = "npm npx yarn yarnpkg pnpm pnpx corepack nodemon concurrently cross-env lerna nx turbo \
                                tsx pm2 forever";
 
-/// The processes that these words name. `with_children`: and all below them that run JavaScript,
-/// without those that only wait for them.
+/// Returns the processes that the words name. `with_children`: also all descendants that run
+/// JavaScript, without those that only wait for them.
 pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec<u32>> {
     let (containers, words): (Vec<String>, Vec<String>) =
         words.iter().cloned().partition(|word| word.starts_with(containers::PREFIX));
@@ -47,13 +47,13 @@ pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec
     Ok(pids)
 }
 
-/// Whether snapshots of JavaScript are meant by a process without any word on it.
+/// Whether JavaScript snapshots are meant by this process, if no option says so.
 pub(crate) fn is_meant(pid: u32, with_children: bool) -> bool {
     let Ok(process) = Process::examine(pid) else { return false };
     process.runs_javascript() || (with_children || only_waits(&process)) && !below(pid).is_empty()
 }
 
-/// A sentence on the processes below one that run JavaScript.
+/// Returns a sentence on the descendants of a process that run JavaScript.
 pub(crate) fn started_by(pid: u32) -> Option<String> {
     const NAMED_MAX: usize = 5;
     let below = below(pid);
@@ -68,10 +68,10 @@ pub(crate) fn started_by(pid: u32) -> Option<String> {
     (!below.is_empty()).then(|| format!("{what}: take {pronoun} by number, or with --tree"))
 }
 
-/// The processes below one that run JavaScript.
+/// Returns the descendants of a process that run JavaScript.
 fn below(pid: u32) -> Vec<u32> {
     let examined = descendants(pid).into_iter().filter_map(|pid| Process::examine(pid).ok());
-    // A browser's helpers have no inspector of their own.
+    // The helpers of a browser have no inspector of their own.
     let is_helper =
         |process: &Process| process.arguments.iter().any(|argument| argument.starts_with("--type="));
     let running = examined.filter(|process| !is_helper(process) && process.runs_javascript());

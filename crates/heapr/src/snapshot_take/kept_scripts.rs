@@ -1,6 +1,6 @@
-//! The scripts of a process that no file here holds as they ran: what was compiled on the way
-//! (TypeScript), made by `eval`, came from a server, or lies in a container. They are kept beside
-//! the snapshot, with their source maps.
+//! Saved scripts of a process that no file on this machine holds as they ran. Such scripts were
+//! compiled at load time (TypeScript), made by `eval`, came from a server, or lie in a container.
+//! They are saved beside the snapshot, with their source maps.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -16,17 +16,17 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::output::OutputFile;
 
-/// Texts of all scripts that are kept, and of one map.
+/// Largest sum of the texts of saved scripts, and of one map, in bytes.
 const TEXT_BYTES_MAX: usize = 256 << 20;
 const MAP_BYTES_MAX: u64 = 64 << 20;
 
-/// Writes the scripts that are to be kept beside `snapshot`. What went wrong is told: the snapshot
-/// is there.
+/// Writes the saved scripts beside `snapshot`. Errors are printed only, because the snapshot
+/// exists.
 pub(super) fn keep(scripts: anyhow::Result<Vec<KeptScript>>, snapshot: &Path) {
     let file = KeptScript::file_beside(snapshot);
     let kept = scripts.and_then(|scripts| {
         if scripts.is_empty() {
-            // Those of the snapshot that was replaced.
+            // Removes the scripts of the replaced snapshot.
             let _ = std::fs::remove_file(&file);
             return Ok(());
         }
@@ -39,12 +39,12 @@ pub(super) fn keep(scripts: anyhow::Result<Vec<KeptScript>>, snapshot: &Path) {
     }
 }
 
-/// Removes what was kept with a snapshot that is deleted.
+/// Removes the scripts saved with a snapshot that is deleted.
 pub(super) fn remove(snapshot: &Path) {
     let _ = std::fs::remove_file(KeptScript::file_beside(snapshot));
 }
 
-/// Asks for the scripts, and gives those that are to be kept.
+/// Requests the scripts, and returns those that are to be saved.
 pub(super) fn ask(
     inspector: &mut Inspector,
     worker: Option<&Worker>,
@@ -70,21 +70,21 @@ pub(super) fn ask(
     Ok(scripts)
 }
 
-/// The files of a process, as whoever reads the snapshot later sees them.
+/// Files of a process, as a later reader of the snapshot sees them.
 struct Files {
-    /// The folder that is `/` to the process, where that is not ours.
+    /// Folder that is `/` to the process, if that is not this machine's.
     root: Option<PathBuf>,
     started_at: Option<SystemTime>,
 }
 
 impl Files {
-    /// Whether a file holds the script, as far as length and times tell: then its text need not
-    /// be asked for.
+    /// Whether a file holds the script, judged by length and times, so that its text need not be
+    /// requested.
     fn surely_hold(&self, script: &Script) -> bool {
         let Some(path) = self.path_here(&script.url) else { return false };
         let Ok(metadata) = std::fs::metadata(&path) else { return false };
         let is_older = metadata.modified().ok() < self.started_at;
-        // Types are replaced by spaces: the length says nothing.
+        // Types are replaced by spaces, so the length is the same.
         let is_compiled = [".ts", ".mts", ".cts", ".tsx"].iter().any(|end| script.url.ends_with(end));
         is_older
             && !is_compiled
@@ -100,12 +100,12 @@ impl Files {
         if self.root.is_some() {
             return None;
         }
-        // The file that a script names as its map stands beside it: so it is found itself.
+        // A map file beside the script is found without being saved.
         let name = url.rsplit('/').next().filter(|name| !name.is_empty())?;
         map_file(url, name)
     }
 
-    /// The text of a source map that is a file of the process and may not be one of the reader.
+    /// Returns the text of a source map that the process can read and a later reader may not.
     fn map_of(&self, script: &Script) -> Option<String> {
         let path = map_file(&script.url, &script.source_map_url)?;
         let root = match &self.root {
@@ -113,7 +113,7 @@ impl Files {
             None => File::open("/").ok()?,
         };
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        // Links in a container lead nowhere outside of it.
+        // Links in a container must not lead outside of it.
         let inside = path.strip_prefix("/").ok()?;
         let file =
             rustix::fs::openat2(root, inside, flags, Mode::empty(), ResolveFlags::IN_ROOT).map(File::from);
@@ -126,7 +126,7 @@ impl Files {
     }
 }
 
-/// The text of a script's file as V8 gets it.
+/// Returns the text of a script's file as V8 receives it.
 fn text_of(path: &Path) -> Option<String> {
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let text = is_file.then(|| std::fs::read_to_string(path).ok()).flatten()?;
@@ -143,9 +143,9 @@ fn root_elsewhere(pid: u32) -> Option<PathBuf> {
     (!is_ours).then(|| PathBuf::from(format!("/proc/{pid}/root")))
 }
 
-/// When a process was started.
+/// Returns the time when a process was started.
 fn started_at(pid: u32) -> Option<SystemTime> {
-    /// What the kernel counts in for programs, on every machine.
+    /// The kernel's USER_HZ, which is the same on every machine.
     const TICKS_PER_S: u64 = 100;
     let since_boot = Duration::from_millis(start_ticks(pid)?.saturating_mul(1000 / TICKS_PER_S));
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;

@@ -1,5 +1,5 @@
-//! `heapr snapshot take` and `every` of JavaScript, `heapr node`: snapshots and profiles of running
-//! JavaScript.
+//! Snapshots and profiles of running JavaScript: `heapr snapshot take` and `every`, and `heapr
+//! node`.
 
 mod capture;
 mod every;

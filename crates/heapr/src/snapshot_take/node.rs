@@ -1,4 +1,4 @@
-//! `heapr node`: Node started ready for snapshots, and the gentle ways to look into one that runs.
+//! `heapr node`: starts Node ready for snapshots, or inspects a running one at low cost.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `heapr node prepare`: a running Node made ready for snapshots by a signal.
+//! `heapr node prepare`: makes a running Node ready for snapshots by a signal.
 
 use std::process::ExitCode;
 

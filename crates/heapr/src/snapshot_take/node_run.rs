@@ -1,8 +1,8 @@
-//! `heapr node -- node app.js`: Node that writes a snapshot on a signal, and one before its heap is
-//! full.
+//! `heapr node -- node app.js`: starts Node so that it writes a snapshot on a signal, and one
+//! before its heap is full.
 //!
-//! Everything goes through `NODE_OPTIONS`, so that `npm start` and whatever else starts Node in the
-//! end works, too.
+//! All options go through `NODE_OPTIONS`, so that `npm start` and other programs that start Node
+//! work, too.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -34,12 +34,12 @@ pub(crate) struct RunArguments {
     program: Vec<OsString>,
 }
 
-/// Reads the name of a signal.
+/// Parses the name of a signal.
 pub(crate) fn parse_signal(name: &str) -> Result<SnapshotSignal, String> {
     SnapshotSignal::parse(name).ok_or_else(|| "Node takes SIGUSR1 or SIGUSR2".to_owned())
 }
 
-/// Becomes the program.
+/// Replaces this process by the program.
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let Some((name, rest)) = arguments.program.split_first() else { bail!("name a program after --") };
     let directory = match &arguments.output {
@@ -82,14 +82,15 @@ fn default_directory() -> Option<PathBuf> {
     Some(state_directory()?.join("snapshots"))
 }
 
-/// Where heapr keeps what outlives a command: `heapr` in `$XDG_STATE_HOME`, or in `~/.local/state`.
+/// Returns the folder of data that outlives a command: `heapr` in `$XDG_STATE_HOME`, or in
+/// `~/.local/state`.
 pub(crate) fn state_directory() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
     Some(state.join("heapr"))
 }
 
-/// What is there already goes last, and so wins.
+/// Builds `NODE_OPTIONS`. Existing options go last, so that they override.
 fn node_options(
     before: &OsStr,
     signal: SnapshotSignal,
@@ -109,8 +110,8 @@ fn node_options(
     Ok(options)
 }
 
-/// As Node reads `NODE_OPTIONS`: quotes hold blanks together, backslashes count inside of them
-/// only.
+/// Quotes an option as Node parses `NODE_OPTIONS`: quotes protect blanks, and backslashes count
+/// only inside of quotes.
 fn quoted(option: &str) -> String {
     if !option.contains([' ', '"']) {
         return option.to_owned();

@@ -1,4 +1,4 @@
-//! `heapr node sample`: V8's sampling heap profiler, for a while.
+//! `heapr node sample`: runs V8's sampling heap profiler for a while.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `heapr node timeline`: every allocation of a while, with its stack, and what is left of them.
+//! `heapr node timeline`: records all allocations of a while with their stacks, and what is left of
+//! them.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
     let mut inspector = open(pid, arguments.capture.open(), &is_cancelled)?;
     let outcome = (|| {
         let usage = inspector.heap_usage(None, &is_cancelled)?;
-        // It ends with a snapshot, which costs what any other one does.
+        // A timeline ends with a snapshot, which costs as much as any other one.
         let what = format!("process {pid}");
         preflight::check(
             pid,

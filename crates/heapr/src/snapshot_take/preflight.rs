@@ -1,4 +1,4 @@
-//! Before a snapshot is taken: what it will cost, and whether the process would live through it.
+//! Check before a snapshot: its cost, and whether the process would survive it.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use heapr_inspector::{
 
 use heapr_table::quantity;
 
-/// Says on stderr what it costs; refuses what would likely end the process, unless `may_risk`.
+/// Prints the cost on standard error. Refuses a snapshot that would likely end the process, unless
+/// `may_risk`.
 pub(crate) fn check(
     pid: u32,
     what: &str,
@@ -48,7 +49,7 @@ pub(crate) fn check(
     Ok(estimate)
 }
 
-/// `2.7 s`, `1 m 20 s`.
+/// Formats a duration, as in `2.7 s` or `1 m 20 s`.
 pub(crate) fn seconds(duration: std::time::Duration) -> String {
     let tenths = duration.as_millis().div_ceil(100);
     if tenths < 600 {

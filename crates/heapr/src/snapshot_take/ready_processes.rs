@@ -1,8 +1,8 @@
-//! Which running processes have been made ready for snapshots by a signal.
+//! Register of running processes that write a snapshot on a signal.
 //!
-//! One small file for each, in heapr's own directory: its name says which process (pid and start
-//! time, so that a pid that is used again is not mistaken) and which signal, its contents where the
-//! process writes to.
+//! Each process has a small file in heapr's own directory. Its name holds pid, start time and
+//! signal; the start time guards against a reused pid. Its contents are the folder to which the
+//! process writes.
 
 use std::fs;
 use std::io::Write;
@@ -18,7 +18,7 @@ use crate::output::OutputFile;
 
 const SIGNALS: [SnapshotSignal; 2] = [SnapshotSignal::Usr1, SnapshotSignal::Usr2];
 
-/// The signal that a process writes a snapshot on, and where to.
+/// Returns the signal on which a process writes a snapshot, and its folder.
 pub(crate) fn find(process: &Process) -> Option<(SnapshotSignal, PathBuf)> {
     SIGNALS.into_iter().find_map(|signal| {
         let directory = fs::read(path(process, signal)?).ok()?;
@@ -26,7 +26,7 @@ pub(crate) fn find(process: &Process) -> Option<(SnapshotSignal, PathBuf)> {
     })
 }
 
-/// Remembers it.
+/// Registers a process.
 pub(crate) fn remember(
     process: &Process,
     signal: SnapshotSignal,

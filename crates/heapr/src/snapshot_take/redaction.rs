@@ -23,8 +23,8 @@ impl Redaction {
     }
 }
 
-/// Has `take` write a snapshot, and writes it to `out` with other texts of the same lengths. Gives
-/// what `take` gave, and the bytes that were written.
+/// Calls `take` to write a snapshot, and writes it to `out` with other texts of the same lengths.
+/// Returns the result of `take`, and the number of bytes written.
 ///
 /// The snapshot is in the memory of this process alone until it is whole.
 pub(crate) fn redacted<T>(
@@ -36,7 +36,7 @@ pub(crate) fn redacted<T>(
     std::thread::scope(|scope| {
         let reading = scope.spawn(move || Snapshot::read(reader, &ReadOptions::default()));
         let taken = take(&mut writer);
-        // The reader sees the end.
+        // Closing the pipe shows the reader the end.
         drop(writer);
         let snapshot = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         if taken.is_err() {

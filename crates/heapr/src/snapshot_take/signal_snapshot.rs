@@ -1,4 +1,4 @@
-//! `heapr snapshot take --signal`: the process writes the snapshot, heapr fetches it.
+//! `heapr snapshot take --signal`: the process writes the snapshot, and heapr moves it.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,8 +17,8 @@ use super::{preflight, ready_processes};
 use crate::output::OutputFile;
 use heapr_table::quantity;
 
-/// Has the process write a snapshot, and moves it to where it is wanted. Without a signal that is
-/// asked for, the one that it was prepared for is sent.
+/// Makes the process write a snapshot, and moves it to its destination. Without `signal`, the
+/// signal for which the process was prepared is sent.
 pub(crate) fn take(
     pid: u32,
     signal: Option<SnapshotSignal>,
@@ -38,12 +38,11 @@ pub(crate) fn take(
     signal.check(&process, is_sure)?;
     let directory = prepared.as_ref().map(|(_, directory)| directory.as_path());
     let what = format!("process {pid}");
-    // Nobody can be asked for the size of the heap; it is no larger than what the process has in
-    // memory.
+    // The heap's size cannot be requested; it is at most the process's anonymous memory.
     let heap_bytes = anonymous_bytes(pid);
     let usage = HeapUsage { used_bytes: heap_bytes, total_bytes: heap_bytes };
     let facts = HeapFacts { usage, shape: heap_shape(pid), has_numeric_values: false, node_major: None };
-    // The process writes it where it may, and it is moved from there.
+    // The process writes the snapshot where it may, and heapr moves it from there.
     let own = prepared.is_none().then(|| written_directory(&process));
     let directories: Vec<&Path> = own.as_deref().into_iter().chain([destination.directory()]).collect();
     preflight::check(pid, &what, facts, &directories, may_risk, is_quiet)?;
@@ -60,7 +59,7 @@ pub(crate) fn take(
     Ok(path)
 }
 
-/// Moves the file; where it lies on another disk or in a container, copies it.
+/// Moves the file, or copies it from another disk or a container.
 fn fetch(written: &SignalFile, destination: &Destination) -> anyhow::Result<PathBuf> {
     let (path, may_replace) = match destination {
         Destination::File { path, may_replace } => (path.clone(), *may_replace),

@@ -1,4 +1,4 @@
-//! `heapr snapshot take`: a snapshot of each process that is named.
+//! `heapr snapshot take`: captures a snapshot of each process that is named.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -70,7 +70,7 @@ pub(crate) enum Format {
 }
 
 impl TakeQuestion {
-    /// The same, with containers among the processes.
+    /// Adds the containers to the processes.
     pub(crate) fn with_containers(mut self) -> Self {
         let words = self.container.drain(..).map(|name| format!("{}{name}", containers::PREFIX));
         self.pids.extend(words);
@@ -79,7 +79,7 @@ impl TakeQuestion {
 }
 
 impl TakeOptions {
-    /// Whether nothing but errors is to be printed.
+    /// Whether only errors are printed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.capture.open().is_quiet()
     }
@@ -115,7 +115,7 @@ pub(crate) fn take(asked: &TakeQuestion, options: &TakeOptions) -> anyhow::Resul
             by_inspector(pid, (asked, options), &destination, &is_cancelled, &mut written)
         };
         if let Err(error) = outcome {
-            // The other processes are no worse for it.
+            // The other processes are not affected.
             tell!("heapr: {error:#}");
             status = ExitCode::from(2);
         } else if let Some(children) = children.filter(|_| !options.capture.open().is_quiet()) {
@@ -128,7 +128,7 @@ pub(crate) fn take(asked: &TakeQuestion, options: &TakeOptions) -> anyhow::Resul
     Ok(status)
 }
 
-/// Whether the process writes snapshots by itself, and such a one will do.
+/// Whether the process writes snapshots by itself, and the options allow such a one.
 fn is_prepared(pid: u32, options: &TakeOptions) -> bool {
     let needs_inspector = options.again || options.capture.needs_inspector();
     !needs_inspector && Process::examine(pid).is_ok_and(|process| ready_processes::find(&process).is_some())
@@ -196,7 +196,8 @@ fn by_signal(
     Ok(())
 }
 
-/// Whether a line came on stdin; no, if it ended, or the process did, or the user wanted to stop.
+/// Waits for a line on standard input. Returns `false` if the input or the process ended, or the
+/// user pressed Ctrl-C.
 fn wait_for_enter(held: &mut Held, is_cancelled: &AtomicBool) -> anyhow::Result<bool> {
     const LOOK: Duration = Duration::from_millis(10);
     const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

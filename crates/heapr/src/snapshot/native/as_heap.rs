@@ -1,14 +1,14 @@
-//! A native graph in the form of a heap snapshot: so it is asked by the same verbs, shown by the
-//! same views, and opened by DevTools.
+//! Native graph in the form of a V8 heap snapshot, for the same commands, the same views, and
+//! DevTools.
 //!
 //! ```text
 //!  root ── thread 12 "worker" stack ── +0x40 ──> block ── +0x18 ──> block
 //!       ── libfoo.so data ── libfoo.so!g_cache ──> block
 //!       ── (leaked: nothing leads here) ──> block ── text ──> "what it begins with"
 //! ```
-//! References that count for nobody (`LastingReferences`) are weak ones: dominators, sizes and ways
-//! pass them over, as `holders` does. A block's id is its address. What names it is its type, where
-//! that is known, else the function that it was allocated by.
+//! References that do not count as holding (`LastingReferences`) are weak edges: dominators, sizes
+//! and paths ignore them, as `holders` does. A block's id is its address. Its name is its type if
+//! that is known, else the function that allocated it.
 
 use heapr_table::json_text::write_json;
 use std::collections::{HashMap, HashSet};
@@ -26,22 +26,22 @@ use super::leak_sums::find_leaks;
 use super::places::Places;
 use crate::report::names::TraceNames;
 
-/// All that is written, with its names.
+/// Graph with its blocks and names.
 pub(crate) struct NativeHeap {
     graph: HeapGraph,
     blocks: Vec<Block>,
     strings: Strings,
-    /// By block.
+    /// Name of each block, as an index of `strings`.
     names: Vec<u32>,
     area_names: Vec<u32>,
-    /// By root: the name of the reference.
+    /// Name of each root's reference, as an index of `strings`.
     root_names: Vec<u32>,
     /// Blocks that stand for a leak.
     leaked: Vec<u32>,
     lasting: LastingReferences,
 }
 
-/// Texts, each once.
+/// Texts without duplicates.
 #[derive(Default)]
 struct Strings {
     numbers: HashMap<String, u32>,
@@ -60,20 +60,20 @@ impl Strings {
     }
 }
 
-/// Numbers of the kinds in the header.
+/// Index of the string kind among the kinds in the header.
 const STRING: u32 = 2;
 const NATIVE: u32 = 8;
 const SYNTHETIC: u32 = 9;
 const ELEMENT: u32 = 1;
 const PROPERTY: u32 = 2;
 const INTERNAL: u32 = 3;
-/// Counts for nobody who asks what holds what: a reference that is doubtful or in passing, to what
-/// something sure and lasting leads to.
+/// Index of the weak kind of edges. Doubtful or passing references to a block are weak if sure and
+/// lasting ones lead to it, too.
 const WEAK: u32 = 6;
 const NODE_FIELDS: u64 = 7;
 
 impl NativeHeap {
-    /// Reads the graph of a trace and names what is in it.
+    /// Reads the graph of a trace and names its blocks and roots.
     pub(crate) fn of(path: &Path, asked: &GraphArguments) -> anyhow::Result<Self> {
         let file = GraphFile::open(path, asked)?;
         let mut names = TraceNames::new(&file.trace, &asked.names);
@@ -102,11 +102,11 @@ impl NativeHeap {
         Ok(Self { graph, blocks, strings, names: block_names, area_names, root_names, leaked, lasting })
     }
 
-    /// Writes it as DevTools reads it.
+    /// Writes the graph in DevTools' format.
     pub(crate) fn write(mut self, out: &mut impl Write) -> io::Result<()> {
         let block_count = self.blocks.len() as u64;
         let area_count = self.graph.areas.len() as u64;
-        // The root, the areas, the leaked, the blocks.
+        // Order of nodes: the root, the areas, the leaked blocks' node, the blocks.
         let first_block = 2 + area_count;
         let first_text = first_block + block_count;
         let texts = std::mem::take(&mut self.graph.texts);
@@ -140,7 +140,7 @@ impl NativeHeap {
         }
         for (block, text) in texts.iter() {
             let name = u64::from(self.strings.number(text));
-            // No block begins there. Its bytes are the block's.
+            // No block begins there; the bytes are the block's own.
             let id = self.blocks[block as usize].address_avma | 1;
             node(out, false, [STRING.into(), name, id, 0, 0])?;
         }
@@ -193,7 +193,7 @@ impl NativeHeap {
 }
 
 fn header(node_count: u64, edge_count: u64) -> serde_json::Value {
-    // The last is DevTools' own: no file has it.
+    // The last kind is DevTools' own, and never in a file.
     let [edge_kinds @ .., _] = &heapr_v8::EDGE_KINDS;
     json!({
         "meta": {
@@ -224,7 +224,7 @@ fn edge(out: &mut impl Write, is_first: &mut bool, [kind, name, target]: [u64; 3
     write!(out, "{comma}{kind},{name},{}", target * NODE_FIELDS)
 }
 
-/// What is to be said of a reference that is not to a block's start.
+/// Returns the remark on a reference that does not lead to a block's start.
 fn grade_text(grade: EdgeGrade) -> &'static str {
     match grade {
         EdgeGrade::Start => "",

@@ -1,5 +1,5 @@
-//! Names of a graph's blocks: their type where that is known, what the functions make that
-//! allocated them, what they look like; else the function, and where in which block they hang.
+//! Names of a graph's blocks. A name comes from a known type, from what the allocating functions
+//! make, or from the block's shape; else from the function, and the holder.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,16 +13,16 @@ use heapr_trace::{StackIndex, Trace};
 use super::graph_file::GraphFile;
 use crate::report::names::TraceNames;
 
-/// See the module.
+/// Names of a graph's blocks, with their evidence.
 pub(super) struct BlockNames {
-    /// With what tells them; `None`: only the function that allocated it.
+    /// Names with their evidence; `None` if only the allocating function is known.
     texts: Vec<(String, Option<TypeSource>)>,
-    /// By block.
+    /// Index in `texts` for each block.
     numbers: Vec<u32>,
 }
 
 impl BlockNames {
-    /// `groups`: the stacks of all blocks, without the allocator's own frames.
+    /// Names all blocks. `groups`: the stacks of all blocks, without the allocator's own frames.
     pub(super) fn of(file: &GraphFile, groups: &StackGroups<'_>, names: &mut TraceNames) -> Self {
         let sites: Vec<String> = (0..groups.len() as u32)
             .map(|group| {
@@ -46,7 +46,7 @@ impl BlockNames {
             types.get((kind as usize).checked_sub(1)?)
         };
         let type_texts: Vec<(String, TypeSource)> = types.iter().map(text).collect();
-        // A shape tells less than the functions do.
+        // The allocating functions say more than a shape does.
         let told = |node: usize| {
             let kind = file.graph.types.get(node).copied().unwrap_or(0) as usize;
             let own = kind.checked_sub(1).and_then(|kind| type_texts.get(kind));
@@ -89,32 +89,32 @@ impl BlockNames {
         Self { texts, numbers }
     }
 
-    /// Blocks of the same number have the same name.
+    /// Returns the number of a block's name; blocks with the same number have the same name.
     pub(super) fn number(&self, node: u32) -> u32 {
         self.numbers[node as usize]
     }
 
-    /// The name of a number.
+    /// Returns the name with this number.
     pub(super) fn text(&self, number: u32) -> &str {
         &self.texts[number as usize].0
     }
 
-    /// What tells a block's name; `None`: only the function that allocated it.
+    /// Returns the evidence for a block's name; `None` if only the allocating function is known.
     pub(super) fn source(&self, node: u32) -> Option<TypeSource> {
         self.texts[self.number(node) as usize].1
     }
 
-    /// Of a block.
+    /// Returns the name of a block.
     pub(super) fn name(&self, node: u32) -> &str {
         self.text(self.number(node))
     }
 }
 
-/// Nothing tells what a block is.
+/// Number of a block without evidence.
 const UNTOLD: u32 = u32::MAX;
 
-/// Blocks of which nothing tells what they are, and that one block alone refers to, of which
-/// something does: the number of its name, and the word that the reference stands in.
+/// Finds blocks without evidence to which a single block refers that has some. Values are the
+/// number of the holder's name, and the index of the word with the reference.
 fn told_by_holders(file: &GraphFile, numbers: &[u32]) -> HashMap<u32, (u32, u32)> {
     let graph = &file.graph;
     let mut held: HashMap<u32, Option<(u32, u32)>> = HashMap::new();
@@ -127,34 +127,34 @@ fn told_by_holders(file: &GraphFile, numbers: &[u32]) -> HashMap<u32, (u32, u32)
             }
         }
     }
-    // What a variable refers to is told by that.
+    // A block to which a variable refers is named by the variable.
     for root in graph.roots.iter().filter(|root| root.grade.is_strong()) {
         held.remove(&root.target);
     }
     held.into_iter().filter_map(|(target, place)| Some((target, place?))).collect()
 }
 
-/// What a block is called of which no more is known than the function that allocated it.
+/// Names a block by the function that allocated it.
 fn block_of(function: &str) -> String {
-    // (That is no function.)
+    // This module is not a function.
     let joint = if function == EARLIER_BLOCKS_MODULE { "" } else { "of " };
     format!("block {joint}{function}")
 }
 
-/// What tells a block's type.
+/// Evidence for a block's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TypeSource {
-    /// The object itself, by its virtual functions.
+    /// Virtual functions in the object itself.
     VirtualFunctions,
-    /// The object itself, by CPython's type in it.
+    /// CPython's type in the object itself.
     Python,
-    /// The compiler wrote it beside the call that allocated the block.
+    /// Debug information of the call that allocated the block.
     DebugInformation,
-    /// The functions that allocated it.
+    /// Functions that allocated the block.
     Allocation,
-    /// Who refers to it, and how.
+    /// References to the block, and their form.
     Shape,
-    /// The one block of a known type that refers to it.
+    /// Single block of a known type that refers to the block.
     Holder,
 }
 
@@ -182,7 +182,7 @@ impl TypeSource {
     }
 }
 
-/// A type that the program's memory told, as a graph keeps it.
+/// Parses a type that the recorder read from the program's memory, as a graph stores it.
 pub(super) fn type_of(kept: &str) -> (String, TypeSource) {
     match told_type(kept) {
         (name, ToldBy::VirtualFunctions) => (type_name(name), TypeSource::VirtualFunctions),
@@ -191,14 +191,14 @@ pub(super) fn type_of(kept: &str) -> (String, TypeSource) {
     }
 }
 
-/// What blocks are by where they were allocated, by stack: also by the library's functions, which a
-/// report leaves out.
+/// Returns types by the functions of allocating stacks. Library functions count too, which a report
+/// leaves out.
 pub(super) fn made_types(
     trace: &Trace,
     names: &mut TraceNames,
     stacks: &HashSet<StackIndex>,
 ) -> HashMap<StackIndex, (String, TypeSource)> {
-    /// The call of an allocator is not further out.
+    /// Most frames searched, innermost first, for the call of an allocator.
     const CALLS_MAX: usize = 4;
     let all = stacks.iter().copied();
     let groups = StackGroups::of_all(trace, all, GroupBy::Stacks, &CullList::empty(), names);

@@ -1,4 +1,4 @@
-//! `heapr snapshot graph --core`: the graph of a process that is gone.
+//! `heapr snapshot graph --core`: the graph of a process that has ended, from its core file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! What taking a graph will cost a process, told before it is done.
+//! Cost of a graph for the process, printed beforehand.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use heapr_proc::Fields;
 use heapr_session::GraphPause;
 use heapr_table::quantity::{bytes, duration};
 
-/// Copying page tables (measured: 26 ms of processor time a gigabyte), and what does not depend on
-/// the size.
+/// Time to copy page tables, per GiB (measured: 26 ms of processor time), with the part that does
+/// not depend on the size.
 const COPY_PER_GIB: Duration = Duration::from_millis(28);
 const COPY_AT_LEAST: Duration = Duration::from_millis(2);
-/// Reading all of it.
+/// Time to read all memory, per GiB.
 const READ_PER_GIB: Duration = Duration::from_millis(1000);
 const READ_AT_LEAST: Duration = Duration::from_millis(10);
 
-/// One sentence; `None` if nothing is known of the process.
+/// Returns a sentence on the cost; `None` if the process's size is unknown.
 pub(super) fn told_before(pid: u32, pause: GraphPause) -> Option<String> {
     let own_bytes = Fields::of_process(pid).ok()?.bytes("RssAnon")?;
     let share = own_bytes as f64 / f64::from(1 << 30);

@@ -1,5 +1,5 @@
-//! `heapr snapshot diff` of native snapshots: what is new, gone and grown, by stack, frame or
-//! image; and of two with references by who holds it.
+//! `heapr snapshot diff` of native snapshots: new, freed and grown blocks by stack, frame or image.
+//! Two snapshots with references are also compared by holder.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -113,7 +113,7 @@ fn signed(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// The snapshots that `asked` names.
+/// Returns the snapshots that `asked` names.
 fn chosen(
     files: &[PathBuf],
     asked: Option<&[String]>,
@@ -178,7 +178,7 @@ fn name(taken: &Taken, files: &[Chosen]) -> String {
     )
 }
 
-/// What has changed in all.
+/// Returns lines on the change in total.
 fn whole_lines(whole: &Change, (before, after): (&Taken, &Taken)) -> Vec<String> {
     let of = |change: String, half: String, plus_minus: u64| {
         if plus_minus == 0 { change } else { within(&change, &half) }

@@ -1,5 +1,5 @@
-//! `heapr snapshot every` of processes with a native heap: the session that records them takes them
-//! from now on.
+//! `heapr snapshot every` of processes with a native heap: tells the session that records them to
+//! take snapshots from here on.
 
 use std::process::ExitCode;
 

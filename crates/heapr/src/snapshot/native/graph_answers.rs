@@ -1,5 +1,5 @@
-//! What was found out of a graph. It is kept beside the indexes of snapshots: the second question
-//! about a large file reads neither its blocks nor its references.
+//! Answers computed from a graph. They are saved beside the indexes of snapshots: a second question
+//! on a large file reads neither its blocks nor its references.
 
 use std::rc::Rc;
 
@@ -13,27 +13,27 @@ use crate::output::end_output;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::kept_folder::directory_of;
 
-/// Changes with the meaning of what is kept.
+/// Version of the saved answers' meaning.
 const VERSION: u32 = 2;
-/// Smaller files are read as quickly.
+/// Smallest file with saved answers, in bytes; smaller ones are read as quickly.
 const LEAST_BYTES: u64 = 64 << 10;
 
-/// See the module; each part as far as it was asked for.
+/// Saved answers on a graph; each part as far as it was computed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Known {
-    /// Of all blocks.
+    /// Bytes of all blocks.
     block_bytes: u64,
     leaks: Option<LeakSums>,
     holders: Option<Vec<(String, Held)>>,
 }
 
-/// A graph of a file, and what is known of it.
+/// Graph of a file, and the answers on it.
 pub(super) struct GraphAnswers {
     pub(super) chosen: Rc<ChosenGraph>,
     names: NameArguments,
     file: Option<GraphFile>,
     known: Known,
-    /// Where it is kept; `None`: the file is read as quickly.
+    /// Store of saved answers; `None` if the file is read as quickly.
     store: Option<SummaryStore>,
     is_kept: bool,
 }
@@ -62,7 +62,7 @@ impl GraphAnswers {
         self.file.as_ref().ok_or_else(|| anyhow::anyhow!("the graph is not there any more"))
     }
 
-    /// Of all blocks.
+    /// Returns the bytes of all blocks.
     pub(super) fn block_bytes(&mut self) -> anyhow::Result<u64> {
         if self.known.leaks.is_none() && self.known.holders.is_none() {
             self.read()?;
@@ -70,7 +70,7 @@ impl GraphAnswers {
         Ok(self.known.block_bytes)
     }
 
-    /// What is leaked.
+    /// Returns the leaks.
     pub(super) fn leaks(&mut self) -> anyhow::Result<&LeakSums> {
         if self.known.leaks.is_none() {
             let mut names = TraceNames::new(&self.chosen.trace, &self.names);
@@ -79,7 +79,7 @@ impl GraphAnswers {
         Ok(self.known.leaks.get_or_insert_default())
     }
 
-    /// By name what each holder holds alone, or several together.
+    /// Returns what each holder, or several together, hold alone, by name.
     pub(super) fn holders(&mut self) -> anyhow::Result<&[(String, Held)]> {
         if self.known.holders.is_none() {
             let file = self.read()?;
@@ -90,7 +90,7 @@ impl GraphAnswers {
         Ok(self.known.holders.get_or_insert_default())
     }
 
-    /// Keeps all of it, when the answer is out: whoever reads our output need not wait for that.
+    /// Saves all answers. The output ends before, so that its reader need not wait.
     pub(super) fn keep(mut self) {
         let Some(store) = self.store.take().filter(|_| !self.is_kept) else { return };
         end_output();
@@ -106,7 +106,7 @@ fn part(chosen: &ChosenGraph) -> String {
 }
 
 impl Known {
-    /// Somebody else may have written it.
+    /// Checks saved answers, which another program may have written.
     fn fits(&self, chosen: &ChosenGraph) -> bool {
         self.leaks.as_ref().is_none_or(|leaks| leaks.fits(chosen.trace.stacks().len()))
     }

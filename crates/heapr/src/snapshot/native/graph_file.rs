@@ -1,5 +1,4 @@
-//! A trace's graph: the blocks of a snapshot in order of their addresses, and the references
-//! between them.
+//! Graph of a trace: the blocks of a snapshot, sorted by address, and the references between them.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -27,7 +26,7 @@ pub(crate) struct GraphArguments {
     pub(crate) names: NameArguments,
 }
 
-/// The graph that is meant, which is not read yet.
+/// Graph that the arguments choose, not read yet.
 pub(crate) struct ChosenGraph {
     pub(crate) path: PathBuf,
     pub(crate) trace: Trace,
@@ -37,7 +36,7 @@ pub(crate) struct ChosenGraph {
 }
 
 impl ChosenGraph {
-    /// Opens a file and finds it.
+    /// Opens a file and chooses the graph.
     pub(crate) fn open(path: &Path, asked: &GraphArguments) -> anyhow::Result<Self> {
         let trace = open(path)?;
         let snapshot =
@@ -47,8 +46,8 @@ impl ChosenGraph {
         Ok(Self { path: path.to_owned(), trace, snapshot, process, facts })
     }
 
-    /// Why what is called possibly leaked may well be in use: most of what its allocator has was
-    /// never seen to be given out, or is not known to be.
+    /// Returns why blocks called possibly leaked may be in use. Reasons are memory missing from a
+    /// core file, and an allocator most of whose memory was not seen to be allocated.
     pub(crate) fn doubt(&self) -> Option<String> {
         if self.facts.has_left_out {
             return Some(
@@ -74,13 +73,13 @@ impl ChosenGraph {
         ))
     }
 
-    /// Live blocks of the process that are no part of the graph: of heaps other than malloc.
+    /// Number of the process's live blocks outside of the graph: those of heaps other than malloc.
     pub(crate) fn not_judged_count(&self) -> u64 {
         let of_it = self.snapshot.processes.iter().find(|process| process.process == self.process);
         of_it.map_or(0, |of_it| of_it.block_count.saturating_sub(u64::from(self.facts.node_count)))
     }
 
-    /// The names of those heaps.
+    /// Names of the heaps other than malloc.
     pub(crate) fn other_heaps(&self) -> Vec<String> {
         let own = self.trace.heap_names().iter().filter(|heap| heap.process == self.process);
         let mut names: Vec<String> =
@@ -90,17 +89,17 @@ impl ChosenGraph {
         if names.is_empty() { vec!["mappings, or heaps without a name".to_owned()] } else { names }
     }
 
-    /// The name of the process and its number.
+    /// Name and pid of the process.
     pub(crate) fn process_name(&self) -> String {
         let process = self.trace.processes().get(self.process.0 as usize);
         process.map_or_else(String::new, |process| format!("{} ({})", process.name(), process.pid))
     }
 }
 
-/// See the module.
+/// Graph that was read, with its blocks.
 pub(crate) struct GraphFile {
     chosen: Rc<ChosenGraph>,
-    /// The nodes.
+    /// Blocks, which are the nodes of the graph.
     pub(crate) blocks: Vec<Block>,
     pub(crate) graph: HeapGraph,
 }
@@ -114,7 +113,7 @@ impl Deref for GraphFile {
 }
 
 impl GraphFile {
-    /// Opens a file and reads the graph that is meant.
+    /// Opens a file and reads the graph that the arguments choose.
     pub(crate) fn open(path: &Path, asked: &GraphArguments) -> anyhow::Result<Self> {
         Self::read(Rc::new(ChosenGraph::open(path, asked)?))
     }
@@ -142,7 +141,7 @@ impl GraphFile {
         Ok(Self { chosen, blocks, graph })
     }
 
-    /// How old a block was.
+    /// Age of a block at the snapshot.
     pub(crate) fn age_ns(&self, node: u32) -> u64 {
         self.snapshot.time_ns.saturating_sub(self.blocks[node as usize].alloc_ns)
     }

@@ -1,4 +1,4 @@
-//! What is held in one graph, by the names of those who hold it: variables, frames, mappings.
+//! Amounts held in one graph, by the names of their holders: variables, frames, mappings.
 //!
 //! A variable counts as a whole, so that its name stays the same from graph to graph.
 
@@ -11,19 +11,19 @@ use heapr_trace::RootClass;
 use super::graph_file::GraphFile;
 use super::places::{BEHIND_MODULE, Places};
 
-/// Begins the name of several who hold together what no one of them holds alone.
+/// Beginning of the name of several holders that hold a block only together.
 pub(super) const TOGETHER: &str = "together: ";
 
-/// What one holds alone, or several together.
+/// Amount that one holder holds alone, or several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Held {
     pub(super) bytes: u64,
     pub(super) count: u64,
 }
 
-/// Who holds what in a graph, alone or together.
+/// Holders of a graph, single or together.
 pub(super) struct HeldHeap {
-    /// By number.
+    /// Name of each holder.
     pub(super) names: Vec<String>,
     pub(super) holders: Holders,
 }
@@ -38,16 +38,16 @@ impl HeldHeap {
             let name = match area.class {
                 RootClass::Global => {
                     let name = places.name(area, root.offset_bytes);
-                    // Of a module that the recording does not know.
+                    // The module is unknown to the recording.
                     if name.starts_with('+') { format!("{} {name}", places.area_name(area)) } else { name }
                 }
                 RootClass::Stack | RootClass::ThreadLocal => {
                     match places.thread_local(area, root.offset_bytes) {
-                        // The variable as a whole, of this thread.
+                        // Names this thread's variable as a whole.
                         Some(variable) => {
                             let variable = variable.split("+0x").next().unwrap_or(&variable);
                             let thread = places.area_name(area);
-                            // (That of a module is named with it.)
+                            // A module's variable has the module in its name.
                             let thread = thread.split(", TLS ").next().unwrap_or(&thread);
                             format!("{}, {variable}", thread.strip_suffix(" stack").unwrap_or(thread))
                         }
@@ -76,7 +76,7 @@ impl HeldHeap {
         Ok(Self { names, holders })
     }
 
-    /// By holder what it holds alone, of the blocks that `counts`.
+    /// Returns for each holder what it holds alone, of the blocks that `counts` accepts.
     pub(super) fn held(&self, file: &GraphFile, counts: impl Fn(u32) -> bool) -> Vec<Held> {
         let size = |node: u32| file.blocks[node as usize].size_bytes;
         let bytes = self.holders.sums(|node| if counts(node) { size(node) } else { 0 });
@@ -88,15 +88,15 @@ impl HeldHeap {
         (0..self.names.len() as u32).map(of).collect()
     }
 
-    /// The same by name.
+    /// Returns what each holder holds alone, by name.
     pub(super) fn by_name(&self, file: &GraphFile) -> HashMap<String, Held> {
         self.names.iter().cloned().zip(self.held(file, |_| true)).collect()
     }
 }
 
-/// A name of several: the same in each graph, whatever their numbers are.
+/// Returns the name of several holders, the same in each graph whatever their numbers are.
 fn together(holders: &[u32], names: &[String]) -> String {
-    /// Of more it is no help to know all.
+    /// Most holders named; a longer list is of no help.
     const NAMED_MAX: usize = 3;
     let mut named: Vec<&str> = holders.iter().map(|&holder| names[holder as usize].as_str()).collect();
     named.sort_unstable();

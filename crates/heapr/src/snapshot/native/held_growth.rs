@@ -1,7 +1,7 @@
-//! How what each holder holds alone changes from graph to graph, and what it gathers where.
+//! Growth of what each holder holds alone from graph to graph, and where it collects new blocks.
 //!
-//! The graphs are read one after the other, and only the last is kept: a holder is known again by
-//! its name, a block by its address and the time of its allocation.
+//! The graphs are read one after the other, and only the last stays in memory. A holder is
+//! recognised by its name, a block by its address and the time of its allocation.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use super::held::{Held, HeldHeap};
 use super::series::{Chosen, SeriesArguments};
 use crate::report::names::{NameArguments, TraceNames};
 
-/// Holders that more is told of.
+/// Most holders with details.
 const DETAILED_MAX: usize = 50;
-/// Kinds of blocks that are told of one holder.
+/// Most kinds of blocks listed of a holder.
 const KINDS_MAX: usize = 5;
 
-/// A snapshot with a graph.
+/// Snapshot with a graph.
 #[derive(Clone)]
 pub(super) struct GraphPoint {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct GraphPoint {
     number: u32,
     unix_ns: u64,
     time_ns: u64,
-    /// The process did not stand still for it.
+    /// Whether the process ran during the snapshot.
     is_running: bool,
 }
 
@@ -47,15 +47,15 @@ impl GraphPoint {
     }
 }
 
-/// One holder.
+/// Growth of one holder.
 pub(super) struct HolderGrowth {
     pub(super) name: String,
-    /// At each graph.
+    /// Amount held at each graph.
     pub(super) held_at: Vec<Held>,
-    /// Of what it holds at the last, what was allocated since the first; where there is one graph,
-    /// all.
+    /// Amount held at the last graph that was allocated since the first; all of it if there is one
+    /// graph.
     pub(super) new: Option<Held>,
-    /// How sure it is that it leaks; `None`: it does not grow, or there are too few graphs.
+    /// Confidence that the holder leaks; `None` without growth, or with too few graphs.
     pub(super) confidence: Option<Confidence>,
     /// Kinds of new blocks, most bytes first.
     pub(super) collects: Vec<(String, Held)>,
@@ -73,27 +73,26 @@ impl HolderGrowth {
     }
 }
 
-/// The block in which most of it is gathered.
+/// Block that collects most of the growth.
 pub(super) struct Gathered {
-    /// Names and addresses from the holder on, that block last.
+    /// Names and addresses of blocks from the holder on; this block is the last.
     pub(super) way: Vec<(String, u64)>,
     pub(super) reference_count: u64,
-    /// The same block's at the first graph.
+    /// References of this block at the first graph.
     pub(super) references_before: Option<u64>,
     pub(super) retained_bytes: u64,
     pub(super) is_chain: bool,
 }
 
-/// All holders that differ, or of one graph all.
+/// Holders that differ; all holders if there is one graph.
 pub(super) struct HeldGrowth {
     pub(super) points: Vec<GraphPoint>,
     pub(super) holders: Vec<HolderGrowth>,
-    /// Bytes of all blocks at the last.
+    /// Bytes of all blocks at the last graph.
     pub(super) block_bytes: u64,
 }
 
-/// Those of the snapshots that have a graph, of the one process that is meant. Adds to `warnings`
-/// what is left out, and says it.
+/// Returns the snapshots with a graph of the chosen process. Adds to `warnings` what is left out.
 pub(super) fn points(
     taken: &[Taken],
     files: &[Chosen],
@@ -142,9 +141,9 @@ pub(super) fn points(
     points
 }
 
-/// Without the graphs of a process that ran, where there are two or more of it standing still: of
-/// one that runs nobody knows the registers and whose stack is whose, so that blocks are held by
-/// others, which would seem to grow or to shrink.
+/// Leaves out graphs taken while the process ran, if there are two or more of the stopped process.
+/// Registers and owners of stacks are unknown while it runs, so that other holders would seem to
+/// grow or shrink.
 fn comparable(points: Vec<GraphPoint>, warnings: &mut Vec<String>) -> Vec<GraphPoint> {
     let (running, still): (Vec<GraphPoint>, Vec<GraphPoint>) =
         points.into_iter().partition(|point| point.is_running);
@@ -166,7 +165,7 @@ fn comparable(points: Vec<GraphPoint>, warnings: &mut Vec<String>) -> Vec<GraphP
     still
 }
 
-/// Blocks by their identity, in order of addresses, and how many others each refers to.
+/// Returns address, allocation time and number of references of each block, sorted by address.
 fn degrees(file: &GraphFile) -> Vec<(u64, u64, u32)> {
     let of = |(node, block): (usize, &heapr_trace::Block)| {
         (block.address_avma, block.alloc_ns, file.graph.edges(node as u32).len() as u32)
@@ -175,8 +174,8 @@ fn degrees(file: &GraphFile) -> Vec<(u64, u64, u32)> {
 }
 
 impl HeldGrowth {
-    /// Reads the graphs. `is_one_recording`: blocks can be told apart by the time of their
-    /// allocation.
+    /// Reads the graphs. `is_one_recording`: allocation times are comparable, so that blocks can be
+    /// told apart.
     pub(super) fn read(points: Vec<GraphPoint>, is_one_recording: bool) -> anyhow::Result<Option<Self>> {
         let [before @ .., last_point] = points.as_slice() else { return Ok(None) };
         let mut held_before: Vec<HashMap<String, Held>> = Vec::new();
@@ -221,7 +220,7 @@ impl HeldGrowth {
                 gathered: None,
             });
         }
-        // Those that hold nothing any more.
+        // Holders that hold nothing at the last graph.
         let mut gone: Vec<&String> = held_before.iter().flat_map(HashMap::keys).collect();
         gone.sort_unstable();
         gone.dedup();
@@ -250,11 +249,11 @@ impl HeldGrowth {
     }
 }
 
-/// The last graph.
+/// Last graph.
 struct Last<'f> {
     file: &'f GraphFile,
     heap: &'f HeldHeap,
-    /// New is what was allocated after that; all, if nothing is known.
+    /// Time after which a block is new; `None` if all blocks count.
     since_ns: Option<u64>,
     holder_of: Vec<Option<u32>>,
     first_degrees: Vec<(u64, u64, u32)>,
@@ -265,7 +264,8 @@ impl Last<'_> {
         self.since_ns.is_none_or(|since_ns| self.file.blocks[node as usize].alloc_ns > since_ns)
     }
 
-    /// By holder: the share of the intervals between the graphs of which blocks are still held.
+    /// Returns for each holder the share of the intervals between graphs from which it still holds
+    /// blocks.
     fn kept_shares(&self, times: &[u64]) -> Vec<f64> {
         let intervals = times.len().saturating_sub(1);
         let mut is_kept = vec![false; self.heap.names.len() * intervals];
@@ -280,7 +280,7 @@ impl Last<'_> {
         is_kept.chunks(intervals.max(1)).map(share).collect()
     }
 
-    /// What the first of the holders gather.
+    /// Adds details on what the first of the holders collect.
     fn tell_more(&self, holders: &mut [HolderGrowth], numbers: &HashMap<&str, u32>, asked: &NameArguments) {
         let mut trace_names = TraceNames::new(&self.file.trace, asked);
         let stacks: std::collections::HashSet<_> = self.file.blocks.iter().map(|block| block.stack).collect();

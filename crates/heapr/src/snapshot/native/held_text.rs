@@ -1,4 +1,4 @@
-//! Holders and how they grow, in words, as a table and as JSON.
+//! Holders and their growth, in words, as a table and as JSON.
 
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, plural, signed_bytes};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::held_growth::{Gathered, HeldGrowth, HolderGrowth};
 use crate::plain_text::{line_width, one_line};
 
-/// Suspects in words, each with what it gathers where.
+/// Formats suspects in words, each with what it collects, and where.
 pub(super) fn suspects_in_words<'h>(
     holders: impl Iterator<Item = &'h HolderGrowth>,
     is_growth: bool,
@@ -33,7 +33,7 @@ pub(super) fn suspects_in_words<'h>(
     lines
 }
 
-/// What a holder gathers, and where.
+/// Formats what a holder collects, and where.
 pub(super) fn more_in_words(holder: &HolderGrowth, is_growth: bool) -> Vec<String> {
     let last = holder.last();
     let mut lines = vec![format!("   holds      {} in {}", bytes(last.bytes), plural(last.count, "block"))];
@@ -63,7 +63,7 @@ fn gathered_in_words(gathered: &Gathered) -> String {
     format!("{way}: refers to {references}{before}, keeps {}", bytes(gathered.retained_bytes))
 }
 
-/// What two graphs differ in, by holder.
+/// Returns a table of the holders in which two graphs differ.
 pub(super) fn changes_table(growth: &HeldGrowth, top: usize) -> Table {
     let mut table = Table::new(
         "heapr.snapshot.diff/1",
@@ -93,7 +93,7 @@ pub(super) fn changes_table(growth: &HeldGrowth, top: usize) -> Table {
     table
 }
 
-/// The same as lines, below a heading.
+/// Formats the table of changed holders as lines, below a heading.
 pub(super) fn changes_in_words(growth: &HeldGrowth, top: usize) -> Vec<String> {
     const DETAILED: usize = 3;
     let heading = format!("HOLDERS: {} differ in what each holds alone", count(growth.holders.len() as u64));
@@ -107,7 +107,7 @@ pub(super) fn changes_in_words(growth: &HeldGrowth, top: usize) -> Vec<String> {
     lines
 }
 
-/// A holder for programs.
+/// Returns a holder as JSON.
 pub(super) fn holder_json(holder: &HolderGrowth) -> Value {
     let collects = holder.collects.iter();
     let collects =

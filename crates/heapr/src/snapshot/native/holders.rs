@@ -1,11 +1,11 @@
-//! `heapr snapshot holders`: which variable, stack frame or mapping holds how much of a native heap
-//! alone: what would go with it.
+//! `heapr snapshot holders`: the amount of a native heap that each variable, stack frame or mapping
+//! holds alone, so that it would be freed with it.
 //!
 //! ```text
 //!  root --> libfoo.so!g_cache --> block --> block        both are held by g_cache
 //!       --> thread 7, frame 2 run()+0x31 --> block <-- libfoo.so!g_list    by these two together
 //! ```
-//! In a file with several graphs of the process, with how much more each holds than at the first.
+//! If a file has several graphs of the process, growth since the first is shown, too.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     };
     let all_bytes = answers.block_bytes()?;
     let held = answers.holders()?;
-    // (Who holds something only together with others is named there.)
+    // Holders that hold something only together have a row of their own.
     let mut rows: Vec<&(String, Held)> = held.iter().filter(|(_, held)| held.count > 0).collect();
     rows.sort_by(|(one, of_one), (other, of_other)| {
         (of_other.bytes, of_other.count).cmp(&(of_one.bytes, of_one.count)).then_with(|| one.cmp(other))
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first graph of the same process in the file, if it is another one.
+/// Returns the first graph of the process in the file, if it is not `file` itself.
 fn first_graph(file: &ChosenGraph, arguments: &HoldersArguments) -> anyhow::Result<Option<ChosenGraph>> {
     let has_it = |snapshot: &&heapr_trace::Snapshot| {
         snapshot.number < file.snapshot.number && file.trace.graph_processes(snapshot).contains(&file.process)

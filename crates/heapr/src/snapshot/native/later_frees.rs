@@ -1,4 +1,4 @@
-//! What a recording says of blocks after a snapshot: one that is given back later was no leak.
+//! Frees that a recording has after a snapshot: a block that is freed later was not leaked.
 
 use std::collections::HashSet;
 
@@ -6,17 +6,17 @@ use heapr_trace::{Action, HeapId};
 
 use super::graph_file::GraphFile;
 
-/// What became of blocks that were called leaked.
+/// Later frees of blocks that were called leaked.
 #[derive(Debug, Default)]
 pub(super) struct LaterFrees {
     /// Blocks that were freed or reallocated.
     pub(super) freed: HashSet<u32>,
-    /// How long was recorded after the snapshot; 0: nothing was.
+    /// Recorded time after the snapshot, in ns; 0 if the recording ends there.
     pub(super) watched_ns: u64,
 }
 
 impl LaterFrees {
-    /// Looks through the events after the snapshot; `is_asked`: which blocks matter.
+    /// Reads the events after the snapshot; `is_asked` says which blocks matter.
     pub(super) fn of(file: &GraphFile, is_asked: impl Fn(u32) -> bool) -> anyhow::Result<Self> {
         let mut later = Self::default();
         let mut events = file.trace.events(file.snapshot.time_ns.saturating_add(1), u64::MAX);
@@ -34,7 +34,7 @@ impl LaterFrees {
                     continue;
                 }
                 let place = file.blocks.binary_search_by_key(&address_avma, |block| block.address_avma);
-                // Freed once, the address may be another block's.
+                // After the first free, the address may be that of another block.
                 if let Ok(node) = place
                     && is_asked(node as u32)
                 {

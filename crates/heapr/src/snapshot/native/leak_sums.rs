@@ -1,4 +1,4 @@
-//! The leaks of a graph, added up by where the blocks were allocated.
+//! Leaks of a graph, summed by where the blocks were allocated.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,23 +14,23 @@ use crate::report::names::TraceNames;
 /// All kinds, in the order of [`LeakSums::by_kind`].
 pub(super) const KINDS: [LeakKind; 3] = [LeakKind::Definite, LeakKind::Possible, LeakKind::Indirect];
 
-/// See the module.
+/// Sums of a graph's leaks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct LeakSums {
     by_kind: [Vec<LeakSum>; 3],
-    /// How long was recorded after the snapshot.
+    /// Recorded time after the snapshot, in ns.
     pub(super) watched_ns: u64,
 }
 
-/// Leaks of one kind, of one stack and type, and of one time between snapshots.
+/// Leaks with the same kind, stack and type that were allocated between the same two snapshots.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct LeakSum {
     stack: u32,
-    /// In the graph's list plus one.
+    /// Index in the graph's list of types plus one; 0 if the type is unknown.
     pub(super) type_number: u32,
-    /// How many snapshots of the file were taken before these blocks were allocated.
+    /// Number of the file's snapshots taken before these blocks were allocated.
     pub(super) after_snapshots: u32,
-    /// They were freed after the snapshot, as the recording shows.
+    /// Whether the recording shows that they were freed after the snapshot.
     pub(super) is_struck: bool,
     pub(super) count: u64,
     pub(super) bytes: u64,
@@ -45,7 +45,7 @@ impl LeakSum {
         StackIndex(self.stack)
     }
 
-    /// Adds another's amounts.
+    /// Adds the amounts of another sum.
     pub(super) fn add(&mut self, other: &Self) {
         if self.count == 0 {
             self.youngest_ns = u64::MAX;
@@ -60,15 +60,15 @@ impl LeakSum {
     }
 }
 
-/// The times of a file's snapshots.
+/// Returns the times of a file's snapshots.
 fn snapshot_times(trace: &Trace) -> Vec<u64> {
     let mut times: Vec<u64> = trace.snapshots().iter().map(|snapshot| snapshot.time_ns).collect();
     times.sort_unstable();
     times
 }
 
-/// Sums with as much in [`LeakSum::after_snapshots`] are of blocks that were allocated after a
-/// snapshot of this time.
+/// Returns the number of snapshots until `time_ns`. Blocks allocated later have at least this
+/// number in [`LeakSum::after_snapshots`].
 pub(super) fn snapshots_until(trace: &Trace, time_ns: u64) -> u32 {
     snapshot_times(trace).partition_point(|&taken_ns| taken_ns <= time_ns) as u32
 }
@@ -107,23 +107,24 @@ impl LeakSums {
         Ok(Self { by_kind: sums.map(|sums| sums.into_values().collect()), watched_ns: later.watched_ns })
     }
 
-    /// All sums with their kinds.
+    /// Returns all sums with their kinds.
     pub(super) fn all(&self) -> impl Iterator<Item = (LeakKind, &LeakSum)> {
         KINDS.into_iter().zip(&self.by_kind).flat_map(|(kind, sums)| sums.iter().map(move |sum| (kind, sum)))
     }
 
-    /// Whether a file of so many stacks can have these.
+    /// Whether a file with this many stacks can have these sums.
     pub(super) fn fits(&self, stack_count: usize) -> bool {
         self.all().all(|(_, sum)| (sum.stack as usize) < stack_count)
     }
 }
 
-/// By leak: whether one of the same kind and stack retains it: a sum of the two has it already.
+/// Returns for each leak whether one of the same kind and stack retains it, so that their sum
+/// contains it once.
 fn retained_by_same(leaks: &Leaks, stack: impl Fn(u32) -> StackIndex) -> Vec<bool> {
     let all = &leaks.leaks;
     let place = |node: u32| all.binary_search_by_key(&node, |leak| leak.node).ok();
     let above: Vec<Option<usize>> = all.iter().map(|leak| leak.below.and_then(place)).collect();
-    // Children of each, one behind the other.
+    // Children of all leaks, one leak after the other.
     let mut first = vec![0_u32; all.len() + 1];
     above.iter().flatten().for_each(|&parent| first[parent] += 1);
     let mut end = 0;
@@ -137,7 +138,7 @@ fn retained_by_same(leaks: &Leaks, stack: impl Fn(u32) -> StackIndex) -> Vec<boo
         first[parent] -= 1;
         children[first[parent] as usize] = child as u32;
     }
-    // Down from each that none retains; with how many of each kind there are on the way.
+    // Goes down from each leak that no other retains, and counts the kinds on the path.
     let mut is_retained = vec![false; all.len()];
     let mut on_way: HashMap<(LeakKind, StackIndex), u32> = HashMap::new();
     let tops = (0..all.len()).filter(|&place| above[place].is_none());
@@ -162,7 +163,7 @@ fn place(kind: LeakKind) -> usize {
     KINDS.iter().position(|&known| known == kind).unwrap_or(0)
 }
 
-/// What the loader has allocated for itself: it holds some of it in ways of its own.
+/// Returns the groups of the loader's own allocations, some of which it references in hidden ways.
 fn loader_groups(groups: &StackGroups<'_>) -> HashSet<Option<u32>> {
     let is_loader = |frame: &FrameView<'_>| {
         frame.module.is_some_and(|module| {
@@ -174,7 +175,7 @@ fn loader_groups(groups: &StackGroups<'_>) -> HashSet<Option<u32>> {
     all.map(Some).collect()
 }
 
-/// The leaks of a graph.
+/// Finds the leaks of a graph.
 pub(super) fn find_leaks(file: &GraphFile, groups: &StackGroups<'_>) -> Leaks {
     let of_loader = loader_groups(groups);
     let is_kept = |node: u32| of_loader.contains(&groups.group_of(file.blocks[node as usize].stack));

@@ -1,4 +1,4 @@
-//! `heapr snapshot leaks`: the blocks that nothing leads to any more, by where they were allocated.
+//! `heapr snapshot leaks`: unreachable blocks, by where they were allocated.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -73,12 +73,12 @@ impl Kind {
     }
 }
 
-/// What is added up.
+/// Key by which leaks are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     kind: LeakKind,
     group: Option<u32>,
-    /// In the graph's list plus one.
+    /// Index in the graph's list of types plus one; 0 if the type is unknown.
     type_number: u32,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
             type_name: {
                 let own = chosen_type(&chosen, key.type_number);
                 let made = made.get(&sum.stack()).cloned();
-                // A shape tells less than the functions do.
+                // The allocating functions say more than a shape does.
                 let is_shape = own.as_ref().is_some_and(|(_, source)| *source == TypeSource::Shape);
                 let told = if is_shape { made.or(own) } else { own.or(made) };
                 told.map(|(name, source)| (name, source.name()))
@@ -142,7 +142,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
             frames: key.group.map_or_else(Vec::new, |group| groups.frames(group)),
         })
         .collect();
-    // Indirect ones go with their holders.
+    // Indirect leaks come after their holders.
     lines.sort_by(|one, other| {
         let key = |line: &Line<'_>| (line.kind, std::cmp::Reverse((line.sum.retained_bytes, line.sum.count)));
         key(one).cmp(&key(other)).then_with(|| frame_texts(one).cmp(&frame_texts(other)))
@@ -165,7 +165,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     Ok(if arguments.fail_if_leaks && has_leaks { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// How many snapshots had been taken when the first of the blocks that are meant was allocated.
+/// Returns how many snapshots were taken before the first block that counts was allocated.
 fn since(file: &ChosenGraph, asked: Option<&str>) -> anyhow::Result<Option<u32>> {
     let Some(text) = asked else { return Ok(None) };
     let before = heapr_filters::find_snapshot(&file.trace, text)?;
@@ -188,7 +188,7 @@ fn chosen_type(file: &ChosenGraph, number: u32) -> Option<(String, TypeSource)> 
     file.facts.type_names.get((number as usize).checked_sub(1)?).map(|name| type_of(name))
 }
 
-/// A frame a line, with the place in its source.
+/// Formats a line for each frame, with its location in the source.
 fn frame_texts(line: &Line<'_>) -> Vec<String> {
     line.frames.iter().map(|frame| frame_line(frame, usize::MAX)).collect()
 }
@@ -196,20 +196,20 @@ fn frame_texts(line: &Line<'_>) -> Vec<String> {
 struct Line<'t> {
     kind: LeakKind,
     sum: LeakSum,
-    /// And what tells it.
+    /// Name of the type, and its evidence.
     type_name: Option<(String, &'static str)>,
     frames: Vec<FrameView<'t>>,
 }
 
-/// Over all places.
+/// Totals over all lines.
 struct Totals {
     by_kind: HashMap<LeakKind, LeakSum>,
     suppressed: LeakSum,
-    /// Freed later, as the recording shows.
+    /// Leaks that the recording shows to be freed later.
     struck: LeakSum,
     struck_definite_count: u64,
     watched_ns: u64,
-    /// Of all blocks.
+    /// Bytes of all blocks.
     block_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Snapshots of native heaps: taking, reading and comparing those in `.heapr` files.
+//! Snapshots of native heaps: captures, reads and compares those in `.heapr` files.
 
 mod as_heap;
 mod block_names;
@@ -41,7 +41,7 @@ pub(crate) use summary::{snapshot_json, why};
 pub(crate) use take::{NativeTakeOptions, take};
 pub(crate) use watchers::is_name_of_javascript;
 
-/// Live heaps in traces.
+/// Native heaps in traces, for the commands of all kinds of heaps.
 pub(crate) struct Native;
 
 impl Heaps for Native {

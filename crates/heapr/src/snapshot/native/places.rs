@@ -1,4 +1,4 @@
-//! Names of places outside of blocks: variables, frames of stacks, registers, mappings.
+//! Names of locations outside of blocks: variables, stack frames, registers, mappings.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -40,34 +40,35 @@ fn area_name(area: &RootArea) -> String {
     }
 }
 
-/// The module whose thread-local variables an area is, and the thread's name.
+/// Returns the module whose thread-local variables an area has, and the thread's name.
 fn of_module(area: &RootArea) -> Option<(&str, &str)> {
     area.name.strip_prefix(OF_MODULE)?.split_once('\n')
 }
 
-/// Names of places in root areas.
+/// Names of locations in root areas.
 pub(super) struct Places<'f> {
     file: &'f GraphFile,
-    /// By path.
+    /// Data symbols by path.
     symbols: HashMap<String, DataSymbols>,
     functions: HashMap<String, DataSymbols>,
-    /// Of the program.
+    /// Thread-local variables of the program.
     thread_locals: Option<ThreadLocals>,
-    /// By path of a module.
+    /// Thread-local symbols by path of their module.
     module_locals: HashMap<String, DataSymbols>,
-    /// By path of a module: where it lies, if the recording does not say.
+    /// Load bias by path of a module, for modules whose bias the recording does not have.
     biases: HashMap<String, Option<u64>>,
-    /// By path: the file that it leads to. The loader names a library by another path than the
-    /// kernel where a folder or the library is a link.
+    /// File that a path leads to. The loader's path of a library differs from the kernel's if a
+    /// folder or the library is a link.
     real_paths: HashMap<String, PathBuf>,
-    /// By thread: where its descriptor is.
+    /// Address of the descriptor of each thread.
     descriptors: HashMap<u32, u64>,
 }
 
-/// How the name of memory begins that lies behind a module's data.
+/// Beginning of the name of memory behind a module's data.
 pub(super) const BEHIND_MODULE: &str = "memory behind ";
 
-/// Where the program is here: a core may be read with another path than the one that it had.
+/// Returns the path of the program on this machine: a core may be read with a program at another
+/// path.
 fn program_path(file: &GraphFile, process: &Process) -> String {
     let name = file_name(&process.executable);
     let modules = || file.trace.modules().iter();
@@ -125,11 +126,10 @@ impl<'f> Places<'f> {
         }
     }
 
-    /// `TLS program!t_cache+0x18`
+    /// Names a thread-local variable, as in `TLS program!t_cache+0x18`.
     pub(super) fn thread_local(&mut self, area: &RootArea, offset_bytes: u64) -> Option<String> {
         if let Some((path, _)) = of_module(area) {
-            // The area of a module that is in a block begins and ends with it: the block as a
-            // whole.
+            // The area of a module that is in a block is the whole block.
             let symbols = self.module_locals.entry(path.to_owned());
             let symbols = symbols.or_insert_with_key(|path| DataSymbols::thread_locals_of(Path::new(path)));
             let (name, offset) = symbols.find(offset_bytes).filter(|_| area.start_avma != area.end_avma)?;
@@ -146,7 +146,7 @@ impl<'f> Places<'f> {
         Some(variable_of_thread(&program, &name, offset))
     }
 
-    /// A whole area: `thread 12 "worker", frame 3 handle()+0x41`
+    /// Names a whole area, as in `thread 12 "worker", frame 3 handle()+0x41`.
     pub(super) fn area_name(&mut self, area: &RootArea) -> String {
         let mut parts = area.name.splitn(3, ' ');
         let (Some(number), Some(address), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
@@ -161,8 +161,8 @@ impl<'f> Places<'f> {
         }
     }
 
-    /// `handle()+0x41`, `libfoo.so+0x1234`
-    /// After a call, which may be the last instruction of its function, the next may be of another.
+    /// Names code, as in `handle()+0x41` or `libfoo.so+0x1234`. `is_after_call`: the address before
+    /// is looked up, because a call may be the last instruction of its function.
     fn code(&mut self, avma: u64, is_after_call: bool) -> Option<String> {
         let trace = &self.file.trace;
         let mapping = trace.mappings().iter().find(|mapping| {
@@ -181,13 +181,13 @@ impl<'f> Places<'f> {
         })
     }
 
-    /// `libfoo.so!g_cache+0x18`
+    /// Names a variable, as in `libfoo.so!g_cache+0x18`.
     fn variable(&mut self, area: &RootArea, avma: u64) -> Option<String> {
         let bias_avma = self.recorded_bias(area, avma).or_else(|| self.told_bias(area))?;
         let symbols = symbols_of(&mut self.symbols, &area.name);
         let svma = avma.wrapping_sub(bias_avma);
         let module = file_name(&area.name);
-        // The kernel does not tell memory that touches a module's data from it.
+        // The kernel merges a module's data with memory that touches it.
         if symbols.is_behind(svma) {
             let (start_avma, end_avma) = (area.start_avma, area.end_avma);
             let offset_bytes = avma.wrapping_sub(start_avma);
@@ -200,7 +200,7 @@ impl<'f> Places<'f> {
         })
     }
 
-    /// How far from its own addresses a module lies, as the recording says.
+    /// Returns the load bias of a module from the recording.
     fn recorded_bias(&mut self, area: &RootArea, avma: u64) -> Option<u64> {
         let trace = &self.file.trace;
         let mut nearest: Option<(u64, u64)> = None;
@@ -225,7 +225,7 @@ impl<'f> Places<'f> {
         one == other || real(one) == real(other)
     }
 
-    /// The same of one that no recorded call came from: by the parts of it that are mapped.
+    /// Returns the load bias of a module without recorded calls, from its mapped parts.
     fn told_bias(&mut self, area: &RootArea) -> Option<u64> {
         let Self { biases, symbols, file, .. } = self;
         *biases.entry(area.name.clone()).or_insert_with(|| {

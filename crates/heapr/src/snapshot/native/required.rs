@@ -1,4 +1,4 @@
-//! The blocks of a native graph whose stacks have some functions: whatever names the block.
+//! Blocks of a native graph whose stacks have given functions.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,10 +9,10 @@ use heapr_query::{CullList, Filter, FramePattern, GroupBy, StackGroups};
 use super::graph_file::{GraphArguments, GraphFile};
 use crate::report::names::TraceNames;
 
-/// Their addresses, which are the ids of the objects that stand for them.
+/// Returns the addresses of the blocks, which are the ids of their objects.
 ///
 /// # Errors
-/// A pattern is none, or the file has no graph.
+/// A pattern cannot be parsed, or the file has no graph.
 pub(crate) fn blocks_of_frames(path: &Path, patterns: &[String]) -> anyhow::Result<HashSet<u64>> {
     let asked = GraphArguments::default();
     let file = GraphFile::open(path, &asked)?;

@@ -1,4 +1,4 @@
-//! Snapshots of one file or several, as the options choose them.
+//! Series of snapshots in one file or several, as the options choose them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use heapr_filters::FilterArguments;
 use heapr_table::{Cell, Column, Table};
 use serde_json::json;
 
-/// Frames shown of a stack as text, where nothing is said.
+/// Frames shown of a stack as text, by default.
 const FRAMES_SHOWN: usize = 10;
 
 /// How lines are made and which blocks count.
@@ -39,7 +39,7 @@ pub(crate) struct SeriesArguments {
 }
 
 impl SeriesArguments {
-    /// What lines are of.
+    /// Returns the grouping of lines.
     pub(crate) fn by(&self) -> GroupBy {
         match (self.frames, self.images) {
             (true, _) => GroupBy::Frames,
@@ -48,7 +48,7 @@ impl SeriesArguments {
         }
     }
 
-    /// An empty list of lines: these columns, then the frames.
+    /// Returns an empty table with these columns, then the frames.
     pub(crate) fn sheet(&self, schema: &'static str, columns: &[Column]) -> Table {
         let heading = match self.by() {
             GroupBy::Stacks => "",
@@ -62,7 +62,7 @@ impl SeriesArguments {
         sheet
     }
 
-    /// What the lines are, of one and of several.
+    /// Returns the noun for lines, in singular and plural.
     pub(crate) fn nouns(&self) -> [&'static str; 2] {
         match self.by() {
             GroupBy::Frames => ["frame", "frames"],
@@ -72,7 +72,7 @@ impl SeriesArguments {
     }
 }
 
-/// A file with the numbers of its chosen snapshots.
+/// File with the numbers of its chosen snapshots.
 pub(crate) struct Chosen {
     pub(crate) file: PathBuf,
     pub(crate) trace: Trace,
@@ -80,7 +80,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Opens a file; `choose` gives the numbers.
+    /// Opens a file; `choose` returns the numbers.
     pub(crate) fn open(
         file: &Path,
         filters: &FilterArguments,
@@ -92,17 +92,17 @@ impl Chosen {
     }
 }
 
-/// What was read of files.
+/// Series that was read from files.
 pub(crate) struct ReadSeries<'t> {
     pub(crate) series: SnapshotSeries,
-    /// By file.
+    /// Stack groups of each file.
     groups: Vec<StackGroups<'t>>,
-    /// What is to be warned of.
+    /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
 }
 
 impl ReadSeries<'_> {
-    /// The frames of a line: a name and a place in its source each, for programs as objects.
+    /// Returns the cell of a line's frames: name and location as text, objects in JSON.
     pub(crate) fn frames_cell(&self, line: &Line) -> Cell {
         let told = line.told_frames(&self.groups);
         let text = |(name, frame): (&String, &FrameView<'_>)| match place(frame) {
@@ -114,7 +114,7 @@ impl ReadSeries<'_> {
     }
 }
 
-/// Reads the chosen snapshots of all files, and tells what is to be warned of.
+/// Reads the chosen snapshots of all files, and collects warnings.
 pub(crate) fn read<'t>(chosen: &'t [Chosen], arguments: &SeriesArguments) -> anyhow::Result<ReadSeries<'t>> {
     let cull = arguments.filters.cull_list()?;
     let mut files = Vec::new();

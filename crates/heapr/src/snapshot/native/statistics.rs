@@ -1,4 +1,4 @@
-//! What fills a native heap, by what is known of its blocks.
+//! Bytes of a native heap by the evidence for its blocks' names.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::graph_file::{GraphArguments, GraphFile};
 use crate::output::{Format, print_table};
 use crate::report::names::TraceNames;
 
-/// What may tell a block's name: key and heading of its row.
+/// Kinds of evidence: key and heading of the row.
 const KINDS: [(Option<TypeSource>, &str, &str); 7] = [
     (Some(TypeSource::VirtualFunctions), "virtual_functions", "objects with virtual functions"),
     (Some(TypeSource::Python), "cpython", "objects of CPython"),
@@ -25,7 +25,7 @@ const KINDS: [(Option<TypeSource>, &str, &str); 7] = [
     (None, "site", "by the function that allocated them only"),
 ];
 
-/// By the place of a kind: how many blocks, and how large together.
+/// Number and bytes of blocks of each kind in [`KINDS`].
 type Sums = [(u64, u64); KINDS.len()];
 
 fn sums(file: &GraphFile, asked: &GraphArguments) -> Sums {
@@ -44,7 +44,7 @@ fn sums(file: &GraphFile, asked: &GraphArguments) -> Sums {
     sums
 }
 
-/// The same for the page, with a row for all.
+/// Returns the sums for the page, with a row for all.
 pub(crate) fn graph_kinds(path: &Path, asked: &GraphArguments) -> anyhow::Result<Vec<GraphKind>> {
     let file = GraphFile::open(path, asked)?;
     let sums = sums(&file, asked);
@@ -59,7 +59,7 @@ pub(crate) fn graph_kinds(path: &Path, asked: &GraphArguments) -> anyhow::Result
     Ok(kinds.chain([all]).collect())
 }
 
-/// Prints the table.
+/// Prints the table of sums.
 pub(crate) fn statistics(path: &Path, format: Format) -> anyhow::Result<ExitCode> {
     let asked = GraphArguments::default();
     let file = GraphFile::open(path, &asked)?;

@@ -1,4 +1,4 @@
-//! `heapr snapshot summary FILE.heapr`: the snapshots of a file, and what one of them holds.
+//! `heapr snapshot summary FILE.heapr`: lists the snapshots of a file, or the contents of one.
 
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -99,7 +99,7 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a snapshot's references say: leaks, and who holds most.
+/// Returns lines and JSON on a snapshot's references: leaks, and the largest holders.
 fn graph_in_words(point: &GraphPoint) -> anyhow::Result<(Vec<String>, Value, GraphAnswers)> {
     const HOLDERS: usize = 5;
     let mut answers = GraphAnswers::of(point.choose()?, point.names());
@@ -157,7 +157,7 @@ fn graph_in_words(point: &GraphPoint) -> anyhow::Result<(Vec<String>, Value, Gra
     Ok((lines, fact, answers))
 }
 
-/// The snapshots of a file, one a line.
+/// Lists the snapshots of a file, one a line.
 fn list(file: &str, trace: &Trace) -> Vec<String> {
     let snapshots = trace.snapshots();
     let head = format!("{file}: {}", plural(snapshots.len() as u64, "snapshot"));
@@ -176,7 +176,8 @@ fn list(file: &str, trace: &Trace) -> Vec<String> {
     for snapshot in snapshots {
         let amount = LiveAmount::of_snapshot(trace, snapshot);
         let change = before.map(|before| {
-            // Each is an estimate of its own at worst: what both hold is in either.
+            // Each is an estimate of its own at worst: blocks in both snapshots are in either
+            // estimate.
             let mut both = before;
             both.add(amount);
             let change = i128::from(amount.block_bytes) - i128::from(before.block_bytes);
@@ -203,7 +204,7 @@ fn list(file: &str, trace: &Trace) -> Vec<String> {
     [vec![head, String::new()], table.lines(0, line_width())].concat()
 }
 
-/// Half of the intervals of a whole, where it is an estimate.
+/// Returns half of the intervals of an estimated total.
 pub(super) fn interval_facts(
     amount: &LiveAmount,
     names: [&'static str; 2],
@@ -212,7 +213,7 @@ pub(super) fn interval_facts(
     names.into_iter().zip(halves).filter(|(_, half)| *half > 0)
 }
 
-/// A trigger in words.
+/// Describes a trigger in words.
 pub(crate) fn why(trigger: SnapshotTrigger) -> String {
     match trigger {
         SnapshotTrigger::Request => "asked for".to_owned(),
@@ -229,7 +230,7 @@ pub(crate) fn why(trigger: SnapshotTrigger) -> String {
     }
 }
 
-/// A snapshot without its blocks.
+/// Returns a snapshot without its blocks, as JSON.
 pub(crate) fn snapshot_json(trace: &Trace, snapshot: &Snapshot) -> Value {
     heapr_server::snapshot_json(trace, snapshot, &why(snapshot.trigger))
 }

@@ -1,4 +1,4 @@
-//! Leaks that are known and not to be told, and how often each rule was met.
+//! Suppressions of known leaks, with a count for each rule.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use heapr_filters::read_suppressions;
 use heapr_query::{FrameText, FrameView, Suppressions};
 
-/// The rules of files.
+/// Rules of files, with counts.
 #[derive(Debug, Default)]
 pub(crate) struct CountedSuppressions {
     rules: Suppressions,
-    /// By rule.
+    /// Number of leaks that each rule matched.
     met: Vec<Cell<u64>>,
 }
 
 impl CountedSuppressions {
-    /// Reads files.
+    /// Reads the rules of files.
     pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Self> {
         let rules = paths
             .iter()
@@ -23,7 +23,7 @@ impl CountedSuppressions {
         Ok(Self { met: rules.names().map(|_| Cell::new(0)).collect(), rules })
     }
 
-    /// Whether a stack is not to be told; counts it for the rule that says so.
+    /// Whether a rule suppresses a stack; adds `count` to that rule.
     pub(crate) fn holds(&self, frames: &[FrameView<'_>], count: u64) -> bool {
         let texts: Vec<FrameText<'_>> = frames.iter().map(FrameText::from).collect();
         let Some(rule) = self.rules.rule_for(&texts) else { return false };
@@ -33,7 +33,7 @@ impl CountedSuppressions {
         true
     }
 
-    /// Rules that were met, and how often.
+    /// Returns the rules that matched, and how often.
     pub(crate) fn met(&self) -> impl Iterator<Item = (&str, u64)> {
         let met = self.rules.names().zip(self.met.iter().map(Cell::get));
         met.filter(|(_, count)| *count > 0)

@@ -1,5 +1,5 @@
-//! `heapr snapshot suspects` of native snapshots: stacks whose live bytes grow steadily, and, of
-//! snapshots with references, who holds ever more of them.
+//! `heapr snapshot suspects` of native snapshots: stacks whose live bytes grow steadily. For
+//! snapshots with references, also the holders that hold ever more.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use crate::output::{Format, print_table};
 use crate::snapshot::verbs::SuspectsQuestion;
 use heapr_table::quantity::{bytes, bytes_within, duration, plural};
 
-/// Who holds so much of a single heap alone is worth a look.
+/// Share of a single heap, in percent, from which a holder is listed.
 const LARGE_PERCENT: u128 = 10;
 
 /// What only native heaps can be asked for.
@@ -71,7 +71,7 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
     let (series, mut warnings) = (&read.series, read.warnings.clone());
     let graphs = held_growth::points(&series.taken, &files, &options.series, &mut warnings);
     let graph_count = graphs.len();
-    // Of a single one the largest holders are listed.
+    // Of a single graph the largest holders are listed.
     ensure!(series.taken.len() >= 3 || graph_count == 1, too_few(series.taken.len()));
     let held = match graph_count {
         0 | 2 => None,
@@ -155,7 +155,7 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
     Ok(if is_over { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Who holds most of a single graph, and where it is gathered.
+/// Prints the largest holders of a single graph, and where they collect blocks.
 fn print_largest(
     asked: &SuspectsQuestion,
     options: &SuspectsOptions,

@@ -1,5 +1,5 @@
-//! `heapr snapshot take` of processes with a native heap: asks the session that records them, or
-//! attaches for the snapshot.
+//! `heapr snapshot take` of processes with a native heap: requests it from the session that records
+//! them, or attaches for the snapshot.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -66,7 +66,7 @@ enum Pause {
 }
 
 impl NativeTakeOptions {
-    /// The processes of a session that are asked for together: a graph is of one.
+    /// Splits the processes of a session into requests: a graph is of one process.
     fn groups<'p>(&self, pids: &'p [u32]) -> std::slice::Chunks<'p, u32> {
         pids.chunks(if self.graph { 1 } else { usize::MAX })
     }
@@ -113,7 +113,7 @@ pub(crate) fn take(
                 taken.push(value(&snapshot, pids, session));
             }
             Err(error) => {
-                // The other processes are no worse for it.
+                // The other processes are not affected.
                 tell!("heapr: {error:#}");
                 status = ExitCode::from(2);
             }
@@ -127,7 +127,7 @@ pub(crate) fn take(
             note(outcome, pids, Some(watcher.client.name().to_string()));
         }
     }
-    // One file each, or all in the one that is named.
+    // One file for each process, or all in the file that is named.
     let groups: Vec<&[u32]> = match asked.output {
         Some(_) if !unwatched.is_empty() && !options.graph => vec![&unwatched],
         _ => unwatched.chunks(1).collect(),
@@ -165,7 +165,7 @@ fn ask(
     }
 }
 
-/// Attaches, takes one and detaches.
+/// Attaches, takes a snapshot and detaches.
 fn attach(
     pids: &[u32],
     output: &Path,
@@ -174,7 +174,7 @@ fn attach(
 ) -> anyhow::Result<SnapshotTaken> {
     let mut properties = SessionProperties::new(output.to_owned());
     properties.name = watchers::session_name(pids);
-    // What happens later is seen only among events.
+    // Later frees are seen only in events.
     properties.mode = if options.confirm.is_some() { LoggingMode::Trace } else { LoggingMode::Snapshot };
     properties.overwrite = asked.force;
     let mut request = StartRequest::new(properties.clone());
@@ -191,7 +191,7 @@ fn attach(
             session.stop()?;
             Ok(snapshot)
         }
-        // What was read so far stays: blocks without references.
+        // Data read so far stays in the file: blocks without references.
         Err(error) if options.graph => {
             session.stop()?;
             let error = anyhow::Error::from(error);

@@ -1,18 +1,18 @@
-//! Which session records which process.
+//! Sessions that record given processes.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use heapr_session::{Answer, ProcessStatus, Request, SessionClient, SessionName, sessions};
 
-/// A session, and those of the processes asked for that it records.
+/// Session, and the requested processes that it records.
 #[derive(Debug)]
 pub(super) struct Watcher {
     pub(super) client: SessionClient,
     pub(super) pids: Vec<u32>,
 }
 
-/// The sessions that record these processes, and the processes that none does.
+/// Returns the sessions that record these processes, and the processes that no session records.
 pub(super) fn find(pids: &[u32]) -> (Vec<Watcher>, Vec<u32>) {
     let mut left = pids.to_vec();
     let mut watchers = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn find(pids: &[u32]) -> (Vec<Watcher>, Vec<u32>) {
     (watchers, left)
 }
 
-/// Says that `-o` is not for processes that sessions record: each has a file.
+/// Tells the user that `-o` does not apply to processes that sessions record into their own files.
 pub(super) fn tell_unused(output: &Path, watched: &[Watcher]) {
     for watcher in watched {
         let pids = watcher.pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
@@ -40,13 +40,13 @@ pub(super) fn tell_unused(output: &Path, watched: &[Watcher]) {
     }
 }
 
-/// All sessions that run.
+/// Returns all sessions that run.
 pub(super) fn all() -> impl Iterator<Item = SessionClient> {
     let names = sessions().into_iter().filter_map(|entry| SessionName::new(&entry.name).ok());
     names.filter_map(|name| SessionClient::find(&name).ok())
 }
 
-/// Starts a session in the background that keeps the live heap of these processes, and finds it.
+/// Starts a background session that tracks the live heap of these processes, and finds it.
 pub(super) fn start(pids: &[u32], output: &Path, more: &[String]) -> anyhow::Result<SessionClient> {
     let name = session_name(pids);
     let program = std::env::current_exe().context("cannot find heapr's own file")?;
@@ -61,7 +61,7 @@ pub(super) fn start(pids: &[u32], output: &Path, more: &[String]) -> anyhow::Res
     Ok(SessionClient::find(&name)?)
 }
 
-/// `snapshot-1234`, after the first process; with a number behind it where that name is taken.
+/// Returns `snapshot-1234`, after the first process, with a number appended if that name is taken.
 pub(super) fn session_name(pids: &[u32]) -> String {
     let taken: Vec<String> = sessions().into_iter().map(|entry| entry.name).collect();
     let base = format!("snapshot-{}", pids.first().copied().unwrap_or_default());
@@ -71,9 +71,8 @@ pub(super) fn session_name(pids: &[u32]) -> String {
     )
 }
 
-/// Where the snapshots of processes go that no session records: what is asked for, else
-/// `heapr.PID.heapr`, with a number in it where such a file is there already and may not be
-/// overwritten.
+/// Returns the file for snapshots of processes that no session records. It is the requested one,
+/// else `heapr.PID.heapr`, with a number if that exists and must not be overwritten.
 pub(super) fn output(asked: Option<&Path>, pids: &[u32], may_overwrite: bool) -> anyhow::Result<PathBuf> {
     if let Some(asked) = asked {
         if is_name_of_javascript(asked) {
@@ -91,14 +90,14 @@ pub(super) fn output(asked: Option<&Path>, pids: &[u32], may_overwrite: bool) ->
     Ok(free_name(name, |name| !may_overwrite && Path::new(name).symlink_metadata().is_ok()).into())
 }
 
-/// Whether a file is named as snapshots and profiles of JavaScript are.
+/// Whether a file is named like a snapshot or profile of JavaScript.
 pub(crate) fn is_name_of_javascript(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
     [".heapsnapshot", ".heapprofile", ".heaptimeline"].iter().any(|end| name.ends_with(end))
 }
 
-/// The first name that is not taken: without a number, then with 2 and so on.
+/// Returns the first free name: without a number, then with 2 and so on.
 fn free_name(name: impl Fn(Option<u32>) -> String, is_taken: impl Fn(&String) -> bool) -> String {
     let numbers = std::iter::once(None).chain((2..).map(Some));
     numbers.map(name).find(|name| !is_taken(name)).unwrap_or_default()

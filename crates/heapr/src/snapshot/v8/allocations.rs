@@ -1,4 +1,4 @@
-//! `heapr snapshot allocations`: what the functions of a program allocated.
+//! `heapr snapshot allocations`: allocations of a program's functions.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: AllocationsArguments) -> anyhow::Result<ExitCode> {
     print(&arguments.file, &arguments.output)
 }
 
-/// Whether the file is a sampling profile; a pipe is none.
+/// Whether the file is a sampling profile; `false` for a pipe.
 pub(crate) fn is_profile(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file())
         && CallTree::is_profile(file).unwrap_or(false)
@@ -97,7 +97,7 @@ pub(super) fn place(function: &CallFunction) -> Option<String> {
     }
 }
 
-/// The stacks for export.
+/// Returns the stacks for export.
 pub(crate) fn samples(file: &Path) -> anyhow::Result<Samples> {
     let tree = read(file)?;
     let frame = |function: &CallFunction| SampleFrame {
@@ -119,7 +119,7 @@ pub(crate) fn samples(file: &Path) -> anyhow::Result<Samples> {
     })))
 }
 
-/// Whether the file is one of the kinds that [`samples`] reads: JSON, which no trace is.
+/// Whether the file is of a kind that [`samples`] reads: these are JSON, which traces are not.
 pub(crate) fn is_v8_file(file: &Path) -> bool {
     let has_json_name = file.extension().is_some_and(|extension| {
         ["heapprofile", "heaptimeline", "heapsnapshot"]

@@ -1,4 +1,4 @@
-//! `heapr snapshot check`: what is wrong with a file.
+//! `heapr snapshot check`: reports damage of a file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<ExitCode> {
             snapshot.check().iter().map(ToString::to_string).collect()
         }
         Err(error) => {
-            // A file that is not there is our error, not a finding about it.
+            // A file that cannot be read is an error of the command, not a finding on the file.
             let is_io =
                 |cause: &(dyn std::error::Error + 'static)| cause.downcast_ref::<std::io::Error>().is_some();
             if error.chain().any(is_io) {

@@ -1,4 +1,4 @@
-//! `heapr snapshot containment`: what an object refers to.
+//! `heapr snapshot containment`: lists the references of an object.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: ContainmentArguments) -> anyhow::Result<ExitCode> {
     )
 }
 
-/// An empty list of edges; `id_heading` says whose id it shows.
+/// Returns an empty table of edges; `id_heading` says which end's id a row shows.
 pub(crate) fn edge_sheet(schema: &'static str, id_heading: &'static str) -> Table {
     Table::new(
         schema,

@@ -1,4 +1,4 @@
-//! `heapr snapshot diff`: what came and what went between snapshots.
+//! `heapr snapshot diff`: lists new and deleted objects between snapshots.
 
 use std::process::ExitCode;
 
@@ -41,13 +41,13 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
         [_, _, ..] => return trend::run(asked),
         _ => anyhow::bail!("two or more V8 snapshots are compared: name another file"),
     };
-    // The first snapshot is classified as the second one, which is therefore read first. One is in
-    // memory at a time.
+    // The first snapshot is classified like the second one, which is therefore read first. Only one
+    // is in memory at a time.
     let new = Population::of(&*open(after, Wanted::Classes)?, None);
     let old = Population::of(&*open(before, Wanted::Classes)?, Some(new.interfaces()));
     let comparison = match compare_by_id(&old, &new) {
         Some(comparison) => comparison,
-        // Places are found by walking both graphs together.
+        // Locations are found by walking both graphs together.
         None => compare_by_place(&*open(before, Wanted::Classes)?, &*open(after, Wanted::Classes)?),
     };
     let warnings = doubts((before, &old), (after, &new), comparison.matched_by);
@@ -156,7 +156,7 @@ fn print_objects(
     for line in named {
         found = true;
         let mut objects = compare_class(before, after, comparison.matched_by, &line.class);
-        // New ones first, the largest of them first.
+        // New objects come first; the largest of a kind first.
         objects.sort_by_key(|&object| match object {
             ObjectDifference::New(node) => (0, std::cmp::Reverse(after.snapshot().self_bytes(node))),
             ObjectDifference::Deleted(node) => (1, std::cmp::Reverse(before.snapshot().self_bytes(node))),

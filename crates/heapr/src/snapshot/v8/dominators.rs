@@ -1,4 +1,4 @@
-//! `heapr snapshot dominators`: which objects alone keep an object alive.
+//! `heapr snapshot dominators`: lists the objects that alone keep an object alive.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

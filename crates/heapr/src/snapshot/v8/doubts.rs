@@ -1,11 +1,11 @@
-//! What has to be known about a comparison of V8 snapshots.
+//! Warnings on a comparison of V8 snapshots.
 
 use std::path::Path;
 
 use heapr_v8::analysis::MatchedBy;
 use heapr_v8::devtools::{CaptureMode, Population};
 
-/// What has to be known about a comparison.
+/// Returns sentences on what makes a comparison doubtful.
 pub(crate) fn doubts(
     (before, old): (&Path, &Population),
     (after, new): (&Path, &Population),

@@ -1,5 +1,5 @@
-//! `heapr snapshot export`: one object with all that it keeps alive, as a snapshot of its own; or
-//! as a graph for other tools.
+//! `heapr snapshot export`: writes one object with all that it keeps alive, as a snapshot of its
+//! own or as a graph for other tools.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn node_of(snapshot: &Snapshot, object: ObjectId) -> anyhow::Result<u32> {
     snapshot.node_of_id(id).with_context(|| format!("the snapshot has no object @{id}"))
 }
 
-/// What the name of the new file asks for.
+/// Returns the form of a graph by the new file's name, if that is one of a graph.
 fn graph_form(output: &Path) -> Option<GraphForm> {
     match output.extension()?.to_str()? {
         "dot" | "gv" => Some(GraphForm::Dot),
@@ -74,7 +74,7 @@ fn write_graph(arguments: &ExportArguments, form: GraphForm) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes all of a native heap.
+/// Writes the whole of a native heap.
 fn write_whole(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
     let heap = NativeHeap::of(&arguments.file, &GraphArguments::default())?;
     let cannot = || format!("cannot write {}", arguments.output.display());

@@ -1,4 +1,4 @@
-//! The filters of the summary on the command line.
+//! Filters of the summary on the command line.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ enum NamedFilter {
 }
 
 impl ObjectFilterArguments {
-    /// Whether all objects pass.
+    /// Whether no filter is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.filter.is_empty()
             && self.allocated_after.is_none()
@@ -51,7 +51,8 @@ impl ObjectFilterArguments {
             && self.native_context.is_none()
     }
 
-    /// A name for what passes, as long as it depends on this snapshot alone.
+    /// Returns a name of the filters for saved answers. `None` if they depend on other snapshots,
+    /// too.
     pub(crate) fn name(&self) -> Option<String> {
         if self.allocated_after.is_some() || self.allocated_before.is_some() {
             return None;
@@ -61,7 +62,7 @@ impl ObjectFilterArguments {
         Some(parts.join(" "))
     }
 
-    /// The objects that pass all filters; nothing if there are none.
+    /// Returns the objects that pass all filters; `None` if no filter is set.
     pub(crate) fn nodes(&self, heap: &Heap) -> anyhow::Result<Option<NodeSet>> {
         let mut filters: Vec<Filter> = self.filter.iter().map(|named| named.filter()).collect();
         if let Some(context) = self.native_context {

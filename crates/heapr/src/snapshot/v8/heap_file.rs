@@ -1,4 +1,4 @@
-//! Opens snapshot files: progress, defects of the file, objects by their id.
+//! Opens snapshot files: progress, problems of the file, objects by their id.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -16,14 +16,14 @@ use crate::snapshot::v8::index_cache::{self, PendingIndex};
 use crate::snapshot::v8::source_maps::{maps_for, tell_unused};
 use crate::snapshot::verbs::is_trace;
 
-/// What will be asked of the heap.
+/// Parts of a heap that a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Classes and sizes.
+    /// Classes and self sizes.
     Classes,
-    /// Distances and retained sizes: for several large files that are in memory together.
+    /// Distances and retained sizes, for several large files that are in memory together.
     Dominators,
-    /// Classes and all sizes, and an index for the next time: computed at once, on two threads.
+    /// Classes and all sizes, and an index for the next time; computed at once, on two threads.
     Everything,
 }
 
@@ -41,8 +41,8 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Snapshot> {
     Snapshot::open(file, &options).map_err(|error| of_no_snapshot(file, error))
 }
 
-/// What is wrong with a file: one that does not even begin as a snapshot may have been meant for
-/// anything that is read here.
+/// Returns the error for a file that cannot be read as a snapshot. If it does not even begin as
+/// one, it may be a bad file of another kind that is read here.
 fn of_no_snapshot(file: &Path, error: heapr_v8::Error) -> anyhow::Error {
     let is_other = matches!(error, heapr_v8::Error::Unexpected { offset: 0, found: Some(_), .. });
     match heapr_import::open(file) {
@@ -52,11 +52,11 @@ fn of_no_snapshot(file: &Path, error: heapr_v8::Error) -> anyhow::Error {
     .context(file.display().to_string())
 }
 
-/// Reads the graph of a native heap, in the form of a snapshot of V8's.
+/// Reads the graph of a native heap, in the form of a V8 snapshot.
 fn read_native(file: &Path) -> anyhow::Result<Snapshot> {
     let heap = NativeHeap::of(file, &GraphArguments::default())?;
     let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
-    // What cannot be written the reader misses.
+    // An error of writing shows at the reader as a file that ends early.
     let thread = std::thread::spawn(move || {
         let mut out = std::io::BufWriter::with_capacity(1 << 20, writer);
         heap.write(&mut out).and_then(|()| std::io::Write::flush(&mut out))
@@ -67,7 +67,7 @@ fn read_native(file: &Path) -> anyhow::Result<Snapshot> {
     snapshot
 }
 
-/// A heap, and its index if one is to be written when the heap is no longer needed.
+/// Heap, and its index if that is to be written when the heap is dropped.
 pub(crate) struct OpenedHeap {
     heap: Arc<Heap>,
     summary: OnceLock<StoredSummary>,
@@ -84,7 +84,7 @@ impl OpenedHeap {
         Self { heap: Arc::new(heap), summary: OnceLock::new(), index, source_maps }
     }
 
-    /// A view of it.
+    /// Returns a view of the heap.
     pub(crate) fn view(&self) -> SnapshotView {
         let view = SnapshotView::of_heap(Arc::clone(&self.heap));
         match &self.source_maps {
@@ -93,7 +93,7 @@ impl OpenedHeap {
         }
     }
 
-    /// Its summary.
+    /// Returns the summary of the heap.
     pub(crate) fn summary(&self) -> &StoredSummary {
         self.summary.get_or_init(|| StoredSummary::of(&self.heap))
     }
@@ -116,7 +116,8 @@ impl Drop for OpenedHeap {
     }
 }
 
-/// Opens a snapshot, from its index if it has one; what is wrong with the file is told on stderr.
+/// Opens a snapshot, from its index if it has one, and prints problems of the file on standard
+/// error.
 pub(crate) fn open(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
     if let Some(stored) = index_cache::store_for(file).and_then(|store| store.open(file)) {
         let problems = stored.summary().problems;
@@ -146,9 +147,10 @@ fn tell_problems(file: &Path, problems: &[String]) {
     }
 }
 
-/// Asks a snapshot something, of its index if it has one, and gives the answer to `print`.
+/// Answers a question on a snapshot, from its index if it has one, and passes the answer to
+/// `print`.
 ///
-/// `question` prints nothing: if the index turns out to be damaged, it is asked again of the file.
+/// `question` must print nothing: if the index is damaged, it is called again with the file.
 pub(crate) fn ask<T>(
     file: &Path,
     question: impl Fn(&SnapshotView) -> anyhow::Result<T>,
@@ -184,7 +186,7 @@ fn is_damage(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(heapr_v8::Error::DamagedIndex { .. }))
 }
 
-/// An object's id on the command line: `@123` or `123`.
+/// Object's id on the command line: `@123` or `123`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ObjectId(pub(crate) u64);
 
@@ -202,12 +204,12 @@ impl std::str::FromStr for ObjectId {
 }
 
 impl ObjectId {
-    /// The object's node.
+    /// Returns the node of the object.
     pub(crate) fn node(self, heap: &Heap) -> anyhow::Result<u32> {
         heap.snapshot().node_of_id(self.0).with_context(|| format!("the snapshot has no object @{}", self.0))
     }
 
-    /// The object's node in a view.
+    /// Returns the node of the object in a view.
     pub(crate) fn node_in(self, view: &SnapshotView) -> anyhow::Result<u32> {
         view.node_of_id(self.0)?.with_context(|| format!("the snapshot has no object @{}", self.0))
     }

@@ -1,5 +1,5 @@
-//! Indexes of large snapshots in the user's cache directory: the second question about a file reads
-//! no text.
+//! Indexes of large snapshots in the user's cache directory: a second question on a file parses no
+//! JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -12,19 +12,19 @@ use crate::output::end_output;
 use crate::snapshot::kept_folder::directory_of;
 use crate::snapshot::verbs::is_trace;
 
-/// Smaller files are read as quickly.
+/// Smallest snapshot with an index, in bytes; smaller ones are read as quickly.
 const LEAST_BYTES: u64 = 8 << 20;
-/// A trace keeps a graph in a small part of what a snapshot of V8's takes.
+/// Smallest trace with an index, in bytes: its graph is a fraction of a V8 snapshot's size.
 const LEAST_TRACE_BYTES: u64 = 512 << 10;
-/// How much the indexes may take together, as `4G`; 0 turns them off.
+/// Environment variable with the largest size of all indexes, as in `4G`; 0 turns them off.
 const SIZE_VARIABLE: &str = "HEAPR_INDEX_SIZE";
 
-/// The directory of what is kept about snapshots, if `file` is large enough for it to pay.
+/// Returns the folder of saved answers, if `file` is large enough for them to pay.
 pub(crate) fn directory_for(file: &Path) -> Option<PathBuf> {
     directory_of(file, if is_trace(file) { LEAST_TRACE_BYTES } else { LEAST_BYTES })
 }
 
-/// The indexes, if `file` is to have one.
+/// Returns the store of indexes, if `file` should have one.
 pub(crate) fn store_for(file: &Path) -> Option<IndexStore> {
     let store = IndexStore::new(directory_for(file)?);
     match std::env::var(SIZE_VARIABLE).ok().and_then(|size| parse_bytes(&size).ok()) {
@@ -34,7 +34,7 @@ pub(crate) fn store_for(file: &Path) -> Option<IndexStore> {
     }
 }
 
-/// An index that is written when the answer is out.
+/// Index that is written after the answer.
 pub(crate) struct PendingIndex {
     store: IndexStore,
     file: PathBuf,
@@ -42,7 +42,7 @@ pub(crate) struct PendingIndex {
 }
 
 impl PendingIndex {
-    /// Of a file that is about to be read.
+    /// Prepares the index of a file that is about to be read.
     pub(crate) fn of(file: &Path) -> Option<Self> {
         Some(Self {
             store: store_for(file)?,
@@ -51,8 +51,8 @@ impl PendingIndex {
         })
     }
 
-    /// Writes it. Whoever reads our output need not wait for that: the output ends before. A cache
-    /// that cannot be written is no reason to fail.
+    /// Writes the index. Output ends before, so that its reader need not wait. Errors of the cache
+    /// are ignored.
     pub(crate) fn write(self, heap: &Heap, summary: &StoredSummary) {
         end_output();
         let _ = self.store.store(&self.file, &self.fingerprint, heap, summary);

@@ -1,4 +1,4 @@
-//! V8 heap snapshots. One file for each command.
+//! V8 heap snapshots: one file for each command.
 
 pub(crate) mod allocations;
 mod analysis;
@@ -31,7 +31,7 @@ use heapr_v8::devtools::BASE_SYSTEM_DISTANCE;
 
 use super::verbs::{DiffQuestion, Heaps, SummaryQuestion, SuspectsQuestion};
 
-/// Heaps of V8.
+/// V8 heaps, for the commands of all kinds of heaps.
 pub(crate) struct V8;
 
 impl Heaps for V8 {
@@ -52,7 +52,7 @@ impl Heaps for V8 {
     }
 }
 
-/// A distance, where a way leads there from a global object.
+/// Formats a distance; `-` if no path leads from a global object to the node.
 fn distance(distance: i32) -> Cell {
     match distance {
         0..BASE_SYSTEM_DISTANCE => Cell::worded(distance, distance.to_string()),

@@ -1,5 +1,4 @@
-//! `heapr snapshot native-contexts`: whose objects fill the heap, where several pages or vm
-//! contexts share it.
+//! `heapr snapshot native-contexts`: the share of each page or vm context in a heap.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

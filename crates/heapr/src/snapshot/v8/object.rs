@@ -1,4 +1,4 @@
-//! `heapr snapshot object`: all about one object.
+//! `heapr snapshot object`: all details of one object.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -127,7 +127,7 @@ fn facts(details: &ObjectDetails) -> Vec<(&'static str, &'static str, Fact)> {
     facts
 }
 
-/// A field's value: strings in quotes, numbers as they are where the snapshot has them.
+/// Formats the value of a field. Strings are in quotes; numbers are shown if the snapshot has them.
 fn value_text(objects: &dyn Objects, object: &ObjectRow) -> String {
     let kind = objects.kind(object.node);
     if kind.is_string() {

@@ -1,4 +1,4 @@
-//! `heapr snapshot packages`: whose code fills the heap, and whose grows.
+//! `heapr snapshot packages`: size and growth of the heap by package or source file.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &PackagesArguments) -> anyhow::Result<ExitCode> {
         By::Package => CodeUnit::Package,
         By::File => CodeUnit::File,
     };
-    // One is in memory at a time.
+    // Only one heap is in memory at a time.
     let shares = |file: &PathBuf| -> anyhow::Result<Vec<CodeShare>> {
         let heap = open(file, Wanted::Dominators)?;
         Ok(code_shares(&*heap, &Naming::of(&*heap), unit))

@@ -1,4 +1,4 @@
-//! Two sampling profiles compared, where a snapshot can't be afforded.
+//! Comparison of two sampling profiles, for programs that cannot afford a snapshot.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use heapr_v8::compare_profiles;
 use super::allocations::{is_profile, place, read};
 use crate::output::{Format, print_table};
 
-/// Whether both files are sampling profiles; an error if one of them is.
+/// Whether both files are sampling profiles. Fails if only one of them is.
 pub(crate) fn are_profiles(before: &Path, after: &Path) -> anyhow::Result<bool> {
     let (one, other) = (is_profile(before), is_profile(after));
     if one == other {
@@ -24,8 +24,8 @@ pub(crate) fn are_profiles(before: &Path, after: &Path) -> anyhow::Result<bool> 
     )
 }
 
-/// Prints a line for each function, those that keep most more first. `limit` is the growth in all
-/// beyond which the status is 1.
+/// Prints a line for each function, the largest growth first. `limit` is the total growth above
+/// which the exit status is 1.
 pub(crate) fn run(
     before: &Path,
     after: &Path,

@@ -1,4 +1,4 @@
-//! `heapr snapshot query`: objects by what is known of them.
+//! `heapr snapshot query`: finds objects by their properties.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -128,7 +128,7 @@ fn find(
     view.search(&query, wanted.sort.into(), page)
 }
 
-/// The nodes with these ids.
+/// Returns the nodes with these ids.
 fn nodes_of(ids: &HashSet<u64>, view: &SnapshotView) -> heapr_v8::Result<NodeSet> {
     let mut nodes = NodeSet::new(view.objects().node_count());
     for &id in ids {

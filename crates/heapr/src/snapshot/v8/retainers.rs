@@ -1,4 +1,4 @@
-//! `heapr snapshot retainers`: what keeps an object alive.
+//! `heapr snapshot retainers`: lists what keeps an object alive.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub(crate) struct RetainersArguments {
     output: OutputArguments,
 }
 
-/// Steps of a long way that are printed at each of its ends; JSON has all of them.
+/// Steps printed at each end of a long path; JSON has all of them.
 const END_OF_WAY: usize = 40;
 
 /// Runs the command.
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
             |answer| print(&arguments.output, answer),
         );
     }
-    // Distances change when something is ignored: all of them are computed anew.
+    // Ignored references change distances, so that all of them are computed anew.
     let heap = open(&arguments.file, Wanted::Everything)?;
     let view = heap.view();
     let node = arguments.object.node(&heap)?;
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
     print(&arguments.output, answer)
 }
 
-/// What is printed.
+/// Data of the answer.
 struct Answer {
     object: ObjectRow,
     paths: RetainingPaths,

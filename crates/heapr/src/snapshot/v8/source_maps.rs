@@ -1,4 +1,4 @@
-//! Whether and where source maps of a snapshot's scripts are looked for.
+//! Options for source maps of a snapshot's scripts.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -17,26 +17,26 @@ pub(crate) struct SourceMapArguments {
     no_source_maps: bool,
 }
 
-/// What the command line says of them; snapshots are opened in many places.
+/// Options of the command line, for all snapshots that are opened.
 static ASKED: OnceLock<SourceMapArguments> = OnceLock::new();
 
 impl SourceMapArguments {
-    /// From now on snapshots are opened so.
+    /// Applies the options to all snapshots opened later.
     pub(crate) fn apply(self) {
         ASKED.get_or_init(|| self);
     }
 }
 
-/// The maps for a snapshot, unless none are wanted.
+/// Returns the maps for a snapshot; `None` if they are turned off.
 pub(crate) fn maps_for(snapshot: &Path) -> Option<Arc<SourceMaps>> {
     let asked = ASKED.get_or_init(SourceMapArguments::default);
     (!asked.no_source_maps).then(|| Arc::new(SourceMaps::of_file(&asked.source_map_dir, snapshot)))
 }
 
-/// A new build changes all scripts at once.
+/// Most unused maps that are named: a new build changes all scripts at once.
 const TOLD_MAX: usize = 3;
 
-/// Says which maps could not be used.
+/// Prints warnings on maps that could not be used.
 pub(crate) fn tell_unused(maps: Option<&Arc<SourceMaps>>) {
     let unused = maps.map(|maps| maps.take_unused()).unwrap_or_default();
     for one in unused.iter().take(TOLD_MAX) {

@@ -1,4 +1,4 @@
-//! `heapr snapshot statistics`: what kinds of things fill the heap.
+//! `heapr snapshot statistics`: bytes of a heap by kinds of objects.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

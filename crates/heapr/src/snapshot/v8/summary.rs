@@ -1,4 +1,4 @@
-//! `heapr snapshot summary`: the classes of a snapshot.
+//! `heapr snapshot summary`: lists the classes of a snapshot.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,7 +49,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// What the order of any summary is here.
+    /// Converts the order of any summary into one of V8 heaps.
     fn of(order: Option<SummaryOrder>) -> anyhow::Result<Self> {
         Ok(match order.unwrap_or(SummaryOrder::Retained) {
             SummaryOrder::Retained => Self::Retained,
@@ -62,7 +62,7 @@ impl Order {
     }
 }
 
-/// What is asked for.
+/// Arguments of a summary.
 struct SummaryArguments<'a> {
     file: &'a Path,
     sort: Order,
@@ -110,7 +110,7 @@ fn list(arguments: &SummaryArguments<'_>) -> anyhow::Result<ExitCode> {
     Ok(exit_status(&arguments.options.fail_if_retained, &summary))
 }
 
-/// The objects of a class: what they are is in the index, if there is one.
+/// Prints the objects of a class, which come from the index if there is one.
 fn run_class(arguments: &SummaryArguments<'_>, class: &str) -> anyhow::Result<ExitCode> {
     ask(
         arguments.file,
@@ -191,7 +191,7 @@ fn print_classes(arguments: &SummaryArguments<'_>, summary: &StoredSummary) -> a
     print_table(&sheet, arguments.output.format, &[headline(summary), String::new()])
 }
 
-/// What the whole snapshot is.
+/// Returns a sentence on the whole snapshot.
 pub(crate) fn headline(summary: &StoredSummary) -> String {
     format!(
         "{}, {}, {} in all{}",
@@ -215,7 +215,7 @@ fn objects_of(
     classes.sort_unstable();
     let query = ObjectQuery {
         classes: Some(&classes),
-        // As the summary counts: what has no bytes of its own is part of something else.
+        // Counted as in the summary: an object without bytes of its own is part of another one.
         self_bytes: Some((1, u64::MAX)),
         only,
         ..ObjectQuery::default()
@@ -248,7 +248,7 @@ impl From<Order> for ObjectOrder {
     }
 }
 
-/// An empty list of objects.
+/// Returns an empty table of objects.
 pub(crate) fn object_sheet(schema: &'static str) -> Table {
     Table::new(
         schema,

@@ -1,5 +1,4 @@
-//! Summaries of large snapshots in the user's cache directory: the second look at a file costs
-//! nothing.
+//! Summaries of large snapshots in the user's cache directory, so that a second summary is instant.
 
 use std::path::Path;
 
@@ -7,8 +6,8 @@ use heapr_v8::{StoredSummary, SummaryStore};
 
 use crate::snapshot::v8::index_cache;
 
-/// The summary of an unchanged file that was read before, of all objects or of those that pass
-/// filters.
+/// Loads the summary of an unchanged file, of all objects or of those that pass the filters named
+/// by `part`.
 pub(crate) fn load(file: &Path, part: &str) -> Option<StoredSummary> {
     let summary: StoredSummary = store_for(file)?.load(file, part)?;
     for problem in &summary.problems {
@@ -17,7 +16,7 @@ pub(crate) fn load(file: &Path, part: &str) -> Option<StoredSummary> {
     Some(summary)
 }
 
-/// Keeps a summary; a cache that cannot be written is no reason to fail.
+/// Saves a summary; errors of the cache are ignored.
 pub(crate) fn store(file: &Path, part: &str, summary: &StoredSummary) {
     if let Some(store) = store_for(file) {
         let _ = store.store(file, part, summary);

@@ -1,4 +1,4 @@
-//! `heapr snapshot diff` of three and more snapshots: the course of each class.
+//! `heapr snapshot diff` of three or more snapshots: the course of each class.
 
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -15,20 +15,20 @@ use crate::snapshot::verbs::DiffQuestion;
 use heapr_table::quantity::{bytes, count};
 use heapr_table::{Cell, Column, Table, row};
 
-/// Objects and bytes of a class, in each snapshot.
+/// Objects and bytes of a class in each snapshot.
 type Course = Vec<(u64, u64)>;
 
 /// Runs the command.
 pub(crate) fn run(asked: &DiffQuestion) -> anyhow::Result<ExitCode> {
     let files = &asked.files;
     let Some((last_file, earlier)) = files.split_last() else { return Ok(ExitCode::SUCCESS) };
-    // Plain objects are named as in the last snapshot; one is in memory at a time.
+    // Plain objects are named as in the last snapshot. Only one snapshot is in memory at a time.
     let last = Population::of(&*open(last_file, Wanted::Classes)?, None);
     let mut courses: HashMap<Class, Course> = HashMap::new();
     let mut warnings = Vec::new();
     for (at, file) in earlier.iter().enumerate() {
         let earlier = Population::of(&*open(file, Wanted::Classes)?, Some(last.interfaces()));
-        // Only sums are compared, so that it does not matter how objects are numbered.
+        // Only sums are compared, so that ids need not match.
         warnings.extend(doubts((file, &earlier), (last_file, &last), MatchedBy::Id));
         add(&mut courses, &earlier, at, files.len());
     }

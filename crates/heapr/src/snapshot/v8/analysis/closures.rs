@@ -1,4 +1,4 @@
-//! `heapr snapshot closures`.
+//! `heapr snapshot closures`: variables that functions keep alive.
 
 use std::process::ExitCode;
 
@@ -38,9 +38,9 @@ pub(super) fn run(arguments: ClosuresArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says for which functions nothing could be found.
+/// Prints the functions whose variables could not be found.
 fn tell_unknown(found: &UnusedVariables) {
-    /// Names say which kind of scripts they are.
+    /// Most functions named: a few are enough to recognise the kind of scripts.
     const NAMED_MAX: usize = 3;
     let UnusedVariables { unknown_function_count, unknown_scripts, .. } = found;
     if let Some(first) =

@@ -29,8 +29,8 @@ pub(crate) struct CollectionsArguments {
     empty: bool,
 }
 
-/// Every line has a name to be looked for: a list of all objects of a large heap would take
-/// minutes.
+/// Largest number of lines: each line has a name to find, which takes minutes for all objects of a
+/// large heap.
 const MOST_LINES: usize = 10_000;
 
 pub(super) fn collections(arguments: CollectionsArguments) -> anyhow::Result<ExitCode> {

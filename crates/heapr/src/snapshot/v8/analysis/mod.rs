@@ -1,4 +1,4 @@
-//! The commands of `heapr snapshot` that explain: who grows, what holds an object, what is wasted.
+//! Commands of `heapr snapshot` that explain growth, retention and waste.
 
 mod closures;
 mod listings;

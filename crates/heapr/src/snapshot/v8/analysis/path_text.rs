@@ -1,11 +1,11 @@
-//! The way from a root to an object, for people and for programs.
+//! Path from a root to an object, as text and as JSON.
 
 use heapr_v8::analysis::PathStep;
 
 use crate::plain_text::one_line;
 
-/// A line for each object, with how the one before holds it; the stores of collections are left
-/// out.
+/// Formats a line for each object, with the reference from the one before; backing stores of
+/// collections are left out.
 pub(super) fn path_lines(path: &[PathStep]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut is_in_storage = false;

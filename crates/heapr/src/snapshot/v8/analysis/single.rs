@@ -1,5 +1,5 @@
-//! `heapr snapshot suspects FILE`: one snapshot alone has no growth; what is large and alike comes
-//! first.
+//! `heapr snapshot suspects FILE`: a single snapshot has no growth, so that large groups of similar
+//! objects come first.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! `heapr snapshot suspects`: which object keeps growing, where it was made and what holds it.
+//! `heapr snapshot suspects`: objects that keep growing, where they were allocated, and what holds
+//! them.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -11,14 +12,14 @@ use crate::plain_text::printed;
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::verbs::SuspectsQuestion;
 
-/// The way to each is searched for: where all are asked for, these say enough.
+/// Most suspects listed, because a path is searched for each.
 const MOST_SUSPECTS: usize = 100;
 
 /// Runs the command.
 pub(in crate::snapshot::v8) fn run(arguments: &SuspectsQuestion) -> anyhow::Result<ExitCode> {
     let (limit, format) = (arguments.fail_if_growth, arguments.output.format);
     let top = arguments.output.top().min(MOST_SUSPECTS);
-    // Indexes are not written for several files: that takes memory while all of them are there.
+    // Indexes are not written for several files: that takes memory while all of them are open.
     let wanted = if arguments.files.len() == 1 { Wanted::Everything } else { Wanted::Dominators };
     let heaps = arguments.files.iter().map(|file| open(file, wanted)).collect::<anyhow::Result<Vec<_>>>()?;
     if let [heap] = heaps.as_slice() {

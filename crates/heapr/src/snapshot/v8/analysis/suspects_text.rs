@@ -9,7 +9,7 @@ use super::path_text::path_lines;
 use crate::plain_text::one_line;
 use heapr_table::quantity::{bytes, count, plural, signed_bytes};
 
-/// Steps shown of the ways to all suspects but the first.
+/// Steps shown of the paths to all suspects but the first.
 const END_OF_PATH: usize = 5;
 
 pub(super) fn write(out: &mut impl Write, files: &[PathBuf], found: &Suspects) -> std::io::Result<()> {
@@ -101,7 +101,7 @@ fn write_suspect(out: &mut impl Write, number: usize, suspect: &Suspect) -> std:
     }
     writeln!(out, "   because    it {}", suspect.reasons.join("; it "))?;
     let mut lines = path_lines(&suspect.path);
-    // The way to the first suspect is worth reading whole; of the others the end tells most.
+    // The path to the first suspect is shown whole; of the others the end says most.
     if number > 1 && lines.len() > END_OF_PATH {
         lines.drain(..lines.len() - END_OF_PATH);
         lines.insert(0, "…".to_owned());
@@ -135,7 +135,7 @@ fn collected_in_words(collected: &Collected) -> String {
     text
 }
 
-/// How many of something a text speaks of.
+/// Formats a number of objects.
 pub(super) fn objects(number: u64) -> String {
     plural(number, "object")
 }
