@@ -138,8 +138,8 @@ impl TraceNames {
     }
 }
 
-/// Reads a perf map. Any user can create a file, pipe or link of this name in `/tmp`, so only a
-/// regular file of this user or of root is read, up to a limit.
+/// Reads a perf map: a regular file of this user or of root, up to a limit. Any user can create a
+/// file, pipe or link of this name in `/tmp`.
 fn map_file(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);

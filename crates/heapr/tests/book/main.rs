@@ -1,4 +1,4 @@
-//! The book's commands: each is run, and what it prints is what the book says.
+//! Commands of the book: each is run, and its output is compared with the book's.
 //!
 //! | fenced block | what becomes of it |
 //! |---|---|

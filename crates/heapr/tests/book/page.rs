@@ -1,20 +1,20 @@
-//! A page of the book, in blocks.
+//! Page of the book, in blocks.
 
 use std::path::Path;
 
-/// A command and what it prints.
+/// Command and its output.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub(crate) command: String,
     pub(crate) output: String,
 }
 
-/// A part of a page.
+/// Part of a page.
 #[derive(Debug, Clone)]
 pub(crate) enum Block {
-    /// Lines as they are.
+    /// Lines of text.
     Text(String),
-    /// A file: the fence's first line, its name, its content.
+    /// File: the fence's first line, its name, its content.
     File { fence: String, name: String, content: String },
     /// Commands.
     Console { steps: Vec<Step> },
@@ -28,7 +28,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Reads one.
+    /// Parses a page.
     pub(crate) fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
         let needs = text.lines().find_map(|line| line.strip_prefix("<!-- needs: ")?.strip_suffix(" -->"));
@@ -51,7 +51,7 @@ impl Page {
                 let content = inside.iter().map(|line| format!("{line}\n")).collect();
                 Block::File { fence: line.to_owned(), name: name.to_owned(), content }
             } else {
-                // Commands are run, or it is said why not.
+                // Commands are run, or have a reason why not.
                 let is_command = info.starts_with("console") && !info.starts_with("console not-run: ");
                 assert!(
                     !is_command && !["sh", "bash", "shell"].contains(&info),
@@ -73,12 +73,12 @@ impl Page {
         Self { blocks, needs }
     }
 
-    /// All blocks.
+    /// All blocks of the page.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.blocks.iter()
     }
 
-    /// A program that the page needs and that is not in the path.
+    /// Returns a program that the page needs and that is not in the path.
     pub(crate) fn missing_tool(&self) -> Option<&str> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there = |tool: &str| match tool {
@@ -89,7 +89,7 @@ impl Page {
         self.needs.iter().map(String::as_str).find(|tool| !is_there(tool))
     }
 
-    /// Writes it back.
+    /// Writes the page back.
     pub(crate) fn write(&self, path: &Path) {
         let mut text = String::new();
         for block in &self.blocks {

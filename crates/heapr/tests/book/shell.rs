@@ -1,4 +1,4 @@
-//! The commands of a page, run in one shell.
+//! Commands of a page, run in one shell.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::page::{Block, Page};
 
-/// After each command, on both outputs.
+/// Text printed after each command on both outputs.
 const END: &str = "--- end of a command of the book ---";
 
-/// No page takes longer.
+/// Time-out of a page.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Runs a page; adds what differs to `wrong`, and puts what was printed into the page. How many
-/// commands were run.
+/// Runs a page, adds differences to `wrong`, and puts the output into the page. Returns the number
+/// of commands.
 pub(crate) fn run(page: &mut Page, shown: &str, wrong: &mut Vec<String>) -> usize {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("work");
@@ -47,7 +47,7 @@ pub(crate) fn run(page: &mut Page, shown: &str, wrong: &mut Vec<String>) -> usiz
             .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     );
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    // Into a file: what a page leaves running holds no pipe open that would be waited for.
+    // Output goes into a file: a process that outlives the page would keep a pipe open.
     let printed = scratch.path().join("printed");
     let mut shell = Command::new("bash");
     shell
@@ -59,7 +59,7 @@ pub(crate) fn run(page: &mut Page, shown: &str, wrong: &mut Vec<String>) -> usiz
         .env("HEAPR_SOURCE", &root)
         .env_remove("CARGO_TARGET_DIR")
         .env("CARGO_TERM_QUIET", "true")
-        // (A Cargo that is a shim of rustup asks there for its toolchain.)
+        // A Cargo that is a shim of rustup finds its toolchain there.
         .envs(["CARGO_HOME", "RUSTUP_HOME"].into_iter().zip([".cargo", ".rustup"]).filter_map(
             |(name, below)| {
                 let home = std::env::home_dir()?;
@@ -74,7 +74,7 @@ pub(crate) fn run(page: &mut Page, shown: &str, wrong: &mut Vec<String>) -> usiz
     while child.try_wait().unwrap().is_none() && begin.elapsed() < LIMIT {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // The page's whole group, with what it has left.
+    // Kills the page's process group, with all that still runs.
     let group = format!("-{}", child.id());
     let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
     let _ = child.wait();
@@ -108,7 +108,8 @@ pub(crate) fn run(page: &mut Page, shown: &str, wrong: &mut Vec<String>) -> usiz
     count
 }
 
-/// What stays the same from run to run: numbers become `#`, their units `u`, spaces one.
+/// Returns the text without varying parts: numbers become `#`, their units `u`, and spaces a single
+/// one.
 fn without_numbers(text: &str) -> String {
     let mut words = Vec::new();
     for word in text.split_whitespace() {

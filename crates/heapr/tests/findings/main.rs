@@ -1,4 +1,4 @@
-//! What heapr finds in programs with a known cause (`victims/findings`), and how it says so.
+//! Findings on programs with a known cause (`victims/findings`), and their sentences.
 //!
 //! The first lines of a program tell how it is run (`build: c++`, `build: rust`, `run: python`,
 //! `run: node-snapshots`) and what stands first (`finding: growth in SessionTable::open`; `none`:
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use heapr_testkit::not_run;
 use serde_json::Value;
 
-/// Of all programs so many have their true cause in the first finding.
+/// Least number of programs whose true cause is the first finding.
 const RIGHT_MIN: usize = 26;
 
-/// A program and what its header says.
+/// Program, and the claims of its header.
 struct Planted {
     source: PathBuf,
     how: String,
-    /// Kind, and a part of the name; `none`.
+    /// Kind and a part of the name, or `none`.
     finding: String,
 }
 
@@ -58,7 +58,8 @@ fn has(command: &str) -> bool {
     Command::new(command).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// The files that a program's recording makes; `None`: what it needs is not installed.
+/// Returns the files that a recording of the program makes; `None` if it needs something that is
+/// not installed.
 fn recorded(planted: &Planted, folder: &Path) -> Option<Vec<String>> {
     let stem = planted.source.file_name().unwrap().to_str().unwrap().replace('.', "_");
     let program = folder.join(&stem);
@@ -71,7 +72,7 @@ fn recorded(planted: &Planted, folder: &Path) -> Option<Vec<String>> {
         "c++" => built(Command::new("g++").args(["-std=c++17", "-g", "-O1", "-pthread"])),
         "rust" => built(Command::new("rustc").args(["--edition", "2021", "-g", "-C", "opt-level=1"])),
         "python" => {
-            // Not a script that starts another one.
+            // The interpreter itself, because `python3` may be a script that starts it.
             let script = "import os, sys; print(os.path.realpath(sys.executable))";
             let output = Command::new("python3").args(["-c", script]).output().ok()?;
             let python = String::from_utf8(output.stdout).ok()?.trim().to_owned();
@@ -106,7 +107,7 @@ fn explained(files: &[String], folder: &Path) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// What is wrong with an answer; `None`: nothing.
+/// Returns what is wrong with an answer; `None` if it is right.
 fn judged(planted: &Planted, answer: &Value) -> Option<String> {
     assert_eq!(answer["schema"], "heapr.explain/1");
     let findings = answer["findings"].as_array().unwrap();
@@ -178,7 +179,7 @@ fn a_finding_is_said_after_a_run_in_a_report_and_for_ci() {
     let (explained, status) = text(&["explain", "t.heapr"]);
     assert!(explained.contains(sentence) && explained.contains("high confidence"), "{explained}");
     assert_eq!(status, Some(0));
-    // Freed at exit: growth, and no leak.
+    // The blocks are freed at exit: growth, but not a leak.
     for (threshold, status) in [("growth", 1), ("leak", 0), ("churn", 0), ("peak=100K", 1), ("peak=100M", 0)]
     {
         assert_eq!(text(&["explain", "t.heapr", "--fail-on", threshold]).1, Some(status), "{threshold}");
@@ -191,7 +192,8 @@ fn a_finding_is_said_after_a_run_in_a_report_and_for_ci() {
         junit.contains(" failures=\"1\"") && junit.contains("<failure message=\"Memory grows: "),
         "{junit}"
     );
-    // A run itself fails on it, and says what; unless it has failed anyhow, or cannot be judged.
+    // A run itself fails on a threshold, with a message, unless it failed anyway or cannot be
+    // judged.
     let run = |options: &[&str], program: &[&str]| {
         let words = [&["run", "-q", "-f", "-o", "judged.heapr"], options, &["--"], program].concat();
         let output = heapr(&words, folder.path());
@@ -217,7 +219,7 @@ fn a_finding_is_said_after_a_run_in_a_report_and_for_ci() {
     assert!(functions.contains("FUNCTIONS, with what they call,"), "{functions}");
     assert!(functions.contains("> leak!Registry::subscribe(int)"), "{functions}");
     assert_eq!(status, Some(0));
-    // The command of a finding shows what it is about.
+    // The command of a finding shows the finding's function.
     let answer = explained_json(folder.path());
     let command = answer["findings"][0]["command"].as_str().unwrap();
     let shown = Command::new("sh")

@@ -1,5 +1,5 @@
-//! Running a program with a time-out, its output in files so that a daemon that keeps them open
-//! blocks nobody.
+//! Runs a program with a time-out. Its output goes to files, so that a daemon that keeps them open
+//! does not block the test.
 
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a program did.
+/// Outcome of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Exit code, or 128 + signal as a shell says it.
+    /// Exit code, or 128 + signal as in a shell.
     pub(crate) status: i32,
     /// Standard output.
     pub(crate) stdout: String,

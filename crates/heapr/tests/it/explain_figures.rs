@@ -1,4 +1,4 @@
-//! What allocators and V8 say of themselves, beside what `heapr explain` reads from outside.
+//! Figures of allocators and V8 themselves, compared with what `heapr explain` reads from outside.
 
 use std::process::Command;
 
@@ -9,7 +9,8 @@ use crate::header::Header;
 use crate::victim_build::sources;
 use crate::victims::is_there;
 
-/// Within a hundredth, or what printing the figures takes.
+/// Fails unless two figures agree within a hundredth, or within what printing the figures
+/// allocates.
 #[track_caller]
 fn assert_agrees(found: u64, said: u64, what: &str) {
     const PRINTING_BYTES: u64 = 16 << 10;
@@ -28,7 +29,7 @@ fn can_be_built(victim: &str) -> bool {
 
 #[test]
 fn what_is_read_of_an_allocators_heap_is_what_it_says_of_itself() {
-    /// What it says, and as what it is read.
+    /// Name of a figure, and the class as which heapr reads it.
     type Figure = (&'static str, &'static str);
     const TCMALLOC: &[Figure] = &[
         ("allocated", "allocated_bytes"),
@@ -40,7 +41,7 @@ fn what_is_read_of_an_allocators_heap_is_what_it_says_of_itself() {
     let cases: [(&str, &str, &[Figure]); 4] = [
         ("jemalloc", "", &[("allocated", "allocated_bytes"), ("active", "active_bytes")]),
         ("tcmalloc", "", TCMALLOC),
-        // A part of the program's own file.
+        // Allocator in the program's own file.
         ("tcmalloc", "_linked", TCMALLOC),
         ("mimalloc", "", &[("allocated", "allocated_bytes")]),
     ];
@@ -92,7 +93,7 @@ fn v8_tells_what_its_heap_holds_and_its_port_is_closed_again() {
         return;
     }
     let mut node = Command::new("node");
-    // Other tests may have the usual port.
+    // Other tests may use the default port.
     node.arg("--inspect-port=0").arg(sources().join("resident/v8_heap.js"));
     let mut victim = Waiting::begin(node);
     const NAMES: [&str; 5] =
@@ -107,7 +108,7 @@ fn v8_tells_what_its_heap_holds_and_its_port_is_closed_again() {
     for (name, before) in NAMES.into_iter().zip(before) {
         let (_, after) = victim.ask(name);
         let found = if name == "old_space" { &old["used_bytes"] } else { &v8[name] }.as_u64().unwrap();
-        // A collection may come before or behind.
+        // A collection may run before or after.
         let said = if found.abs_diff(before) < found.abs_diff(after) { before } else { after };
         assert_agrees(found, said, name);
     }

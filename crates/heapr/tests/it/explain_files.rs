@@ -1,4 +1,4 @@
-//! `heapr explain FILE`: what a recording or a kept answer has of resident memory.
+//! `heapr explain FILE`: resident memory in a recording or a saved answer.
 
 use std::process::Command;
 use std::time::Duration;
@@ -59,11 +59,11 @@ fn a_recording_tells_what_was_resident_at_each_of_its_moments() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace");
     let file = file.to_str().unwrap();
-    // Its input ends when the other end of the pipe does.
+    // The program's input ends when the other end of the pipe does.
     let script = format!("tail -f /dev/null | {} 20000 1000 1", program.display());
     let started = heapr(folder.path(), &["start", "held", "-o", file, "--", "sh", "-c", &script]);
     assert_eq!(started.status, 0, "{}", started.stderr);
-    // Each look takes a snapshot.
+    // Each call takes a snapshot.
     let recorded: u64 = wait_until("it has made its blocks", || {
         let told = heapr(folder.path(), &["explain", "held", "--format", "json"]);
         let answer: Value = serde_json::from_str(&told.stdout).ok()?;

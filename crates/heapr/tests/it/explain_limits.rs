@@ -1,4 +1,4 @@
-//! `heapr explain PID` where something is in its way, or in the process's.
+//! `heapr explain PID` under restrictions of heapr or of the process.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -43,7 +43,7 @@ fn a_process_in_another_pid_namespace_is_told_like_any_other() {
 #[test]
 fn ones_own_process_needs_no_root() {
     if !is_root() || Command::new("setpriv").arg("--version").output().is_err() {
-        // Without root every other test of this kind shows it.
+        // Without root, every other test of this kind shows the case.
         heapr_testkit::cannot_run_here("only root can become another user, with setpriv");
         return;
     }
@@ -75,7 +75,7 @@ fn ones_own_process_needs_no_root() {
     assert!(answer["resident"]["malloc"]["live_blocks"].as_u64() > Some(4000), "{answer}");
 }
 
-/// Ends it, however the test does.
+/// Child that is killed when the test ends.
 struct Ends(Child);
 
 impl Drop for Ends {
@@ -98,7 +98,7 @@ fn a_process_that_ends_while_it_is_looked_at_is_told_or_refused() {
         heapr.stdout(Stdio::piped()).stderr(Stdio::piped());
         let heapr = heapr.spawn().unwrap();
         let looks = format!("/proc/{}/io", heapr.id());
-        // Each round lets it come further: so many reads are done when the victim ends.
+        // Each round lets heapr come further: the victim ends after this number of reads.
         wait_until("it has begun to read", || {
             let Ok(text) = std::fs::read_to_string(&looks) else { return Some(()) };
             let count = text.lines().find_map(|line| line.strip_prefix("syscr: "))?.parse::<u32>().ok()?;

@@ -1,4 +1,4 @@
-//! `heapr explain PID`: the lines add up to what the kernel says, and each kind is found.
+//! `heapr explain PID`: the lines add up to the kernel's figures, and each class is found.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,11 +15,12 @@ use crate::victim_build::{build, sources};
 
 #[test]
 fn each_kind_of_memory_is_found_and_the_lines_add_up_to_the_page() {
-    /// What of a kind is not the victim's own: the loader's data, headers, pages at the ends.
+    /// Bytes of a class that are not the victim's own: the loader's data, headers, pages at the
+    /// ends.
     const BESIDE_BYTES: u64 = 512 << 10;
     let victim = Waiting::start("resident/kinds.c", &[]);
     victim.stop();
-    // As many as the kernel has made. It divides one of which a page is read that a child has, too.
+    // As many as the kernel made. It splits a huge page when a page is read that a child shares.
     let huge = smaps_bytes(victim.pid(), &["AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"]);
     let answer = explain(victim.pid(), &[]);
     assert_adds_up(&answer, victim.pid());
@@ -32,7 +33,7 @@ fn each_kind_of_memory_is_found_and_the_lines_add_up_to_the_page() {
     assert_eq!(bytes(resident, "shared_memory", "bytes"), victim.said["shared_memory"]);
     assert_eq!(line(resident, "shared_memory").unwrap()["parts"][0]["name"], "memfd:kinds");
     for (key, amount) in [("lazily_freed", "lazily_freed_bytes"), ("locked", "locked_bytes")] {
-        // Where the kernel would do it.
+        // Checked only if the kernel did it.
         if let Some(said) = victim.said.get(key) {
             assert_eq!(bytes(resident, "unknown", amount), *said, "{resident}");
         }
@@ -40,17 +41,17 @@ fn each_kind_of_memory_is_found_and_the_lines_add_up_to_the_page() {
     let found: u64 =
         resident["lines"].as_array().unwrap().iter().map(|line| line["huge_bytes"].as_u64().unwrap()).sum();
     assert_eq!(found, huge);
-    // The child has all but what was written after the fork.
+    // The child shares all memory that was not written after the fork.
     let (unknown, shared) = (bytes(resident, "unknown", "bytes"), bytes(resident, "unknown", "shared_bytes"));
     assert!(shared > 0 && shared <= unknown - (512 << 10), "{resident}");
 }
 
-/// Of blocks of one size all but each k-th are given back, in one arena and in several.
+/// Frees all blocks of one size but every k-th, in one arena and in several.
 #[test]
 fn what_a_trim_gives_back_is_foretold_and_live_blocks_are_those_that_were_kept() {
-    /// The victim's own: threads' descriptors, what the C library keeps.
+    /// Bytes of the victim's own: thread descriptors, and blocks of the C library.
     const BESIDE_BYTES: u64 = 16 << 10;
-    // Blocks in a cache of the thread, in large bins, of pages, and of four arenas.
+    // Blocks in a thread's cache, in large bins, of pages, and of four arenas.
     let layouts: [&[&str]; 4] = [
         &["20000", "1000", "7"],
         &["20000", "1000", "50", "4"],
@@ -80,7 +81,7 @@ fn rules_say(answer: &Value) -> Vec<String> {
 
 #[test]
 fn advice_is_given_where_following_it_helps_and_nowhere_else() {
-    // What is pinned cannot be trimmed, what is whole can; of live blocks nothing is to be said.
+    // Pinned memory cannot be trimmed, whole pages can, and live blocks need no advice.
     let cases: [(&[&str], Option<&str>); 3] = [
         (&["20000", "1000", "5"], Some("cannot be given back")),
         (&["20000", "1000", "400"], Some("malloc_trim(0)")),
@@ -116,7 +117,7 @@ fn a_recorded_process_tells_the_stack_whose_blocks_pin_free_memory() {
         heapr.env("XDG_RUNTIME_DIR", folder.path()).args(words);
         bounded_run::run(heapr, folder.path(), Duration::from_secs(60))
     };
-    // Its input ends when the other end of the pipe does.
+    // The program's input ends when the other end of the pipe does.
     let output = folder.path().join("trace");
     let script = format!("tail -f /dev/null | {} 20000 1000 7", program.display());
     let started = heapr(&["start", "pins", "-o", output.to_str().unwrap(), "--", "sh", "-c", &script]);
@@ -124,7 +125,7 @@ fn a_recorded_process_tells_the_stack_whose_blocks_pin_free_memory() {
     let answer: Value = wait_until("it has made its blocks", || {
         let outcome = heapr(&["explain", "pins", "--format", "json"]);
         let answer: Value = serde_json::from_str(&outcome.stdout).ok()?;
-        // The session's snapshot is a moment older than the look.
+        // The session's snapshot is a moment older than the reading.
         let recorded = answer["resident"]["recorded"]["count"].as_u64()?;
         let pinned = answer["resident"]["malloc"]["all"]["free_pinned_bytes"].as_u64()?;
         (pinned > 10 << 20 && (2856..3000).contains(&recorded)).then_some(answer)
@@ -139,7 +140,7 @@ fn a_recorded_process_tells_the_stack_whose_blocks_pin_free_memory() {
     assert!((2856..=2858).contains(&first["block_count"].as_u64().unwrap()), "{first}");
     let sum: u64 =
         resident["pinned_by"].as_array().unwrap().iter().map(|one| one["free_bytes"].as_u64().unwrap()).sum();
-    // The rest lies in pages that only chunks in a thread's cache keep.
+    // The rest lies in pages that only chunks in a thread's cache pin.
     assert!(sum <= pinned && sum * 100 > pinned * 98, "{sum} of {pinned}");
     assert!(rules_say(&answer).iter().any(|sentence| sentence.contains("cannot be given back")));
     let findings = answer["findings"].as_array().unwrap();
@@ -147,8 +148,8 @@ fn a_recorded_process_tells_the_stack_whose_blocks_pin_free_memory() {
     assert!(resident["evidence"].to_string().contains("kept_block"), "{findings:?}");
 }
 
-/// Threads hold much one after the other, or all at once: what fewer arenas save is between what is
-/// foretold, and a recording foretells it closer.
+/// Threads hold much memory one after the other, or all at once. The saving of fewer arenas lies
+/// within the forecast, and a recording narrows the forecast.
 #[test]
 fn what_fewer_arenas_would_save_is_foretold() {
     for order in ["turns", "together"] {
@@ -192,7 +193,7 @@ fn what_fewer_arenas_would_save_is_foretold() {
     }
 }
 
-/// The least and the most of what the rule on arenas says.
+/// Returns the least and the largest saving in the finding on arenas.
 fn arenas_would_save(answer: &Value) -> (u64, u64) {
     let findings = answer["findings"].as_array().unwrap();
     let says = |finding: &&Value| finding["sentence"].as_str().unwrap().contains("MALLOC_ARENA_MAX");
@@ -222,7 +223,7 @@ fn an_earlier_answer_or_a_series_is_compared_with() {
     looks.wait().unwrap();
     let first: Value = serde_json::from_str(lines().lines().next().unwrap()).unwrap();
     assert_eq!(first["schema"], "heapr.explain/1");
-    // A look that was cut off in the middle of its line is no answer.
+    // A line that was cut off in the middle is not an answer.
     let whole: Vec<String> = lines().lines().take(2).map(str::to_owned).collect();
     std::fs::write(&series, whole.join("\n")).unwrap();
     let (_, given_back) = victim.ask("trim");
@@ -240,14 +241,14 @@ fn a_page_of_html_holds_the_answer_and_no_foreign_markup() {
     heapr.args(["explain", &victim.pid().to_string(), "--format", "html"]);
     let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(60));
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
-    // What it shows is packed, and tested in a browser: no text of the process's is markup.
+    // The page's data is packed, and tested in a browser: text of the process cannot be markup.
     for words in ["heapr-answers", "Content-Security-Policy", "</html>"] {
         assert!(outcome.stdout.contains(words), "{words} is not in {}", outcome.stdout);
     }
     assert!(!outcome.stdout.contains("memfd:kinds"));
 }
 
-/// Root may make a group of its own.
+/// Root may create a group of its own.
 #[test]
 fn a_groups_processes_are_summed_up_with_each_page_counted_once() {
     let group = Path::new("/sys/fs/cgroup/memory").join(format!("heapr-test-{}", std::process::id()));

@@ -1,5 +1,5 @@
-//! `heapr explain PID` on programs as they run: their sums hold while they work, and nothing is
-//! advised where nothing is wrong.
+//! `heapr explain PID` on programs that work: sums hold meanwhile, and a healthy program gets no
+//! advice.
 
 use std::process::{Child, Command, Stdio};
 
@@ -7,7 +7,7 @@ use heapr_testkit::wait_until;
 
 use crate::explained::{explain, rss_bytes_of_smaps};
 
-/// A program that waits, and is ended with the test.
+/// Program that waits, and is killed with the test.
 struct Program(Child);
 
 impl Program {
@@ -17,7 +17,7 @@ impl Program {
         command.spawn().ok().map(Self)
     }
 
-    /// When it has begun its work it has so much, and more does not come.
+    /// Waits until the program has this much memory and stops growing.
     fn wait_for_bytes(&self, least_bytes: u64) {
         let mut last = 0;
         wait_until("it has its memory", || {
@@ -64,7 +64,8 @@ fn nothing_is_advised_for_healthy_programs() {
 
 #[test]
 fn the_sum_holds_while_a_program_works() {
-    // It makes and frees objects all the time, in memory that it has from its first round on.
+    // The program makes and frees objects all the time, in memory that it has from its first round
+    // on.
     let works = "import threading\n\
                  def work():\n    kept = [0] * 200000\n    while True:\n        for at in range(len(kept)): kept[at] = at * 1000\n\
                  threading.Thread(target=work, daemon=True).start(); work()";

@@ -1,4 +1,5 @@
-//! What tests of `heapr explain` share: victims that have made their memory and wait, and answers.
+//! Shared code of the tests of `heapr explain`: victims that made their memory and wait, and
+//! answers.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
@@ -14,12 +15,12 @@ use crate::header::Header;
 use crate::recording::HEAPR;
 use crate::victim_build::{build, sources};
 
-/// A victim that has made its memory and waits.
+/// Victim that has made its memory and waits.
 pub(crate) struct Waiting {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// What it says it has.
+    /// Bytes by kind that the victim printed.
     pub(crate) said: BTreeMap<String, u64>,
 }
 
@@ -32,7 +33,7 @@ impl Waiting {
         Self::begin(command)
     }
 
-    /// Runs a program that says what it has, and then waits.
+    /// Runs a program that prints what it has, and then waits.
     pub(crate) fn begin(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -45,7 +46,7 @@ impl Waiting {
         Self { child, input, output, said }
     }
 
-    /// Asks it, and takes its answer.
+    /// Sends a question to the victim and reads its answer.
     pub(crate) fn ask(&mut self, question: &str) -> (String, u64) {
         writeln!(self.input.as_ref().unwrap(), "{question}").unwrap();
         said_in_line(&mut self.output).unwrap()
@@ -55,7 +56,7 @@ impl Waiting {
         self.child.id()
     }
 
-    /// Makes it stand still.
+    /// Stops the victim.
     pub(crate) fn stop(&self) {
         let status = Command::new("kill").args(["-STOP", &self.pid().to_string()]).status().unwrap();
         assert!(status.success());
@@ -67,7 +68,7 @@ impl Waiting {
     }
 }
 
-/// `KIND BYTES`; nothing at any other line.
+/// Parses `KIND BYTES`; `None` for any other line.
 fn said_in_line(output: &mut impl BufRead) -> Option<(String, u64)> {
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
@@ -92,12 +93,12 @@ pub(crate) fn explain(pid: u32, options: &[&str]) -> Value {
     serde_json::from_str(&outcome.stdout).unwrap()
 }
 
-/// What the kernel says, by hand.
+/// Returns the kernel's resident bytes, summed in the test.
 pub(crate) fn rss_bytes_of_smaps(pid: u32) -> u64 {
     smaps_bytes(pid, &["Rss:"])
 }
 
-/// The sum of these amounts over all mappings.
+/// Returns the sum of these amounts over all mappings.
 pub(crate) fn smaps_bytes(pid: u32, names: &[&str]) -> u64 {
     let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("smaps")).unwrap();
     let amounts = text.lines().filter_map(|line| names.iter().find_map(|name| line.strip_prefix(name)));
@@ -117,7 +118,7 @@ pub(crate) fn assert_adds_up(answer: &Value, pid: u32) {
     let sum: u64 =
         resident["lines"].as_array().unwrap().iter().map(|line| line["bytes"].as_u64().unwrap()).sum();
     assert_eq!(sum, resident["rss_bytes"].as_u64().unwrap(), "{resident}");
-    // Pages of files the kernel may take back at any time, also of a process that stands still.
+    // The kernel may evict file pages at any time, also of a stopped process.
     let now = rss_bytes_of_smaps(pid);
     let of_files = bytes(resident, "code", "bytes") + bytes(resident, "read_only_data", "bytes");
     assert!((sum.saturating_sub(of_files)..=sum).contains(&now), "{now}: {resident}");

@@ -1,4 +1,4 @@
-//! `heapr report --free-stacks`: who frees, who frees twice, who frees what is unknown.
+//! `heapr report --free-stacks`: stacks of frees, of double frees, and of frees of unknown blocks.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ fn recording(options: &[&str]) -> Recording {
     recording
 }
 
-/// Whether the innermost frame of a stack of the row is a function.
+/// Whether `function` is the innermost frame of a stack of the row.
 fn is_by(row: &Value, frames: &str, function: &str) -> bool {
     row[frames][0]["symbol"].as_str() == Some(function)
 }

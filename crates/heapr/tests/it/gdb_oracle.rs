@@ -1,5 +1,5 @@
-//! Stacks against gdb's backtraces: gdb stops at the first allocations of a program and unwinds
-//! each; every one of its stacks must be in heapr's trace of the same program.
+//! Stacks compared with gdb's backtraces. gdb stops at the first allocations of a program and
+//! unwinds each; every one of its stacks must be in heapr's trace of the program.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,9 +11,9 @@ use crate::header::Header;
 use crate::recording::{self, Settings};
 use crate::victim_build::{build, sources};
 
-/// Prints one line for each stop: the functions of the callers, innermost first, separated by tabs;
-/// `?` without a name. Inlined frames and those that gdb infers from a tail call are left out: they
-/// have no return address, and the two may have different debug information for libraries.
+/// Prints one line for each stop: the callers, innermost first, separated by tabs; `?` without a
+/// name. Inlined frames and those that gdb infers from a tail call are left out. They have no
+/// return address, and the two tools may have different debug information for libraries.
 const SCRIPT: &str = r#"
 import gdb
 gdb.execute("set pagination off")
@@ -62,8 +62,8 @@ fn gdb_stacks(command: &[String], count: usize) -> Vec<Vec<String>> {
     stacks
 }
 
-/// A stack down to `main`, as names without arguments; frames that have no name in one of the two
-/// are `?`.
+/// Returns a stack down to `main`, as names without arguments; frames that have no name in one of
+/// the tools are `?`.
 fn down_to_main(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut stack = Vec::new();
     for name in names {
@@ -83,7 +83,7 @@ fn heapr_stacks(report: &Value) -> BTreeSet<Vec<String>> {
     let is_called = |frame: &&Value| frame["inlined"].as_bool() != Some(true);
     groups
         .map(|group| {
-            // The innermost frame is the function that gdb stops in.
+            // The innermost frame is the function in which gdb stops.
             let callers = group["frames"].as_array().unwrap().iter().filter(is_called).skip(1);
             down_to_main(callers.map(name))
         })
@@ -107,7 +107,7 @@ fn assert_stacks_are_gdbs(name: &str, arguments: &[&str], level: &str, count: us
         if stack.last().is_none_or(|name| name != "main") {
             continue;
         }
-        // A C library without debug information: gdb and heapr may pick different names for one
+        // The C library has no debug information: gdb and heapr may choose different names for one
         // address.
         let is_same = |other: &Vec<String>| {
             other.len() == stack.len()
@@ -117,8 +117,8 @@ fn assert_stacks_are_gdbs(name: &str, arguments: &[&str], level: &str, count: us
     }
 }
 
-/// Frames of the C library, which has no debug information here: gdb and heapr may name one address
-/// differently.
+/// True if both names are of the C library, which has no debug information here, so that they may
+/// differ for one address.
 fn is_library_name(ours: &str, gdbs: &str) -> bool {
     let is_victim = |name: &str| name.starts_with("victim") || ["main", "left", "right"].contains(&name);
     !is_victim(ours) && !is_victim(gdbs)

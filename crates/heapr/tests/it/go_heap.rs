@@ -1,4 +1,4 @@
-//! Go's own heap, against what the program's own profile says of itself.
+//! Go's own heap, compared with the program's own profile.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 use heapr_testkit::{not_run, wait_until};
 use serde_json::Value;
 
-/// It keeps some blocks and drops others, says so as `pprof` does, and waits for its input to end.
+/// Program that keeps some blocks and drops others, prints its `pprof` figures, and waits for its
+/// input to end.
 const SOURCE: &str = r#"
 package main
 
@@ -49,10 +50,10 @@ func main() {
 }
 "#;
 
-/// Builds it without C; `None`: there is no Go here.
+/// Builds the program without C; `None` if Go is not installed.
 fn build(folder: &Path, name: &str, is_profiled: bool, flags: &[&str]) -> Option<PathBuf> {
     let source = if is_profiled {
-        // All that is allocated is a sample, so that nothing is left to chance.
+        // Every allocation is a sample, so that the result is certain.
         SOURCE.replace("PPROF", r#"_ "runtime/pprof""#).replace("RATE", "runtime.MemProfileRate = 1")
     } else {
         SOURCE.replace("PPROF", "").replace("RATE", "")
@@ -85,7 +86,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
 }
 
-/// Starts it, and waits until it has done all but end.
+/// Starts the program, and waits until it has done all its work.
 fn started(mut command: Command) -> Child {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -94,7 +95,7 @@ fn started(mut command: Command) -> Child {
     child
 }
 
-/// Allocations and live bytes of a function in a recording, in Go's heap.
+/// Returns allocations and live bytes of a function in Go's heap of a recording.
 fn of_function(file: &str, function: &str, size: u64) -> (u64, u64) {
     let (from, to) = (size.to_string(), (size + 1).to_string());
     let report = json(&["report", "--totals", "--require-frames", function, "--size", &from, &to, file]);
@@ -128,7 +129,7 @@ fn what_a_go_program_keeps_and_drops_is_seen_from_outside() {
 #[test]
 fn a_go_program_that_asks_for_no_profile_is_sampled_from_its_start() {
     let folder = tempfile::tempdir().unwrap();
-    // One that can lie anywhere has a loader, and no C library.
+    // A position-independent program has a loader, and no C library.
     for (name, flags) in [("plain", &[][..]), ("anywhere", &["-buildmode=pie"])] {
         let Some(program) = build(folder.path(), name, false, flags) else { return };
         let file = folder.path().join(format!("{name}.heapr"));

@@ -1,4 +1,4 @@
-//! The header comment of a victim: how it is built and run, and what heapr must find in it.
+//! Header comment of a victim: how it is built and run, and what heapr must find in it.
 //!
 //! ```text
 //! // build: -lpthread                 compiler arguments added to the usual ones; {folder} is where the program will be
@@ -24,10 +24,10 @@
 
 use std::path::Path;
 
-/// A number that the report must show: `allocs=10`, `peak_bytes>=16`, `peak_bytes<=20`.
+/// Number that the report must show: `allocs=10`, `peak_bytes>=16`, `peak_bytes<=20`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// Which number.
+    /// Name of the number.
     pub(crate) quantity: String,
     /// Least value.
     pub(crate) least: u64,
@@ -35,12 +35,12 @@ pub(crate) struct Claim {
     pub(crate) greatest: u64,
 }
 
-/// What must be true of the allocations whose stack has these frames.
+/// Claims on the allocations whose stack has these frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expectation {
     /// Symbols, innermost first, in this order and next to each other.
     pub(crate) frames: Vec<String>,
-    /// The numbers.
+    /// Claims on the numbers.
     pub(crate) claims: Vec<Claim>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Header {
 }
 
 impl Claim {
-    /// Fails unless `value` is what is claimed.
+    /// Fails unless `value` is as claimed.
     pub(crate) fn check(&self, value: Option<u64>, label: &str, context: &dyn std::fmt::Debug) {
         assert!(
             value.is_some_and(|value| (self.least..=self.greatest).contains(&value)),
@@ -165,7 +165,7 @@ fn parse_claim(word: &str) -> Claim {
     Claim { quantity: quantity.into(), least, greatest }
 }
 
-/// Words as a shell would split them, with double quotes only.
+/// Splits words as a shell would, with double quotes only.
 fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();

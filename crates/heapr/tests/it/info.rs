@@ -1,4 +1,4 @@
-//! `heapr info`: damage is told wherever in the file it is.
+//! `heapr info`: reports damage wherever it is in the file.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Allocators inside of programs: that a user tells of, and that only a debug file tells of.
+//! Embedded allocators of programs that a user names, or that only a debug file names.
 
 use std::process::Command;
 
@@ -136,7 +136,8 @@ fn blocks_go_with_their_pool_and_what_pools_are_made_of_is_not_counted() {
     let of = |name: &str| heaps.iter().find(|heap| heap["heap"] == name);
     let pools = of("pools").unwrap_or_else(|| panic!("{report}"));
     let number = |field: &str| pools[field].as_u64();
-    // 25 blocks in two pools, of which one is the other's; two of a list; one that was resized.
+    // 25 blocks in two pools, one of which is nested in the other; two of a list; one that was
+    // resized.
     assert_eq!(number("alloc_count"), Some(29), "{pools}");
     assert_eq!((number("outstanding_count"), number("outstanding_bytes")), (Some(1), Some(400)), "{pools}");
     let of_malloc = of("malloc").and_then(|heap| heap["alloc_bytes"].as_u64()).unwrap_or(0);
@@ -188,13 +189,13 @@ fn an_allocator_in_a_stripped_program_is_recorded_by_the_debug_file_of_a_server(
         said.contains("the debug file of inner (build-id 0123456789abcdef) could not be fetched"),
         "{said}"
     );
-    // (That no server has it is remembered.)
+    // The cache remembers that no server has the file.
     std::fs::remove_dir_all(place("cache")).unwrap();
     std::fs::rename(place("debuginfo"), place("served/buildid/0123456789abcdef/debuginfo")).unwrap();
     let (count, bytes, said) = found();
     assert_eq!((count, bytes), (Some(40), Some(3000)), "{said}");
     assert!(said.contains("the debug file of inner was fetched"), "{said}");
-    // The second time it is there.
+    // The second time the file is cached.
     let (count, bytes, said) = found();
     assert_eq!((count, bytes), (Some(40), Some(3000)), "{said}");
     assert!(!said.contains("fetched"), "{said}");

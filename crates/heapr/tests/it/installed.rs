@@ -1,4 +1,4 @@
-//! What packages take from the program itself: completions, the manual, the version.
+//! Output that packages get from the program itself: completions, the manual, the version.
 
 use std::process::Command;
 
@@ -48,7 +48,7 @@ fn the_manual_has_a_page_for_each_command_that_help_names() {
         page("heapr-snapshot-take.1").contains("heapr snapshot take"),
         "the synopsis has the words that are typed"
     );
-    // What `--help` lists, and nothing that is hidden.
+    // The commands that `--help` lists, without hidden ones.
     let help = heapr(&["--help"], scratch.path()).stdout;
     let listed =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());

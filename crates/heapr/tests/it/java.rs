@@ -1,6 +1,6 @@
-//! Frames of Java in stacks: `victims/java/Lines.java` says itself what each of its blocks stands
-//! for, interpreted, compiled, and put into one another. `HEAPR_JAVAS` names the virtual machines,
-//! separated by colons; without it the installed `java` is taken.
+//! Java's frames in stacks. `victims/java/Lines.java` prints for each of its blocks the function
+//! and line, interpreted, compiled and inlined. `HEAPR_JAVAS` names the virtual machines, separated
+//! by colons; the default is the installed `java`.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const JAVA: Telling = Telling {
     is_library: |frame| frame["file"] != "Lines.java",
 };
 
-/// A program in its place that runs the victim's class: the machine takes no source.
+/// Builds a launcher that runs the victim's class: the virtual machine takes no source.
 fn launcher(java: &Path, scratch: &Path) -> Option<PathBuf> {
     let source = sources().join(JAVA.program);
     let compiled =
@@ -60,7 +60,7 @@ fn each_block_of_a_java_program_has_its_method_and_line() {
         let at = |what: &str| {
             stacks.find(what).unwrap_or_else(|| panic!("{}: no {what}: {stacks}", java.display()))
         };
-        // What asked for it lies above, and who called below.
+        // The function that requested the memory lies above, and its callers below.
         assert!(at("java.nio.ByteBuffer.allocateDirect") < at("Lines.innermost ("), "{stacks}");
         assert!(at("Lines.innermost (") < at("Lines.work ("), "{stacks}");
         assert!(at("Lines.work (") < at("Lines.onThread ("), "{stacks}");

@@ -1,6 +1,6 @@
-//! JavaScript's frames in stacks: `victims/javascript/lines.js` says itself what each of its blocks
-//! stands for, interpreted and optimized, in the main thread and a worker. `HEAPR_NODES` names the
-//! programs, separated by colons; without it the installed `node` is taken.
+//! JavaScript's frames in stacks. `victims/javascript/lines.js` prints for each of its blocks the
+//! function and line, interpreted and optimized, in the main thread and a worker. `HEAPR_NODES`
+//! names the programs, separated by colons; the default is the installed `node`.
 
 use crate::telling_programs::Telling;
 
@@ -28,8 +28,8 @@ fn each_block_of_a_node_program_has_its_function_and_line() {
         let stacks = recording.text(&words);
         let label = node.display();
         let at = |what: &str| stacks.find(what).unwrap_or_else(|| panic!("{label}: no {what}: {stacks}"));
-        // Node's own function asked for it, and the program's calls lie below: functions that were
-        // put into another one, too.
+        // Node's own function requested the memory, and the program's calls lie below, inlined
+        // functions too.
         assert!(at("allocUnsafeSlow (") < at("inClosure (lines.js:"), "{label}: {stacks}");
         assert!(at("inClosure (lines.js:") < at("twice (lines.js:"), "{label}: {stacks}");
         assert!(at("twice (lines.js:") < at("closure (lines.js:"), "{label}: {stacks}");

@@ -1,4 +1,5 @@
-//! Limits and lacks: whatever heapr cannot do then, the program runs as it would without it.
+//! Resource limits and missing features: whatever heapr lacks, the program runs as it would without
+//! heapr.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +12,7 @@ use heapr_testkit::LIMIT;
 use crate::bounded_run::{self, Outcome};
 use crate::recording::HEAPR;
 
-/// A shell's script, in which `$0` is heapr.
+/// Runs a shell script, in which `$0` is heapr.
 fn script(folder: &Path, text: &str) -> Outcome {
     let mut command = Command::new("sh");
     command.args(["-c", text, HEAPR]).current_dir(folder);
@@ -19,7 +20,7 @@ fn script(folder: &Path, text: &str) -> Outcome {
     bounded_run::run(command, scratch.path(), LIMIT)
 }
 
-/// Builds a C program in a folder that all may enter.
+/// Builds a C program in a folder that all users may enter.
 fn built(folder: &Path, name: &str, code: &str) {
     fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
     fs::write(folder.join("program.c"), code).unwrap();
@@ -28,7 +29,7 @@ fn built(folder: &Path, name: &str, code: &str) {
     assert!(command.status().unwrap().success());
 }
 
-/// Says what it sees of the limits, allocates, and ends with 7.
+/// Prints the limits that it sees, allocates, and ends with 7.
 const SHOWS_LIMITS: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -84,10 +85,10 @@ fn a_program_under_limits_runs_as_without_heapr() {
     }
 }
 
-/// Below the least its own loader fails, which heapr cannot help.
+/// Below the least memory its own loader fails, which heapr cannot prevent.
 #[test]
 fn a_program_runs_where_heapr_itself_has_hardly_any_memory() {
-    /// What the loader needs besides mapping the files.
+    /// KiB that the loader needs besides mapping the files.
     const LOADER_KIB: u64 = 600;
     let folder = tempfile::tempdir().unwrap();
     built(folder.path(), "shows", SHOWS_LIMITS);
@@ -191,7 +192,8 @@ int main(int count, char **words) {
     }
 }
 
-/// Its loader does not see the agent, and would say so on its standard error.
+/// The loader in the other root does not find the agent, and would print that on its standard
+/// error.
 #[test]
 fn a_program_in_another_root_directory_is_recorded_from_its_first_call_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -225,27 +227,26 @@ fn a_program_in_another_root_directory_is_recorded_from_its_first_call_on() {
         let held: u64 = heaps.iter().filter(is_it).map(bytes).sum();
         assert!(held >= 32_100, "{launcher}: {report}");
     }
-    // Who cannot tell which process it is cannot be held; that is said, by name.
+    // A process that cannot determine its pid cannot be held; the message names it.
     if has_namespaces {
         let line = format!("WITHOUT_PROC=1 \"$0\" run -f -o t.heapr -- {contained}");
         let outcome = script(folder.path(), &line);
         let is_said = outcome.stderr.contains("program, which it started, runs untraced: where it runs");
         assert!(outcome.status == 4 && is_said, "{outcome:?}");
     }
-    // Without the loader's last call nobody can come between it and the program.
+    // Without the loader's last call there is no point between it and the program.
     let line = "rm root/etc/ld.so.cache; \"$0\" run -f -o t.heapr -- chroot root /program";
     let outcome = script(folder.path(), line);
     assert_eq!(outcome.status, 4);
     assert!(outcome.stderr.contains("what it allocates first is not recorded"), "{outcome:?}");
 }
 
-/// What a terminal sends reaches the whole process group: the program must not get it again from
-/// heapr.
+/// A terminal's signals reach the whole process group: heapr must not pass them on to the program.
 #[test]
 fn a_terminal_interrupts_the_program_once() {
     let folder = tempfile::tempdir().unwrap();
     let text = "trap 'echo got' INT; echo ready; read line; read line; echo end; exit 3";
-    // A shell in between would end by the signal itself. Where it is ignored no shell can trap it.
+    // A shell in between would end by the signal itself. A shell cannot trap an ignored signal.
     let line = format!("exec env --default-signal=INT {HEAPR} run -q -o t.heapr -- sh -c \"{text}\"");
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).current_dir(folder.path());
@@ -265,7 +266,7 @@ fn a_terminal_interrupts_the_program_once() {
     assert_eq!((child.wait().unwrap().code(), seen.matches("got").count()), (Some(3), 1), "{seen}");
 }
 
-/// Both stop, and both go on: a program would wait for a recorder that is stopped alone.
+/// Both stop and both continue: a program would wait for a recorder that is stopped alone.
 #[test]
 fn a_stop_and_a_continue_sent_to_heapr_hold_for_the_program() {
     let folder = tempfile::tempdir().unwrap();

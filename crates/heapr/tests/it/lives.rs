@@ -1,4 +1,4 @@
-//! Processes that come one after the other: what they leave ends with them.
+//! Processes one after the other: their live blocks end with them.
 
 use crate::header::Header;
 use crate::recording::{Settings, record};
@@ -22,7 +22,7 @@ fn the_peak_is_what_lived_at_one_moment_however_many_processes_there_were() {
     let number = |name: &str| totals[name].as_u64().unwrap();
     assert!((10 * MIB..11 * MIB).contains(&number("peak_bytes")), "{totals}");
     assert!((30 * MIB..31 * MIB).contains(&number("outstanding_bytes")), "{totals}");
-    // Replayed it is the same.
+    // A replay gives the same totals.
     let replayed = &recording.json(&["report", "--totals", "--size", "0", "1T"])["totals"];
     assert_eq!(replayed["peak_bytes"], totals["peak_bytes"]);
     let at_peak = &recording.json(&["report", "--totals", "--at", "peak"])["totals"];

@@ -1,4 +1,4 @@
-//! heapr as its users run it: the built binary on real programs.
+//! Tests of heapr as its users run it: the built binary on real programs.
 //!
 //! `victims/` holds small programs whose header states what heapr must find in them
 //! (`docs/testing.md`); the oracles compare heapr with Valgrind and gdb. No test can hang: every

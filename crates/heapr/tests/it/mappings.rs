@@ -1,4 +1,4 @@
-//! `--mmap`: what a program can use of what it has mapped, apart from what it has of malloc.
+//! `--mmap`: mapped memory is counted apart from malloc's.
 
 use crate::header::Header;
 use crate::recording::{Settings, record};

@@ -1,4 +1,4 @@
-//! How functions, lines and files are named, and what of names reaches a terminal.
+//! Names of functions, lines and files, and what of them reaches a terminal.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::bounded_run::{self, Outcome};
 use crate::recording::HEAPR;
 
-/// Allocates on two lines of one function; its name is long, its thread is called what a terminal
-/// would act on.
+/// Program that allocates on two lines of one function. The function's name is long, and the
+/// thread's name has characters that a terminal would interpret.
 const SOURCE: &str = r#"
 #include <cstdlib>
 #include <sys/prctl.h>
@@ -82,7 +82,7 @@ impl Stage {
     }
 }
 
-/// Line of the innermost frame and what is live, of the groups of the function.
+/// Returns the line of the innermost frame and the live bytes, for each group of the function.
 fn lines_of(report: &Value) -> Vec<(u64, u64)> {
     let groups = report["groups"].as_array().unwrap().iter();
     let ours = groups.filter(|group| group["frames"][0]["symbol"] == FUNCTION);
@@ -108,7 +108,7 @@ fn a_line_that_is_shown_holds_its_own_bytes() {
     assert!(tree.contains("program.cc:8") && tree.contains("program.cc:9"), "{tree}");
     let required = ["report", "trace.heapr", "--totals", "--require-frames", FUNCTION];
     assert_eq!(stage.json(&required)["totals"]["outstanding_bytes"], 310_000);
-    // Stacks without lines are told apart by their functions alone.
+    // Stacks without lines differ by their functions alone.
     let collapsed = stage.text(&["export", "trace.heapr", "--to", "collapsed"]);
     assert_eq!(collapsed.matches("aggregate_all_lines_of_all_invoices").count(), 1, "{collapsed}");
 }

@@ -1,4 +1,4 @@
-//! Snapshots of a native heap from `heapr run` to the commands that read them.
+//! Snapshots of a native heap, from `heapr run` to the commands that read them.
 
 use std::process::Command;
 
@@ -18,7 +18,7 @@ fn grown(options: &[&str]) -> Recording {
     recording
 }
 
-/// `heapr snapshot COMMAND FILE OPTIONS`.
+/// Runs `heapr snapshot COMMAND FILE OPTIONS`.
 fn run(recording: &Recording, words: &[&str]) -> Outcome {
     let mut heapr = Command::new(HEAPR);
     heapr.args(["snapshot", words[0]]).arg(recording.file()).args(&words[1..]).args(["--format", "json"]);
@@ -35,13 +35,13 @@ fn number(value: &Value, key: &str) -> u64 {
     value[key].as_u64().unwrap_or_else(|| panic!("no {key} in {value}"))
 }
 
-/// The line whose innermost frame is a function's.
+/// Returns the row whose innermost frame is the function.
 fn line<'a>(value: &'a Value, rows: &str, function: &str) -> &'a Value {
     let is_it = |line: &&Value| line["frames"][0]["symbol"] == function;
     value[rows].as_array().unwrap().iter().find(is_it).unwrap_or_else(|| panic!("no {function} in {value}"))
 }
 
-/// The median of the slopes between all pairs of points.
+/// Returns the median of the slopes between all pairs of points.
 fn median_slope(points: &[(f64, f64)]) -> f64 {
     let mut slopes: Vec<f64> = Vec::new();
     for (place, earlier) in points.iter().enumerate() {
@@ -63,7 +63,7 @@ fn snapshots_show_what_grows_and_how_fast() {
     assert_eq!((number(leak, "block_count"), number(leak, "block_bytes")), (1200, 134_400));
     assert_eq!(number(line(&summary, "rows", "victim_cache"), "block_count"), 1000);
 
-    // What a snapshot holds is what a replay of the events before it leaves live.
+    // A snapshot holds what a replay of the events before it leaves live.
     let mut leak_over_time = Vec::new();
     for snapshot in snapshots {
         let chosen = number(snapshot, "number").to_string();
@@ -78,8 +78,8 @@ fn snapshots_show_what_grows_and_how_fast() {
         leak_over_time.push((number(snapshot, "time_ns") as f64, leaked_bytes as f64));
     }
 
-    // The cache is as large as before, or one of its blocks was just being replaced in the first
-    // snapshot; none of its blocks is the same.
+    // The cache has its size of before, or one of its blocks was being replaced in the first
+    // snapshot; all of its blocks are new.
     let diff = read(&recording, &["diff", "--snapshots", "1", "last"]);
     let cache = line(&diff, "rows", "victim_cache");
     let gone = number(cache, "gone_count");
@@ -96,16 +96,16 @@ fn snapshots_show_what_grows_and_how_fast() {
     let suspects = read(&recording, &["suspects"]);
     let found = suspects["suspects"].as_array().unwrap();
     let [suspect] = found.as_slice() else { panic!("one leak: {suspects}") };
-    // As in the report: objects, with file and line.
+    // Frames are objects with file and line, as in the report.
     let frame = &suspect["frames"][0];
     assert_eq!(frame["symbol"], "victim_leak", "{suspect}");
     assert!(frame["file"].as_str().is_some_and(|file| file.contains("victims/")), "{frame}");
     assert!(frame["line"].as_u64().is_some() && frame["module"].as_str().is_some(), "{frame}");
     assert_ne!(suspect["confidence"], "low");
-    // It leaks in bursts and the snapshots are few, so that the rate depends on where they fell: it
-    // is checked against them.
+    // The program leaks in bursts and the snapshots are few, so the rate depends on when they were
+    // taken. It is compared with a slope through them.
     let per_hour = suspect["bytes_per_hour"].as_f64().unwrap();
-    // That of the end is no point of a trend.
+    // The snapshot at the end is not a point of the trend.
     leak_over_time.pop();
     let expected = median_slope(&leak_over_time) * 3.6e12;
     assert!((per_hour / expected - 1.0).abs() < 1e-6, "{per_hour} for {expected} of {leak_over_time:?}");

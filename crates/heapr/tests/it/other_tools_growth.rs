@@ -1,4 +1,4 @@
-//! Growth in files of other tools: told where they tell enough moments, unknown where they do not.
+//! Growth in files of other tools: reported if they have enough moments, unknown if not.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::bounded_run;
 use crate::recording::HEAPR;
 
-/// What stands out in a file: the first lines of its report.
+/// Returns the first lines of a file's explanation.
 fn said(folder: &Path, text: &str) -> String {
     let file = folder.join("massif.out.1");
     std::fs::write(&file, text).unwrap();
@@ -18,7 +18,8 @@ fn said(folder: &Path, text: &str) -> String {
     told.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A file of massif with so many bytes at each snapshot; at those of `told` with their stack.
+/// Returns a massif file with these bytes at each snapshot; the snapshots in `told` have their
+/// stack.
 fn massif(unit: &str, bytes: &[u64], told: &[usize]) -> String {
     let mut text = format!("desc: (none)\ncmd: ./srv\ntime_unit: {unit}\n");
     for (number, bytes) in bytes.iter().enumerate() {
@@ -46,7 +47,7 @@ fn rising(count: u64) -> Vec<u64> {
 fn a_massif_file_that_grows_is_said_to_grow() {
     let folder = tempfile::tempdir().unwrap();
     let said = |text: &str| said(folder.path(), text);
-    // No stacks at all, stacks at three moments, at all of them.
+    // Files without stacks, with stacks at three moments, and at all of them.
     let bare = said(&massif("ms", &rising(40), &[]));
     assert!(bare.contains("Memory grows: 3.72 MiB are live after 3.900 s"), "{bare}");
     assert!(bare.contains("which function makes it grow is not told"), "{bare}");

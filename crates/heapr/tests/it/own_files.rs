@@ -1,4 +1,4 @@
-//! Files that heapr makes and those that it refuses to read.
+//! Files that heapr creates, and those that it refuses to read.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -75,7 +75,7 @@ fn links_and_pipes_in_the_cache_do_no_harm() {
     }
     report(&[("XDG_CACHE_HOME", cache.as_path())]);
     assert_eq!(std::fs::read_to_string(folder.join("victim")).unwrap(), "mine");
-    // What somebody else may write is no cache.
+    // A file that other users may write is not used as a cache.
     std::fs::set_permissions(&symbols, std::fs::Permissions::from_mode(0o777)).unwrap();
     let before = entries().count();
     entries().for_each(|entry| std::fs::remove_file(entry).unwrap());
@@ -107,7 +107,8 @@ fn what_has_no_end_is_refused_at_once() {
     }
 }
 
-/// A bit of each chunk in turn, and of the processes with what depends on them: damage is a value.
+/// Flips a bit in each chunk in turn, and in the processes with what depends on them: damage is a
+/// value.
 #[test]
 fn a_changed_bit_in_any_table_makes_no_command_panic() {
     let recording = recorded();

@@ -1,4 +1,4 @@
-//! Heaps that a program tells of: by name in the report.
+//! Heaps that a program announces: the report shows their names.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ fn a_programs_own_heaps_are_in_the_report_by_their_names() {
         sums.0 += heap["alloc_count"].as_u64().unwrap();
         sums.1 += heap["outstanding_count"].as_u64().unwrap();
     }
-    // 19 of those that were taken and the resized one; ten arenas of fifty; the name is cut after
-    // 64 bytes.
+    // 19 of the allocated blocks and the resized one; ten arenas of fifty; the name is cut after 64
+    // bytes.
     let long = "a name of more than sixty-four bytes, of which the first sixty-f";
     assert_eq!(heaps.get("session pool"), Some(&(32, 20)), "{heaps:?}");
-    // Its number was used by one of many later.
+    // A later heap reused its number.
     let (name, arena) = heaps.iter().find(|(name, _)| name.starts_with("request arena")).unwrap();
     assert_eq!((name.as_str(), *arena), ("request arena and 1 more", (500, 0)), "{heaps:?}");
     assert_eq!(heaps.get(long), Some(&(400, 400)), "{heaps:?}");

@@ -1,5 +1,5 @@
-//! Programs that bring operator new and delete of their own: recorded once, wherever their blocks
-//! come from. (`victims/own_operators.cc` has all forms.)
+//! Programs with their own operator new and delete: each block is recorded once, wherever it comes
+//! from. `victims/own_operators.cc` has all forms.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ int main() {
 }
 ";
 
-/// Each block has a header, and is malloc's.
+/// Operators that put a header before each block, and allocate by malloc.
 const WITH_HEADER: &str = r"
 #include <cstdlib>
 #include <new>
@@ -34,7 +34,7 @@ void operator delete(void *block) noexcept { if (block) free(static_cast<char *>
 void operator delete(void *block, size_t) noexcept { operator delete(block); }
 ";
 
-/// A pool for what is small; what is large is malloc's.
+/// Operators with a pool for small blocks, and malloc for large ones.
 const POOL: &str = r"
 #include <cstdlib>
 #include <new>
@@ -60,7 +60,7 @@ void operator delete(void *block) noexcept {
 void operator delete(void *block, size_t) noexcept { operator delete(block); }
 ";
 
-/// What is given to delete stays: one byte of code, and no room for a jump.
+/// Operators that never free: operator delete has one byte of code, without room for a jump.
 const NOTHING_FREED: &str = r"
 #include <new>
 #include <sys/mman.h>
@@ -75,7 +75,7 @@ void operator delete(void *) noexcept {}
 void operator delete(void *, size_t) noexcept {}
 ";
 
-/// `library`: the operators lie in a stripped library, and have names for others alone.
+/// Records the program. `library`: the operators lie in a stripped library that exports them.
 fn recorded(folder: &Path, operators: &str, library: bool) -> Recording {
     std::fs::write(folder.join("main.cc"), MAIN).unwrap();
     std::fs::write(folder.join("operators.cc"), operators).unwrap();

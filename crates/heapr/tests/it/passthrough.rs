@@ -1,4 +1,4 @@
-//! The program under heapr is the program without it: name, place, arguments, output, status.
+//! The program under heapr behaves as without it: name, path, arguments, output, status.
 
 use std::fs::{self, Permissions};
 use std::io::Read as _;
@@ -14,7 +14,7 @@ use crate::bounded_run::{self, Outcome};
 use crate::recording::{self, HEAPR, Settings};
 use crate::victim_build;
 
-/// A victim that allocates 100 blocks of 100 bytes, copied to `place`.
+/// Builds a victim that allocates 100 blocks of 100 bytes, and copies it to `place`.
 fn victim_at(place: &Path) {
     let header = crate::header::Header::read(&victim_build::sources().join("peaks.c"));
     let program = victim_build::build("peaks.c", &header, &["-O1".to_owned()]);
@@ -83,8 +83,7 @@ fn a_pipeline_of_a_shell_is_traced_with_its_own_environment() {
     let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", "sh", "-c", line]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "ended\nx y\n"), "{}", outcome.stderr);
     assert!(has_victim_blocks(folder.path(), "t.heapr"));
-    // What a shell forks is that shell until it goes on to another program, however late it was
-    // looked at.
+    // A process that a shell forks is that shell until it execs, however late it was sampled.
     let trace = heapr_trace::Trace::open(&folder.path().join("t.heapr")).unwrap();
     let mut fork_count = 0;
     for process in trace.processes() {
@@ -111,8 +110,8 @@ fn the_preload_of_the_user_stays_in_force() {
         environment: &[("LD_PRELOAD".into(), library.to_str().unwrap().into())],
         ..Settings::default()
     };
-    // `id` is left out: it asks the system itself. The preloaded library is in the list of modules
-    // of the shell.
+    // `id` is left out, because it calls the kernel itself. The shell's list of modules has the
+    // preloaded library.
     let command = ["sh", "-c", "echo $LD_PRELOAD | tr : '\\n' | grep -c answer.so"].map(str::to_owned);
     let recording = recording::record(&command, &settings);
     assert_eq!(
@@ -174,7 +173,7 @@ fn a_file_that_is_overwritten_gives_way_to_a_private_one_and_stays_for_who_reads
     let mut read = String::new();
     reader.read_to_string(&mut read).unwrap();
     assert_eq!(read, "mine");
-    // What is no regular file is written to.
+    // An output that is not a regular file is written to.
     let pipe = folder.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let end = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
@@ -228,7 +227,7 @@ fn the_summary_goes_to_stderr_and_names_the_file() {
     for word in [name, "heapr report", "victim_second", "peak", "outstanding"] {
         assert!(outcome.stderr.contains(word), "no {word:?} in {}", outcome.stderr);
     }
-    // A command is copied whole.
+    // A command is printed whole.
     for line in outcome.stderr.lines().filter(|line| !line.trim_start().starts_with("heapr report ")) {
         assert!(line.chars().count() <= 80, "wider than 80 columns: {line}");
     }
@@ -254,7 +253,7 @@ fn the_environment_is_as_it_was_in_its_order() {
     assert_eq!(traced.stdout.lines().count(), bare.stdout.lines().count() + 2);
 }
 
-/// A namespace of processes whose /proc still shows those outside, under other ids.
+/// Pid namespace whose /proc still shows the processes outside, with other pids.
 #[test]
 fn what_runs_in_a_process_namespace_without_a_proc_of_its_own_is_traced() {
     let folder = tempfile::tempdir().unwrap();
@@ -296,9 +295,9 @@ fn where_nothing_can_be_traced_it_is_said_and_the_program_runs() {
     );
 }
 
-/// Standard output and error of a recording on a disk of so many KiB, in a mount namespace of its
-/// own, which goes with its last process; `None` where mounting needs root. The program's events
-/// take 60 KiB for each eight of its rounds.
+/// Returns standard output and error of a recording on a disk of `size_kib`, in a mount namespace
+/// of its own, which ends with its last process. `None` if mounting needs root. The program's
+/// events take 60 KiB for each eight of its rounds.
 fn on_a_small_disk(size_kib: u32, rounds: u32, options: &str) -> Option<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
     victim_at(&folder.path().join("victim-here"));
@@ -325,7 +324,7 @@ fn a_full_disk_harms_only_the_file() {
     assert_eq!(stderr.lines().filter(|line| line.starts_with("heapr:")).count(), 1, "{stderr}");
 }
 
-/// The totals are of the whole run, the stacks of what the file holds.
+/// The totals cover the whole run, the stacks only the contents of the file.
 #[test]
 fn a_summary_says_that_its_stacks_end_with_the_file() {
     let Some((_, stderr)) = on_a_small_disk(256, 60, "") else { return };
@@ -336,7 +335,7 @@ fn a_summary_says_that_its_stacks_end_with_the_file() {
 #[test]
 fn a_program_for_another_processor_runs_and_is_named_as_untraceable() {
     let folder = tempfile::tempdir().unwrap();
-    // exit(5) for i386: no library is needed to build it, and the kernel runs it beside 64-bit
+    // `exit(5)` for i386: it builds without a library, and the kernel runs it beside 64-bit
     // programs.
     let code = ".globl _start\n_start: mov $1, %eax\nmov $5, %ebx\nint $0x80\n";
     fs::write(folder.path().join("small.s"), code).unwrap();
@@ -354,8 +353,8 @@ fn a_program_for_another_processor_runs_and_is_named_as_untraceable() {
     assert!(lines.len() == 1 && lines[0].contains("small"), "{}", outcome.stderr);
 }
 
-/// A C program that allocates from a function of its own, built as said; `None` where the compiler
-/// lacks the runtime.
+/// Builds a C program that allocates from a function of its own, with these options; `None` if the
+/// compiler lacks the runtime.
 fn sanitized(folder: &Path, name: &str, compiler: &str, options: &[&str]) -> Option<PathBuf> {
     let source = folder.join("blocks.c");
     let code = "#include <stdio.h>\n#include <stdlib.h>\n\
@@ -366,7 +365,7 @@ fn sanitized(folder: &Path, name: &str, compiler: &str, options: &[&str]) -> Opt
     let mut command = Command::new(compiler);
     command.args(["-g", "-O1", "-fno-builtin-malloc"]).args(options).arg(&source).arg("-o").arg(&program);
     if options.contains(&"-shared-libasan") {
-        // The loader would not find it in the compiler's own folder.
+        // The loader would not find the runtime in the compiler's own folder.
         let asked = Command::new(compiler).arg("-print-file-name=libclang_rt.asan-x86_64.so").output();
         let runtime = PathBuf::from(String::from_utf8(asked.unwrap().stdout).unwrap().trim());
         command.arg(format!("-Wl,-rpath,{}", runtime.parent().unwrap().display()));
@@ -434,7 +433,7 @@ fn a_sanitizer_that_allows_tracing_is_traced() {
     }
 }
 
-/// Its runtime cannot be called yet when it comes to the agent for the first time.
+/// The runtime cannot be called yet when it first calls the agent.
 #[test]
 fn a_program_with_thread_sanitizer_that_a_traced_shell_starts_runs_untraced() {
     let folder = tempfile::tempdir().unwrap();
@@ -459,8 +458,8 @@ fn a_program_with_thread_sanitizer_that_a_traced_shell_starts_runs_untraced() {
     }
 }
 
-/// Its runtime would end it for the agent's library, which stands before its own; it is not asked
-/// to, and the report says so.
+/// The runtime would end the program if the agent's library came first. It is therefore left out,
+/// and the report says so.
 #[test]
 fn a_program_with_address_sanitizer_that_a_traced_shell_starts_runs_untraced() {
     let folder = tempfile::tempdir().unwrap();
@@ -483,15 +482,15 @@ fn a_program_with_address_sanitizer_that_a_traced_shell_starts_runs_untraced() {
         assert!(has_victim_blocks(folder.path(), "t.heapr"));
         let report = heapr(folder.path(), &["report", "t.heapr"]);
         let text = report.stdout + &report.stderr;
-        // One whose runtime is in the program does not show it to the loader.
+        // A runtime inside the program is not visible to the loader.
         let told = ["built with a sanitizer", "a malloc of its own"];
         let told = text.lines().filter(|line| told.iter().any(|word| line.contains(word))).count();
         assert_eq!(told, 2, "{compiler} {options:?}: {text}");
     }
 }
 
-/// The other user may load the agent and may not open the buffers of root's session: it is attached
-/// to.
+/// The other user may load the agent but not open the buffers of root's session, so the process is
+/// attached to.
 #[test]
 fn a_program_that_goes_on_as_another_user_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
@@ -523,7 +522,7 @@ fn a_program_that_goes_on_as_another_user_is_recorded() {
 fn a_line_on_a_terminal_tells_how_far_a_recording_is_unless_it_is_to_be_quiet() {
     let folder = tempfile::tempdir().unwrap();
     let seen = folder.path().join("seen");
-    // `script` gives it a terminal; the program ends once the line was seen, or heapr is quiet.
+    // `script` gives the program a terminal; it ends once the line was seen, or with heapr quiet.
     for (words, is_shown) in [("", true), ("-q", false)] {
         let waits = if is_shown {
             format!("until grep -q 'events  live' {}; do sleep 0.1; done", seen.display())

@@ -1,6 +1,6 @@
-//! Python's frames in stacks: `victims/python/lines.py` says itself what each of its blocks stands
-//! for. `HEAPR_PYTHONS` names the interpreters, separated by colons; without it the installed
-//! `python3` is taken.
+//! Python's frames in stacks. `victims/python/lines.py` prints for each of its blocks the function
+//! and line. `HEAPR_PYTHONS` names the interpreters, separated by colons; the default is the
+//! installed `python3`.
 
 use std::process::Command;
 
@@ -25,7 +25,8 @@ const PYTHON: Telling = Telling {
 fn each_block_of_a_python_program_has_its_function_and_line() {
     for python in PYTHON.interpreters() {
         let Some(recording) = PYTHON.check_from_start(&python, 10_000) else { continue };
-        // Stacks go on through the interpreter, from the innermost function to the program's entry.
+        // Stacks continue through the interpreter, from the innermost function to the program's
+        // entry.
         let words =
             ["report", "--stacks", "st", "--top", "1", "--depth", "100", "--require-frames", "py!made_anew"];
         let stacks = recording.text(&words);
@@ -37,7 +38,7 @@ fn each_block_of_a_python_program_has_its_function_and_line() {
     }
 }
 
-/// Which of the frames are shown, and that other tools get them, too.
+/// Checks which frames are shown, and that other tools get them, too.
 fn check_shown(recording: &Recording, label: &str) {
     let modules = |shown: &str| {
         let words = ["report", "--stacks", "st", "--require-frames", "made_anew", "--lang-frames", shown];
@@ -66,7 +67,7 @@ fn a_python_program_that_is_attached_to_has_its_functions_and_lines() {
     }
 }
 
-/// A process with several interpreters: each counts the versions of its code by itself.
+/// Process with several interpreters, each of which numbers the versions of its code.
 const INTERPRETERS: Telling =
     Telling { program: "python/interpreters.py", verify_every: 3, sizes: 84, ..PYTHON };
 
@@ -77,7 +78,7 @@ fn each_block_of_an_inner_interpreter_has_its_function_and_line() {
     }
 }
 
-/// Stacks that are switched in the middle of functions.
+/// Program whose stacks are switched in the middle of functions.
 const GREENLETS: Telling = Telling { program: "python/greenlets.py", verify_every: 1, sizes: 19, ..PYTHON };
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the commands that read a trace refuse, and what they say of a file that is not whole.
+//! Refusals of commands that read a trace, and what they print for a damaged file.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -27,7 +27,7 @@ fn heapr(recording: &Recording, words: &str) -> Outcome {
     bounded_run::run(heapr, folder.path(), heapr_testkit::LIMIT)
 }
 
-/// Fails unless heapr ends with one line that says this, and prints nothing.
+/// Fails unless heapr ends with one line that contains `reason`, and prints nothing else.
 fn refuses(recording: &Recording, words: &str, reason: &str) {
     let Outcome { status, stdout, stderr } = heapr(recording, words);
     assert_eq!((status, stdout.as_str(), stderr.lines().count()), (2, "", 1), "{words}: {stderr}");
@@ -285,7 +285,7 @@ fn frees_are_the_same_whatever_is_asked() {
     }
 }
 
-/// The explanation of a file.
+/// Returns the explanation of a file.
 fn explained(recording: &Recording, file: &str) -> Value {
     let Outcome { status, stdout, stderr } = heapr(recording, &format!("explain {file} --format json"));
     assert_eq!(status, 0, "{stderr}");
@@ -296,7 +296,7 @@ fn explained(recording: &Recording, file: &str) -> Value {
 fn a_file_that_was_not_read_is_not_called_healthy() {
     let recording = recorded(&["--quiet"]);
     let whole = std::fs::read(recording.file()).unwrap();
-    // Every length at which a file may be cut: what is said is true of what was read.
+    // Cuts the file at every length: what is printed is true of what was read.
     let mut empty = 0;
     for part in 1..40 {
         let length = whole.len() * part / 40;
@@ -316,7 +316,8 @@ fn a_file_that_was_not_read_is_not_called_healthy() {
             assert_eq!((verdict, first["kind"].as_str()), ("", Some("unseen")), "{length}: {answer}");
             assert!(first["sentence"].as_str().unwrap().starts_with("Nothing"), "{answer}");
             let text = heapr(&recording, "report cut.heapr").stdout;
-            // Right behind a chunk nothing is damaged: so ends a file that is being written.
+            // A file that ends right after a chunk is not damaged: so ends a file that is being
+            // written.
             let says_so = text.contains("Nothing could be read") || text.contains("Nothing was recorded yet");
             assert!(says_so && !text.contains("Nothing grows"), "{text}");
             let judged = heapr(&recording, "explain cut.heapr --fail-on growth");

@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::bounded_run::{self, Outcome};
 use crate::header::Expectation;
 
-/// The heapr that is under test.
+/// Path of the heapr under test.
 pub(crate) const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
 
-/// A trace file and what the run that made it printed.
+/// Trace file, and what the run that made it printed.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    /// The program's status and output, as heapr passed them on.
+    /// Status and output of the program, as heapr passed them on.
     pub(crate) outcome: Outcome,
     scratch: tempfile::TempDir,
 }
@@ -25,9 +25,9 @@ pub(crate) struct Recording {
 pub(crate) struct Settings<'a> {
     /// Arguments of `heapr run` before the `--`.
     pub(crate) options: &'a [&'a str],
-    /// Every Nth stack is also unwound in full; 0 never.
+    /// Every Nth stack is also unwound in full; 0 for never.
     pub(crate) verify_every: u32,
-    /// Added to the environment.
+    /// Variables added to the environment.
     pub(crate) environment: &'a [(String, String)],
     /// Time-out.
     pub(crate) limit: Duration,
@@ -79,23 +79,23 @@ impl Sums {
 }
 
 impl Recording {
-    /// A trace that was made in another way: `trace.heapr` in its folder.
+    /// Wraps a trace that was made in another way: `trace.heapr` in its folder.
     pub(crate) fn of_file(file: &Path, scratch: tempfile::TempDir, outcome: Outcome) -> Self {
         assert_eq!(file, scratch.path().join("trace.heapr"));
         Self { outcome, scratch }
     }
 
-    /// The trace file.
+    /// Path of the trace file.
     pub(crate) fn file(&self) -> PathBuf {
         self.scratch.path().join("trace.heapr")
     }
 
-    /// A folder that lives as long as the recording.
+    /// Folder that lives as long as the recording.
     pub(crate) fn folder(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// Runs a heapr command on the file that prints JSON.
+    /// Runs a heapr command on the file, and parses its JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let mut heapr = Command::new(HEAPR);
         heapr.arg(arguments[0]).arg(self.file()).args(&arguments[1..]).args(["--format", "json"]);
@@ -106,7 +106,7 @@ impl Recording {
             .unwrap_or_else(|error| panic!("heapr {arguments:?}: {error}: {:.300}", outcome.stdout))
     }
 
-    /// Runs a heapr command on the file that prints text.
+    /// Runs a heapr command on the file, and returns its text.
     pub(crate) fn text(&self, arguments: &[&str]) -> String {
         let mut heapr = Command::new(HEAPR);
         heapr.arg(arguments[0]).arg(self.file()).args(&arguments[1..]);
@@ -120,10 +120,9 @@ impl Recording {
     pub(crate) fn check(&self, expectation: &Expectation, is_by_frame: bool, label: &str) {
         let action = if is_by_frame { "--frames" } else { "--stacks" };
         let last = expectation.frames.last().expect("at least one frame");
-        // `rust::path::name` and `operator new` are patterns as they stand: there is no `!` in
-        // them.
+        // `rust::path::name` and `operator new` are patterns as they stand, without a `!`.
         let mut words = vec!["report", action, "--top", "100000000", "--require-frames", last];
-        // The innermost frame of all is the function that was called for memory.
+        // The innermost frame of all is the allocating function.
         if !is_by_frame {
             words.push("--no-default-cull");
         }
@@ -135,13 +134,13 @@ impl Recording {
     }
 }
 
-/// Symbols of a group's stack, innermost first, without C++ arguments.
+/// Returns the symbols of a group's stack, innermost first, without C++ arguments.
 pub(crate) fn symbols(group: &Value) -> Vec<String> {
     let frames = group["frames"].as_array().expect("frames");
     frames.iter().map(|frame| plain_name(frame["symbol"].as_str().unwrap_or(""))).collect()
 }
 
-/// `space::name(int) [clone .cold]` as `space::name`.
+/// Reduces `space::name(int) [clone .cold]` to `space::name`.
 fn plain_name(symbol: &str) -> String {
     let symbol = symbol.split(" [").next().unwrap();
     // Go's packages are parts of its names.
@@ -175,8 +174,8 @@ fn sum_groups(report: &Value, frames: &[String]) -> Sums {
     sums
 }
 
-/// Fails if a stack that was checked against a full unwind differed from it, or if none was checked
-/// though it was asked for.
+/// Fails if a stack differs from its full unwind, or if no stack was verified although that was
+/// requested.
 pub(crate) fn assert_verified(info: &Value, verify_every: u32, label: &str) {
     let statistics = &info["statistics"];
     let number =

@@ -1,5 +1,5 @@
-//! Recordings of samples: what a program counts itself lies in the intervals of what heapr
-//! estimates, and what is freed is gone to the last block.
+//! Sampled recordings: numbers that a program counts itself lie in the intervals of heapr's
+//! estimates, and frees leave no sample behind.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::header::Header;
 use crate::recording::{HEAPR, Recording, Settings, record};
 use crate::victim_build::{build, sources};
 
-/// A number lies outside of so many half intervals once in a million times.
+/// Number of half intervals that a value exceeds once in a million times.
 const HALVES: f64 = 2.5;
 
 fn victim(name: &str) -> String {
@@ -25,7 +25,7 @@ fn sampled(name: &str, mean: &str) -> Recording {
     recording
 }
 
-/// An estimate and half of its interval.
+/// Estimate, and the square of half of its interval.
 #[derive(Debug, Default, Clone, Copy)]
 struct Estimate {
     value: f64,
@@ -41,7 +41,7 @@ impl Estimate {
 
 const KEYS: [&str; 4] = ["total_count", "total_bytes", "outstanding_count", "outstanding_bytes"];
 
-/// By function of the victim, the sums of its stacks.
+/// Returns the sums of stacks by function of the victim.
 fn estimates(report: &Value) -> BTreeMap<String, [Estimate; 4]> {
     let mut sums: BTreeMap<String, [Estimate; 4]> = BTreeMap::new();
     for group in report["groups"].as_array().unwrap() {
@@ -56,8 +56,8 @@ fn estimates(report: &Value) -> BTreeMap<String, [Estimate; 4]> {
     sums
 }
 
-/// How many functions of the victim have said what they have allocated; each number lies in the
-/// interval of its estimate.
+/// Returns the number of functions for which the victim printed its allocations. Fails if a number
+/// lies outside of its estimate's interval.
 fn claims_that_hold(lines: &str, report: &Value) -> usize {
     let estimates = estimates(report);
     for line in lines.lines() {
@@ -125,7 +125,7 @@ fn frees_peaks_of_heaps_and_recorded_blocks_have_intervals_and_what_was_counted_
     }
 }
 
-/// Valgrind and its like count the same, but a traced child can be counted anywhere.
+/// Valgrind and similar tools count the same, but a traced child can be counted anywhere.
 #[test]
 fn a_pair_that_is_no_sample_takes_thirteen_instructions_more() {
     let program = victim("sampled/steps.c");
@@ -140,8 +140,8 @@ fn a_pair_that_is_no_sample_takes_thirteen_instructions_more() {
     assert_eq!(counted - bare, 13, "{counted} for {bare}");
 }
 
-/// An allocator inside of the program: its functions call and jump to one another, and take from
-/// the C library.
+/// The functions of an embedded allocator call and jump to one another, and allocate from the C
+/// library.
 #[test]
 fn calls_of_an_allocator_inside_are_counted_where_they_come_in_and_each_once() {
     let program = victim("sampled/inside.c");
@@ -153,7 +153,7 @@ fn calls_of_an_allocator_inside_are_counted_where_they_come_in_and_each_once() {
     assert_eq!(claims_that_hold(claims, &recording.json(&["report"])), 7);
     match (bare.parse::<i64>().unwrap(), counted.parse::<i64>().unwrap()) {
         (0, _) => heapr_testkit::not_run("a process may not trace its child here"),
-        // Twelve, and saving two registers where the compiler lets callers keep all.
+        // Twelve, and two saved registers if the compiler lets callers keep all.
         (bare, counted) => assert!((1..=16).contains(&(counted - bare)), "{counted} for {bare}"),
     }
 }
@@ -196,8 +196,8 @@ fn who_listens_to_the_probes_is_told_of_samples_and_their_frees() {
     assert_eq!(recording.outcome.stdout.trim(), "1 1 1 1", "{}", recording.outcome.stderr);
 }
 
-/// What a session that samples takes of the program's stack, and what it leaves of the state of
-/// floating point, as the victims say themselves.
+/// The victims check the stack that a sampling session uses, and the floating-point state that it
+/// leaves.
 #[test]
 fn stack_and_floating_point_are_the_programs_where_some_calls_are_recorded() {
     for name in ["stack_use.c", "float_state.c"] {

@@ -1,5 +1,5 @@
-//! Frames of Ruby, PHP, Perl and Lua in stacks: the programs say themselves what each of their
-//! blocks stands for. `HEAPR_RUBIES`, `HEAPR_PHPS`, `HEAPR_PERLS` and `HEAPR_LUAS` name other
+//! Frames of Ruby, PHP, Perl and Lua in stacks: the programs print the function and line of each of
+//! their blocks. `HEAPR_RUBIES`, `HEAPR_PHPS`, `HEAPR_PERLS` and `HEAPR_LUAS` name other
 //! interpreters than the installed ones.
 
 use std::path::Path;
@@ -83,24 +83,24 @@ fn each_block_of_a_lua_program_has_its_function_and_line() {
     for lua in &luas {
         LUA.check_from_start(lua, 50);
     }
-    // (Where it is attached to does not depend on the version.)
+    // Attaching does not depend on the version.
     for lua in luas.iter().filter(|lua| lua.ends_with("lua5.4") || lua.ends_with("luajit")) {
         LUA.check_attached(lua);
     }
 }
 
-/// What the agent may ask the kernel for; the programs themselves hardly do.
+/// System calls of the agent, which the programs themselves rarely use.
 const CALLS: &str = "trace=openat,ioctl,close,pread64,process_vm_readv,msync,getpid,rt_sigprocmask";
-/// How many calls a run of four times the events may have: a tenth more, for memory that is new to
-/// it. (One that asked at its events would have four times as many.) Lua's threads are looked for
-/// again where the words that named them are others: on some layouts of memory once in a thousand
-/// events, with thirty calls (1 in 26 was the most).
+/// Returns the largest number of calls of a run with four times the events: a tenth more, for
+/// memory that is new to it. A call at each event would make four times as many. Lua's threads are
+/// searched again when the words that named them change. On some memory layouts that is once in a
+/// thousand events, with thirty calls (1 in 26 was the most).
 fn may_have(is_lua: bool, (calls, events): (usize, u64), more_events: u64) -> usize {
     let searches = if is_lua { more_events.saturating_sub(events) / 10 } else { 0 };
     calls + calls / 10 + 50 + searches as usize
 }
 
-/// System calls of a program in a recording, and the recording's events.
+/// Returns a program's system calls in a recording, and the recording's events.
 fn calls_and_events(interpreter: &Path, program: &str, rounds: u32) -> (usize, u64) {
     let scratch = tempfile::tempdir().unwrap();
     let calls = scratch.path().join("calls");
@@ -126,7 +126,7 @@ fn frames_cost_system_calls_for_new_memory_and_new_code_alone() {
     for (language, program) in programs {
         for interpreter in language.interpreters() {
             let [less, more] = [1000, 4000].map(|rounds| calls_and_events(&interpreter, program, rounds));
-            // (LuaJIT takes its blocks from elsewhere.)
+            // LuaJIT allocates its blocks elsewhere.
             let has_events = more.1 > less.1 + 40_000 || interpreter.ends_with("luajit");
             assert!(has_events, "{}: {less:?}, {more:?}", interpreter.display());
             let most = may_have(language.module == LUA.module, less, more.1);
@@ -146,7 +146,8 @@ fn frames_that_come_and_go_are_those_of_whole_readings() {
     let environment = [("USE_ZEND_ALLOC".to_owned(), "0".to_owned())];
     for (language, program) in programs {
         for interpreter in language.interpreters() {
-            // (What is compared is read anew, and little is kept then. LuaJIT has few stacks.)
+            // A comparison reads everything anew, so that little is cached then. LuaJIT has few
+            // stacks.
             let often = if interpreter.ends_with("luajit") { 0..1 } else { 0..3 };
             for verify_every in [1, 7, 53][often].iter().copied() {
                 let paths = [&interpreter, &sources().join(program)].map(|path| path.display().to_string());

@@ -1,4 +1,4 @@
-//! Signals and statuses pass through heapr as if it were not there.
+//! Signals and statuses pass through heapr as if it did not exist.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
@@ -11,7 +11,8 @@ use crate::recording::HEAPR;
 /// Runs a shell script under heapr; its `$PPID` is heapr.
 fn run_script(options: &[&str], script: &str) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
-    // Who runs the tests may ignore signals, as `nohup` does; heapr would then leave them ignored.
+    // The caller of the tests may ignore signals, as `nohup` does; heapr would then leave them
+    // ignored.
     let mut command = Command::new("env");
     command
         .args(["--default-signal", HEAPR, "run"])
@@ -71,15 +72,15 @@ fn the_program_starts_with_the_signals_it_would_have_without_heapr() {
 fn signals_that_are_ignored_stay_ignored_in_the_program() {
     const SHOW: &str = "grep ^SigIgn /proc/self/status";
     let folder = tempfile::tempdir().unwrap();
-    // (Whoever started the tests may ignore others, as a shell does for what runs behind it.)
+    // The caller of the tests may ignore other signals, as a shell does for background jobs.
     let mut command = Command::new("env");
     let script = format!("trap '' HUP INT USR1 PIPE; exec {HEAPR} run --quiet -o t.heapr -- {SHOW}");
     command.args(["--default-signal", "sh", "-c", &script]).current_dir(folder.path());
     let outcome = bounded_run::run(command, folder.path(), LIMIT);
     let ignored = outcome.stdout.trim().strip_prefix("SigIgn:").map(str::trim).unwrap_or_default();
     let ignored = u64::from_str_radix(ignored, 16).unwrap();
-    // Signals 1, 2, 10 and 13, and none of the others below 32 (two above are ignored in what some
-    // ways to start a program start).
+    // Signals 1, 2, 10 and 13, and no other below 32. Two above are ignored by some ways to start a
+    // program.
     assert_eq!((outcome.status, ignored & 0x7fff_ffff), (0, 0x1203), "{}", outcome.stderr);
 }
 

@@ -1,4 +1,4 @@
-//! Programs without a loader: their own counts are heapr's.
+//! Programs without a loader: heapr's counts are the program's own.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::recording::{Recording, Settings, record};
 
-/// Says at its end how many allocations and frees it has made, and of how many bytes.
+/// Prints at its end the number of its allocations and frees, and their bytes.
 const COUNTS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ int main(void) {
 }
 "#;
 
-/// Twenty threads, four at a time: they take each other's places.
+/// Twenty threads, four at a time, which reuse each other's thread state.
 const THREADS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ int main(void) {
 }
 "#;
 
-/// Builds a program; `None`: the compiler is not there.
+/// Builds a program; `None` if the compiler is not installed.
 fn built(folder: &Path, compiler: &str, options: &[&str], code: &str) -> Option<String> {
     std::fs::write(folder.join("program.c"), code).unwrap();
     let program = folder.join("program");
@@ -79,7 +79,7 @@ fn built(folder: &Path, compiler: &str, options: &[&str], code: &str) -> Option<
 }
 
 fn totals(recording: &Recording, process: &str) -> [u64; 3] {
-    // (The C library allocates a few blocks before.)
+    // The C library allocates a few blocks before `main`.
     let report = recording.json(&["report", "--totals", "--require-frames", "!main"]);
     let heaps = report["heaps"].as_array().unwrap();
     let of_it = || heaps.iter().filter(|heap| heap["process"] == process);
@@ -100,7 +100,7 @@ fn a_static_programs_own_counts_are_those_of_its_recording() {
     for (compiler, options) in WAYS {
         let folder = tempfile::tempdir().unwrap();
         let Some(program) = built(folder.path(), compiler, options, COUNTS) else { continue };
-        // By itself, and as what another program goes on to.
+        // The program by itself, and as one that another program execs.
         for command in
             [vec![program.clone()], vec!["sh".to_owned(), "-c".to_owned(), format!("exec {program}")]]
         {

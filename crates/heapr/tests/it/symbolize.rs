@@ -1,4 +1,4 @@
-//! `heapr symbolize`: what it refuses, and what it leaves behind.
+//! `heapr symbolize`: its refusals, and the files that it leaves.
 
 use std::path::Path;
 use std::process::Command;
@@ -50,7 +50,7 @@ fn a_second_time_changes_nothing() {
     let again = heapr(scratch.path(), &["symbolize", "x.heapr"]);
     assert!(again.status == 0 && again.stdout.contains("there already"), "{again:?}");
     assert!(std::fs::read(&file).unwrap() == once);
-    // A copy is made all the same, and no other file is overwritten.
+    // A copy is made all the same, and another file is not overwritten.
     assert_eq!(heapr(scratch.path(), &["symbolize", "x.heapr", "-o", "copy.heapr"]).status, 0);
     assert!(std::fs::read(scratch.path().join("copy.heapr")).unwrap() == once);
     let refused = heapr(scratch.path(), &["symbolize", "copy.heapr", "-o", "x.heapr"]);
@@ -58,7 +58,8 @@ fn a_second_time_changes_nothing() {
     assert!(std::fs::read(&file).unwrap() == once);
 }
 
-/// Two processes of one number, each with blocks from two places in code outside of all modules.
+/// Writes a trace with two processes of one pid, each with blocks from two locations in code
+/// outside of all modules.
 fn write_run_time_code(path: &Path, pid: u32) {
     let mut writer = TraceWriter::create(path, false).unwrap();
     let mut summary = Summary::default();
@@ -106,13 +107,13 @@ fn write_run_time_code(path: &Path, pid: u32) {
 #[test]
 fn names_of_code_made_at_run_time_are_embedded() {
     let scratch = tempfile::tempdir().unwrap();
-    // No process has a number as high.
+    // No process has a pid as high.
     let pid = 0x4000_0000 + std::process::id();
     write_run_time_code(&scratch.path().join("x.heapr"), pid);
     let map = Path::new("/tmp").join(format!("perf-{pid}.map"));
     std::fs::write(&map, "1000 10 first\n11000 10 JS:*second /a.js:1:2\n").unwrap();
     let outcome = heapr(scratch.path(), &["symbolize", "x.heapr"]);
-    // As a later process of that number would.
+    // A later process with that pid would write such a map.
     std::fs::write(&map, "1000 10 stranger\n2000 10 later\n").unwrap();
     let report = heapr(scratch.path(), &["report", "x.heapr", "--stacks"]);
     let again = heapr(scratch.path(), &["symbolize", "x.heapr"]);

@@ -1,5 +1,5 @@
-//! Programs that give each of their blocks a size that stands for the function and line that asked
-//! for it, and tell at their end which is which: in a file of JSON, a line a size.
+//! Programs whose blocks have sizes that stand for the allocating function and line. At their end
+//! they write the meaning of each size into a file of JSON, a line a size.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -14,25 +14,26 @@ use crate::bounded_run;
 use crate::recording::{HEAPR, Recording, Settings, record};
 use crate::victim_build::sources;
 
-/// A language's program of this kind.
+/// Program of this kind in one language.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Telling {
-    /// Names the interpreters to test with, separated by colons; and the ones to take without.
+    /// Environment variable with the interpreters to test, separated by colons, and the default
+    /// ones.
     pub(crate) variable: &'static str,
     pub(crate) usual: &'static str,
-    /// Among the victims.
+    /// Path among the victims.
     pub(crate) program: &'static str,
-    /// What stands before its frames' names.
+    /// Module of the language's frames.
     pub(crate) module: &'static str,
-    /// A frame of the stacks that are looked at.
+    /// Frame of the stacks that are checked.
     pub(crate) required: &'static str,
-    /// What it needs in its environment.
+    /// Environment of the program.
     pub(crate) environment: &'static [(&'static str, &'static str)],
-    /// Each so many kept stacks of the language are compared with a whole reading.
+    /// Every Nth cached stack of the language is compared with a full reading.
     pub(crate) verify_every: u32,
-    /// How many sizes there are, at least.
+    /// Least number of sizes.
     pub(crate) sizes: usize,
-    /// Frames of the language that are its own library's.
+    /// Whether a frame of the language belongs to its own library.
     pub(crate) is_library: fn(&Value) -> bool,
 }
 
@@ -49,7 +50,7 @@ fn place(function: &Value, file: &Value, line: &Value) -> String {
     format!("{}\n{}:{line}", function.as_str().unwrap_or("?"), file.as_str().unwrap_or("?"))
 }
 
-/// What the program has told of its sizes, and its child.
+/// Reads the sizes that the program and its child wrote.
 fn told(file: &Path) -> HashMap<u64, Blocks> {
     let mut told: HashMap<u64, Blocks> = HashMap::new();
     for suffix in ["", ".child"] {
@@ -70,7 +71,7 @@ fn is_unknown(recording: &Recording) -> bool {
 }
 
 impl Telling {
-    /// The interpreters to test with.
+    /// Returns the interpreters to test.
     pub(crate) fn interpreters(&self) -> Vec<PathBuf> {
         let named = std::env::var(self.variable).unwrap_or_else(|_| self.usual.to_owned());
         let (there, missing): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -85,7 +86,7 @@ impl Telling {
         sources().join(self.program).to_str().unwrap().to_owned()
     }
 
-    /// Every block of a size that was told has the innermost frame that its size stands for.
+    /// Checks that each block has the innermost frame that its size stands for.
     fn check(&self, recording: &Recording, file: &Path, label: &str) {
         let mut told = told(file);
         let report =
@@ -102,7 +103,7 @@ impl Telling {
                 frames.iter().find(|frame| frame["module"] == self.module && !(self.is_library)(frame));
             let innermost = innermost
                 .map_or(String::new(), |frame| place(&frame["symbol"], &frame["file"], &frame["line"]));
-            // A block of the same size that no code of the program asked for counts for nothing.
+            // A block of the same size that no code of the program allocated is not counted.
             if innermost == blocks.place {
                 blocks.right += count;
             } else {
@@ -114,8 +115,8 @@ impl Telling {
         assert!(wrong.is_empty(), "{label}: {} of {} places are wrong: {wrong:#?}", wrong.len(), told.len());
     }
 
-    /// Records the program from its start, and checks its blocks.
-    /// `None`: this version of the language is not known, which the trace says.
+    /// Records the program from its start, and checks its blocks. Returns `None` if the trace says
+    /// that this version of the language is unknown.
     pub(crate) fn check_from_start(&self, interpreter: &Path, verified: u64) -> Option<Recording> {
         let scratch = tempfile::tempdir().unwrap();
         let file = scratch.path().join("told");
@@ -132,7 +133,7 @@ impl Telling {
         };
         let recording = record(&command, &settings);
         assert_eq!(recording.outcome.status, 0, "{label}: {}", recording.outcome.stderr);
-        // A trace that could not be written, say to a full disk, proves nothing.
+        // A trace that could not be written, as on a full disk, proves nothing.
         assert!(!recording.outcome.stderr.contains("warning"), "{label}: {}", recording.outcome.stderr);
         if is_unknown(&recording) {
             not_run(format!("{label} is of a version whose frames are not known"));
@@ -149,7 +150,7 @@ impl Telling {
         Some(recording)
     }
 
-    /// The same of a program that is attached to before its work.
+    /// Attaches to the program before its work, and checks its blocks.
     pub(crate) fn check_attached(&self, interpreter: &Path) {
         let scratch = tempfile::tempdir().unwrap();
         let (file, trace) = (scratch.path().join("told"), scratch.path().join("trace.heapr"));

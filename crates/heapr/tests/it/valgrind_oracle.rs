@@ -1,4 +1,4 @@
-//! Counts against Valgrind's "total heap usage" on single-threaded programs.
+//! Counts compared with Valgrind's "total heap usage" of single-threaded programs.
 
 use std::process::Command;
 
@@ -14,7 +14,8 @@ struct Usage {
     bytes: u64,
 }
 
-/// Valgrind's last line of numbers; it counts a realloc as an allocation and a free, as heapr does.
+/// Returns Valgrind's last line of numbers; it counts a realloc as an allocation and a free, as
+/// heapr does.
 fn valgrind(command: &[String]) -> Usage {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--run-libc-freeres=no", "--run-cxx-freeres=no", "--undef-value-errors=no"]).args(command);

@@ -1,5 +1,4 @@
-//! Building victims with the machine's compilers, into the target directory, only when the source
-//! is newer.
+//! Builds victims with the machine's compilers into the target directory, if the source is newer.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,14 +6,13 @@ use std::time::SystemTime;
 
 use crate::header::Header;
 
-/// The folder of the victims' sources.
+/// Folder of the victims' sources.
 pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims").canonicalize().unwrap()
 }
 
-/// Flags of every C and C++ victim: calls stay calls (no built-in malloc that is optimised away, no
-/// tail calls that take a frame off the stack, no function that is cloned or inlined into a name of
-/// its own).
+/// Flags of every C and C++ victim, which keep each call: no optimised built-in malloc, no tail
+/// calls that remove a frame, no function cloned or inlined under another name.
 const C_FLAGS: &[&str] = &[
     "-g",
     "-Wall",
@@ -27,7 +25,7 @@ const C_FLAGS: &[&str] = &[
     "-D_GNU_SOURCE",
 ];
 
-/// Builds victim `name` with the optimisation flags `level` and returns the program's path.
+/// Builds victim `name` with the optimisation flags `level`, and returns the program's path.
 pub(crate) fn build(name: &str, header: &Header, level: &[String]) -> PathBuf {
     let source = sources().join(name);
     let stem = source.file_stem().and_then(|stem| stem.to_str()).unwrap();
@@ -63,8 +61,7 @@ fn compile(source: &Path, output: &Path, level: &[String], flags: &[String]) {
     if modified(output).is_some_and(|time: SystemTime| time > source_time) {
         return;
     }
-    // Another test, in this process or another, may build the same file: each writes its own and
-    // renames it.
+    // Another test may build the same file at the same time: each writes its own and renames it.
     let thread: String =
         format!("{:?}", std::thread::current().id()).chars().filter(char::is_ascii_digit).collect();
     let partial = output.with_extension(format!("{}-{thread}.partial", std::process::id()));

@@ -8,7 +8,7 @@ use crate::header::Header;
 use crate::recording::{self, Settings};
 use crate::victim_build::{build, sources};
 
-/// One test for each victim, and one that no victim is without a test.
+/// Defines one test for each victim, and one that finds victims without a test.
 macro_rules! victims {
     ($($name:ident: $file:literal),* $(,)?) => {
         $(
@@ -133,14 +133,14 @@ victims! {
     very_deep_stack: "very_deep_stack.c",
 }
 
-/// A program whose filter forbids the clock waits for buffers all the same, and loses nothing.
+/// The program's filter forbids the clock; it waits for buffers all the same, and loses no event.
 #[test]
 fn sandboxed_waits_for_buffers() {
     check_with_few_buffers("sandboxed.c");
 }
 
-/// Processes that find all buffers with others that have ended wait until the recorder has looked
-/// at these, however long it is not let run.
+/// All buffers belong to ended processes. New processes wait until the recorder has read these,
+/// however long it is stopped.
 #[test]
 fn recorder_stopped_with_few_buffers() {
     check_with_few_buffers("recorder_stopped.c");

@@ -1,5 +1,5 @@
-//! Programs that begin their work when they are told to: recorded from their start, and attached to
-//! before it. Both must see the same.
+//! Programs that begin their work on request: recorded from their start, and attached to before the
+//! work. Both recordings must be equal.
 
 use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ static void wait_for_work(void) {
 }
 ";
 
-/// `None`: what it is linked with is not here.
+/// Builds the program; `None` if a library is missing.
 fn built(folder: &Path, source: &str, libraries: &[&str]) -> Option<PathBuf> {
     let (file, program) = (folder.join("program.c"), folder.join("program"));
     std::fs::write(&file, format!("{BEGIN}{source}").replace('`', "\"")).unwrap();
@@ -44,7 +44,7 @@ fn built(folder: &Path, source: &str, libraries: &[&str]) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Attached to before its work; all that it does until its end is recorded.
+/// Attaches to the program before its work, and records the rest of its life.
 fn attached(program: &Path) -> Recording {
     let scratch = tempfile::tempdir().unwrap();
     let trace = scratch.path().join("trace.heapr");
@@ -119,14 +119,15 @@ fn blocks_in_a_pool_of_talloc_go_with_the_block_that_they_hang_on() {
         let of = |name: &str, field: &str| {
             heaps.iter().find(|heap| heap["heap"] == name).and_then(|heap| heap[field].as_u64())
         };
-        // 9 by themselves, one of them grown, one moved, one that left; 1000; 10; 1.
+        // 9 by themselves, of which one is grown, one moved, one left over; 1000; 10; 1.
         assert_eq!(of("talloc", "alloc_count"), Some(1022), "{report}");
         assert_eq!(of("talloc", "realloc_count"), Some(2), "{report}");
-        // Moved, kept, and the one in the inner pool.
+        // A moved one, a kept one, and the one in the inner pool.
         assert_eq!(of("talloc", "outstanding_count"), Some(3), "{report}");
         assert_eq!(of("talloc", "outstanding_bytes"), Some(3000 + 5 + 33), "{report}");
         assert_eq!(of("talloc", "unmatched_frees"), Some(0), "{report}");
-        // Two that are too large for it, and what is in none; not the pool's own memory.
+        // Two blocks that are too large for the pool, and those outside of a pool; the pool's own
+        // memory is not counted.
         let of_malloc = of("malloc", "outstanding_bytes").unwrap();
         assert!((5 << 20..(5 << 20) + (64 << 10)).contains(&of_malloc), "{report}");
     }

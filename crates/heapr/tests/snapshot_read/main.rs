@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-/// A snapshot with that many items.
+/// Returns a snapshot with this many items.
 fn snapshot(items: u64) -> String {
     let mut nodes: Vec<[u64; 6]> =
         vec![[2, 0, 1, 0, 1, 0], [0, 1, 3, 100, 1, 0], [0, 2, 5, 24, 1, 0], [0, 3, 7, 16, items, 0]];
@@ -40,7 +40,7 @@ fn snapshot(items: u64) -> String {
         "locations": [12, 9, 4, 2],
         "strings": ["", "global", "Cache", "Array", "Item", "cache", "items"],
     });
-    // The header has to come first where the text cannot be read twice.
+    // The header has to come first if the text cannot be read twice.
     let header = whole["snapshot"].to_string();
     let rest = ["nodes", "edges", "locations", "strings"].map(|name| format!("\"{name}\":{}", whole[name]));
     format!("{{\"snapshot\":{header},{}}}", rest.join(","))
@@ -195,7 +195,7 @@ fn exported_and_anonymous_snapshots_can_be_read_again() {
     let text = std::fs::read_to_string(&anonymous).unwrap();
     assert!(!text.contains("items") && !text.contains("Cache"), "{text}");
     assert_eq!(json_of(&[&"summary", &anonymous])["total_bytes"], 300);
-    // Neither writes over a file.
+    // Neither command overwrites a file.
     assert_eq!(heapr(&[&"export", &file, &"@7", &"-o", &part]).status.code(), Some(2));
 }
 
@@ -312,13 +312,13 @@ fn the_second_answer_about_a_large_file_is_the_same_from_its_index() {
     std::fs::write(&entry, &damaged).unwrap();
     assert_eq!(run("1G", questions[3]), without[3]);
     assert!(std::fs::read(&entry).unwrap() == whole);
-    // Analyses of the whole graph load it from there, too.
+    // Analyses of the whole graph load it from the index, too.
     let strings = run("1G", &["shapes"]);
     assert_eq!(strings, run("0", &["shapes"]));
     assert!(strings.1.contains("Cache"), "{strings:?}");
 }
 
-/// The same snapshot with other ids; the root keeps its own.
+/// Returns the snapshot with other ids; the root keeps its own.
 fn renumbered(text: &str, shift: u64) -> String {
     let mut whole: Value = serde_json::from_str(text).unwrap();
     for row in whole["nodes"].as_array_mut().unwrap().chunks_mut(6).skip(1) {
@@ -333,8 +333,8 @@ fn renumbered(text: &str, shift: u64) -> String {
 fn objects_are_matched_by_place_where_ids_are_of_another_numbering() {
     let files = Files::new();
     let b = files.path("b.heapsnapshot");
-    // Each id is that of the object before, as after another inspector's session; or all are new,
-    // as in Bun.
+    // Each id is that of the object before, as after another inspector session; or all are new, as
+    // in Bun.
     for (items, shift) in [(10, 2), (500, 1_000_000)] {
         let a = files.write("a.heapsnapshot", items);
         std::fs::write(&b, renumbered(&snapshot(items + 2), shift)).unwrap();
@@ -352,7 +352,7 @@ fn objects_are_matched_by_place_where_ids_are_of_another_numbering() {
     }
 }
 
-/// A list linked both ways of `length` entries, and a log of as many lines that is one string.
+/// Returns a doubly linked list of `length` entries, and a log of as many lines that is one string.
 fn chains(length: u64) -> String {
     let strings = ["", "global", "Entry", "line\\n", "next", "previous", "log", "first", "second"];
     let (mut nodes, mut edges) = (vec![[2, 0, 1, 0, 1], [0, 1, 3, 40, 3]], vec![[2, 0, 1]]);
@@ -399,7 +399,7 @@ fn chains(length: u64) -> String {
     )
 }
 
-/// With work that grows with the square of the length, the longer one takes hours.
+/// Work that is quadratic in the length would take hours for the longer one.
 #[test]
 fn long_chains_are_read_in_one_go_by_each_command() {
     let files = Files::new();
@@ -409,7 +409,7 @@ fn long_chains_are_read_in_one_go_by_each_command() {
         let middle = format!("@{}", 101 + 2 * (length / 2));
         let retainers = json_of(&[&"retainers", &file, &middle]);
         let ways = retainers["paths"].as_array().unwrap();
-        // From the root over the global object, and all entries on the one side.
+        // The path leads from the root over the global object and all entries on one side.
         assert_eq!(ways[0].as_array().unwrap().len() as u64, 2 + length / 2);
         assert!(heapr(&[&"retainers", &file, &middle, &"--paths", &"20"]).status.success());
         let strings = json_of(&[&"strings", &file]);

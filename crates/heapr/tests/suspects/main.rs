@@ -1,5 +1,5 @@
-//! `heapr snapshot suspects` and the lists, as they are printed, over snapshots of a Node program.
-//! Without Node on the machine nothing is tested, and the tests say so.
+//! Output of `heapr snapshot suspects` and of lists for snapshots of a Node program. Without Node
+//! the tests say that they were not run.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -150,7 +150,7 @@ fn every_list_prints_in_every_format() {
     assert!(collections.contains("Ledger.orders"), "{collections}");
 }
 
-/// Snapshots of a bundle that a tool minified, of a copy of it in a folder.
+/// Takes snapshots of a minified bundle, from a copy in a folder.
 fn of_bundle(name: &str, folder: &Path) -> Option<Vec<PathBuf>> {
     let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/node/bundled");
     let script = folder.join("main.js");
@@ -192,7 +192,7 @@ fn maps_of_another_folder_are_named_and_old_ones_not_used() {
     let option = ["--source-map-dir", maps.to_str().expect("text")];
     let told = text(&heapr("suspects", &files, &option));
     assert!(told.contains("src/store.ts:9:8"), "{told}");
-    // The script changes after the snapshots: its map is of another one.
+    // The script changes after the snapshots, so that its map is of another script.
     std::fs::rename(maps.join("main.js.map"), folder.path().join("main.js.map")).expect("a move");
     let script = std::fs::File::options().append(true).open(folder.path().join("main.js")).expect("a script");
     script.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).expect("a time");
@@ -202,7 +202,7 @@ fn maps_of_another_folder_are_named_and_old_ones_not_used() {
     assert!(warnings.contains("main.js has changed since the snapshot"), "{warnings}");
 }
 
-/// A program of two packages: one keeps 1,000 texts of 1 KB for each of two snapshots, the other is
+/// Program of two packages: one keeps 1,000 texts of 1 KB for each of two snapshots, the other is
 /// idle.
 #[test]
 fn packages_are_told_by_what_they_keep() {
@@ -246,7 +246,7 @@ fn packages_are_told_by_what_they_keep() {
     assert!((1_000_000..1_200_000).contains(&cache["own_bytes"].as_u64().expect("bytes")), "{cache}");
     assert!(cache["retained_bytes"].as_u64() >= cache["own_bytes"].as_u64(), "{cache}");
     assert!(of("idle")["own_bytes"].as_u64().expect("bytes") < 100_000);
-    // Each byte belongs to one.
+    // Each byte belongs to one package.
     let sum: u64 = rows.iter().map(|row| row["own_bytes"].as_u64().expect("bytes")).sum();
     assert_eq!(Some(sum), one["total_bytes"].as_u64());
     let grown = json(&files, "package");

@@ -1,8 +1,8 @@
-//! The page of `heapr view`: its own tests, that it is built from its sources, and what a person
-//! does with it in Chromium and Firefox.
+//! Page of `heapr view`: its own tests, its build from the sources, and its use in Chromium and
+//! Firefox.
 //!
-//! The tests are written in JavaScript (`ui/src/*.test.ts`, `ui/e2e/*.test.mjs`); here they are
-//! run, each with a time-out.
+//! The tests are written in JavaScript (`ui/src/*.test.ts`, `ui/e2e/*.test.mjs`) and run here, each
+//! with a time-out.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
-/// Runs a program in `ui/` in a process group of its own; gives its output, and fails with it.
+/// Runs a program in `ui/` in a process group of its own. Returns its output, and fails if it
+/// fails.
 fn run_in_ui(words: &[&str], limit: Duration) -> String {
     let scratch = tempfile::tempdir().unwrap();
     let output_path = scratch.path().join("output");
@@ -46,10 +47,11 @@ fn run_in_ui(words: &[&str], limit: Duration) -> String {
     text
 }
 
-/// The test that measures frames.
+/// Test that measures frames.
 const SMOOTH: &str = "e2e/smooth.test.mjs";
 
-/// Held by all that use the processors, each for itself by the test that measures frames.
+/// Lock on the processors: shared by tests that use them, exclusive for the test that measures
+/// frames.
 static PROCESSORS: RwLock<()> = RwLock::new(());
 
 fn shared() -> RwLockReadGuard<'static, ()> {
@@ -60,8 +62,8 @@ fn ui() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui")
 }
 
-/// Installs what the lock file names, once; a folder that was installed from the same lock file is
-/// kept.
+/// Installs the packages of the lock file, once. A folder installed from the same lock file is
+/// reused.
 fn install() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {
@@ -77,8 +79,8 @@ fn install() {
 
 /// Runs tests of node's own runner and checks that it ran some.
 fn run_browser_tests(file: &str) {
-    // One browser at a time, and while the frames of one are measured nothing else: each waits for
-    // a processor otherwise.
+    // One browser runs at a time, and alone while its frames are measured: otherwise each waits for
+    // a processor.
     static BROWSER: Mutex<()> = Mutex::new(());
     install();
     let _only = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! What `heapr view` serves, asked over HTTP as the page asks, against what the command line
-//! prints.
+//! Answers of `heapr view` over HTTP, as the page requests them, compared with the command line's
+//! output.
 
 mod native_snapshots;
 mod running_session;

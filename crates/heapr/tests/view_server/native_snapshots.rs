@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::viewer::{Stage, common};
 
-/// Leaks 10 KB a round in one place, renews 100 blocks in another and keeps 50,000 bytes in a
+/// Leaks 10 KB a round in one function, renews 100 blocks in another and keeps 50,000 bytes in a
 /// third.
 const LEAKS: &str = r#"
 #include <stdlib.h>
@@ -43,7 +43,7 @@ fn numbers(summary: &Value) -> Vec<u64> {
     summary["snapshots"].as_array().unwrap().iter().filter_map(|one| one["number"].as_u64()).collect()
 }
 
-/// The command line's rows with frames as the page has them: `module!symbol`.
+/// Returns the command line's rows with frames in the page's form: `module!symbol`.
 fn named(rows: &Value) -> Value {
     let name = |frame: &Value| {
         let module = frame["module"].as_str().map_or("[no module]", |path| path.rsplit('/').next().unwrap());
@@ -76,7 +76,7 @@ fn snapshots_have_the_numbers_of_the_command_line() {
     let fields = ["number", "time_ns", "trigger", "block_bytes", "block_count"];
     assert_eq!(common(&timeline["snapshots"], &fields), common(&summary["snapshots"], &fields));
 
-    // One: each way of adding up, sorted, filtered, and by its number.
+    // One snapshot: each grouping, sorted, filtered, and by its number.
     let fields = ["frames", "block_bytes", "block_count", "youngest_ns", "mean_age_ns", "oldest_ns"];
     for (by, sort) in [("stacks", "bytes"), ("frames", "count"), ("images", "oldest")] {
         let said = stage.json(&["snapshot", "summary", "a.heapr", &format!("--{by}"), "--sort", sort]);
@@ -95,8 +95,8 @@ fn snapshots_have_the_numbers_of_the_command_line() {
     let stack = viewer.ask("stack", json!({"file": 0, "id": id}));
     assert!(stack.to_string().contains("\"leak\""), "{stack}");
 
-    // Two: the first and the last but one; with more between the same sums, and amounts by
-    // snapshot.
+    // Two snapshots: the first and the last but one. With more in between the sums are the same,
+    // and each snapshot has its amounts.
     let (first, last) = (all[0], all[all.len() - 2]);
     let words = [first.to_string(), last.to_string()];
     let said = stage.json(&["snapshot", "diff", "a.heapr", "--snapshots", &words[0], &words[1]]);
@@ -120,7 +120,7 @@ fn snapshots_have_the_numbers_of_the_command_line() {
     assert_eq!(among["bytes_delta"], said["bytes_delta"]);
     assert_eq!(among["rows"][0]["block_bytes"].as_array().unwrap().len(), all.len() - 1);
 
-    // All: the leak, and nothing else.
+    // All snapshots: the leak is the only suspect.
     let said = stage.json(&["snapshot", "suspects", "a.heapr"]);
     let answer = viewer.ask("native/suspects", json!({"files": [0]}));
     let fields = [
@@ -136,7 +136,7 @@ fn snapshots_have_the_numbers_of_the_command_line() {
     assert_eq!(common(&answer["rows"], &fields), common(&named(&said["suspects"]), &fields));
     assert!(answer["rows"][0]["frames"][0].as_str().unwrap().ends_with("!leak"), "{answer}");
 
-    // A treemap of it, and what it consists of.
+    // Treemap and statistics of a snapshot.
     let map = viewer.ask("native/treemap", json!({"file": 0, "number": first}));
     let whole = viewer.ask("native/summary", json!({"file": 0, "number": first}));
     assert_eq!(map["total"], whole["total_bytes"]);
@@ -146,7 +146,7 @@ fn snapshots_have_the_numbers_of_the_command_line() {
         statistics["threads"].as_array().unwrap().iter().filter_map(|row| row["block_bytes"].as_u64()).sum();
     assert_eq!(Some(sum), whole["total_bytes"].as_u64());
 
-    // The views of traces take a snapshot as a filter.
+    // The views of traces accept a snapshot as a filter.
     let number = first.to_string();
     let said = stage.json(&["report", "a.heapr", "--snapshot", &number, "--totals"]);
     let answer = viewer.ask("report", json!({"file": 0, "filter": {"snapshot": number}}));

@@ -1,4 +1,4 @@
-//! A session that runs: it grows on the page, is marked and ended from there, and its end is told.
+//! Session that runs: it grows on the page, is marked and ended from there, and its end is shown.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::viewer::{Stage, exists};
 
-/// The steady program of the tests of sessions: allocates until the file `argv[1]` is there.
+/// Steady program of the tests of sessions: allocates until the file `argv[1]` exists.
 const STEADY: &str = include_str!("../sessions/steady.c");
 
 fn stage(options: &[&str]) -> Stage {
@@ -54,7 +54,7 @@ fn a_session_grows_while_it_is_shown_and_its_finished_file_stays() {
 
     release(&stage);
     let stopped = viewer.ask("session/stop", json!({"file": 0}));
-    // That it has ended is known a moment before its whole file is shown.
+    // The end is known a moment before the whole file is shown.
     let ended = viewer.wait_for("end", |file| {
         file["session"]["state"] == "ended" && file["trace"]["event_count"] == stopped["event_count"]
     });

@@ -1,5 +1,5 @@
-//! `heapr view --static`: one page with the answers that the server gives, bounded, private,
-//! without references.
+//! `heapr view --static`: one page with the server's answers, bounded, private, without references
+//! to other files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::viewer::Stage;
 
-/// Allocates in a few places and leaks in one.
+/// Allocates in a few functions and leaks in one.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// The recorded answers: what a browser would unpack.
+/// Returns the recorded answers, as a browser would unpack them.
 fn answers(page: &str) -> BTreeMap<String, Value> {
     let start = page.find("data-encoding=\"gzip+base64\">").unwrap() + "data-encoding=\"gzip+base64\">".len();
     let text = &page[start..start + page[start..].find('<').unwrap()];
@@ -71,8 +71,7 @@ fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
     for (key, answer) in &recorded {
         let Some((path, body)) = key.split_once(' ') else { continue };
         let name = path.strip_prefix("/api/").unwrap();
-        // The amounts are no part of the key: those lists whose length they do not change must be
-        // equal.
+        // The amounts are not part of the key: lists whose length they do not change must be equal.
         if !["types", "histograms", "leaks", "native/suspects", "native/statistics", "frame"].contains(&name)
         {
             continue;
@@ -90,8 +89,8 @@ fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
     ] {
         assert!(recorded.contains_key(key), "{key} is not among {:?}", recorded.keys());
     }
-    // The server shows lines of the source where it is there; a page to give away holds nothing of
-    // other files.
+    // The server shows source lines if the source exists; a static page holds nothing of other
+    // files.
     let stacks: Vec<_> = recorded.iter().filter(|(key, _)| key.starts_with("/api/stack ")).collect();
     let has_source =
         |answer: &Value| answer["frames"].as_array().unwrap().iter().any(|frame| !frame["source"].is_null());

@@ -1,4 +1,4 @@
-//! A folder with sessions of its own, and `heapr view` running in it.
+//! Folder with sessions of its own, and `heapr view` running in it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use heapr_testkit::LIMIT;
 use serde_json::{Value, json};
 
-/// A folder; its sessions are ended with it.
+/// Folder whose sessions are ended with it.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
 }
@@ -39,8 +39,8 @@ impl Stage {
         command
     }
 
-    /// Runs heapr, which must succeed. Its output goes to files: a program that it starts may hold
-    /// a pipe open for long.
+    /// Runs heapr, which must succeed. Its output goes to files, because a program that it starts
+    /// may keep a pipe open.
     #[track_caller]
     pub(crate) fn heapr(&self, words: &[&str]) -> String {
         let folder = tempfile::tempdir_in(self.folder.path()).unwrap();
@@ -52,13 +52,13 @@ impl Stage {
         fs::read_to_string(&stdout).unwrap()
     }
 
-    /// What a command prints with `--format json`.
+    /// Returns the output of a command with `--format json`.
     #[track_caller]
     pub(crate) fn json(&self, words: &[&str]) -> Value {
         serde_json::from_str(&self.heapr(&[words, &["--format", "json"]].concat())).unwrap()
     }
 
-    /// Compiles a program of C.
+    /// Compiles a C program.
     pub(crate) fn compile(&self, name: &str, source: &str) -> String {
         let (program, text) = (self.path(name), self.path(&format!("{name}.c")));
         fs::write(&text, source).unwrap();
@@ -106,7 +106,7 @@ impl Drop for Stage {
     }
 }
 
-/// A server; it ends with this value.
+/// Server that ends with this value.
 pub(crate) struct Viewer {
     address: String,
     token: String,
@@ -140,12 +140,12 @@ impl Viewer {
         (status, serde_json::from_slice(&answer[end + 4..]).unwrap())
     }
 
-    /// Status and answer, whatever they are.
+    /// Returns status and answer, whatever they are.
     pub(crate) fn reply(&self, name: &str, body: &Value) -> (u16, Value) {
         self.send("POST", name, &body.to_string())
     }
 
-    /// The answer of a request that must succeed.
+    /// Returns the answer of a request that must succeed.
     #[track_caller]
     pub(crate) fn ask(&self, name: &str, body: Value) -> Value {
         let (status, answer) = self.reply(name, &body);
@@ -153,7 +153,7 @@ impl Viewer {
         answer
     }
 
-    /// The files.
+    /// Returns the files.
     pub(crate) fn files(&self) -> Value {
         let (status, answer) = self.send("GET", "files", "");
         assert_eq!(status, 200, "{answer}");
@@ -166,14 +166,14 @@ impl Viewer {
         heapr_testkit::wait_until(what, || Some(self.files()[0].clone()).filter(|file| is_it(file)))
     }
 
-    /// The report of the first file by stacks, without a filter.
+    /// Returns the totals of the first file's report by stacks, without a filter.
     #[track_caller]
     pub(crate) fn totals(&self) -> Value {
         self.ask("report", json!({"file": 0, "limit": 1}))["totals"].clone()
     }
 }
 
-/// The rows of an answer or of the command line, with the fields that both have.
+/// Reduces rows of an answer or of the command line to the fields that both have.
 pub(crate) fn common(rows: &Value, fields: &[&str]) -> Vec<Value> {
     let rows = rows.as_array().expect("rows");
     rows.iter()
@@ -181,7 +181,7 @@ pub(crate) fn common(rows: &Value, fields: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// Whether a file is there.
+/// Whether a file exists.
 pub(crate) fn exists(path: &Path) -> bool {
     path.exists()
 }

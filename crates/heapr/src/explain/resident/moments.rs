@@ -30,7 +30,7 @@ pub(in crate::explain) fn of_answers(path: &Path) -> anyhow::Result<Option<Momen
     Ok(kept_file::read(path)?.map(Moments::of))
 }
 
-/// Reads the moments of a recording; `None` if there are none.
+/// Reads the moments of a recording; `None` if it has no moments.
 pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<Moments>> {
     Ok(KeptMoments::of_recording(trace)?.map(Moments::of))
 }
