@@ -296,8 +296,8 @@ fn where_nothing_can_be_traced_it_is_said_and_the_program_runs() {
 }
 
 /// Returns standard output and error of a recording on a disk of `size_kib`, in a mount namespace
-/// of its own, which ends with its last process. `None` if mounting needs root. The program's
-/// events take 60 KiB for each eight of its rounds.
+/// of its own. The namespace ends with its last process. Returns `None` if mounting needs root. The
+/// program's events take 60 KiB for each eight of its rounds.
 fn on_a_small_disk(size_kib: u32, rounds: u32, options: &str) -> Option<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
     victim_at(&folder.path().join("victim-here"));
@@ -458,8 +458,8 @@ fn a_program_with_thread_sanitizer_that_a_traced_shell_starts_runs_untraced() {
     }
 }
 
-/// The runtime would end the program if the agent's library came first. It is therefore left out,
-/// and the report says so.
+/// The runtime would end the program if the agent's library came before its own. The program
+/// therefore runs without the agent, and the report says so.
 #[test]
 fn a_program_with_address_sanitizer_that_a_traced_shell_starts_runs_untraced() {
     let folder = tempfile::tempdir().unwrap();

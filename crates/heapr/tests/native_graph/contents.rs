@@ -1,8 +1,8 @@
-//! What of the contents of blocks is written: nothing, unless text is asked for.
+//! Contents of blocks in a graph: absent unless text is requested.
 
 use crate::{Stage, check};
 
-/// The texts of blocks that a pattern is in.
+/// Returns the texts of blocks that contain a pattern.
 fn texts_of(stage: &Stage, pattern: &str) -> Vec<String> {
     let found = stage.json(&["snapshot", "query", "trace.heapr", "--text", pattern]);
     let objects = found["rows"].as_array().unwrap_or_else(|| panic!("{found}"));
@@ -25,12 +25,12 @@ fn text_is_written_where_it_is_asked_for_and_stands_below_its_block() {
     let lost = texts_of(&stage, "secret|größer");
     assert_eq!(lost.len(), 2, "{lost:?}");
     assert_eq!(texts_of(&stage, "^behind (redis|python|a table)$").len(), 3);
-    // What leads to the text leads to its block.
+    // The path to the text leads through its block.
     let found = stage.json(&["snapshot", "query", "trace.heapr", "--text", "held text 17 "]);
     let id = found["rows"][0]["id"].as_u64().unwrap();
     let ways = stage.ok(&["snapshot", "retainers", "trace.heapr", &format!("@{id}")]);
     assert!(ways.contains("!held+0x88") && ways.contains("block of program!held_text"), "{ways}");
-    // And it counts for nothing of its own.
+    // A text adds nothing to the sums.
     let leaks = stage.json(&["snapshot", "leaks", "trace.heapr"]);
     check(&leaks, &text);
 }

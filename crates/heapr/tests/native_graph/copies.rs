@@ -1,4 +1,4 @@
-//! Copies of a process: nothing of them is left in it, whenever heapr is killed.
+//! Copies of a process: no trace of them is left in it, whenever heapr is killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +9,10 @@ use heapr_testkit::wait_until;
 
 use crate::{HEAPR, Stage, check, verdicts};
 
-/// Rounds of the test; a longer soak: HEAPR_COPY_ROUNDS=1000.
+/// Rounds of the test; for a longer soak: HEAPR_COPY_ROUNDS=1000.
 const ROUNDS: u32 = 24;
 
-/// A program that nothing of ours has started, and that ends with this.
+/// Program that heapr did not start, killed with this value.
 pub(crate) struct Free(pub(crate) std::process::Child);
 
 impl Drop for Free {
@@ -26,7 +26,7 @@ impl Drop for Free {
 fn a_process_at_work_is_copied_and_does_not_notice() {
     let (stage, _) = verdicts("at_work.c");
     let pid = stage.pid.unwrap().to_string();
-    // By its number, and by the name of the session that records it.
+    // By the process's number, and by the name of the session that records it.
     for word in [&pid, "graph"] {
         let taken = stage.json(&["snapshot", "take", "--graph", word]);
         let notes = taken["snapshots"][0]["notes"].to_string();
@@ -56,7 +56,7 @@ fn nothing_is_left_of_a_copy_whenever_heapr_is_killed() {
     let rounds = std::env::var("HEAPR_COPY_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
     for round in 1..=rounds {
         let mut taking = take(&stage, pid, round);
-        // Once it is attached, all moments of it, in an order that leaps.
+        // Once heapr is attached, it is killed at all moments of its work, in an order that leaps.
         wait_until("it is attached", || {
             let is_attached = named_mappings(pid).iter().any(|name| name.contains("memfd:heapr-pool"));
             let is_done = is_attached && descriptors_of(pid) == descriptors;
@@ -72,7 +72,7 @@ fn nothing_is_left_of_a_copy_whenever_heapr_is_killed() {
         let status = free.0.try_wait().unwrap();
         assert!(status.is_none(), "round {round}: it ended: {status:?}");
     }
-    // What is left of an attach that was killed goes with the next.
+    // The next attach removes what a killed one has left.
     take(&stage, pid, rounds + 1).wait().unwrap();
     assert_eq!(named_mappings(pid), mappings);
     assert_eq!(descriptors_of(pid), descriptors);
@@ -93,14 +93,14 @@ fn descriptors_of(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-/// Children of a process, also such as have ended.
+/// Returns the children of a process, also ended ones.
 pub(crate) fn children_of(pid: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     children.flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Other processes that live and run the same program.
+/// Returns other live processes that run the same program.
 pub(crate) fn copies_of(pid: u32, program: &std::path::Path) -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -110,7 +110,7 @@ pub(crate) fn copies_of(pid: u32, program: &std::path::Path) -> Vec<u32> {
     .collect()
 }
 
-/// Whether no thread is stopped or traced.
+/// Whether no thread is stopped or traced, and all have their ordinary priority.
 fn is_running(pid: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let mut states = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
@@ -119,9 +119,9 @@ fn is_running(pid: u32) -> bool {
     }) && has_ordinary_threads(pid)
 }
 
-/// Whether no thread still goes before others, as one does while it copies.
+/// Whether no thread still has the priority that one has while it copies.
 fn has_ordinary_threads(pid: u32) -> bool {
-    /// Behind the name: the policy is the 41st word of the line.
+    /// Index of the policy behind the name: it is the 41st word of the line.
     const POLICY: usize = 38;
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let mut lines = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
@@ -131,15 +131,15 @@ fn has_ordinary_threads(pid: u32) -> bool {
     })
 }
 
-/// Files and memory that are mapped, but for the heaps, which change.
+/// Returns the names of mapped files and memory.
 pub(crate) fn named_mappings(pid: u32) -> BTreeSet<String> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let names = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
     names.map(str::to_owned).collect()
 }
 
-/// What only registers hold, and what is on its way, is not known of a process that runs: never a
-/// definite leak.
+/// Blocks that only registers hold, or whose pointers are being moved, are unknown while a process
+/// runs; they must not be definite leaks.
 #[test]
 fn a_process_that_is_not_to_stand_still_is_read_twice_while_it_runs() {
     let (stage, _) = verdicts("at_work.c");
@@ -150,7 +150,7 @@ fn a_process_that_is_not_to_stand_still_is_read_twice_while_it_runs() {
     check(&stage.json(&["snapshot", "leaks", "trace.heapr"]), &Stage::text("at_work.c"));
 }
 
-/// A copy may take no longer than it is told, and the process then runs on.
+/// A copy that may live no longer fails, and the process continues.
 #[test]
 fn a_copy_lives_no_longer_than_it_may() {
     let (stage, _) = verdicts("at_work.c");

@@ -1,4 +1,4 @@
-//! Graphs of processes that are gone, from their core files: verdicts as of those that run.
+//! Graphs of ended processes from their core files: verdicts as for running ones.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::{Stage, values};
 
-/// Runs a victim that nobody records until it is ready, and has gdb write its core.
+/// Runs a victim without a recording until it is ready, and makes gdb write its core.
 fn core_of(stage: &Stage, program: &Path) -> Option<PathBuf> {
     if Command::new("gcore").arg("-h").output().is_err() {
         heapr_testkit::not_run("there is no gcore (gdb)");
@@ -29,7 +29,7 @@ fn a_core_file_tells_what_is_leaked_and_what_holds_the_rest() {
     let stage = Stage::new();
     let (program, _, text) = stage.build("nine_cases.c");
     let Some(core) = core_of(&stage, &program) else { return };
-    // It is not at its path any more.
+    // The program is moved to another path.
     let moved = stage.path("elsewhere");
     std::fs::rename(&program, &moved).unwrap();
     let (core, moved) = (core.to_str().unwrap(), moved.to_str().unwrap());
@@ -46,7 +46,7 @@ fn a_core_file_tells_what_is_leaked_and_what_holds_the_rest() {
     assert_eq!(status, Some(2));
     assert!(stderr.contains("ELF file of another kind"), "{stderr}");
     assert!(!stage.path("none.heapr").exists());
-    // One that is cut.
+    // A core that is cut.
     let bytes = std::fs::metadata(core).unwrap().len();
     std::fs::File::options().write(true).open(core).unwrap().set_len(bytes / 2).unwrap();
     let (status, _, stderr) = stage.heapr(&["snapshot", "graph", "--core", core, "-o", "none.heapr"]);
@@ -55,7 +55,7 @@ fn a_core_file_tells_what_is_leaked_and_what_holds_the_rest() {
     assert!(!stage.path("none.heapr").exists());
 }
 
-/// gdb, with the filter that the kernel has, leaves out what the kernel would.
+/// gdb leaves out what the kernel would by its filter.
 #[test]
 fn what_a_core_lacks_is_said_and_makes_leaks_possible_at_most() {
     let stage = Stage::new();
@@ -67,8 +67,8 @@ fn what_a_core_lacks_is_said_and_makes_leaks_possible_at_most() {
     assert!(notes.contains("left_out.bin") && notes.contains("not in the core file"), "{notes}");
     let leaks = stage.json(&["snapshot", "leaks", "core.heapr"]);
     let totals = &leaks["totals"];
-    // What the file holds, what nobody knows of, and what is leaked in truth. (gdb keeps memory
-    // that no file has.)
+    // Blocks that the file holds, that are unknown, and that are truly leaked. gdb writes memory
+    // that is not in a file.
     assert_eq!((&totals["definite_count"], &totals["possible_count"]), (&0.into(), &210.into()), "{totals}");
     let (status, _, stderr) = stage.heapr(&["snapshot", "leaks", "core.heapr", "--fail-if-leaks"]);
     assert_eq!(status, Some(2));

@@ -1,4 +1,4 @@
-//! Who holds ever more, from graph to graph: by suspects, diff and summary.
+//! Holders that grow from graph to graph: in suspects, diff and summary.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Stage, values};
 
-/// The line of a holder that a header claims.
+/// Returns the row of a holder that a header claims, with the claimed amounts.
 fn grown<'v>(answer: &'v Value, text: &str) -> (&'v Value, u64, u64, String) {
     let claim = values(text, "grows").next().unwrap();
     let value =
@@ -33,7 +33,7 @@ fn what_holds_ever_more_is_named_with_what_it_gathers_where() {
     };
     stage.ok(&["snapshot", "take", "--graph", &pid]);
 
-    // Of one graph: who holds most, and where.
+    // A single graph lists the largest holders, and where they collect blocks.
     let largest = stage.json(&["snapshot", "suspects", "trace.heapr"]);
     let (row, ..) = grown(&largest, &text);
     assert_eq!(row["gathered_in"]["reference_count"], 1000, "{row}");
@@ -62,7 +62,7 @@ fn what_holds_ever_more_is_named_with_what_it_gathers_where() {
     let changes = stage.json(&["snapshot", "diff", "trace.heapr", "--snapshots", "1", "2"]);
     let (row, ..) = grown(&changes, &text);
     assert_eq!(row["growth_bytes"], by, "{row}");
-    // The table has grown, and what it points to is new.
+    // The table has grown, and the blocks to which it points are new.
     assert_eq!(row["new_count"], count + 1);
     let replaced = changes["holders"].as_array().unwrap().iter();
     let replaced: Vec<&Value> = replaced.filter(|row| row["holder"] == "program!g_replaced").collect();
@@ -73,7 +73,7 @@ fn what_holds_ever_more_is_named_with_what_it_gathers_where() {
     assert_eq!((&top["holder"], &top["retained_bytes"]), (&"program!g_cache".into(), &at[2].into()));
     assert_eq!(summary["graph"]["definite_count"], 0, "{}", summary["graph"]);
 
-    // A graph of the process while it ran is not compared with those.
+    // A graph of the running process is not compared with those of the stopped one.
     stage.ok(&["snapshot", "take", "--graph", "--pause", "none", &pid]);
     let again = stage.json(&["snapshot", "suspects", "trace.heapr"]);
     assert_eq!(again["holders"], suspects["holders"]);

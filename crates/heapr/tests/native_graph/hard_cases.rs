@@ -1,4 +1,4 @@
-//! Programs in hard places: what turns away while it is looked at, first processes of containers,
+//! Difficult programs: those that end or exec during the reading, first processes of containers,
 //! groups near their limit, other allocators, damaged heaps.
 
 use std::fs;
@@ -32,7 +32,7 @@ fn of_a_damaged_heap_the_rest_is_told() {
     assert!(leaks["notes"].to_string().contains("the heap is not in order: the chunk at"), "{leaks}");
 }
 
-/// The copy is of before: what the process does since does not matter to it.
+/// The copy is from before, so that later actions of the process do not matter.
 #[test]
 fn a_program_that_turns_away_while_its_copy_is_read_has_its_graph() {
     for what in ["exit", "exec", "fork"] {
@@ -67,7 +67,8 @@ fn a_program_that_turns_away_while_its_copy_is_read_has_its_graph() {
     }
 }
 
-/// What is asked of it takes memory of its group, where that is near its limit.
+/// Control group near its limit: the work that heapr requests of the process takes the group's
+/// memory.
 struct Group(PathBuf);
 
 impl Group {
@@ -149,8 +150,8 @@ fn the_first_process_of_a_container_is_looked_at_while_it_stands_still() {
     assert!(outer.0.try_wait().unwrap().is_none());
 }
 
-/// Their own memory is not known, and may refer to blocks that are leaked: then these are possible
-/// leaks. But each block that they gave out is known.
+/// The memory of other allocators is unknown, and may refer to leaked blocks, so that these are
+/// possible leaks. Each recorded block is known.
 #[test]
 fn programs_on_other_allocators_are_told_by_their_recorded_blocks() {
     for library in ["jemalloc", "tcmalloc_minimal", "mimalloc"] {
@@ -172,14 +173,14 @@ fn programs_on_other_allocators_are_told_by_their_recorded_blocks() {
     }
 }
 
-/// Leaked blocks of one function, of whatever kind.
+/// Number of leaked blocks of one function, of whatever kind.
 fn count_of(leaks: &Value, function: &str) -> u64 {
     let is_of = |group: &&Value| group["frames"].to_string().contains(&format!("\"symbol\":\"{function}\""));
     let groups = leaks["groups"].as_array().unwrap().iter().filter(is_of);
     groups.map(|group| group["count"].as_u64().unwrap()).sum()
 }
 
-/// Without references there are still the blocks.
+/// The blocks stay without their references.
 #[test]
 fn what_was_read_before_a_graph_failed_is_kept() {
     let stage = Stage::new();

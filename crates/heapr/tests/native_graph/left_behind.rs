@@ -1,4 +1,4 @@
-//! What a recording that was killed has left in a process goes with the next attach.
+//! The next attach removes what a killed recording has left in a process.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use crate::Stage;
 use crate::copies::{Free, named_mappings};
 
-/// Its threads wait where those of another allocator might, and what they have left on their
-/// stacks leads into the agent: what they will return to is told by their frames alone.
+/// Threads wait as those of another allocator might, with leftovers on their stacks that lead into
+/// the agent. Only their frames tell to where they will return.
 #[test]
 fn threads_that_wait_on_what_they_left_on_their_stacks_keep_no_agent() {
     let stage = Stage::new();

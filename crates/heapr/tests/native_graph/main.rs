@@ -1,5 +1,5 @@
-//! Graphs of native heaps: programs whose blocks are held, or leaked, in every way there is, each
-//! with what must be said of them in its header (`victims/graph`).
+//! Graphs of native heaps: programs whose blocks are held or leaked in every way, with the expected
+//! verdicts in their headers (`victims/graph`).
 
 mod contents;
 mod copies;
@@ -26,7 +26,7 @@ fn victims() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/graph")
 }
 
-/// A folder with a session of its own, which ends with it.
+/// Folder with a session of its own, which ends with it.
 struct Stage {
     folder: tempfile::TempDir,
     pid: Option<u32>,
@@ -39,7 +39,7 @@ impl Stage {
         Self { folder, pid: None }
     }
 
-    /// The source of a victim.
+    /// Returns the source of a victim.
     fn text(name: &str) -> String {
         fs::read_to_string(victims().join(name)).unwrap()
     }
@@ -65,7 +65,7 @@ impl Stage {
     #[track_caller]
     fn ok(&self, arguments: &[&str]) -> String {
         let (mut status, mut stdout, mut stderr) = self.heapr(arguments);
-        // On a very busy machine a copy is not read as long as it may live; another one may be.
+        // On a very busy machine a copy may live too long to be read; another try may succeed.
         for _ in 0..5 {
             if status == Some(0) || !stderr.contains("its copy would have lived for longer") {
                 break;
@@ -151,7 +151,7 @@ impl Drop for Stage {
     }
 }
 
-/// Whether a status has a process that lives.
+/// Whether a status contains the process as a live one.
 fn lists(value: &Value, pid: u32) -> bool {
     match value {
         Value::Object(fields) => {
@@ -169,7 +169,7 @@ fn values<'t>(text: &'t str, key: &str) -> impl Iterator<Item = &'t str> {
     text.lines().filter_map(move |line| line.strip_prefix(&start))
 }
 
-/// What a header claims of the blocks of one function.
+/// Amounts that a header claims for the blocks of one function.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
 struct Found {
     count: u64,
@@ -219,7 +219,7 @@ fn check(leaks: &Value, text: &str) {
     assert!(wrong.is_empty(), "{}\n{}\n{}", wrong.join("\n"), leaks["notes"], leaks["totals"]);
 }
 
-/// Runs a victim, takes its graph, and checks what its header claims.
+/// Runs a victim, takes its graph, and checks the claims of its header.
 fn verdicts(name: &str) -> (Stage, Value) {
     let mut stage = Stage::new();
     let (program, arguments, text) = stage.build(name);
@@ -235,7 +235,7 @@ fn two_blocks_can_be_held_in_nine_ways() {
     let (stage, leaks) = verdicts("nine_cases.c");
     assert_eq!(leaks["schema"], "heapr.leaks/1");
     assert_eq!(leaks["totals"]["definite_count"], 3);
-    // Exit statuses, and what is suppressed.
+    // Exit statuses, and suppressed leaks.
     let (status, ..) = stage.heapr(&["snapshot", "leaks", "trace.heapr", "--fail-if-leaks"]);
     assert_eq!(status, Some(1));
     fs::write(stage.path("known"), "leak:^b3$\nleak:a4\nleak:a9\nrace:x\n").unwrap();
@@ -347,7 +347,7 @@ fn a_program_that_does_not_end_by_exit_has_no_graph_and_that_is_said() {
     assert!(ended == Some(0) && !stderr.contains("no graph was taken"), "{stderr}");
 }
 
-/// Programs of ordinary ways to hold and to leak, which the compiler's check is compared on too.
+/// Programs with ordinary ways to hold and to leak, which the compiler's check is compared on too.
 const ORDINARY: [&str; 10] = [
     "globals.c",
     "self_pointers.c",

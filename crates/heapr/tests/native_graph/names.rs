@@ -1,4 +1,4 @@
-//! Names of blocks: by what they hold themselves, and by the functions that allocated them.
+//! Names of blocks: by their contents, and by the functions that allocated them.
 
 use std::path::Path;
 use std::process::Command;
@@ -42,7 +42,7 @@ fn objects_of_a_stripped_program_are_named_by_their_class() {
     for shape in parts.iter().chain(&tables) {
         assert!(names.contains(&format!("\"{shape} (by its shape)\"")), "{shape} is not in {names}");
     }
-    // With the symbols it would be the same leaks.
+    // With symbols the leaks are the same.
     assert_eq!(leaks["totals"]["definite_count"], 1);
 }
 
@@ -55,12 +55,13 @@ fn a_place_on_a_stack_is_told_by_its_frame() {
     let paths = retainers["paths"].to_string();
     let is_named = paths.contains(" stack_thread+0x") || paths.contains(" main+0x");
     assert!(paths.contains(", frame ") && is_named, "{paths}");
-    // And what is a variable of the thread's own.
+    // A thread-local variable is named, too.
     let holders = stage.json(&["snapshot", "holders", "trace.heapr"]).to_string();
     assert!(holders.contains(", TLS program!local") && holders.contains(", TLS program!second"), "{holders}");
 }
 
-/// Also those of libraries that were loaded late: the C library makes them when a thread asks.
+/// Includes libraries that were loaded late: the C library creates their variables when a thread
+/// uses them.
 #[test]
 fn variables_that_a_library_has_for_each_thread_are_named() {
     let (stage, _) = verdicts("modules.c");
@@ -70,7 +71,7 @@ fn variables_that_a_library_has_for_each_thread_are_named() {
     }
 }
 
-/// Containers keep the place of their elements beside how many there are.
+/// Containers store the address of their elements beside their number.
 #[test]
 fn containers_without_symbols_are_told_by_their_shape() {
     let mut stage = Stage::new();
@@ -93,7 +94,7 @@ fn containers_without_symbols_are_told_by_their_shape() {
     assert!(!leaks["groups"].as_array().unwrap().iter().any(|group| is_table(&group)), "{leaks}");
 }
 
-/// Also those that have a block of their own because the interpreter was told to have no arenas.
+/// Includes objects with a block of their own, because the interpreter runs without arenas.
 #[test]
 fn objects_of_cpython_are_named_by_their_types() {
     let mut stage = Stage::new();

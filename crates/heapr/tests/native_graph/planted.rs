@@ -1,4 +1,4 @@
-//! Graphs that a program prints itself: references and what blocks retain must be those.
+//! Graphs that a program prints itself: references and retained sizes must be equal.
 
 use std::fs;
 
@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use crate::Stage;
 
-/// Blocks of the test. As many as are wished for, all compared (`HEAPR_PLANTED=10000000`: some 6 GB
-/// of memory).
+/// Number of blocks, all of which are compared. `HEAPR_PLANTED=10000000` tests more, with some 6 GB
+/// of memory.
 const BLOCKS: u32 = 100_000;
 
-/// From, word, to.
+/// Edge: from, word, to.
 type Edge = (u64, u64, u64);
 
-/// What the program says of itself, or what is said of it; in order.
+/// Graph as the program prints it, or as heapr answers; sorted.
 #[derive(Debug, Default)]
 struct Planted {
-    /// Address and size.
+    /// Address and size of each block.
     blocks: Vec<(u64, u64)>,
     edges: Vec<Edge>,
     retained: Vec<(u64, u64)>,
@@ -50,13 +50,14 @@ impl Planted {
         Some(self.blocks[place].1)
     }
 
-    /// What a structure retains as a whole: the largest amounts, in order of their making.
+    /// Returns what a structure retains as a whole: the list (`number` 0) the first amount, the table
+    /// the largest.
     fn whole(&self, number: usize) -> u64 {
         let (list, table) = (self.retained[0].1, self.retained.iter().map(|it| it.1).max().unwrap());
         if number == 0 { list } else { table }
     }
 
-    /// Of an exported snapshot: sizes of blocks, and references between them.
+    /// Parses an exported snapshot: sizes of blocks, and references between them.
     fn exported(text: &str) -> Self {
         let mut found = Self::default();
         let head = &text[..text.find(",\n\"nodes\"").unwrap()];
@@ -68,7 +69,7 @@ impl Planted {
             .iter()
             .map(|name| name.strip_prefix("+0x").and_then(|text| u64::from_str_radix(text, 16).ok()))
             .collect();
-        // Id and number of references of each.
+        // Id and number of references of each node.
         let mut nodes = Vec::new();
         let mut numbers = numbers(text, "nodes");
         while let Some(_kind) = numbers.next() {
@@ -92,7 +93,7 @@ impl Planted {
     }
 }
 
-/// The numbers of a list.
+/// Parses the numbers of a list.
 fn numbers<'t>(text: &'t str, key: &str) -> impl Iterator<Item = u64> + 't {
     let start = format!("\"{key}\":[");
     let start = text.find(&start).unwrap() + start.len();
@@ -134,7 +135,7 @@ fn references_and_retained_bytes_are_those_that_a_program_prints_of_itself() {
         let whole = planted.whole(first);
         assert_eq!(held_by(name), whole, "{name}: {holders}");
     }
-    // Of a spread of them: each is a question of its own.
+    // Only some blocks are checked, because each needs a question of its own.
     let step = planted.retained.len() / 12;
     for (address, bytes) in planted.retained.iter().step_by(step) {
         let object = stage.json(&["snapshot", "object", "trace.heapr", &format!("@{address:#x}")]);
@@ -143,12 +144,12 @@ fn references_and_retained_bytes_are_those_that_a_program_prints_of_itself() {
     answers_are_kept(&stage);
 }
 
-/// What was found is kept beside the file; what somebody else has written there is not believed.
+/// Answers are saved beside the file; foreign contents there are not believed.
 fn answers_are_kept(stage: &Stage) {
     stage.ok(&["stop", "graph", "-q"]);
     let ask = |verb: &str| {
         let mut answer = stage.json(&["snapshot", verb, "trace.heapr"]);
-        // In order of names where amounts are equal.
+        // Sorted by name if amounts are equal.
         answer.as_object_mut().unwrap().remove("notes");
         answer
     };

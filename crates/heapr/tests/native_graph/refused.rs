@@ -1,11 +1,11 @@
-//! What cannot be done is said in one line, and the program is none the worse for it.
+//! Impossible requests: one line says why, and the program is unharmed.
 
 use std::fs;
 use std::process::Command;
 
 use crate::{Stage, check};
 
-/// Takes the graph of a program that cannot be copied; gives what is noted about that.
+/// Takes the graph of a program that cannot be copied, and returns its notes on that.
 fn noted(why: &str) -> String {
     let mut stage = Stage::new();
     let (program, mut arguments, text) = stage.build("uncopied.c");
@@ -39,7 +39,7 @@ fn what_is_not_there_is_said_in_one_line() {
         assert!(stderr.contains(wanted), "{arguments:?}: {stderr}");
         assert!(stderr.trim_end().lines().count() <= 2, "{stderr}");
     };
-    // A process that is gone, and one that waits for its parent.
+    // A process that has ended, and one that waits for its parent.
     let mut ended = Command::new("true").spawn().unwrap();
     let pid = ended.id().to_string();
     heapr_testkit::wait_until("it has ended", || {
@@ -55,7 +55,7 @@ fn what_is_not_there_is_said_in_one_line() {
         let arguments = [&["snapshot", verb, "plain.heapr"], more].concat();
         refused(&arguments, "no snapshot in it has references between its blocks");
     }
-    // One whose graph is cut off.
+    // A trace whose graph is cut off.
     fs::write(stage.path("broken.heapr"), &fs::read(stage.path("plain.heapr")).unwrap()[..40]).unwrap();
     refused(&["snapshot", "leaks", "broken.heapr"], "broken.heapr");
 }

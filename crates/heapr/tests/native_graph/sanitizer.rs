@@ -1,5 +1,5 @@
-//! The compiler's own leak check on the same programs at the same point: it must say what the
-//! headers say, and so does heapr (the other tests). Where the two differ a rule says why.
+//! LeakSanitizer on the same programs at the same point: it must agree with the headers, as heapr
+//! does in the other tests. For each difference a rule says why.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -9,8 +9,8 @@ use heapr_testkit::not_run;
 
 use crate::{ORDINARY, Stage, values, victims};
 
-/// Besides the ordinary ones. Left out: `elsewhere.c` (the check itself crashes where a block's
-/// pages are locked away), programs that are looked at as they end.
+/// Programs besides the ordinary ones. Left out are `elsewhere.c`, on which the sanitizer crashes
+/// because a block's pages are locked, and programs that are inspected as they end.
 const PROGRAMS: [&str; 10] = [
     "nine_cases.c",
     "shapes.c",
@@ -24,7 +24,7 @@ const PROGRAMS: [&str; 10] = [
     "modules.c",
 ];
 
-/// Function, how many more blocks of it than heapr the check calls leaked, and why.
+/// Function, number of its blocks that only the sanitizer calls leaked, and the reason.
 const DIFFERENCES: [(&str, i64, &str); 4] = [
     (
         "as_argument",
@@ -53,7 +53,7 @@ fn the_compilers_leak_check_says_the_same() {
         let flags: Vec<&str> = values(&text, "build").flat_map(str::split_whitespace).collect();
         assert!(compile(&victims().join(name), &program, &flags), "{name} does not compile");
         let mut command = Command::new(&program);
-        // (It must be a program of its own: nobody may trace it.)
+        // LeakSanitizer cannot check a traced program, so that the program runs by itself.
         command.env("LSAN_OPTIONS", "allocator_may_return_null=1");
         if let Some(library) = values(&text, "library").next() {
             let output = stage.path("library.so");
@@ -92,7 +92,7 @@ fn compile(source: &Path, program: &Path, flags: &[&str]) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// Blocks that a header calls leaked, by the function that made them.
+/// Returns the blocks that a header calls leaked, by the function that allocated them.
 fn claimed(text: &str) -> HashMap<String, i64> {
     let mut leaked = HashMap::new();
     for claim in values(text, "leaks") {
@@ -104,8 +104,8 @@ fn claimed(text: &str) -> HashMap<String, i64> {
     leaked
 }
 
-/// The same of a report: `Direct leak of 40 byte(s) in 1 object(s) allocated from:`, and frames, of
-/// which the first is the allocator's.
+/// Parses a report of leaks by function: `Direct leak of 40 byte(s) in 1 object(s) allocated
+/// from:`, then frames, the first of which is the allocator's.
 fn leaked_in(report: &str) -> HashMap<String, i64> {
     let mut leaked = HashMap::new();
     let mut count = 0;

@@ -16,7 +16,7 @@ fn it_finds_what_works_on_this_machine() {
     for topic in ["processor", "kernel", "shared buffers", "descriptor passing"] {
         assert!(line(topic).starts_with("ok"), "{}", line(topic));
     }
-    // Its own heap, which it changes itself while it looks.
+    // heapr's own heap, which changes while it is read.
     let version = Command::new("getconf").arg("GNU_LIBC_VERSION").output().unwrap().stdout;
     let version = String::from_utf8(version).unwrap().trim().to_owned();
     let minor: u32 = version.rsplit('.').next().unwrap().parse().unwrap();
@@ -26,8 +26,8 @@ fn it_finds_what_works_on_this_machine() {
     }
 }
 
-/// Waits for a line once it may not make memory executable any more; 77: the kernel does not know
-/// that.
+/// Waits for a line after it has forbidden itself executable memory. Status 77: the kernel does not
+/// know that setting.
 const REFUSES_CODE: &str = r"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-//! An engine that takes profiles: a server of HTTP that does as it is told and keeps what comes.
+//! Engine that accepts profiles: an HTTP server with given answers that saves the requests.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A request.
+/// Request that arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Taken {
     pub(crate) path: String,
@@ -19,7 +19,7 @@ impl Taken {
     }
 }
 
-/// See the module. Its thread ends with the test.
+/// HTTP server in a thread that ends with the test.
 #[derive(Debug, Clone)]
 pub(crate) struct Engine {
     pub(crate) url: String,
@@ -27,7 +27,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Listens; the first answers are these, all others 200.
+    /// Starts to listen; the first answers have these statuses, all others 200.
     pub(crate) fn start(first: &'static [u16]) -> Self {
         Self::listen(TcpListener::bind("127.0.0.1:0").unwrap(), first)
     }

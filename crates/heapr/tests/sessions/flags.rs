@@ -1,4 +1,5 @@
-//! Flagged programs: every instance, from its first instruction, whoever starts it.
+//! Flagged programs: every instance is recorded from its first instruction, by whatever it is
+//! started.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +13,7 @@ use crate::stage::{Stage, run};
 const EVENTS: u64 = 1510;
 const ALLOCATIONS: u64 = 1010;
 
-/// A stage whose flag names a program that no other test's program is called.
+/// Stage with a flag on a program name that is unique to the test.
 struct Flagged {
     stage: Stage,
     program: PathBuf,
@@ -34,7 +35,7 @@ impl Flagged {
         self.stage.heapr(&["start", "flags", "-q", "-o", "flags.heapr", "--flagged"]).ok();
     }
 
-    /// Whether execs can be held here.
+    /// Whether execs can be held on this machine.
     fn is_exec_held(&self) -> bool {
         let status = self.stage.status("flags");
         let method = status["flag_watch"].as_str().unwrap();
@@ -52,7 +53,7 @@ impl Flagged {
         assert_eq!(outcome.status, Some(0), "{script}: {}{}", outcome.stdout, outcome.stderr);
     }
 
-    /// Allocations in the function of the program, over all its processes.
+    /// Stops the session, and returns allocations in the program's function over all its processes.
     fn stop(&self) -> Counts {
         self.stage.heapr(&["stop", "flags", "-q"]).ok();
         self.counts("flags.heapr")
@@ -86,7 +87,7 @@ fn build(program: &Path) {
         .status()
         .unwrap();
     assert!(status.success());
-    // Others may start it too.
+    // Other users may start it too.
     fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -124,7 +125,7 @@ fn a_link_a_script_and_a_second_exec_are_recorded_whole() {
     if !flagged.is_exec_held() {
         return;
     }
-    // By its own name it is not flagged.
+    // The program's own name is not flagged.
     flagged.shell(r#""$0" && ./flagged-link && ./flagged-script && exec ./flagged-link"#);
     let counts = flagged.stop();
     assert_eq!((counts.processes, counts.allocations), (3, 3 * ALLOCATIONS));
@@ -159,7 +160,7 @@ fn a_flag_that_is_taken_away_holds_no_more_and_a_new_one_at_once() {
 #[test]
 fn programs_of_other_users_and_in_other_namespaces_are_recorded_from_their_own_code_on() {
     let flagged = Flagged::new("flagged-other-user");
-    // In a folder that others can enter.
+    // A folder that other users can enter.
     let folder = tempfile::Builder::new().prefix("heapr-flags").tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("flagged-other-user");
@@ -230,7 +231,7 @@ fn control_groups_choose_programs() {
     }
 }
 
-/// A control group of a test's own.
+/// Control group of one test.
 struct ControlGroup {
     folder: PathBuf,
     path: String,
@@ -299,7 +300,8 @@ fn a_recorder_that_is_killed_leaves_no_exec_waiting() {
     }
 }
 
-/// Without root: the programs of a shell that has been told, each from its first instruction.
+/// Without root: programs of a shell that has evaluated `heapr config shell`, each from its first
+/// instruction.
 #[test]
 fn the_programs_of_a_users_shell_are_recorded_whole() {
     const NOBODY: u32 = 65534;
@@ -335,7 +337,7 @@ fn the_programs_of_a_users_shell_are_recorded_whole() {
     std::os::unix::fs::chown(&private, Some(NOBODY), Some(NOBODY)).unwrap();
     command.env("HEAPR_RUNTIME_DIR", &private).env("XDG_RUNTIME_DIR", &private);
     command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME");
-    // Where the files of the command's output are made.
+    // Folder of the files with the command's output.
     let outcome = run(command, std::env::temp_dir().as_path());
     assert_eq!(outcome.status, Some(0), "{}{}", outcome.stdout, outcome.stderr);
     let report: serde_json::Value =

@@ -1,4 +1,4 @@
-//! A process id that the kernel gives to another process in the same session.
+//! Process id that the kernel gives to another process in the same session.
 
 use std::process::Command;
 
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::stage::{Stage, run};
 
-/// Two programs, one after the other, of which the second gets the id that the first had. (As the
-/// second process of its namespace: nobody else takes one there but the recorder's threads.)
+/// Runs two programs one after the other, the second with the pid of the first. It is the second
+/// process of its namespace, in which only the recorder's threads take further pids.
 const AGAIN: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ fn a_process_id_that_is_given_again_is_another_process() {
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-g", "-fno-builtin", "-fno-optimize-sibling-calls", "-o", &program]).arg(&source);
     assert!(gcc.status().unwrap().success());
-    // Its own numbers; the recorder's are of the same namespace, and so are those in the file.
+    // The program's own pids; the recorder is in the same namespace, so the file has them too.
     let recorded = stage.command(&["run", "--quiet", "-o", "again.heapr", "--", &program]);
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);

@@ -1,4 +1,4 @@
-//! Names of programs whose files are gone before the recording ends.
+//! Names of programs whose files are removed before the recording ends.
 
 use std::fs;
 

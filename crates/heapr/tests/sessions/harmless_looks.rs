@@ -1,5 +1,5 @@
-//! Looking at a program must not be seen by it: calls in which its threads wait are not broken off,
-//! and memory that it brings itself is not waited for.
+//! Inspecting a program must not disturb it. Calls in which its threads wait are not interrupted,
+//! and memory that the program serves itself is not waited for.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use heapr_testkit::not_run;
 
 use crate::stage::Stage;
 
-/// The program of a source beside this one.
+/// Builds the program of a source beside this one.
 fn built(stage: &Stage, name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sessions").join(format!("{name}.c"));
     let program = stage.path(name);
@@ -18,7 +18,8 @@ fn built(stage: &Stage, name: &str) -> PathBuf {
     program
 }
 
-/// Starts it, and waits until it is ready; `None`: it may not do here what it is there for.
+/// Starts the program, and waits until it is ready; `None` if it lacks the rights for its purpose
+/// here.
 fn started(program: &Path, words: &[&str]) -> Option<(Child, BufReader<ChildStdout>)> {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -34,7 +35,7 @@ fn started(program: &Path, words: &[&str]) -> Option<(Child, BufReader<ChildStdo
     Some((child, output))
 }
 
-/// Attaches, lets go, takes graphs in the ways that stop a program, and looks into its heap.
+/// Attaches and detaches, takes graphs in the modes that stop the program, and reads its heap.
 fn look(stage: &Stage, pid: &str) {
     stage.heapr(&["start", "s", "--pid", pid, "-f", "-o", "s.heapr"]).ok();
     stage.wait_for("s", "an event", |status| status["event_count"].as_u64() > Some(0));
@@ -68,7 +69,7 @@ fn no_call_that_waits_is_broken_off_or_waits_much_longer() {
             continue;
         }
         assert!(["0", "EAGAIN", "ETIMEDOUT", "ETIME"].contains(&error), "{line}: {text}");
-        // A socket's own time begins again.
+        // The time-out of a socket call begins again.
         let is_of_socket = ["accept", "recv", "read_socket"].iter().any(|word| name.starts_with(word));
         let waited_ms: u64 = waited_ms.parse().unwrap();
         assert!(waited_ms + 50 >= LIMIT_MS, "{line}: {text}");
@@ -102,7 +103,7 @@ fn a_program_in_a_frozen_group_is_refused_in_words_and_runs_on_when_it_is_thawed
     stage.wait_for("s", "an event", |status| status["event_count"].as_u64() > Some(0));
     stage.heapr(&["stop", "s"]).ok();
     stage.release();
-    // No signal has ended it.
+    // A signal has not ended it.
     assert!(child.wait().unwrap().code().is_some());
     heapr_testkit::wait_until("the group is empty", || std::fs::remove_dir(&group).ok());
 }
@@ -125,7 +126,7 @@ fn memory_that_a_program_brings_itself_is_not_waited_for() {
             stage.heapr(&[&options[..], &[&pid]].concat()).ok();
             let leaks = stage.heapr(&["snapshot", "leaks", "g.heapr"]).stdout;
             let word = if mode == "fuse" { "FUSE" } else { "userfaultfd" };
-            // (All that is protected from writing is there.)
+            // All write-protected memory is present.
             assert!(mode == "write" || leaks.contains(word), "{mode}, {pause}: {leaks}");
         }
         stage.heapr(&["explain", "--deep", &pid]).ok();

@@ -1,4 +1,4 @@
-//! Whoever connects to a session's socket: the recording goes on, and so do the other clients.
+//! Hostile clients of a session's socket: the recording and the other clients continue.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -47,7 +47,7 @@ fn garbage_is_answered_and_harms_nothing() {
             String::from_utf8_lossy(&request[..request.len().min(60)])
         );
     }
-    // Arrays within arrays without end: refused by the parser's own bound.
+    // Deeply nested arrays: refused by the parser's own bound.
     answer(&stage, &[vec![b'['; 200_000], b"\n".to_vec()].concat());
     assert_eq!(stage.status("target")["state"], "recording");
     assert_eq!(stage.status("target")["marker_count"], 0);
@@ -64,7 +64,8 @@ fn is_open(stream: &UnixStream) -> bool {
 fn clients_that_say_nothing_keep_neither_the_recorder_nor_the_others_waiting() {
     let stage = Stage::new();
     stage.start_steady("target", &["-o", "t.heapr"]).ok();
-    // On a busy machine they may be given up before the events have come: then it tells nothing.
+    // On a busy machine the connections may be closed before the events have come; then the test
+    // proves nothing.
     let silent = heapr_testkit::wait_until("events come while nobody is given up", || {
         let mut silent: Vec<UnixStream> = (0..8).map(|_| connect(&stage)).collect();
         silent[0].write_all(b"{\"heapr\":1,").unwrap();
@@ -75,7 +76,7 @@ fn clients_that_say_nothing_keep_neither_the_recorder_nor_the_others_waiting() {
         assert_eq!(after["events_lost"], 0);
         silent.iter().all(is_open).then_some(silent)
     });
-    // Too many at once are closed; when they are gone there is room again.
+    // Excess connections are closed; when the others have gone there is room again.
     let more: Vec<UnixStream> = (0..100).map(|_| connect(&stage)).collect();
     heapr_testkit::wait_until("those beyond the limit are closed", || {
         (!more.iter().all(is_open)).then_some(())
@@ -97,7 +98,7 @@ fn a_client_that_does_not_take_its_answer_blocks_nobody() {
         })
         .collect();
     stage.status("target");
-    // Theirs are still to be taken.
+    // Their answers are still unread.
     for stream in &mut deaf {
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
@@ -117,7 +118,7 @@ fn another_user_is_not_heard() {
     }
     let stage = Stage::new();
     stage.start_steady("target", &["-o", "t.heapr"]).ok();
-    // As if the folder had been opened to all by mistake: the socket itself refuses.
+    // The folder is open to all, as by mistake: the socket itself refuses.
     for (path, mode) in [("", 0o711), ("heapr", 0o711), ("heapr/target.sock", 0o777)] {
         std::fs::set_permissions(stage.path(path), std::fs::Permissions::from_mode(mode)).unwrap();
     }

@@ -1,5 +1,5 @@
-//! Killed at any moment: the program is unharmed, the file opens, and nothing that stays behind
-//! blocks the next session.
+//! Recorder and programs killed at any moment: the program is unharmed, the file opens, and
+//! leftovers do not block the next session.
 
 use std::fs::File;
 use std::os::unix::net::UnixListener;
@@ -22,7 +22,7 @@ fn a_killed_recorder_leaves_a_file_that_opens_and_a_name_that_is_free() {
         stage.start_steady("again", &["-o", &file, "--flush-timer", "0.02"]).ok();
         let status =
             stage.wait_for("again", "the first events", |status| status["event_count"].as_u64() > Some(2000));
-        // The file holds what was flushed. Then at another moment in each round.
+        // The file holds what was flushed. Each round kills at another moment.
         stage.wait_for_events_in(&file);
         std::thread::sleep(Duration::from_millis(37 * round));
         kill(&status["recorder_pid"].to_string());
@@ -31,7 +31,7 @@ fn a_killed_recorder_leaves_a_file_that_opens_and_a_name_that_is_free() {
         assert!(info["event_count"].as_u64() > Some(0), "{info}");
         stage.heapr(&["report", &file, "--stacks"]).ok();
     }
-    // What the killed ones left behind is cleared away by whoever looks, once they are gone.
+    // Once the killed recorders have ended, any command clears their leftovers.
     wait_until("the killed recorder is gone", || {
         stage.heapr(&["status"]).stdout.contains("no session is running").then_some(())
     });
@@ -43,13 +43,13 @@ fn a_name_whose_holder_does_not_answer_is_told_of_and_free_once_it_is_gone() {
     let stage = Stage::new();
     stage.start_steady("first", &["-o", "first.heapr"]).ok();
     stage.heapr(&["stop", "first", "-q"]).ok();
-    // As a recorder that has been killed and has a thread that has not run since.
+    // State of a killed recorder with a thread that has not run since.
     let dying = File::create(stage.path("heapr/dying.lock")).unwrap();
     dying.lock().unwrap();
     File::create(stage.path("heapr/dying.sock")).unwrap();
     stage.heapr(&["status"]).fails_with(&["session dying does not answer"]);
     stage.start_steady("dying", &["-o", "a.heapr"]).fails_with(&["a session named dying exists"]);
-    // It is gone while the next one waits for it, after that has asked it.
+    // The recorder goes away while the next one waits for it.
     std::fs::remove_file(stage.path("heapr/dying.sock")).unwrap();
     let listener = UnixListener::bind(stage.path("heapr/dying.sock")).unwrap();
     let program = stage.steady(200);
@@ -64,17 +64,18 @@ fn a_name_whose_holder_does_not_answer_is_told_of_and_free_once_it_is_gone() {
     assert!(stage.heapr(&["status"]).ok().stdout.contains("dying"));
 }
 
-/// The time that a process has run, in hundredths of a second.
+/// Returns the processor time of a process, in hundredths of a second.
 fn processor_ticks(pid: &str) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// A session on a program whose status and output the test sees itself.
+/// Starts a session on a program whose status and output the test sees itself.
 fn start_with_visible_program(stage: &Stage, rest_us: u32) -> Child {
     let program = stage.steady(rest_us);
-    // The recorder ends with its program killed or not: `run` in a group of its own shows both.
+    // The recorder ends whether its program was killed or not; `run` in a group of its own shows
+    // both.
     let mut run = stage.command(&["run", "-q", "-o", "run.heapr", "--flush-timer", "0.02", "--"]);
     run.args(&program).stdout(Stdio::piped()).spawn().unwrap()
 }
@@ -88,7 +89,7 @@ fn a_program_runs_to_its_right_end_after_its_recorder_was_killed() {
     let program = children.trim().to_owned();
     kill(&heapr.id().to_string());
     heapr.wait().unwrap();
-    // It allocates without rest: its buffers fill, nobody empties them, and it goes on.
+    // The program allocates without rest and continues, although its full buffers are not emptied.
     let before = processor_ticks(&program);
     wait_until("it has run on for a while", || (processor_ticks(&program) > before + 30).then_some(()));
     stage.release();
@@ -125,7 +126,7 @@ fn a_start_that_is_killed_leaves_either_a_session_or_nothing() {
         std::thread::sleep(Duration::from_millis(round * 4));
         let _ = start.kill();
         start.wait().unwrap();
-        // The recorder decides by itself: there is a session that answers, or all of it has ended.
+        // The recorder decides: a session answers, or all of it has ended.
         wait_until("there is a session or nothing", || {
             let has_cancelled = stage.heapr(&["cancel", "cut"]).status == Some(0);
             (has_cancelled || stage.processes().is_empty()).then_some(())
@@ -138,7 +139,7 @@ fn a_start_that_is_killed_leaves_either_a_session_or_nothing() {
 #[test]
 fn a_killed_recorder_sets_the_processes_free_that_it_had_attached_to() {
     let stage = Stage::new();
-    // Without rest: its buffers are full within a moment.
+    // Without rest: the program's buffers are full within a moment.
     let mut child = stage.spawn_steady(0);
     let pid = child.id().to_string();
     for on_full in ["block", "drop"] {
@@ -150,7 +151,7 @@ fn a_killed_recorder_sets_the_processes_free_that_it_had_attached_to() {
             stage.wait_for("att", "the first events", |status| status["event_count"].as_u64() > Some(10_000));
         kill(&status["recorder_pid"].to_string());
         assert!(stage.json(&["info", &file])["event_count"].as_u64().is_some());
-        // The next session can have it, and it is traced again.
+        // The next session can attach to the program and traces it.
         wait_until("it is attached to again", || {
             let outcome = stage.heapr(&["start", "next", "-f", "-o", "next.heapr", "--pid", &pid]);
             (outcome.status == Some(0)).then_some(())

@@ -1,4 +1,4 @@
-//! A session from start to stop.
+//! Life of a session from start to stop.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -34,7 +34,7 @@ fn a_session_records_a_program_until_it_is_stopped() {
     assert_eq!(info["processes"][0]["exit_code"], 7, "{}", info["processes"][0]);
     let report = stage.json(&["report", "trace.heapr", "--stacks", "--require-frames", "steady_alloc"]);
     assert_eq!(report["groups"][0]["outstanding_count"], 1000, "{report}");
-    // Nothing is left but the traces.
+    // Only the traces are left.
     assert_eq!(stage.runtime_files(), Vec::<String>::new());
 }
 
@@ -47,7 +47,7 @@ fn several_sessions_run_side_by_side_under_their_names() {
     assert!(list.contains("one") && list.contains("two"), "{list}");
     stage.heapr(&["stop"]).fails_with(&["which session", "one, two"]);
     stage.heapr(&["stop", "one", "-q"]).ok();
-    // One is left: it is the one that is meant.
+    // A single session is left, and needs no name.
     stage.heapr(&["mark", "only one"]).ok();
     stage.heapr(&["stop", "-q"]).ok();
     assert!(stage.heapr(&["status"]).ok().stdout.contains("no session is running"));
@@ -69,7 +69,7 @@ fn cancel_leaves_nothing() {
 #[test]
 fn a_session_survives_the_terminal_that_it_was_started_from() {
     let stage = Stage::new();
-    // A shell whose whole process group is killed, as a terminal's is when it is closed.
+    // Kills a shell's whole process group, as closing its terminal does.
     let steady = stage.steady(200).join(" ");
     let script = format!("{} start kept -q -- {steady} >/dev/null; kill -HUP 0", crate::stage::HEAPR);
     let mut shell = Command::new("setsid");
@@ -172,8 +172,7 @@ fn a_circular_session_keeps_the_newest_events_and_all_that_is_live() {
     let info = stage.json(&["info", "ring.heapr"]);
     let statistics = &info["statistics"];
     assert!(statistics["events_before_window"].as_u64() > Some(100_000), "{info}");
-    // What was allocated at the very beginning, with its stack; by the summary, and by a replay of
-    // the file.
+    // The first allocations with their stacks, from the summary and from a replay of the file.
     for extra in [&[][..], &["--size", "1", "1000000"]] {
         let groups = |frame: &str| {
             let arguments =
@@ -218,14 +217,14 @@ fn a_session_on_a_running_program_lets_it_go_unharmed() {
     stage.wait_for("att", "the first events", |status| status["event_count"].as_u64() > Some(5000));
     stage.heapr(&["update", "att", "--add-pid", &second_pid]).ok();
     stage.wait_for("att", "the second process", |status| status["live_process_count"] == 2);
-    // Twice is refused, and the session goes on.
+    // A second attach is refused, and the session continues.
     stage.heapr(&["update", "att", "--add-pid", &second_pid]).fails_with(&["already"]);
     stage.heapr(&["update", "att", "--remove-pid", &first_pid]).ok();
     stage.wait_for("att", "the end of the first", |status| status["live_process_count"] == 1);
     let maps = std::fs::read_to_string(format!("/proc/{first_pid}/maps")).unwrap();
     assert!(!maps.contains("heapr-agent"), "{maps}");
     stage.heapr(&["stop", "att", "-q"]).ok();
-    // Another session can have it.
+    // Another session can attach to the process.
     stage.heapr(&["start", "again", "-o", "again.heapr", "--pid", &first_pid]).ok();
     stage.wait_for("again", "the first events", |status| status["event_count"].as_u64() > Some(1000));
     stage.heapr(&["stop", "again", "-q"]).ok();
@@ -251,7 +250,7 @@ fn a_program_that_a_session_started_can_be_let_go() {
     stage.heapr(&["stop", "other", "-q"]).ok();
     let let_go = stage.heapr(&["update", "own", "--remove-pid", &pid]).ok();
     assert!(let_go.stderr.contains("runs on untraced"), "{}", let_go.stderr);
-    // What it had written until then is taken; nothing comes after that.
+    // Events written until then are read; later ones do not exist.
     let rest = || std::thread::sleep(Duration::from_millis(300));
     let event_count = heapr_testkit::wait_until("nothing more comes", || {
         let before = stage.status("own")["event_count"].as_u64();
@@ -263,17 +262,17 @@ fn a_program_that_a_session_started_can_be_let_go() {
     let later = stage.status("own");
     assert_eq!(later["event_count"].as_u64(), event_count, "{later}");
     assert!(later.to_string().contains("it was let go"), "{later}");
-    // Once is all, and it has an agent: it cannot be given a second one now.
+    // A second removal is refused. The process still has an agent, so it cannot get a second one.
     stage.heapr(&["update", "own", "--remove-pid", &pid]).fails_with(&["is not attached to"]);
     stage.heapr(&["update", "own", "--add-pid", &pid]).fails_with(&["was let go"]);
-    // What it had then is no snapshot of now.
+    // The session's last state of the process is not a snapshot of this moment.
     stage.heapr(&["snapshot", "take", "--native", &pid]).fails_with(&["was let go"]);
     stage.release();
     assert_eq!(other.wait().unwrap().code(), Some(7));
     stage.wait_for("own", "the program's end", |status| status["live_process_count"] == 0);
     stage.heapr(&["stop", "own", "-q"]).ok();
     let report = stage.json(&["report", "own.heapr", "--stacks", "--require-frames", "steady_alloc"]);
-    // One may just have been given back for the next.
+    // A block may have been freed for the next one.
     let outstanding_count = report["groups"][0]["outstanding_count"].as_u64();
     assert!(matches!(outstanding_count, Some(999 | 1000)), "{report}");
     let totals = &report["totals"];
@@ -296,7 +295,7 @@ fn one_process_that_cannot_be_traced_lets_none_be_traced() {
 #[test]
 fn flagged_programs_are_traced_when_they_start_while_a_session_wants_them() {
     let stage = Stage::new();
-    // A name that no other test's program has.
+    // Name that is unique to this test.
     let program = stage.path("flagged-steady");
     fs::copy(crate::stage::steady_program(), &program).unwrap();
     fs::create_dir_all(stage.path("config/heapr")).unwrap();
@@ -350,10 +349,10 @@ fn what_a_run_records_can_be_asked_from_outside_while_it_runs() {
     stage.heapr(&["mark", "half way"]).ok();
     stage.heapr(&["update", &name, "--stacks", "alloc,free"]).ok();
     assert_eq!(stage.status(&name)["stacks"], "alloc,free");
-    // It ends with its program, and has no other.
+    // The session ends with its program, and cannot be stopped otherwise.
     stage.heapr(&["stop", &name]).fails_with(&["ends with its program"]);
     stage.heapr(&["update", &name, "--add-pid", "1"]).fails_with(&["heapr start --pid"]);
-    // Beside a session it is not the one that is meant.
+    // Beside another session, this one needs its name.
     stage.start_steady("web", &[]).ok();
     stage.heapr(&["mark", "in web"]).ok();
     assert_eq!(stage.status("web")["marker_count"], 1);

@@ -1,5 +1,5 @@
-//! Sessions as their users run them: started in the background, asked, stopped, killed; and those
-//! who would harm them.
+//! Sessions as their users run them: started in the background, queried, stopped, killed, and
+//! attacked.
 #![forbid(unsafe_code)]
 
 mod doctor;

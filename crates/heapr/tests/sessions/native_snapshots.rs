@@ -1,5 +1,5 @@
-//! `heapr snapshot take` and `every` on processes with a native heap, recorded by a session or by
-//! none.
+//! `heapr snapshot take` and `every` on processes with a native heap, with and without a session
+//! that records them.
 
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ fn a_process_that_no_session_records_is_attached_to_for_one_snapshot() {
     let summary = stage.json(&["snapshot", "summary", "one.heapr"]);
     assert_eq!(summary["snapshots"][0]["trigger"], "asked for");
 
-    // Watched on: the next is taken by the session that was made.
+    // With `--keep`, the new session takes the next snapshot.
     stage.heapr(&["snapshot", "take", "--keep", &pid, "-o", "kept.heapr"]).ok();
     let name = format!("snapshot-{pid}");
     stage.wait_for(&name, "events", |status| status["event_count"].as_u64() > Some(1000));

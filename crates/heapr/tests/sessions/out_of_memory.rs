@@ -1,11 +1,11 @@
-//! A program that the kernel kills for want of memory leaves what it held.
+//! A program that the kernel kills for lack of memory leaves a record of its heap.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::stage::{Stage, run};
 
-/// Both versions' places: the group's folder and the name of its limit.
+/// Creates a control group with a memory limit, of version 1 or 2, and returns its folder.
 fn limited_group() -> Option<PathBuf> {
     let name = format!("heapr-test-oom-{}", std::process::id());
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")].iter().find_map(
@@ -39,7 +39,7 @@ fn a_program_that_is_killed_for_want_of_memory_leaves_a_snapshot_of_its_heap() {
     let mut compiler = std::process::Command::new("gcc");
     compiler.args(["-g", "-O1", "-fno-builtin", "-o"]).arg(&program).arg(&source);
     assert!(compiler.status().unwrap().success());
-    // Only the program is limited, not the recorder.
+    // The limit applies to the program only, not to the recorder.
     let script = format!("echo $$ > {}/cgroup.procs && exec ./eater", group.display());
     let command =
         stage.command(&["run", "-q", "-o", "oom.heapr", "--snapshot-at-exit", "--", "sh", "-c", &script]);
@@ -50,7 +50,7 @@ fn a_program_that_is_killed_for_want_of_memory_leaves_a_snapshot_of_its_heap() {
     let snapshots = summary["snapshots"].as_array().unwrap();
     let last = snapshots.last().unwrap();
     assert_eq!(last["trigger"], "out of memory", "{summary}");
-    // All that fitted: more than half of the limit, less than all of it.
+    // The live blocks that fitted: more than half of the limit, less than all of it.
     let totals = stage.json(&["report", "oom.heapr", "--totals", "--snapshot", "last"])["totals"].clone();
     let bytes = totals["outstanding_bytes"].as_u64().unwrap();
     assert!((96 << 20..200 << 20).contains(&bytes), "{totals}");

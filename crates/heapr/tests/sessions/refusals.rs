@@ -1,4 +1,4 @@
-//! What is refused, and what the user is told.
+//! Refusals, and their messages to the user.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -87,7 +87,7 @@ fn no_file_is_overwritten_and_no_link_is_followed() {
     stage.start_steady("a", &["-o", "there"]).fails_with(&["there exists", "-f"]);
     stage.start_steady("a", &["-f", "-o", "link"]).fails_with(&["symbolic link"]);
     stage.start_steady("a", &["-o", "a.heapr"]).ok();
-    // Refused before the session is stopped.
+    // The command fails before the session is stopped.
     stage.heapr(&["stop", "a", "-o", "there"]).fails_with(&["there exists"]);
     stage.heapr(&["stop", "a", "-f", "-o", "link"]).fails_with(&["symbolic link"]);
     stage.heapr(&["stop", "a", "-o", "no/such/folder"]).fails_with(&["no directory"]);
@@ -100,7 +100,7 @@ fn no_file_is_overwritten_and_no_link_is_followed() {
 #[test]
 fn a_runtime_directory_that_is_not_this_users_alone_is_not_used() {
     let stage = Stage::new();
-    // A link in place of the folder of sockets leads elsewhere: nothing is written there.
+    // A link in place of the folder of sockets leads elsewhere: no file is written there.
     fs::create_dir(stage.path("elsewhere")).unwrap();
     symlink(stage.path("elsewhere"), stage.path("heapr")).unwrap();
     stage.start_steady("a", &["-o", "a.heapr"]).fails_with(&["symbolic link", "RUNTIME_DIR"]);
@@ -118,7 +118,7 @@ fn a_link_in_place_of_a_sessions_files_is_not_followed() {
     let outcome = stage.start_steady("second", &["-o", "second.heapr"]);
     assert_eq!(outcome.status, Some(2), "{}", outcome.stderr);
     fs::remove_file(stage.path("heapr/second.lock")).unwrap();
-    // A link where the socket belongs is replaced.
+    // A link in place of the socket is replaced.
     stage.start_steady("second", &["-o", "second.heapr"]).ok();
     assert_eq!(stage.status("second")["live_process_count"], 1);
     assert_eq!(fs::read_to_string(stage.path("victim")).unwrap(), "mine");

@@ -20,8 +20,7 @@ fn wait_for_file(path: &Path) {
     wait_until(&format!("{} is there", path.display()), || path.exists().then_some(()));
 }
 
-/// A library that sets the wall clock forward by a day, and back again, each time it is asked for
-/// it.
+/// Returns a library that moves the wall clock a day forward or back at each call for it.
 fn jumping_clock(stage: &Stage) -> PathBuf {
     const SOURCE: &str = r"
         #define _GNU_SOURCE
@@ -64,7 +63,7 @@ fn each_file_is_whole_and_goes_on_where_the_one_before_ended_whatever_the_wall_c
         let (before, after) = (pair[0], pair[1]);
         for file in pair {
             assert_eq!(stage.json(&["info", file])["is_complete"], true);
-            // By the summary and by a replay.
+            // Totals by the summary, and by a replay.
             let by_summary = totals(&stage, file, &[]);
             assert_eq!(
                 by_summary["alloc_count"],
@@ -78,11 +77,11 @@ fn each_file_is_whole_and_goes_on_where_the_one_before_ended_whatever_the_wall_c
         assert_eq!(taken_on["alloc_count"], left["outstanding_count"], "{before} and {after}");
         assert_eq!(taken_on["alloc_bytes"], left["outstanding_bytes"], "{before} and {after}");
     }
-    // The very first blocks, with their stack, in a file that was begun seconds later.
+    // The first blocks have their stacks, even in a file that was begun seconds later.
     let early = stage.json(&["report", files[2], "--stacks", "--require-frames", "early_alloc"]);
     assert_eq!(early["groups"][0]["outstanding_count"], 10, "{early}");
     assert!(early["warnings"][0].as_str().unwrap().contains("a later file of its session"), "{early}");
-    // Of each file, and of what is in it: no day.
+    // Durations of each file and ages in it are less than a day.
     for file in files {
         let info = stage.json(&["info", file]);
         let until_ns = info["duration_ns"].as_u64().unwrap();
@@ -114,7 +113,7 @@ fn a_file_of_its_largest_size_is_followed_by_the_next_and_the_oldest_goes() {
     ];
     arguments.extend(steady.iter().map(String::as_str));
     stage.heapr(&arguments).ok();
-    // None of the closed ones is to stay.
+    // All closed files are removed.
     wait_until("a later file is the present one", || {
         let info = stage.heapr(&["info", "large.heapr", "--format", "json"]).stdout;
         let info: Value = serde_json::from_str(&info).ok()?;
@@ -143,9 +142,9 @@ fn a_recorder_that_was_killed_is_followed_by_another_on_the_same_program() {
     assert_eq!(status["live_process_count"], 1, "{status}");
     stage.heapr(&["stop", "kept", "-q"]).ok();
     assert_eq!(stage.json(&["info", "kept.heapr"])["is_complete"], true);
-    // What the first has left is set aside, and read.
+    // The remainder of the first session is renamed, and can be read.
     assert!(stage.json(&["info", "kept.000001.heapr"])["event_count"].as_u64() > Some(0));
-    // What is no trace is nobody's to move.
+    // A file that is not a trace is not renamed.
     std::fs::write(stage.path("letter.heapr"), "a letter").unwrap();
     let start = ["start", "letter", "-o", "letter.heapr", "--rotate", "1h", "--pid", &pid];
     stage.heapr(&start).fails_with(&["letter.heapr"]);

@@ -1,5 +1,5 @@
-//! Sampling while a session runs: of processes that were attached to, by order, and everything
-//! while a heap grows; snapshots and findings of it.
+//! Sampling while a session runs: of attached processes, by order, and full recording while a heap
+//! grows; snapshots and findings of samples.
 
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::stage::{Stage, wait_for_own_code};
 
-/// Grows by 30 blocks a time, and makes many more that it frees, until it is killed.
+/// Grows by 30 blocks at a time, allocates and frees many more, until it is killed.
 const GROWING: &str = r"
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ fn growing(stage: &Stage) -> PathBuf {
     program
 }
 
-/// Killed when a test ends, whatever comes.
+/// Child that is killed when the test ends.
 struct Target(Child);
 
 impl Target {
@@ -59,7 +59,7 @@ impl Drop for Target {
     }
 }
 
-/// The program that counts its own instructions, and a child of it that does the work.
+/// Program that counts its own instructions, with a child that does the work.
 struct Attached {
     target: Target,
     output: BufReader<ChildStdout>,
@@ -73,7 +73,7 @@ impl Attached {
         Self { target: Target(child), output }
     }
 
-    /// `None`: it has ended.
+    /// Reads the next number; `None` if the program has ended.
     fn number(&mut self) -> Option<i64> {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -91,7 +91,7 @@ const FUNCTIONS: [&str; 7] = [
     "sampled_grown",
 ];
 
-/// As the program has it: what each of them makes, and keeps.
+/// True amounts that each function allocates, and keeps.
 const TRUTHS: [(&str, f64); 2] = [("total_bytes", 20_000.0 * 200.0), ("outstanding_bytes", 2_000.0 * 200.0)];
 
 #[test]
@@ -127,7 +127,7 @@ fn a_pair_in_a_process_that_was_attached_to_takes_fourteen_instructions_more_and
     let report = stage.json(&["report", "4K.heapr", "--stacks"]);
     for name in FUNCTIONS {
         for (key, truth) in TRUTHS {
-            // (The block that grows was one of 8 bytes.)
+            // The growing block had 8 bytes first.
             let more = if name == "sampled_grown" && key == "total_bytes" { 20_000.0 * 8.0 } else { 0.0 };
             assert_is_in_interval(&report, name, key, truth + more);
         }
@@ -143,13 +143,13 @@ fn assert_is_in_interval(report: &Value, name: &str, key: &str, truth: f64) {
         value += group[key].as_f64().unwrap_or(0.0);
         square += group[format!("{key}_plus_minus")].as_f64().unwrap_or(0.0).powi(2);
     }
-    // A number lies outside of so many half intervals once in a million times.
+    // Outside of this many half intervals lies one value in a million.
     let off = (value - truth).abs();
     assert!(off <= 2.5 * square.sqrt(), "{name}: {key} is {truth}, estimated as {value}");
 }
 
-/// The allocator lies inside of the program, and was attached to twice: what the first attach has
-/// left is gone.
+/// The allocator is embedded in the program, which is attached to twice: leftovers of the first
+/// attach do not matter.
 #[test]
 fn an_allocator_inside_of_a_process_that_was_attached_to_is_counted_where_its_calls_come_in() {
     let stage = Stage::new();
@@ -182,7 +182,7 @@ fn an_allocator_inside_of_a_process_that_was_attached_to_is_counted_where_its_ca
         }
     }
     assert_eq!(claims.lines().count(), 7, "{claims}");
-    // Some 750 where each call goes to the agent; 0: it may not trace its child.
+    // Some 750 if each call goes to the agent; 0 if the program may not trace its child.
     assert!(steps < 100, "{steps}");
 }
 
@@ -195,13 +195,13 @@ fn how_allocations_are_sampled_can_be_changed_while_a_session_runs() {
     let mean = |status: &Value| status["sample_mean_bytes"].as_u64().unwrap();
     let status = stage.wait_for("changed", "samples", |status| status["event_count"].as_u64() > Some(50));
     assert_eq!((status["sample"].as_str(), mean(&status)), (Some("65536"), 64 << 10));
-    // All is recorded: a hundred times as many events as samples make.
+    // Full recording makes a hundred times as many events as samples.
     stage.heapr(&["update", "changed", "--sample", "all"]).ok();
     let before = stage.status("changed")["event_count"].as_u64();
     stage.wait_for("changed", "all events", |status| {
         status["event_count"].as_u64() > before.map(|before| before + 20_000)
     });
-    // As few as make one sample a second: the mean is doubled until it is so.
+    // The mean is doubled until there is one sample a second.
     stage.heapr(&["update", "changed", "--sample", "auto:1"]).ok();
     stage.wait_for("changed", "a larger mean", |status| mean(status) > 512 << 10);
     stage.heapr(&["update", "changed", "--sample", "off"]).ok();
@@ -241,14 +241,14 @@ fn a_heap_that_grows_is_recorded_in_full_for_a_while_and_snapshots_tell_estimate
     let again = stage.json(&["snapshot", "take", &pid]);
     let more = live(&stage.status("grown")) * 1.3;
     stage.wait_for("grown", "more growth", |status| live(status) > more);
-    // Growth is seen in three.
+    // Growth is found in three snapshots.
     stage.heapr(&["snapshot", "take", &pid]).ok();
     stage.heapr(&["stop", "grown", "-q"]).ok();
     drop(target);
     let of = |taken: &Value, name: &str| {
         taken["snapshots"][0][name].as_f64().unwrap_or_else(|| panic!("{name} in {taken}"))
     };
-    // Blocks are of 1,000 bytes, whatever samples stand for.
+    // Blocks have 1,000 bytes, whatever samples stand for.
     for taken in [&taken, &again] {
         let size = of(taken, "block_bytes") / of(taken, "block_count");
         assert!((900.0..1100.0).contains(&size), "{taken}");
@@ -256,7 +256,7 @@ fn a_heap_that_grows_is_recorded_in_full_for_a_while_and_snapshots_tell_estimate
     }
     let bytes = of(&taken, "block_bytes");
     assert!((before * 0.7..after * 1.3).contains(&bytes), "{before} to {after}: {taken}");
-    // What a snapshot says of itself is what its blocks add up to.
+    // The totals of a snapshot are the sum of its blocks.
     let report = stage.json(&["report", "grown.heapr", "--snapshot", "2", "--totals"]);
     let totals = report["totals"]["outstanding_bytes"].as_f64().unwrap();
     assert!((totals / of(&again, "block_bytes") - 1.0).abs() < 0.01, "{report} {again}");

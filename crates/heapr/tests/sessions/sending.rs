@@ -1,4 +1,4 @@
-//! `heapr push` and `heapr serve`: what arrives is what reports say.
+//! `heapr push` and `heapr serve`: the profiles that arrive equal the reports.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
@@ -11,11 +11,11 @@ use serde_json::Value;
 use crate::engine::{Engine, Taken};
 use crate::stage::Stage;
 
-/// 3 blocks of 16 bytes, of which one is freed.
+/// heaptrack file with 3 blocks of 16 bytes, one of which is freed.
 pub(crate) const RECORDED: &str = "v 10200 2\nX ./service\ns /bin/service\ns main\ns grow\ns main.c\ni 10 1 2 4 5\ni 20 1 3 4 9\nt 1 0\nt 2 1\n\
                         a 10 2\n+ 0\n+ 0\n- 0\n+ 0\nc a\n";
 
-/// What a profile of pprof adds up to.
+/// Returns the totals of a pprof profile.
 fn amounts(pprof: &[u8]) -> Amounts {
     let trace = heapr_import::from_bytes(pprof).unwrap();
     trace.summary_totals().unwrap().unwrap().totals.amounts()
@@ -40,7 +40,7 @@ fn label(labels: &Value, name: &str) -> String {
 fn a_file_reaches_each_engine_in_its_form() {
     let stage = Stage::new();
     std::fs::write(stage.path("recorded"), RECORDED).unwrap();
-    // The first answer of all is that it is busy: it is tried again.
+    // The first answer says that the server is busy, so that the push is retried.
     let engine = Engine::start(&[503]);
     let url = engine.url.as_str();
     stage
@@ -106,14 +106,14 @@ fn what_is_refused_is_told_and_not_tried_again() {
     stage.heapr(&["push", "recorded"]).fails_with(&["--pyroscope URL, --parca URL, --otlp URL"]);
 }
 
-/// The engine is away at first: what was to be sent then comes when it is back, in order; what was
-/// allocated adds up.
+/// The engine is unreachable at first. Later it gets the spooled profiles in order, and their
+/// allocations add up.
 #[test]
 fn a_session_is_sent_until_it_ends_and_nothing_is_lost() {
     let stage = Stage::new();
     stage.start_steady("web", &["-o", "web.heapr"]).ok();
     stage.wait_for("web", "the first events", |status| status["event_count"].as_u64() > Some(1000));
-    // A port at which nobody listens yet.
+    // Port without a listener yet.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -199,7 +199,7 @@ fn the_pprof_of_go_reads_a_recording_by_its_address() {
     serving.wait().unwrap();
 }
 
-/// The command line's tables; what they hold is asked in the tests of `heapr-export`.
+/// Tables of the command line; the tests of `heapr-export` check their contents.
 #[test]
 fn tables_go_into_folders_and_replace_nothing_unasked() {
     let stage = Stage::new();

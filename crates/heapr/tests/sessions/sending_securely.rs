@@ -1,5 +1,5 @@
-//! `heapr push` and `heapr export --to parquet` by TLS: to a server with a certificate of its own
-//! that checks how requests are signed (`store.py`).
+//! `heapr push` and `heapr export --to parquet` over TLS, to a server with its own certificate that
+//! checks the requests' signatures (`store.py`).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -27,12 +27,12 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// `None`: a tool is missing.
+    /// Starts the server; `None` if a tool is missing.
     fn start(stage: &Stage) -> Option<Self> {
         Self::start_named(stage, "IP:127.0.0.1")
     }
 
-    /// One whose certificate is for that name.
+    /// Starts a server with a certificate for that name.
     fn start_named(stage: &Stage, name: &str) -> Option<Self> {
         let (certificate, key) = (stage.argument("certificate.pem"), stage.argument("key.pem"));
         let made = Command::new("openssl")
@@ -78,14 +78,14 @@ fn a_profile_reaches_an_engine_that_asks_for_tls() {
     let body = STANDARD.decode(post["body"].as_str().unwrap()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert!(body["series"][0]["samples"][0]["rawProfile"].is_string(), "{body}");
-    // Not without trust, and not without curl.
+    // The push fails without trust, and without curl.
     push(&[]).fails_with(&["certificate", "--ca FILE", "not all of it is with its engine"]);
     let mut command = stage.command(&["push", "recorded", "--pyroscope", &store.url]);
     command.env("PATH", "/nowhere");
     crate::stage::run(command, &stage.path("")).fails_with(&["https needs the program curl", "install it"]);
 }
 
-/// All files below a folder, by their paths in it.
+/// Returns all files below a folder by their relative paths.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -125,7 +125,7 @@ fn tables_reach_object_stores_signed_or_with_a_token_and_replace_nothing_unasked
     export(secret, &["-o", "s3://heaps/day one"]).fails_with(&["is there already", "--force"]);
     export(secret, &["-o", "s3://heaps/day one", "-f"]).ok();
     export("another", &["-o", "s3://heaps/other"]).fails_with(&["answers 403", "SignatureDoesNotMatch"]);
-    // Google's: with a token, and a condition of its own.
+    // Google's store: with a token, and a condition of its own.
     let export = |token: &str, more: &[&str]| {
         let words = ["export", "recorded", "--to", "parquet", "--host", "h", "--ca", &store.certificate];
         let mut command = stage.command(&[&words, more].concat());

@@ -1,4 +1,4 @@
-//! A stage for sessions: a runtime directory of their own, a program to trace, and heapr's commands
+//! Stage for sessions: a runtime directory of their own, a program to trace, and heapr's commands
 //! with time-outs.
 
 use std::fs::{self, File};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use heapr_testkit::LIMIT;
 use serde_json::Value;
 
-/// The heapr that is under test.
+/// Path of the heapr under test.
 pub(crate) const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
 
-/// What a command did.
+/// Outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// As a shell says it.
+    /// Exit code, or 128 + signal as in a shell.
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -32,7 +32,7 @@ impl Outcome {
         self
     }
 
-    /// Fails unless the command failed and said all of these words.
+    /// Fails unless the command failed with all of these words on standard error.
     #[track_caller]
     pub(crate) fn fails_with(self, words: &[&str]) {
         assert_eq!(self.status, Some(2), "{}{}", self.stdout, self.stderr);
@@ -42,7 +42,7 @@ impl Outcome {
     }
 }
 
-/// The sessions of one test; all are ended when it is dropped.
+/// Sessions of one test, which are ended when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
@@ -55,17 +55,17 @@ impl Stage {
         Self { folder }
     }
 
-    /// A path in the stage's folder.
+    /// Returns a path in the stage's folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The path as an argument.
+    /// Returns the path as an argument.
     pub(crate) fn argument(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// A heapr command of this stage, not started yet.
+    /// Returns a heapr command of this stage that is not started yet.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(HEAPR);
         command
@@ -83,8 +83,8 @@ impl Stage {
         run(self.command(arguments), self.folder.path())
     }
 
-    /// The path of the program of `steady.c` and its arguments; it ends when [`Stage::release`] is
-    /// called.
+    /// Returns the path and arguments of the program of `steady.c`, which ends when
+    /// [`Stage::release`] is called.
     pub(crate) fn steady(&self, rest_us: u32) -> Vec<String> {
         vec![steady_program().to_str().unwrap().to_owned(), self.argument("release"), rest_us.to_string()]
     }
@@ -107,12 +107,12 @@ impl Stage {
         self.heapr(&arguments)
     }
 
-    /// Lets the steady programs end.
+    /// Makes the steady programs end.
     pub(crate) fn release(&self) {
         File::create(self.path("release")).unwrap();
     }
 
-    /// The status of a session as `heapr status NAME --format json` gives it.
+    /// Returns the status of a session, from `heapr status NAME --format json`.
     pub(crate) fn status(&self, name: &str) -> Value {
         let outcome = self.heapr(&["status", name, "--format", "json"]).ok();
         let value: Value = serde_json::from_str(&outcome.stdout).unwrap();
@@ -120,7 +120,7 @@ impl Stage {
         value["sessions"][0].clone()
     }
 
-    /// Waits until a session's status is as `is_so` says.
+    /// Waits until `is_so` accepts a session's status.
     #[track_caller]
     pub(crate) fn wait_for(&self, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         heapr_testkit::wait_until(&format!("session {name} shows {what}"), || {
@@ -144,13 +144,13 @@ impl Stage {
         });
     }
 
-    /// `heapr COMMAND FILE … --format json`.
+    /// Returns the output of `heapr COMMAND FILE … --format json`.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let outcome = self.heapr(&[arguments, &["--format", "json"]].concat()).ok();
         serde_json::from_str(&outcome.stdout).unwrap()
     }
 
-    /// The recorders, and commands, of this stage that run.
+    /// Returns the running recorders and commands of this stage.
     pub(crate) fn processes(&self) -> Vec<u32> {
         let variable = format!("HEAPR_RUNTIME_DIR={}", self.folder.path().display());
         let is_of_stage = |pid: &u32| {
@@ -163,7 +163,7 @@ impl Stage {
         names.filter_map(|name| name.parse().ok()).filter(is_of_stage).collect()
     }
 
-    /// Names of the files in the folder of sockets.
+    /// Returns the names of the files in the folder of sockets.
     pub(crate) fn runtime_files(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path("heapr")) else { return Vec::new() };
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -176,8 +176,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         let _ = File::create(self.path("release"));
-        // Those of this stage: `status` also names the sessions that the user who runs the tests
-        // has elsewhere.
+        // Only this stage's sessions: `status` also lists the user's sessions elsewhere.
         for file in self.runtime_files() {
             if let Some(name) = file.strip_suffix(".sock") {
                 let _ = self.command(&["cancel", name]).output();
@@ -186,7 +185,7 @@ impl Drop for Stage {
     }
 }
 
-/// Until its own code runs, and has allocated, there is nothing in a program to attach to.
+/// Waits until a program runs its own code and has allocated; before that it cannot be attached to.
 pub(crate) fn wait_for_own_code(pid: u32) {
     heapr_testkit::wait_until("the program allocates", || {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
@@ -197,7 +196,7 @@ pub(crate) fn wait_for_own_code(pid: u32) {
 /// Runs a command in a process group of its own, which is killed when it takes too long.
 pub(crate) fn run(mut command: Command, scratch: &Path) -> Outcome {
     use std::os::unix::process::CommandExt as _;
-    // Files, not pipes: a recorder that outlives the command must not keep the test waiting.
+    // Output goes to files, because a recorder that outlives the command would keep a pipe open.
     let folder = tempfile::tempdir_in(scratch).unwrap();
     let [out_path, err_path] = ["stdout", "stderr"].map(|name| folder.path().join(name));
     command
@@ -218,19 +217,19 @@ pub(crate) fn run(mut command: Command, scratch: &Path) -> Outcome {
         std::thread::sleep(Duration::from_millis(3));
     };
     let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-    // heapr ends by the signal that its program ended by.
+    // heapr ends by the signal that ended its program.
     let code = status.code().or_else(|| Some(128 + status.signal()?));
     Outcome { status: code, stdout: read(&out_path), stderr: read(&err_path) }
 }
 
-/// The program of `steady.c`, built once.
+/// Returns the program of `steady.c`, built once.
 pub(crate) fn steady_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sessions/steady.c");
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let program = folder.join("steady");
-        // Another process may run the tests at the same time: what is there is always whole.
+        // Another process may run the tests at the same time: the file is always whole.
         let temporary = folder.join(format!("steady.{}", std::process::id()));
         let status = Command::new("gcc")
             .args(["-g", "-O1", "-fno-builtin", "-o"])

@@ -1,5 +1,5 @@
-//! Who is traced: processes by number and by name, their children, flagged ones that run, and those
-//! that have ended.
+//! Targets of a session: processes by number and by name, their children, running flagged ones, and
+//! ended ones.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::stage::{Stage, steady_program};
 
-/// Processes of one name that no other test's have; killed when this is dropped.
+/// Processes with a name that is unique to the test; killed when this is dropped.
 struct Named {
     children: Vec<Child>,
 }
@@ -33,7 +33,7 @@ impl Named {
         named
     }
 
-    /// Until its own code runs a child is called as this program.
+    /// Waits until all run their own code: a child has the name of the test before its exec.
     fn wait_until_all_are(&self, name: &str) {
         let is_it = |child: &Child| {
             fs::read_to_string(format!("/proc/{}/maps", child.id()))
@@ -70,7 +70,7 @@ fn a_session_that_has_nothing_to_trace_is_refused() {
     stage.heapr(&["start", "a", "-o", "a.heapr"]).fails_with(&["nothing to trace", "--pid", "--flagged"]);
     stage.heapr(&["start", "a", "-o", "a.heapr", "--snapshot-every", "1"]).fails_with(&["nothing to trace"]);
     assert!(!stage.path("a.heapr").exists());
-    // One that waits for flags says that there are none, and of which kind there are.
+    // A session that waits for flags says that none is set, and which kind is.
     stage.heapr(&["config", "enable", "snapshot", "--name", "nobody-at-all"]).ok();
     let started = stage.heapr(&["start", "a", "-o", "a.heapr", "--flagged"]).ok();
     assert!(started.stderr.contains("no program is flagged yet"), "{}", started.stderr);
@@ -162,7 +162,7 @@ fn a_flagged_process_that_runs_is_traced_when_start_returns() {
     stage.heapr(&["cancel", "numbers"]).ok();
     stage.heapr(&["start", "all", "-q", "-o", "b.heapr", "--flagged", "--running"]).ok();
     assert_eq!(live_count(&stage.status("all")), 2);
-    // Flags that are set while it runs.
+    // Flags that are set while the session runs.
     let later = Named::start(&stage, "steady-flag-later", 2);
     stage.heapr(&["config", "enable", "heap", "--pid", &later.pid(1)]).ok();
     stage.wait_for("all", "the third", |status| live_count(status) == 3);
@@ -176,7 +176,7 @@ fn the_flag_of_a_process_ends_with_it() {
     let pid = one.pid(0);
     stage.heapr(&["config", "enable", "heap", "--pid", &pid]).ok();
     assert_eq!(stage.heapr(&["config", "query", "heap", "--pid", &pid]).status, Some(0));
-    // Neither a zombie nor a number that nobody has is a process that runs.
+    // A zombie, or an unused number, is not a process that runs.
     one.children[0].kill().unwrap();
     wait_until("the zombie's flag ends", || {
         (stage.heapr(&["config", "query", "heap", "--pid", &pid]).status == Some(1)).then_some(())
@@ -187,7 +187,7 @@ fn the_flag_of_a_process_ends_with_it() {
     assert_eq!((asked.status, asked.stdout.contains("is disabled")), (Some(1), true), "{}", asked.stdout);
     assert!(stage.heapr(&["config", "query"]).ok().stdout.contains("no program is flagged"));
     assert_eq!(stage.heapr(&["config", "query", "heap", "--pid", "4000000"]).status, Some(1));
-    // Taken away, it was there; and once more, it was not.
+    // The first removal of the flag succeeds, the second finds none.
     stage.heapr(&["config", "disable", "heap", "--pid", &pid]).ok();
     assert_eq!(stage.heapr(&["config", "disable", "heap", "--pid", &pid]).status, Some(1));
 }

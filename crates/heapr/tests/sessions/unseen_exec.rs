@@ -1,5 +1,5 @@
-//! A program that goes on to another by a system call of its own, with an environment of its own:
-//! nobody sees that, and it is said.
+//! Program that execs by a system call of its own with an environment of its own. The agent does
+//! not see this exec, and the recording says so.
 
 use std::process::{Child, Command, Stdio};
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::stage::Stage;
 
-/// With `fork` a child goes on, and it waits for that; else it does so itself. What it goes on to
-/// is itself, which waits for the end of its input.
+/// Execs itself, directly or with `fork` in a child that it waits for; after the exec it waits for
+/// the end of its input.
 const GOES_ON: &str = r"
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ fn build(stage: &Stage) -> String {
     program.display().to_string()
 }
 
-/// Waits until the file says so.
+/// Waits until the file has the notice.
 fn wait_until_said(stage: &Stage, file: &str) {
     heapr_testkit::wait_until("it is said that it went on", || {
         let info: Value =

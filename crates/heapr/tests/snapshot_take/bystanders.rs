@@ -1,4 +1,4 @@
-//! A process that a snapshot is taken of does afterwards what it did before.
+//! A process continues after a snapshot as before.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};

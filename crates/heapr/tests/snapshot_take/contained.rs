@@ -1,10 +1,10 @@
-//! A process in a container: other process ids, another network, another loopback.
+//! Process in a container: other process ids, another network, another loopback.
 
 use std::process::Command;
 
 use crate::node_server::{Program, SERVER, has_node, ids_of};
 
-/// The process that has the container's Node in it: `unshare` is its parent.
+/// Returns the process with the container's Node: the child of `unshare`.
 pub(crate) fn child_of(parent: u32) -> u32 {
     heapr_testkit::wait_until("it has a child", || {
         let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
@@ -47,7 +47,7 @@ fn a_process_in_a_container_is_reached_through_its_own_network() {
     assert_eq!(process.listeners().unwrap().len(), 1);
 }
 
-/// A control group as Docker names it.
+/// Control group with a name in Docker's form.
 struct DockersGroup {
     folder: std::path::PathBuf,
     id: String,
@@ -86,7 +86,7 @@ fn a_container_is_named_by_its_id() {
     let container = Program::start(command, SERVER);
     let outcome = container.heapr(&["snapshot", "take", "--container", &group.id[..30], "-q"]);
     assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
-    // The shell is in it, too, and runs no JavaScript.
+    // The shell is in the container, too, and runs no JavaScript.
     assert_eq!(outcome.stdout.lines().count(), 1, "{outcome:?}");
     assert_eq!(ids_of(&container.folder.path().join(outcome.stdout.trim_end()), "Thing").len(), 500);
     let nothing = container.heapr(&["snapshot", "take", "--container", "feedbeef"]);

@@ -1,4 +1,4 @@
-//! What a snapshot takes at most is foretold before it is taken: on heaps of random shapes
+//! Forecast of a snapshot's largest memory, checked on heaps of random shapes
 //! (`victims/node/random_heap.js`).
 
 use std::fs;
@@ -6,10 +6,10 @@ use std::process::Command;
 
 use crate::node_server::{Program, has_node};
 
-/// Most of what is foretold to what was taken, at the median.
+/// Largest median of the ratio of forecast to memory used.
 const MEDIAN_MAX: f64 = 1.5;
 
-/// One heap: what was taken, and what was foretold at most.
+/// One heap: memory used, and the forecast of its maximum.
 struct Outcome {
     seed: u32,
     heap_bytes: u64,
@@ -37,7 +37,7 @@ fn of_heap(node: &str, seed: u32, megabytes: f64) -> Outcome {
     let program = Program::start(command, &fs::read_to_string(victim).unwrap());
     let pid = program.pid();
     let before_bytes = status_bytes(pid, "VmRSS");
-    // From now on the kernel notes the most anew.
+    // Resets the kernel's peak of the process's memory.
     fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
     let pid_text = pid.to_string();
     let arguments =
@@ -68,8 +68,8 @@ fn what_is_foretold_at_most_is_not_passed() {
     }
 }
 
-/// `HEAPR_TEST_NODE` names the Node, `HEAPR_HEAPS` how many heaps, `HEAPR_FIRST_HEAP` the first of
-/// them.
+/// Environment: `HEAPR_TEST_NODE` names the Node, `HEAPR_HEAPS` the number of heaps,
+/// `HEAPR_FIRST_HEAP` the first of them.
 #[test]
 #[ignore = "takes many minutes"]
 fn the_forecast_is_a_bound_and_near_in_many_random_heaps() {
@@ -79,7 +79,7 @@ fn the_forecast_is_a_bound_and_near_in_many_random_heaps() {
     let (first, count) = (of_environment("HEAPR_FIRST_HEAP", 1), of_environment("HEAPR_HEAPS", 200));
     let mut outcomes = Vec::new();
     for seed in first..first + count {
-        // Many small ones, few large ones.
+        // Many small heaps, few large ones.
         let part = f64::from(seed.wrapping_mul(2_654_435_761) >> 16) / f64::from(1 << 16);
         let outcome = of_heap(&node, seed, 6.0 + 54.0 * part * part * part);
         println!(

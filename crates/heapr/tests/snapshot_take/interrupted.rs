@@ -1,4 +1,4 @@
-//! A capture that ends before its end leaves no file and no open port.
+//! A capture that is interrupted leaves neither a file nor an open port.
 
 use std::process::Command;
 

@@ -1,8 +1,8 @@
-//! `heapr snapshot take|every` and `heapr node` on real Node processes: what they write, and that
-//! nobody is harmed.
+//! `heapr snapshot take|every` and `heapr node` on real Node processes: the files that they write,
+//! and the health of the processes.
 //!
-//! The tests need `node` (any version from 16 on) in the path; where there is none, they say `not
-//! run:` and pass. Each server has `--inspect-port=0`, so that they can run side by side.
+//! The tests need `node` (any version from 16 on) in the path; without it they say `not run:` and
+//! pass. Each server has `--inspect-port=0`, so that they can run side by side.
 #![forbid(unsafe_code)]
 
 mod bystanders;

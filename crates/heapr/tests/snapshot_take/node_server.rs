@@ -1,4 +1,4 @@
-//! A Node program under test, and heapr run on it.
+//! Node program under test, and heapr run on it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use heapr_testkit::{LIMIT, wait_until};
 
-/// A server that keeps `objects` objects, answers every request with `hello`, and says on which
-/// port it listens.
+/// Server that keeps `objects` objects, answers every request with `hello`, and prints the port on
+/// which it listens.
 pub(crate) const SERVER: &str = "
     class Thing { constructor(i) { this.name = 'thing ' + i; this.inner = { i }; } }
     globalThis.kept = Array.from({ length: +process.env.OBJECTS || 0 }, (_, i) => new Thing(i));
@@ -18,7 +18,7 @@ pub(crate) const SERVER: &str = "
     server.listen(0, '127.0.0.1', () => console.log('port ' + server.address().port));
 ";
 
-/// Whether there is a Node to test with.
+/// Whether Node is installed.
 pub(crate) fn has_node() -> bool {
     let has =
         Command::new("node").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
@@ -28,7 +28,7 @@ pub(crate) fn has_node() -> bool {
     has
 }
 
-/// A running program; killed when it is dropped.
+/// Running program, killed when it is dropped.
 pub(crate) struct Program {
     pub(crate) child: Child,
     pub(crate) folder: tempfile::TempDir,
@@ -42,7 +42,7 @@ impl Program {
         Self::start(command, script)
     }
 
-    /// Starts a command beside which the script lies as `app.js`.
+    /// Starts a command in a folder with the script as `app.js`.
     pub(crate) fn start(mut command: Command, script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("app.js"), script).unwrap();
@@ -59,7 +59,7 @@ impl Program {
         program
     }
 
-    /// A server with so many objects, whose inspector may take any port.
+    /// Starts a server with this many objects, whose inspector may take any port.
     pub(crate) fn server(objects: u32) -> Self {
         Self::node(&["--inspect-port=0"], SERVER, &[("OBJECTS", &objects.to_string())])
     }
@@ -72,7 +72,7 @@ impl Program {
         std::fs::read_to_string(self.folder.path().join("out")).unwrap()
     }
 
-    /// Waits until it has said so.
+    /// Waits until the program has printed `text`.
     pub(crate) fn wait_for_output(&mut self, text: &str) {
         wait_until(&format!("it says {text:?}"), || {
             assert!(self.is_alive(), "{}", self.output());
@@ -84,21 +84,21 @@ impl Program {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// The port that the program said it listens on.
+    /// Returns the port on which the program said it listens.
     pub(crate) fn port(&self) -> u16 {
         let output = self.output();
         let port = output.lines().find_map(|line| line.strip_prefix("port ")?.parse().ok());
         port.unwrap_or_else(|| panic!("no port in {output}"))
     }
 
-    /// The ports that it really listens on.
+    /// Returns the ports on which the program really listens.
     pub(crate) fn listening(&self) -> Vec<u16> {
         let examined = heapr_inspector::Process::examine(self.pid());
         let process = examined.unwrap_or_else(|error| panic!("{error}; {}\n{}", self.fate(), self.output()));
         process.listeners().unwrap().iter().map(|listener| listener.bound_to.port()).collect()
     }
 
-    /// How it ended, if it does within a second.
+    /// Describes how the program ended, if it does within a second.
     fn fate(&self) -> String {
         use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
         std::thread::sleep(Duration::from_secs(1));
@@ -114,17 +114,17 @@ impl Program {
         }
     }
 
-    /// Waits until it listens on nothing but its own port: the thread may be busy until then.
+    /// Waits until the program listens only on its own port: its thread may be busy until then.
     pub(crate) fn wait_until_closed(&self) {
         wait_until("only its own port is open", || (self.listening() == [self.port()]).then_some(()));
     }
 
-    /// Heapr with its arguments, in the folder of the program.
+    /// Runs heapr with these arguments in the program's folder.
     pub(crate) fn heapr(&self, arguments: &[&str]) -> Outcome {
         self.finish(self.spawn_heapr(arguments))
     }
 
-    /// Heapr, started.
+    /// Starts heapr in the program's folder.
     pub(crate) fn spawn_heapr(&self, arguments: &[&str]) -> Child {
         Command::new(env!("CARGO_BIN_EXE_heapr"))
             .args(arguments)
@@ -137,8 +137,8 @@ impl Program {
             .unwrap()
     }
 
-    /// Waits for it; what it says is read meanwhile, as a pipe holds little. A pipe that was taken
-    /// before says nothing.
+    /// Waits for heapr, and reads its output meanwhile, because a pipe holds little. A pipe that
+    /// the caller took yields no text.
     pub(crate) fn finish(&self, mut child: Child) -> Outcome {
         let started = Instant::now();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
@@ -172,7 +172,7 @@ impl Program {
         });
     }
 
-    /// Names in the folder that begin with `Heap`, hidden ones, too.
+    /// Returns names in the folder that begin with `Heap`, hidden ones, too.
     pub(crate) fn heap_files(&self) -> Vec<String> {
         let names = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
@@ -189,7 +189,7 @@ impl Drop for Program {
     }
 }
 
-/// What heapr did.
+/// Outcome of heapr.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) status: Option<i32>,
@@ -197,7 +197,7 @@ pub(crate) struct Outcome {
     pub(crate) stderr: String,
 }
 
-/// One request to a server; its answer.
+/// Sends one request to a server, and returns its answer.
 pub(crate) fn request(port: u16) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -207,8 +207,8 @@ pub(crate) fn request(port: u16) -> String {
     answer
 }
 
-/// The ids of all objects of a class, in order. The file has them by address, which a compaction
-/// changes.
+/// Returns the ids of all objects of a class, sorted. The file has them by address, which a
+/// compaction changes.
 pub(crate) fn ids_of(path: &Path, class: &str) -> Vec<u64> {
     let snapshot: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let fields = snapshot["snapshot"]["meta"]["node_fields"].as_array().unwrap();

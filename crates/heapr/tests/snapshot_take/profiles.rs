@@ -1,4 +1,4 @@
-//! `heapr node`: started ready, sampled, recorded.
+//! `heapr node`: Node started ready for snapshots, sampled and recorded.
 
 use std::process::Command;
 
@@ -28,7 +28,7 @@ fn a_sampled_profile_names_the_function_that_allocates() {
     let profile = json(&program, outcome.stdout.trim_end());
     assert!(!profile["samples"].as_array().unwrap().is_empty());
     assert!(profile["head"].to_string().contains("\"growing\""), "{profile:#}");
-    // Beside one of a program that keeps nothing.
+    // Compared with the profile of a program that keeps no objects.
     let nothing = r#"{"head":{"callFrame":{"functionName":"(root)","scriptId":"0","url":"","lineNumber":-1,
         "columnNumber":-1},"selfSize":0,"id":1,"children":[]},"samples":[]}"#;
     std::fs::write(program.folder.path().join("nothing.heapprofile"), nothing).unwrap();
@@ -57,7 +57,7 @@ fn an_interrupt_ends_the_sampling_and_keeps_the_profile() {
     }
     let program = Program::node(&["--inspect-port=0"], ALLOCATOR, &[]);
     let pid = program.pid().to_string();
-    // Before it samples there is nothing to be kept: each time a bit later.
+    // Before sampling begins there is no profile to keep; each round waits a bit longer.
     let mut rest = std::time::Duration::ZERO;
     heapr_testkit::wait_until("what was sampled is kept", || {
         let heapr = program.spawn_heapr(&["node", "sample", &pid, "-d", "1000", "-o", "p.heapprofile"]);

@@ -1,4 +1,4 @@
-//! Texts that never reach the disk.
+//! Redacted snapshots: the program's texts never reach the disk.
 
 use crate::node_server::{Program, has_node};
 
@@ -39,7 +39,7 @@ fn a_redacted_snapshot_holds_the_structure_and_no_text() {
     assert_eq!(customers.map(|row| &row["object_count"]), Some(&300.into()));
     let checked = program.heapr(&["snapshot", "check", "redacted.heapsnapshot"]);
     assert_eq!(checked.status, Some(0), "{checked:?}");
-    // The program's own way of writing knows no redaction.
+    // A snapshot that the program writes by itself cannot be redacted.
     let refused = program.heapr(&["snapshot", "take", &pid, "--redact", "--signal", "SIGUSR2"]);
     assert_eq!(refused.status, Some(2));
     assert_eq!(program.listening(), [0_u16; 0]);

@@ -1,4 +1,4 @@
-//! What cannot be looked into is left alone, and the user is told why in one line.
+//! Processes that cannot be inspected are left alone, and one line says why.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -20,7 +20,7 @@ fn a_program_that_is_no_node_gets_no_signal() {
     command.args(["-c", "trap 'echo harmed' USR1 USR2; echo ready; while :; do sleep 0.05; done"]);
     let mut program = Program::start(command, "");
     let pid = program.pid().to_string();
-    // An option of JavaScript's: without one its native heap is meant.
+    // With an option of JavaScript; without one the native heap would be meant.
     refused(&program.heapr(&["snapshot", "take", &pid, "--wait", "1"]), &["is no Node process", &pid]);
     refused(&program.heapr(&["snapshot", "take", &pid, "--signal", "USR2"]), &["--heapsnapshot-signal"]);
     assert!(program.is_alive() && !program.output().contains("harmed"));
@@ -28,7 +28,7 @@ fn a_program_that_is_no_node_gets_no_signal() {
 
 #[test]
 fn a_process_that_would_die_of_the_signal_gets_none() {
-    // Named as Node is, it has no handler: as a Node has none that just starts, or has
+    // Program named like Node without a handler, as in a Node that is just starting or has
     // --disable-sigusr1.
     let folder = tempfile::tempdir().unwrap();
     let node = folder.path().join("node");
@@ -77,7 +77,7 @@ fn a_process_that_could_not_write_its_snapshot_gets_no_signal() {
     if !has_node() {
         return;
     }
-    // Node throws where it cannot write, and ends.
+    // Node throws if it cannot write, and ends.
     let options = ["--heapsnapshot-signal=SIGUSR2", "--diagnostic-dir=gone"];
     let mut server = Program::node(&options, crate::node_server::SERVER, &[]);
     let pid = server.pid().to_string();

@@ -1,4 +1,4 @@
-//! More than one snapshot of a process: in one session, at intervals, at a size.
+//! Several snapshots of a process: in one session, at intervals, at a size.
 
 use std::io::{BufRead, BufReader, Write};
 
@@ -75,7 +75,7 @@ fn a_process_started_for_it_writes_snapshots_on_a_signal() {
     assert_eq!((second.status, second.stderr.as_str()), (Some(0), ""));
     let ids = |name: &str| ids_of(&server.folder.path().join(name.trim_end()), "Thing");
     assert_eq!(ids(&first.stdout).len(), 3000);
-    // Without an inspector session, nothing makes V8 forget them.
+    // Without an inspector session, V8 does not forget the ids.
     assert_eq!(ids(&first.stdout), ids(&second.stdout));
     assert_eq!(server.heap_files(), [second.stdout.trim_end()]);
     assert_eq!(server.listening(), [server.port()]);
@@ -86,8 +86,7 @@ fn a_process_that_wants_to_end_is_let_go() {
     if !has_node() {
         return;
     }
-    // It has nothing more to do soon after the file is there: what heapr asked of it before comes
-    // first.
+    // The program's work ends soon after the file exists; heapr's earlier requests come first.
     let script = "console.log('ready'); let seen = 0; const look = setInterval(() => \
                   require('fs').existsSync('over') && ++seen === 50 && clearInterval(look), 10);";
     for arguments in [

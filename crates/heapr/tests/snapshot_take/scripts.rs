@@ -1,11 +1,12 @@
-//! Scripts that no file holds as they ran: their source maps and texts are kept with the snapshot.
+//! Scripts that no file holds as they ran: their source maps and texts are saved with the snapshot.
 
 use serde_json::Value;
 
 use crate::node_server::{Program, has_node};
 
-/// The functions share what the function around them declares, and each variable is used by one: of
-/// those whose function is gone nothing is used any more. `alive` names what is used otherwise.
+/// The functions share the declarations of the function around them, and each variable is used by
+/// one function. A variable whose function is gone is unused; `alive` names the variables that are
+/// used otherwise.
 const CONTEXTS: &str = "
     class Upload { constructor() { this.chunks = Array.from({ length: 500 }, (_, at) => ({ at })); } }
     globalThis.kept = [];
@@ -81,7 +82,7 @@ fn variables_that_no_function_uses_are_told_with_what_keeps_them() {
     assert!(csv.starts_with("retained_bytes,count,variable,class,"), "{csv}");
 }
 
-/// The same program, compiled on the way: its text is nowhere, and its map only in the text.
+/// The program compiled at load time: its text is in no file, and its map only in the text.
 #[test]
 fn the_source_map_and_text_of_a_script_that_is_no_file_come_from_the_inspector() {
     if !has_node() {
@@ -109,7 +110,7 @@ fn the_source_map_and_text_of_a_script_that_is_no_file_come_from_the_inspector()
     let objects = program.heapr(&["snapshot", "summary", "a.heapsnapshot", "--format", "csv"]).stdout;
     let upload = objects.lines().find(|line| line.starts_with("Upload,")).expect("the class");
     assert!(upload.contains("upload.ts:102:1"), "{upload}");
-    // Without them, nothing is claimed.
+    // Without the saved scripts, the answer claims no names.
     std::fs::remove_file(program.folder.path().join("a.heapsnapshot.scripts")).unwrap();
     let outcome = program.heapr(&["snapshot", "closures", "--unused", "a.heapsnapshot"]);
     assert!(!outcome.stdout.contains("Upload"), "{}", outcome.stdout);
@@ -124,7 +125,7 @@ fn the_source_map_and_text_of_a_script_that_is_no_file_come_from_the_inspector()
     assert!(program.is_alive());
 }
 
-/// While scripts are listed, the program must not stop where a debugger would have it stop.
+/// While scripts are listed, the program must not stop at a `debugger` statement.
 #[test]
 fn a_debugger_statement_stops_nothing() {
     if !has_node() {
@@ -138,7 +139,7 @@ fn a_debugger_statement_stops_nothing() {
     let program = Program::node(&["--inspect-port=0"], script, &[]);
     take(&program, "a.heapsnapshot");
     assert!(has_kept_scripts(&program, "a.heapsnapshot"));
-    // While it is being written, it is empty.
+    // The file is empty while it is being written.
     let count = || std::fs::read_to_string(program.folder.path().join("count")).ok()?.parse::<u64>().ok();
     let before = heapr_testkit::wait_until("it counts", count);
     heapr_testkit::wait_until("it goes on", || count().filter(|&count| count > before));
@@ -157,8 +158,8 @@ fn what_heapr_asks_for_is_in_no_later_snapshot_that_was_not_in_the_first() {
     let outcome = program.heapr(&arguments);
     assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
     let answer: Value = serde_json::from_str(&outcome.stdout).unwrap();
-    // What V8 hashes the scripts to. (Objects that are recognized by their places alone may seem to
-    // grow by other texts from the first to the second; the sum does not.)
+    // V8's hashes of the scripts. Objects that are recognised by location alone may seem to grow by
+    // other texts from the first to the second snapshot; the sum does not.
     let is_hash = |text: &str| text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let has_hash = |suspect: &&Value| {
         let collects = suspect["collects"].as_array().unwrap();

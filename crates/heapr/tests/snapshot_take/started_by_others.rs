@@ -1,5 +1,5 @@
-//! The number of a shell or of a program that starts others is given: the Node below it is named,
-//! and taken with `--tree`.
+//! Pid of a shell or of a program that starts others: the message names the Node below it, and
+//! `--tree` captures it.
 
 use std::process::Command;
 

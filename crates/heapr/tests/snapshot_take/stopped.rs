@@ -1,4 +1,4 @@
-//! A process that does not run is told so, and nothing is sent to it.
+//! A stopped process: the user is told so, and the process gets no signal.
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -21,7 +21,7 @@ fn a_stopped_process_gets_no_signal_and_opens_no_port_later() {
     send(Signal::CONT);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""));
     assert!(outcome.stderr.contains("is stopped"), "{}", outcome.stderr);
-    // It goes on, and a signal that waited for it would be seen now.
+    // The process continues; a pending signal would show.
     assert!(request(port).contains("hello"));
     assert_eq!(server.listening(), [port]);
 }
