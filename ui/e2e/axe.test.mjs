@@ -1,4 +1,4 @@
-// axe-core on every view: no violation of WCAG A and AA. The themes differ in colours alone.
+// Runs axe-core on every view: no violation of WCAG A and AA. The themes differ in colours alone.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -28,7 +28,7 @@ for (const dark of [false, true]) {
       const found = [];
       for (const view of VIEWS) {
         await browser.page.evaluate((text) => { location.hash = text; }, view);
-        // What is asked is marked as being loaded from the next frame on.
+        // A request is marked as loading from the next frame on.
         await browser.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
         await waitUntil(browser.page, () => !document.querySelector('.is-old, .is-waiting') && ![...document.querySelectorAll('.empty')].some((text) => /Loading|Comparing/.test(text.textContent)));
         const violations = await browser.page.evaluate((rules) => window.axe.run(document, { runOnly: rules, resultTypes: ['violations'] }).then((result) => result.violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join(' | ')}`)), rules);

@@ -1,5 +1,6 @@
-// What the page takes, for `cargo xtask bench view`: node e2e/bench.mjs [--trace FILE.heapr]… [--snapshot FILE.heapsnapshot]
-// One line of JSON for each measure: {"what", "of", "value", "unit", "must"}.
+// Measures the page, for `cargo xtask bench view`: node e2e/bench.mjs [--trace FILE.heapr]…
+// [--snapshot FILE.heapsnapshot]
+// Prints one line of JSON for each measure: {"what", "of", "value", "unit", "must"}.
 import { readFileSync, readdirSync } from 'node:fs';
 import { openBrowser, waitUntil } from './browser.mjs';
 import { frameTimes } from './frames.mjs';
@@ -11,7 +12,10 @@ const tell = (what, of, value, unit, must = null) => console.log(JSON.stringify(
 const work = { folder: process.cwd(), env: process.env };
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
-/** Milliseconds until `isDone` (in the page) says yes in a frame, after `change` was made; as many frames as it takes, no polling beside. */
+/**
+ * Returns the milliseconds from `change` until `isDone` (in the page) is true in a frame. It takes
+ * as many frames as needed, without polling beside.
+ */
 async function until(page, change, isDone, argument) {
   return page.evaluate(async ({ change, isDone, argument }) => {
     const [begin, done] = [eval(`(${change})`), eval(`(${isDone})`)];
@@ -25,16 +29,16 @@ async function until(page, change, isDone, argument) {
     return performance.now() - start;
   }, { change: change.toString(), isDone: isDone.toString(), argument });
 }
-/** How long the last change waited for the server: the longest of its requests, in ms. */
+/** Returns how long the last change waited for the server: the longest of its requests, in ms. */
 const serverMs = (page) => page.evaluate(() => {
   const took = performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/') && !name.endsWith('/api/files')).map(({ startTime, responseEnd }) => responseEnd - startTime);
   performance.clearResourceTimings();
   return Math.max(0, ...took);
 });
-/** All panels show what was asked for: nothing is old, nothing loads. */
+/** Whether all panels show the requested data: no panel is old or loading. */
 const isSettled = `!document.querySelector('.is-old') && ![...document.querySelectorAll('[role=status]')].some((element) => /loading|Loading/.test(element.textContent))`;
 
-/** Resident memory of the page's own process, in MiB: the renderer with the most. */
+/** Returns the resident memory of the page's process, in MiB: the renderer with the most. */
 function rendererMiB(profile) {
   let most = 0;
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
@@ -43,7 +47,7 @@ function rendererMiB(profile) {
       if (!command.includes('--type=renderer') || !command.includes(profile)) continue;
       most = Math.max(most, Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024);
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
   return most;
@@ -75,7 +79,7 @@ async function traceBench(file) {
   tell('first picture: of it until the address is printed', name, median(printed), 'ms');
   tell('first picture: from the start of heapr view to the overview', name, median(firsts), 'ms', 1000);
   await page.waitForSelector('.legend li', { timeout: 120_000 });
-  // What is kept for all queries is made once, behind the first picture.
+  // Data shared by all queries is computed once, after the first picture.
   await waitUntil(page, async () => (await (await fetch('/api/files')).json()).files.every((one) => one.tasks.length === 0));
   const events = await page.evaluate(() => [...document.querySelectorAll('.facts div')].find((div) => div.textContent.startsWith('Events'))?.textContent ?? '');
   tell('events', name, Number(events.replace(/\D/g, '')), '');
@@ -113,7 +117,7 @@ async function snapshotBench(file) {
   const name = file.slice(file.lastIndexOf('/') + 1);
   const browser = await openBrowser();
   const { page } = browser;
-  // The first time makes the index.
+  // The first round creates the index.
   let server = await view(work, [file]);
   await page.goto(server.url);
   await page.waitForSelector('.rows-block .row[aria-rowindex="2"]', { timeout: 120_000 });
@@ -155,7 +159,10 @@ async function snapshotBench(file) {
   await server.stop();
 }
 
-/** Opens and closes the first rows that can be opened, and the first below each: how long each takes. */
+/**
+ * Opens and closes the first rows that can be opened, and the first below each; returns the time of
+ * each.
+ */
 async function openRows(page) {
   const press = '([row]) => document.querySelector(`.row[aria-rowindex="${row}"] .twisty`)?.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, button: 0 }))';
   const isOpen = '([row, level]) => document.querySelector(`.row[aria-rowindex="${row}"][aria-expanded=true]`) && document.querySelector(`.row[aria-rowindex="${row + 1}"][aria-level="${level + 1}"] .heap-name`)';
@@ -175,7 +182,7 @@ async function openRows(page) {
   return [tops, belows];
 }
 
-/** Frames while a million rows scroll and a hundred thousand boxes pan. */
+/** Measures frames while a million rows scroll and a hundred thousand boxes pan. */
 async function smoothBench() {
   const mock = await startMock();
   const browser = await openBrowser();
@@ -194,7 +201,7 @@ async function smoothBench() {
       canvas.dispatchEvent(new WheelEvent('wheel', { clientX: box.left + 600, clientY: box.top + 40, bubbles: true, cancelable: true, deltaY: step < 50 ? -30 : 30 }));
     }],
   ];
-  // What the machine and the browser take on their own, so that a long frame can be told to be theirs or the page's.
+  // Time of the machine and the browser alone, so that the cause of a long frame can be told.
   await page.setContent('<div id="box" style="width: 1200px; height: 700px"></div>');
   const floor = await frameTimes(page, 240, (step) => { document.getElementById('box').style.background = step % 2 ? '#234' : '#fed'; });
   tell('a page with a box that changes its colour', 'the floor', floor.longest, 'ms, longest frame');

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
-/** Opens a browser; what the page throws or logs as an error is kept in `errors`. */
+/** Opens a browser; exceptions and logged errors of the page are collected in `errors`. */
 export async function openBrowser({ width = 1280, height = 800, scale = 1, dark = false } = {}) {
   const profile = mkdtempSync(join(tmpdir(), 'heapr-browser-'));
   const context = await chromium.launchPersistentContext(profile, {
@@ -28,7 +28,10 @@ export async function openBrowser({ width = 1280, height = 800, scale = 1, dark 
   };
 }
 
-/** The page from a folder in place of the one in the binary: for work on the page without building heapr. */
+/**
+ * Serves the page from a folder in place of the binary's, for work on the page without building
+ * heapr.
+ */
 async function servePageFrom(context, folder) {
   const types = { '/': 'text/html', '/app.js': 'text/javascript', '/app.css': 'text/css' };
   await context.route((url) => url.pathname in types && url.search === '', (route) => {
@@ -37,7 +40,10 @@ async function servePageFrom(context, folder) {
   });
 }
 
-/** Waits until `check` says yes in the page. (Playwright's own waiting needs `eval`, which the page's policy forbids.) */
+/**
+ * Waits until `check` is true in the page. Playwright's own waiting needs `eval`, which the page's
+ * policy forbids.
+ */
 export async function waitUntil(page, check, argument) {
   const end = Date.now() + 60_000;
   for (;;) {

@@ -1,5 +1,5 @@
-// Numbers of the page against those of the command that it shows: a thousand cells and more, over
-// views, orders and filters.
+// Compares numbers of the page with those of the command that it shows: a thousand cells and more,
+// over views, orders and filters.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ const shown = viewed(async (work) => {
 
 const AMOUNTS = [['Live bytes', 'outstanding_bytes'], ['Live', 'outstanding_count'], ['At peak', 'peak_bytes'], ['Total', 'total_bytes'], ['Allocs', 'total_count']];
 
-/** The exact numbers of all rows that are in the document, by column. */
+/** Returns the exact numbers of all rows in the document, by column. */
 async function seenRows(columns) {
   await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
   await waitUntil(shown.page, () => !document.querySelector('.table.is-old, .is-waiting'));
@@ -29,7 +29,7 @@ async function seenRows(columns) {
   }, columns);
 }
 
-/** Rows that are equal in what is sorted by may stand in any order. */
+/** Rows that are equal in the sorted column may stand in any order. */
 const inOrder = (rows) => rows.map((row) => row.join(' ')).sort();
 
 test('over a thousand cells are those of the command line', { timeout: 240_000 }, async () => {
@@ -43,7 +43,7 @@ test('over a thousand cells are those of the command line', { timeout: 240_000 }
         if (report.groups.length === 0) continue;
         const seen = await seenRows(AMOUNTS.map(([title]) => title));
         const printed = report.groups.slice(0, seen.length).map((group) => AMOUNTS.map(([, name]) => group[name]));
-        // The last of those that are seen may have equals that are not.
+        // The last visible row may have equal rows that are not visible.
         const last = seen.at(-1)?.join(' ');
         const without = (rows) => inOrder(rows).filter((row) => row !== last && row !== printed.at(-1)?.join(' '));
         assert.deepEqual(without(seen), without(printed), `${view} ${sort} ${filter}`);

@@ -1,11 +1,12 @@
-// Debian's Firefox through Marionette, the protocol that it speaks itself: playwright drives only a Firefox of its own.
+// Debian's Firefox through its own protocol, Marionette, because playwright drives only a Firefox
+// of its own.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A port that nobody listens on. */
+/** Returns an unused port. */
 function freePort() {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -17,7 +18,10 @@ function freePort() {
   });
 }
 
-/** Messages are `LENGTH:JSON`, requests `[0, id, command, fields]`, answers `[1, id, error, result]`. */
+/**
+ * Connection with messages `LENGTH:JSON`: requests `[0, id, command, fields]`, answers `[1, id,
+ * error, result]`.
+ */
 class Marionette {
   constructor(socket) {
     this.socket = socket;
@@ -89,10 +93,10 @@ export async function openFirefox({ width = 1280, height = 800, dark = false } =
   const close = async () => {
     const ended = child.exitCode === null ? new Promise((resolve) => child.on('exit', resolve)) : Promise.resolve();
     try {
-      // Its content processes, too.
+      // Kills its content processes, too.
       process.kill(-child.pid, 'SIGKILL');
     } catch {
-      // It has ended.
+      // The process has ended.
     }
     await ended;
     rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });

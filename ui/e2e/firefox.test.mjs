@@ -1,4 +1,4 @@
-// The page in Firefox: every view of made-up answers is drawn, and nothing is thrown.
+// The page in Firefox: every view of invented answers is drawn without an exception.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openFirefox } from './firefox.mjs';

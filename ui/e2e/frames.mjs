@@ -1,4 +1,4 @@
-// How long the frames of a page take while something moves.
+// Measures the frames of a page while something moves.
 import os from 'node:os';
 
 /**
@@ -26,7 +26,7 @@ export async function frameTimes(page, steps, move) {
   );
 }
 
-/** A frame at 30 a second, and what the clock adds. */
+/** Longest frame in ms: a frame at 30 a second, and the clock's error. */
 const LONGEST_MS = 33.4;
 
 /**

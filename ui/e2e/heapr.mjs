@@ -6,16 +6,21 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
-/** The binary: `HEAPR`, or that of the debug build. */
+/** Path of the binary: `HEAPR`, or that of the debug build. */
 export const HEAPR = process.env.HEAPR ?? join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'debug/heapr');
 
-/** A directory with a home of its own, so that no cache of the user's is read or written. */
+/**
+ * Creates a directory with a home of its own, so that the user's caches are neither read nor
+ * written.
+ */
 export function workFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'heapr-view-'));
   return { folder, env: { ...process.env, XDG_CACHE_HOME: join(folder, 'cache'), HEAPR_RUNTIME_DIR: folder, XDG_RUNTIME_DIR: folder, DEBUGINFOD_URLS: '' }, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Runs a program to its end; throws with its output when it fails or takes longer than some minutes. */
+/**
+ * Runs a program to its end; throws with its output if it fails or takes longer than some minutes.
+ */
 export function run(work, program, words, { shell = false } = {}) {
   return new Promise((resolve, reject) => {
     const options = { cwd: work.folder, env: work.env, timeout: 400_000, killSignal: 'SIGKILL', maxBuffer: 256 * 2 ** 20 };
@@ -25,14 +30,14 @@ export function run(work, program, words, { shell = false } = {}) {
   });
 }
 
-/** Runs a command line that the page showed, as a person would in a shell, and reads its JSON. */
+/** Runs a command line that the page showed, as a person would in a shell, and parses its JSON. */
 export async function runShown(work, command, more = '--format json') {
   const line = command.replace(/^heapr /, `'${HEAPR}' `);
   if (line === command) throw new Error(`the page shows no heapr command: ${command}`);
   return JSON.parse(await run(work, `${line} ${more}`, [], { shell: true }));
 }
 
-/** `heapr view` on files; `url` is the address with its token. */
+/** Runs `heapr view` on files; `url` is the address with its token. */
 export async function view(work, files) {
   const child = spawn(HEAPR, ['view', '--no-open', '--port', '0', ...files], { cwd: work.folder, env: work.env, stdio: ['ignore', 'pipe', 'pipe'] });
   let text = '';

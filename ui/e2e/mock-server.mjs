@@ -1,5 +1,6 @@
-// A server with invented answers of the API's shapes: for what no real file has at once (a million rows, a hundred thousand
-// frames, loss, damage, markup in every name), and for working on the page without a trace.
+// Server with invented answers of the API's shapes. It covers what no real file has at once: a
+// million rows, a hundred thousand frames, loss, damage, markup in every name. It also serves work
+// on the page without a trace.
 //   node e2e/mock-server.mjs [PORT]
 import { createServer } from 'node:http';
 import { readFileSync } from 'node:fs';
@@ -154,7 +155,7 @@ const ANSWERS = {
   '/api/snapshot/treemap': () => { const names = ['(root)']; const nodes = { id: ['1'], parent: [-1], name: [0], value: [1e9], self: [0], left_out: [0] }; const add = (parent, count, deep) => { let left = nodes.value[parent] * 0.95; for (let at = 0; at < count; at += 1) { const value = left * 0.4; left -= value; nodes.id.push(String(nodes.id.length + 100)); nodes.parent.push(parent); nodes.name.push(names.push(at % 4 === 3 ? MARKUP[at % 5] : `Holder${nodes.id.length}`) - 1); nodes.value.push(value); nodes.self.push(value * 0.05); nodes.left_out.push(0); if (deep > 0) add(nodes.id.length - 1, count, deep - 1); } }; add(0, 7, 2); return { names, nodes }; },
 };
 
-/** Starts it; the answer has its address and a way to end it. */
+/** Starts the server; returns its address and a function that ends it. */
 export function startMock(port = 0) {
   const asked = [];
   const server = createServer((incoming, outgoing) => {

@@ -1,4 +1,4 @@
-// The page against invented answers: what must hold for any data, and what real files are too small for.
+// The page with invented answers: properties for any data, and for data larger than real files.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { openBrowser, waitUntil } from './browser.mjs';
@@ -57,11 +57,11 @@ test('loss and damage are said in a banner', async () => {
 test('an image that a link was started by says so', async () => {
   await show('view=images');
   await page.waitForSelector('.rows-block .frame-name:has-text("run as clang++")');
-  // In the legend, too, and only that image.
+  // The legend shows the link, only for that image.
   await waitUntil(page, () => document.querySelectorAll('.legend li').length > 3);
   const legend = await page.locator('.legend li').allTextContents();
   assert.deepEqual(legend.filter((text) => text.includes('clang++')), ['clang (clang++)']);
-  // And beside the frames that lie in it, of which what is copied has the file's name alone.
+  // Frames in the image show the link, too; copied text has the file's name alone.
   await show('view=stacks');
   // Long names of functions and callers may leave it no room.
   await page.waitForSelector('.rows-block .frame-name .quiet:text-is("clang (clang++)")', { state: 'attached' });
@@ -78,7 +78,7 @@ test('another stack is shown from its top', async () => {
   assert.ok(await scrolled() > 0);
   await page.evaluate(() => { location.hash = 'view=stacks&select=s6'; });
   await waitUntil(page, () => document.querySelector('.stack-pane:not(.is-old) .stack-frames')?.scrollTop === 0);
-  // The same one stays where it is.
+  // The same row stays at its scroll position.
   await page.evaluate(() => { document.querySelector('.stack-frames').scrollTop = 200; });
   await page.keyboard.press('?');
   await page.waitForSelector('.shortcuts');
@@ -105,7 +105,7 @@ test('a timeline that is zoomed writes its address once it stands still', async 
   await waitUntil(page, () => location.hash.includes('seen='));
   const [from, to] = new URLSearchParams(new URL(page.url()).hash.slice(1)).getAll('seen').map(Number);
   assert.ok(to - from > 0 && to - from < 4.698e9 / 2, `${from} ${to}`);
-  // What another address says is shown, whatever was moved before.
+  // A new address is shown, whatever was moved before.
   await page.evaluate(() => { location.hash = 'view=images'; });
   await waitUntil(page, () => ![...document.querySelectorAll('.timeline-tools button')].some((button) => button.textContent === 'Whole time'));
 });
@@ -184,7 +184,7 @@ test('controls have names for a screen reader', async () => {
   }
 });
 
-/** The rows as they are seen, from above, and in the order of the document. */
+/** Returns the visible rows from the top, and in the order of the document. */
 const rowsSeen = () => page.evaluate(() => {
   const table = document.querySelector('.table').getBoundingClientRect();
   const rows = [...document.querySelectorAll('.rows-block .row')].filter((row) => {
@@ -193,7 +193,7 @@ const rowsSeen = () => page.evaluate(() => {
   });
   return rows.map((row) => ({ index: Number(row.getAttribute('aria-rowindex')), top: row.getBoundingClientRect().top, exact: row.children[1]?.title, isWaiting: row.querySelector('.is-waiting') !== null }));
 });
-/** What invented row `index` (2: the first) says on hover. */
+/** Returns the hover text of invented row `index` (2 is the first). */
 const exactOf = (index) => `${String(Math.round(2 ** 30 / index)).replace(/\B(?=(\d{3})+$)/g, ',')} bytes`;
 
 test('a scrolled table shows the rows of the place, in order, once it stands still', async () => {
@@ -332,7 +332,7 @@ test('what is held stands still, and what a session is asked for is said', async
 test('a change of the filter is one request, whatever panels show it', async () => {
   for (const [at, view] of ['overview', 'stacks', 'flame', 'histograms'].entries()) {
     await show(`file=0&view=${view}`);
-    // Reading has ended by the second look at the files.
+    // Reading has ended by the second request for the files.
     await page.waitForTimeout(100);
     const before = mock.asked.length;
     await page.evaluate((hash) => { location.hash = hash; }, `file=0&view=${view}&size=${at + 1}K&size=1M`);

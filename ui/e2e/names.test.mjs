@@ -1,4 +1,5 @@
-// How names stand in tables and pictures: in the colour of the legend, before their callers, further right the deeper they are.
+// Names in tables and pictures: in the colour of the legend, before their callers, further right
+// the deeper they are.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openBrowser, waitUntil } from './browser.mjs';
@@ -30,7 +31,7 @@ test('an image has one colour in the legend and in tables, in both themes', asyn
     const row = '.rows-block .frame-name:has(.symbol:text-is("/usr/bin/clang")) .swatch';
     await page.waitForSelector(row);
     assert.equal(await colour(row), await colour('.legend li:has-text("clang (clang++)") .swatch'), theme);
-    // Rows that stand take the other theme's colour.
+    // Existing rows take the other theme's colour.
     await page.keyboard.press('t');
     await waitUntil(page, () => document.querySelectorAll('.legend li').length > 3);
     assert.equal(await colour(row), await colour('.legend li:has-text("clang (clang++)") .swatch'), `${theme}, then the next`);
@@ -61,7 +62,7 @@ test('an opened row stands further right than the one it belongs to, and its nam
   let last = await left(3);
   for (let row = 3; row < 7; row += 1) {
     await page.locator(`.row[aria-rowindex="${row}"] .twisty`).click();
-    // The first below it has none of its own.
+    // Waits for the first row below it.
     await page.waitForSelector(`.row[aria-rowindex="${row + 1}"][aria-level="${row - 1}"] .object-name`);
     const next = await left(row + 1);
     assert.ok(next > last + 8, `level ${row - 1} begins at ${next}, the one above at ${last}`);

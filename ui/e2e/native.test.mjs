@@ -1,4 +1,5 @@
-// Native snapshots in a trace, and a session while it records, on the real server, against the command line.
+// Native snapshots in a trace, and a session while it records, on the real server, compared with
+// the command line.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { writeFileSync } from 'node:fs';
@@ -24,14 +25,14 @@ const NAME = `e2e-${process.pid}`;
 const shown = viewed(async (work) => {
   writeFileSync(join(work.folder, 'grow.py'), GROW);
   await run(work, HEAPR, ['run', '--quiet', '--snapshot-every', '0.4', '-o', 'grow.heapr', '--', '/usr/bin/python3', 'grow.py', '3.2']);
-  // The program keeps what it inherits: not the pipes that are waited for here.
+  // The program inherits descriptors, which must not be the pipes that are waited for here.
   await run(work, `'${HEAPR}' start --quiet -o live.heapr ${NAME} -- /usr/bin/python3 grow.py 120 > /dev/null 2>&1 < /dev/null`, [], { shell: true });
   return ['grow.heapr', NAME];
 });
 const { show, shownCommand } = shown;
 after(() => run(shown.work, HEAPR, ['cancel', NAME]).catch(() => {}));
 
-/** Titles (exact values) of the first row. */
+/** Returns the titles (exact values) of the first row. */
 const firstRow = async () => {
   await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"] .cell:nth-child(3)');
   return shown.page.locator('.rows-block .row[aria-rowindex="2"] .cell').evaluateAll((cells) => cells.map((cell) => cell.title));
@@ -59,7 +60,7 @@ test('two native snapshots are compared as heapr snapshot diff compares them', a
   assert.ok(printed.rows[0].bytes_delta > 100_000);
   await shown.page.check('text=the snapshots between, too');
   await shown.page.waitForSelector('.growth');
-  // Of more than two, what grew steadily comes first.
+  // For more than two snapshots, steady growth comes first.
   assert.equal(await shown.page.inputValue('[aria-label="Order"]'), 'steady');
   await waitUntil(shown.page, () => !document.querySelector('.table.is-old'));
   const heads = await shown.page.locator('.row.is-head .cell').allTextContents();

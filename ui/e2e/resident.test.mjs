@@ -1,5 +1,5 @@
-// Resident memory on the page: a series of looks, a recording, and the page that heapr explain
-// writes, against heapr explain's numbers.
+// Resident memory on the page: a series of readings, a recording, and the page that heapr explain
+// writes, compared with heapr explain's numbers.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { waitUntil } from './browser.mjs';
 import { HEAPR, run, runShown } from './heapr.mjs';
 import { viewed } from './viewed.mjs';
 
-/** Holds more and more, until it was looked at four times, or after so many steps. */
+/** Allocates more and more, until it was read four times, or for a number of steps. */
 const HOLD = `
 import os, sys, time
 kept = []
@@ -27,7 +27,7 @@ const shown = viewed(async (work) => {
   return ['hold.heapr', 'looks.json'];
 });
 
-/** Of the page's lines: label and bytes. */
+/** Returns the page's lines: label and bytes. */
 const lines = async () => {
   await shown.page.waitForSelector('.resident-lines tbody tr');
   await waitUntil(shown.page, () => !document.querySelector('.resident.is-old'));

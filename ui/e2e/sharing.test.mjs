@@ -1,5 +1,5 @@
-// What is shown goes to others, and comes from them: a page of its own, pictures, Markdown, dropped
-// files; the call tree, and comparisons that open.
+// Sharing: a static page, pictures, Markdown and dropped files; also the call tree, and comparisons
+// that open.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { openBrowser, waitUntil } from './browser.mjs';
 import { HEAPR, run, runShown } from './heapr.mjs';
 import { viewed } from './viewed.mjs';
 
-/** A cache that grows and is freed at the end; `by`: how large an entry is. */
+/** Program with a cache that grows and is freed at the end; `by`: size of an entry. */
 const program = (by) => `
 #include <map>
 #include <string>
@@ -33,7 +33,7 @@ const shown = viewed(async (work) => {
 });
 const { show } = shown;
 
-/** What a click gives to be saved. */
+/** Returns the file that a click saves. */
 async function saved(click) {
   const [download] = await Promise.all([shown.page.waitForEvent('download'), click()]);
   const path = join(shown.work.folder, `saved-${download.suggestedFilename()}`);
@@ -57,13 +57,13 @@ test('the call tree opens along the way that holds most, and has the amounts of 
   const row = await shown.page.locator('.rows-block .row:has-text("SessionCache::remember")').first().locator('.cell').evaluateAll((cells) => cells.map((cell) => cell.title || cell.textContent));
   const printed = of('SessionCache::remember');
   if (printed) assert.ok(row.some((text) => text === `${(printed.peak_bytes ?? printed.amounts?.peak_bytes).toLocaleString('en')} bytes`), `${row} ${JSON.stringify(printed).slice(0, 300)}`);
-  // Each line by itself: as the command's tree has them.
+  // Each line by itself, as in the command's tree.
   await shown.page.click('label:has-text("by line")');
   const lines = flat.filter((node) => /SessionCache::remember/.test(node.frame?.symbol ?? '')).map((node) => node.frame.line);
   assert.ok(lines.length > 0);
   for (const line of lines) await shown.page.waitForSelector(`.rows-block .row:has-text("remember(…) shop-1.0.cc:${line}")`);
   await shown.page.click('label:has-text("by line")');
-  // Callers, from who allocates up.
+  // Callers, from the allocating functions up.
   await shown.page.click('.switch button:has-text("Callers")');
   await shown.page.waitForSelector('.row.is-head:has-text("Who allocates")');
   await waitUntil(shown.page, () => document.querySelectorAll('.rows-block .row').length > 1);
@@ -72,7 +72,7 @@ test('the call tree opens along the way that holds most, and has the amounts of 
 
 test('a row of a comparison names the own function, and opens its stack, source and curve', async () => {
   await show('view=compare');
-  // From the start to the peak, where nothing else is chosen.
+  // The default is from the start to the peak.
   await shown.page.waitForSelector('.rows-block .row .is-own');
   assert.match(await shown.shownCommand(), /^heapr diff .* --before-at 0 --after-at peak$/);
   const diff = await runShown(shown.work, await shown.shownCommand());
@@ -188,7 +188,7 @@ test('a file that is dropped is opened, and a program of another version is comp
   await show('file=1&view=compare&before=0&group=frames&sort=st');
   await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
   const names = await shown.page.locator('.rows-block .row').evaluateAll((rows) => rows.map((row) => row.textContent));
-  // Each function once: not once of each program.
+  // Each function appears once, not once for each program.
   assert.equal(names.filter((name) => name.includes('_M_get_node')).length <= 1, true, names.join('\n'));
   await show('file=1&view=compare&before=0&sort=st');
   await shown.page.waitForSelector('.rows-block .row .is-own:has-text("SessionCache::remember")');
@@ -219,7 +219,7 @@ test('what is shown is saved as one page, which opens with it, and whose filters
     await alone.page.waitForSelector('.chip:has-text("live at the peak")');
     await alone.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
     assert.equal(await fails(), 0);
-    // The filters that it has.
+    // The filters that the page has.
     await alone.page.click('.filter-add button');
     const choice = alone.page.locator('.popover-box button:has-text("remember")').first();
     await choice.click();

@@ -1,4 +1,4 @@
-// Pictures of views, to be looked at: node e2e/shots.mjs BASE_URL NAME=HASH… (--dark, --size WxH, --zoom 1.5)
+// Takes pictures of views: node e2e/shots.mjs BASE_URL NAME=HASH… (--dark, --size WxH, --zoom 1.5)
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

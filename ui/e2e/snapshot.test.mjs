@@ -1,4 +1,4 @@
-// What a person does with V8 snapshots, on the real server, against `heapr snapshot`.
+// Use of V8 snapshots on the page, on the real server, compared with `heapr snapshot`.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { waitUntil } from './browser.mjs';
 import { HEAPR, run, runShown } from './heapr.mjs';
 import { viewed } from './viewed.mjs';
 
-/** A program that keeps its sessions, with markup in what it keeps. */
+/** Program that keeps its sessions, with markup in their texts. */
 const LEAK = `
 const v8 = require('node:v8');
 class Session { constructor(id) { this.id = id; this.text = '<img src=x onerror=window.markupRan=1> ' + id; this.fields = { a: [id], b: {} }; } }
@@ -110,14 +110,14 @@ test('three snapshots are shown side by side, what grew steadily first', async (
   for (const name of ['one', 'two', 'three']) assert.ok(heads.some((head) => head.startsWith(name)), `${name} in ${heads}`);
   const growth = (await exact(shown.page.locator('.rows-block .row'))).map((row) => Number(row[3].replace(/ bytes?$/, '').replaceAll(',', '')));
   assert.ok(growth[0] > 0 && growth[0] >= growth[5], growth.join());
-  // What is the same in all is there if it is asked for.
+  // Rows without a difference appear on request.
   const differing = await rowCount();
   await shown.page.click('label:has-text("also rows without a difference")');
   await waitUntil(shown.page, (count) => Number(document.querySelector('.view [aria-rowcount]')?.ariaRowCount) > count, differing);
   await shown.page.click('label:has-text("also rows without a difference")');
   await waitUntil(shown.page, (count) => Number(document.querySelector('.view [aria-rowcount]')?.ariaRowCount) === count, differing);
   await shown.page.fill('.view .search', 'Session');
-  // All classes were there before: the table of those that match comes a moment later.
+  // All classes were there before: the table of the matching ones comes a moment later.
   await waitUntil(shown.page, () => !document.querySelector('.table.is-old') && [...document.querySelectorAll('.rows-block .class-name')].every((name) => name.textContent.includes('Session')));
   const row = (await exact(shown.page.locator('.row:has(.class-name:text-is("Session"))')))[0];
   const printed = await Promise.all(['one', 'two', 'three'].map(async (name) => JSON.parse(await run(shown.work, HEAPR, ['snapshot', 'summary', `${name}.heapsnapshot`, '--format', 'json'])).rows.find(({ class: of }) => of === 'Session')));
@@ -128,7 +128,7 @@ test('three snapshots are shown side by side, what grew steadily first', async (
   });
   assert.equal(row[2], '100.0 %');
   assert.equal(row[4], '+6,000');
-  // A class opens to its objects in the snapshot that is looked at.
+  // A class opens to its objects in the shown snapshot.
   await shown.page.locator('.row:has(.class-name:text-is("Session")) .twisty').click();
   await shown.page.waitForSelector('.row[aria-level="2"] .object-name');
   assert.deepEqual(shown.browser.errors, []);

@@ -1,4 +1,5 @@
-// The page that `heapr view --static` writes: it shows from a file, without a server, what heapr report prints.
+// The page of `heapr view --static`: it shows from a file, without a server, what heapr report
+// prints.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { statSync, writeFileSync } from 'node:fs';
@@ -69,7 +70,7 @@ test('its tables are sorted by any column, both ways', async () => {
       if (!(await head.locator('button.sort').count()) || !/is-number/.test(await head.getAttribute('class'))) continue;
       const title = await head.textContent();
       if (/distance/i.test(title)) continue;
-      // The first click on a column that is sorted already turns it.
+      // The first click on a sorted column reverses the order.
       for (let click = 0; click < 2; click += 1) {
         await head.locator('button.sort').click();
         await page.waitForTimeout(60);
@@ -91,7 +92,7 @@ test('every control leads to what is in the page, or says that it is not', async
     if (!/Flame graph|Stacks/.test(buttons[at])) continue;
     await show('');
     await page.locator('.finding button').nth(at).click();
-    // On a busy machine there was no time for all of them: that is said.
+    // On a busy machine there was no time for all answers, and the page says so.
     await page.waitForSelector('.flame canvas, .rows-block .row, .empty, .filter-refused');
     assert.equal(await fails(), '', buttons[at]);
   }
@@ -130,7 +131,7 @@ test('what is not recorded is said', async () => {
   await show('view=stacks&size=1K&size=2K');
   await page.waitForSelector('.filter-error');
   assert.match(await page.textContent('.filter-error'), /not in the page/);
-  // Once, and not by each view again.
+  // The message appears once, not once for each view.
   assert.equal(await page.locator('.message.is-error:visible').count(), 0);
 });
 

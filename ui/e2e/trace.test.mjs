@@ -1,4 +1,5 @@
-// What a person does with a trace, on the real server: every number that the page shows is that of the command line it shows.
+// Use of a trace on the page, on the real server: every number equals that of the command line that
+// the page shows.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { copyFileSync, writeFileSync } from 'node:fs';
@@ -19,7 +20,7 @@ const shown = viewed(async (work) => {
 });
 const { show, shownCommand } = shown;
 
-/** Exact numbers of the first rows of the table, by column. */
+/** Returns the exact numbers of the table's first rows, by column. */
 async function firstRows(count, columns) {
   await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
   await waitUntil(shown.page, () => !document.querySelector('.table.is-old') && !document.querySelector('.is-waiting'));
@@ -35,7 +36,10 @@ async function firstRows(count, columns) {
 const COLUMNS = ['Live bytes', 'Live', 'At peak', 'Total', 'Allocs'];
 const numbersOf = (group) => [group.outstanding_bytes, group.outstanding_count, group.peak_bytes, group.total_bytes, group.total_count];
 
-/** The table must hold what the shown command prints. Groups that are equal in what is sorted by may be in any order. */
+/**
+ * Checks that the table holds what the shown command prints. Groups that are equal in the sorted
+ * column may be in any order.
+ */
 async function tableIsCommand() {
   const report = await runShown(shown.work, await shownCommand());
   const seen = await firstRows(15, COLUMNS);
@@ -79,7 +83,7 @@ test('the peak is one click, and the copied command gives the same stacks', asyn
 test('a brushed range filters every table as the command says', async () => {
   await show('view=stacks&sort=st');
   const box = await shown.page.locator('.timeline canvas').boundingBox();
-  // Most of it: on a busy machine the program may have waited for its turn for a good part of the time.
+  // Most of the time: on a busy machine the program may have waited for long.
   await shown.page.mouse.move(box.x + box.width * 0.15, box.y + 60);
   await shown.page.mouse.down();
   await shown.page.mouse.move(box.x + box.width * 0.9, box.y + 60, { steps: 5 });
@@ -259,7 +263,7 @@ test('two files are compared; the copied command gives the same', async () => {
   const isCalm = () => location.hash.includes('total_bytes') && ![...document.querySelectorAll('[role=status]')].some((element) => element.textContent.includes('loading'));
   await waitUntil(shown.page, isCalm);
   await shown.page.locator('.flame canvas').focus();
-  // Up the stack until a function with a name is chosen.
+  // Goes up the stack to a function with a name.
   for (let step = 0; step < 8 && (await shown.page.locator('.selection button:has-text("Focus")').count()) === 0; step += 1) {
     await shown.page.keyboard.press('ArrowUp');
     await shown.page.waitForTimeout(100);

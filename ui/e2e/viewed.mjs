@@ -1,22 +1,24 @@
-// Files made by `make`, heapr view on them, and a browser that shows it: what every test of the real server begins with.
+// Setup of every test of the real server: files made by `make`, heapr view on them, and a browser
+// that shows it.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach } from 'node:test';
 import { openBrowser, waitUntil } from './browser.mjs';
 import { view, workFolder } from './heapr.mjs';
 
 /**
- * `make` writes into `work.folder` and gives the words for `heapr view`. What is returned is filled before the first test:
- * `work server browser page origin`, and `show(hash)`, `shownCommand()`.
+ * Returns an object that is filled before the first test: `work server browser page origin`, and
+ * `show(hash)`, `shownCommand()`. `make` writes into `work.folder` and returns the words for `heapr
+ * view`.
  */
 export function viewed(make) {
   const shown = {
-    /** Shows another view, from a page that knows nothing. */
+    /** Shows another view, from a page without state. */
     async show(hash) {
       await shown.page.goto('about:blank');
       await shown.page.goto(`${shown.origin}/#${hash}`);
       await shown.page.waitForSelector('.tabs');
     },
-    /** The command line that is shown, once the view has its answer. */
+    /** Returns the shown command line, once the view has its answer. */
     async shownCommand() {
       await shown.page.waitForSelector('.filter-row .command code');
       await waitUntil(shown.page, () => !document.querySelector('.table.is-old'));

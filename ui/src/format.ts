@@ -1,11 +1,11 @@
-/** Bytes, counts and times as the command line writes them: one style everywhere. */
+/** Formats bytes, counts and times as the command line does. */
 
-/** In place of an amount that its source does not tell. */
+/** Text for an amount that its source does not have. */
 export const UNKNOWN = 'unknown';
 
 const BYTE_UNITS = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
-/** `1.50 MiB`: three digits or more, never more than the value has. */
+/** Formats bytes, as in `1.50 MiB`: three digits or more, never more than the value has. */
 export function formatBytes(bytes: number | null): string {
   if (bytes === null) return UNKNOWN;
   const sign = bytes < 0 ? '-' : '';
@@ -21,30 +21,32 @@ export function formatBytes(bytes: number | null): string {
   return `${sign}${value.toFixed(value < 9.995 ? 2 : 1)} ${BYTE_UNITS[unit]}`;
 }
 
-/** `1,234,567`. */
+/** Formats a count, as in `1,234,567`. */
 export function formatCount(count: number | null): string {
   if (count === null) return UNKNOWN;
   const sign = count < 0 ? '-' : '';
   return sign + String(Math.round(Math.abs(count))).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** `+1.50 MiB`, `-12 B`, `0 B`. */
+/** Formats a change in bytes: `+1.50 MiB`, `-12 B`, `0 B`. */
 export function formatSignedBytes(delta: number): string {
   return (delta > 0 ? '+' : '') + formatBytes(delta);
 }
 
-/** `+1,234`, `-12`, `0`. */
+/** Formats a change in a count: `+1,234`, `-12`, `0`. */
 export function formatSignedCount(delta: number): string {
   return (delta > 0 ? '+' : '') + formatCount(delta);
 }
 
-/** `12.3 %`; a part of nothing is 0. */
+/** Formats a share, as in `12.3 %`; a share of 0 is 0. */
 export function formatPercent(part: number | null, whole: number | null): string {
   if (part === null || whole === null) return UNKNOWN;
   return `${(whole === 0 ? 0 : (part * 100) / whole).toFixed(1)} %`;
 }
 
-/** `2 h 03 m 04 s`, `5 m 06.789 s`, `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`. */
+/**
+ * Formats a duration: `2 h 03 m 04 s`, `5 m 06.789 s`, `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`.
+ */
 export function formatDuration(durationNs: number): string {
   const ns = Math.round(durationNs);
   if (ns < 0) return `-${formatDuration(-ns)}`;
@@ -61,7 +63,10 @@ export function formatDuration(durationNs: number): string {
   return `${Math.floor(seconds / 3600)} h ${two(Math.floor(seconds / 60) % 60)} m ${two(seconds % 60)} s`;
 }
 
-/** A time on an axis whose ticks are `stepNs` apart: as many digits as tell two ticks apart. */
+/**
+ * Formats a time on an axis whose ticks are `stepNs` apart, with enough digits to distinguish two
+ * ticks.
+ */
 export function formatAxisTime(timeNs: number, stepNs: number): string {
   const [unit, name]: [number, string] =
     timeNs === 0 ? [1, 's'] : timeNs >= 1e9 ? [1e9, 's'] : timeNs >= 1e6 ? [1e6, 'ms'] : timeNs >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
@@ -75,24 +80,24 @@ export function formatAxisTime(timeNs: number, stepNs: number): string {
   return `${(timeNs / unit).toFixed(decimals)} ${name}`;
 }
 
-/** The exact value for a tooltip: `1,234,567 bytes`. */
+/** Formats the exact value for a tooltip: `1,234,567 bytes`. */
 export function exactBytes(bytes: number | null): string {
   if (bytes === null) return UNKNOWN;
   return `${formatCount(bytes)} ${Math.abs(bytes) === 1 ? 'byte' : 'bytes'}`;
 }
 
-/** `1 block`, `1,234 blocks`. */
+/** Formats a count with its noun: `1 block`, `1,234 blocks`. */
 export function plural(count: number | null, what: string): string {
   if (count === null) return `an unknown number of ${what}s`;
   return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 
-/** Words as a shell reads them: `redis-server --save ''`. */
+/** Quotes words for a shell: `redis-server --save ''`. */
 export function shellWords(words: string[]): string {
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
 }
 
-/** A time as the command line reads it, exact: `1500us`, `17ns`. */
+/** Formats an exact time for the command line: `1500us`, `17ns`. */
 export function timeArgument(timeNs: number): string {
   const ns = Math.round(timeNs);
   if (ns % 1e9 === 0) return `${ns / 1e9}s`;
@@ -103,7 +108,10 @@ export function timeArgument(timeNs: number): string {
 
 const TIME_UNITS: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9, min: 60e9, h: 3600e9 };
 
-/** Reads `1500`, `1.5ms`, `2 s`, `1h 30m`: microseconds without a unit. Null if it is no time. */
+/**
+ * Parses `1500`, `1.5ms`, `2 s`, `1h 30m`, in microseconds without a unit. Returns null for
+ * anything else.
+ */
 export function parseTimeNs(text: string): number | null {
   const bare = /^\s*(\d+(?:\.\d*)?|\.\d+)\s*$/.exec(text);
   if (bare) return Math.round(Number(bare[1]) * 1e3);
@@ -114,7 +122,7 @@ export function parseTimeNs(text: string): number | null {
   return Math.round(parts.reduce((sum, part, at) => sum + Number(part[1]) * (units[at] ?? 0), 0));
 }
 
-/** Reads `4096`, `1.5K`, `2 MiB`. Null if it is no size. */
+/** Parses `4096`, `1.5K`, `2 MiB`. Returns null for anything else. */
 export function parseBytes(text: string): number | null {
   const match = /^\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(?:i?b)?\s*$/i.exec(text);
   if (!match) return null;
@@ -122,14 +130,15 @@ export function parseBytes(text: string): number | null {
   return Math.round(Number(match[1]) * 1024 ** power);
 }
 
-/** What is behind the last slash of a path. */
+/** Returns the part of a path after its last slash. */
 export function fileName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1) || path;
 }
 
 /**
- * Code without a name: `libfoo.so+0x1234`, or `0x7f001234` outside all modules. A module's first byte is no code: what stands there is
- * a name for allocations that have no stack (`allocated before attach`).
+ * Names code without a symbol: `libfoo.so+0x1234`, or `0x7f001234` outside all modules. A module's
+ * first byte is not code; offset 0 stands for allocations without a stack (`allocated before
+ * attach`).
  */
 export function unnamedCode(module: string, offset: number): string {
   const place = `0x${offset.toString(16)}`;

@@ -1,4 +1,4 @@
-/** The page of `heapr view`. */
+/** Page of `heapr view`. */
 import { render } from 'preact';
 import { guardAddress } from './address/use-address';
 import { recordedAddress, useRecordedAnswers } from './api/client';

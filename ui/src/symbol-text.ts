@@ -1,16 +1,18 @@
-/** Symbols to be read: what stands between brackets is folded, as `heapr` writes them on a terminal. */
+/** Symbols for reading: text between brackets is folded, as `heapr` does on a terminal. */
 
 const ANONYMOUS = '(anonymous namespace)';
 const OPERATORS = ['()', '[]', '<=>', '<<=', '>>=', '->*', '->', '<<', '>>', '<=', '>=', '<', '>'];
 
-/** Length of `operator<<` and the like at `at`, where brackets are part of the name. */
+/** Returns the length of `operator<<` and the like at `at`, where brackets are part of the name. */
 function operatorLength(symbol: string, at: number): number {
   if (!symbol.startsWith('operator', at) || /[\w$]/.test(symbol[at - 1] ?? '')) return 0;
   const sign = OPERATORS.find((candidate) => symbol.startsWith(candidate, at + 8));
   return sign === undefined ? 0 : 8 + sign.length;
 }
 
-/** Behind the bracket that closes the one at `at`; the end if none does. */
+/**
+ * Returns the index behind the bracket that closes the one at `at`; the end if it is not closed.
+ */
 function closing(symbol: string, at: number, open: string, close: string): number {
   let depth = 0;
   for (let place = at; place < symbol.length; place += 1) {
@@ -23,14 +25,17 @@ function closing(symbol: string, at: number, open: string, close: string): numbe
   return symbol.length;
 }
 
-/** `std::vector<…>::push_back(…)`. What begins with a bracket is a name of its own: `(anonymous)`; Python's `f.<locals>.g` has no types. */
+/**
+ * Folds a symbol to `std::vector<…>::push_back(…)`. A symbol that begins with a bracket is a name
+ * of its own: `(anonymous)`; Python's `f.<locals>.g` has no types.
+ */
 export function folded(symbol: string): string {
-  // A place in code without a name: `redis-check-rdb (redis-server)+0x64ef7`.
+  // Location in code without a name: `redis-check-rdb (redis-server)+0x64ef7`.
   if (/\+0x[\da-f]+$/.test(symbol)) return symbol;
   let kept = '';
   let at = 0;
   if (symbol.startsWith('<')) {
-    // Rust's `<Type as Trait>::method`: the types are what tells it from others.
+    // Rust's `<Type as Trait>::method`: only the types distinguish it from others.
     at = closing(symbol, 0, '<', '>');
     kept = `<${folded(symbol.slice(1, at).replace(/>$/, ''))}>`;
   }
@@ -59,15 +64,18 @@ export function folded(symbol: string): string {
   return kept;
 }
 
-/** Where the last part of a folded symbol begins, which tells it from its neighbours: `::remember(…)`. */
+/**
+ * Returns the start of a folded symbol's last part, which distinguishes it from its neighbours:
+ * `::remember(…)`.
+ */
 export function lastPart(symbol: string): number {
   const at = symbol.lastIndexOf('::');
   return at > 0 ? at : 0;
 }
 
 /**
- * The name and ever shorter forms of it, which keep what tells it from its neighbours, the function's own name: without the types
- * between brackets, without its scopes and its module, without arguments, without what told it.
+ * Returns the name and ever shorter forms of it, which all have the function's own name. They leave
+ * out, in turn: types between brackets, scopes and module, arguments, and the evidence.
  */
 export function shorterNames(name: string): string[] {
   const source = / \(by [^()]*\)$/;

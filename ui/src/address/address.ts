@@ -1,6 +1,8 @@
 /**
- * The address of the page holds what is shown: `#view=flame&range=1s&range=2s&value=total_bytes`. Only what differs from the
- * default is written, so that a shared address is short, and whatever cannot be read falls back to the default.
+ * Address of the page, which holds what is shown:
+ * `#view=flame&range=1s&range=2s&value=total_bytes`. Only values that differ from the default are
+ * written, so that a shared address is short. A value that cannot be read falls back to the
+ * default.
  */
 import type { Filter } from '../api/types';
 
@@ -25,20 +27,26 @@ const DEFAULTS = {
   no_default_cull: false,
   hide_known: false,
   snapshot: '',
-  /** Frames of stacks with a language that are shown: mixed, own, native; empty: as was told. */
+  /**
+   * Frames shown of stacks with language frames: mixed, own, native; empty for the choice of the
+   * command line.
+   */
   lang_frames: '',
-  // The timeline: what is drawn, and the part that is seen (ns).
+  // The timeline: the amounts that are drawn, and the interval that is visible (ns).
   by: 'image',
   chart: 'bytes',
   rss: true,
   seen: [] as string[],
   // The flame graph.
-  /** Empty: what is live, or was at the peak. */
+  /** Metric of the graph; empty for what is live, or was at the peak. */
   value: '',
   direction: 'top-down',
   shape: 'flame',
   recursion: false,
-  /** Each line of a function by itself: in flame graph, call tree, functions and frames. */
+  /**
+   * Whether each line of a function is a row or box of its own in flame graph, call tree, functions
+   * and frames.
+   */
   lines: false,
   root: '',
   focus: '',
@@ -49,19 +57,19 @@ const DEFAULTS = {
   match: '',
   select: '',
   hidden: [] as string[],
-  // A comparison: the other file (-1: none), and moments of both.
+  // A comparison: the other file (-1 for no file), and moments of both.
   before: -1,
   before_at: '',
   after_at: '',
   picture: 'table',
   group: 'stacks',
-  /** Leaks that are known to be harmless, too. */
+  /** Whether leaks that are known to be harmless are shown. */
   known: false,
-  /** Leaks: what the program frees as it ends counts as freed. */
+  /** Whether leaks exclude what the program frees as it ends. */
   to_end: false,
-  /** Rows without a difference, too. */
+  /** Whether rows without a difference are shown. */
   same: false,
-  // Native snapshots: which view of them, which one (-1: the last), the one before (`file:number`).
+  // Native snapshots: the view, the snapshot (-1 for the last), the one before (`file:number`).
   part: 'summary',
   number: -1,
   since: '',
@@ -73,7 +81,7 @@ const DEFAULTS = {
   ignore: [] as string[],
   lower: 'retainers',
   list: 'strings',
-  /** A moment of resident memory, by its place; -1: the last. */
+  /** Index of a moment of resident memory; -1 for the last. */
   moment: -1,
 };
 
@@ -81,12 +89,12 @@ const LANGUAGE_FRAMES = ['mixed', 'own', 'native'] as const;
 
 export type Address = typeof DEFAULTS;
 
-/** The default of every field. */
+/** Returns the default of every field. */
 export function defaultAddress(): Address {
   return structuredClone(DEFAULTS);
 }
 
-/** Reads what follows `#`. */
+/** Parses the text after `#`. */
 export function parseAddress(hash: string): Address {
   const address = defaultAddress();
   const given = new URLSearchParams(hash.replace(/^#/, ''));
@@ -106,7 +114,7 @@ export function parseAddress(hash: string): Address {
   return address;
 }
 
-/** What follows `#`; empty if everything is as at the start. */
+/** Returns the text after `#`; empty if all fields have their defaults. */
 export function writeAddress(address: Address): string {
   const text = new URLSearchParams();
   for (const [name, fallback] of Object.entries(DEFAULTS)) {
@@ -120,7 +128,7 @@ export function writeAddress(address: Address): string {
   return text.toString();
 }
 
-/** The filter in an address, as the server takes it. */
+/** Returns the filter of an address in the server's form. */
 export function filterOf(address: Address): Filter {
   const filter: Filter = {};
   for (const name of ['pid', 'heap', 'thread', 'require_frames', 'innermost_frames', 'cull_frames'] as const) {
@@ -141,7 +149,7 @@ export function filterOf(address: Address): Filter {
   return filter;
 }
 
-/** The fields of the filter, emptied. */
+/** Returns the fields of the filter, emptied. */
 export function emptyFilter(): Partial<Address> {
   return {
     pid: [], heap: [], thread: [], range: [], lifetime: [], size: [], at: '', temporary: false, type: '', require_frames: [],
@@ -149,7 +157,7 @@ export function emptyFilter(): Partial<Address> {
   };
 }
 
-/** The change of an address that adds a filter to it: lists grow, the rest is replaced. */
+/** Returns the change of an address that adds a filter: lists grow, other fields are replaced. */
 export function addedFilter(address: Address, filter: Filter): Partial<Address> {
   const change: Partial<Address> = {};
   for (const name of ['pid', 'heap', 'thread', 'require_frames', 'innermost_frames', 'cull_frames'] as const) {

@@ -1,4 +1,4 @@
-/** The address as the page's only state that outlives a component. */
+/** Address as the page's only state that outlives a component. */
 import { useEffect, useState } from 'preact/hooks';
 import { type Address, parseAddress, writeAddress } from './address';
 
@@ -19,12 +19,12 @@ window.addEventListener('hashchange', () => {
   tell();
 });
 
-/** What is shown now. */
+/** Returns the current address. */
 export function currentAddress(): Address {
   return current;
 }
 
-/** Says why an address is not gone to; `null`: it is. A page without a server has one. */
+/** Returns why an address is refused; `null` if it is accepted. Used by a page without a server. */
 type Guard = (next: Address, current: Address) => string | null;
 let guard: Guard = () => null;
 let refused: string | null = null;
@@ -33,12 +33,15 @@ export function guardAddress(by: Guard): void {
   guard = by;
 }
 
-/** Why the last step was refused, until the next one. */
+/** Returns why the last change was refused, until the next one. */
 export function refusedStep(): string | null {
   return refused;
 }
 
-/** Shows something else. `isSmall`: a step that Back shall not undo by itself, such as a letter typed into a search. */
+/**
+ * Changes the address. `isSmall`: the step has no entry of its own for Back, such as a letter typed
+ * into a search.
+ */
 export function go(change: Partial<Address>, isSmall = false): void {
   const next = { ...current, ...change };
   const text = writeAddress(next);
@@ -52,7 +55,7 @@ export function go(change: Partial<Address>, isSmall = false): void {
   tell();
 }
 
-/** The address; the component is drawn again when it changes. */
+/** Returns the address, and redraws the component when it changes. */
 export function useAddress(): Address {
   const [, redraw] = useState(0);
   useEffect(() => {

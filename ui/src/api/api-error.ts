@@ -1,6 +1,6 @@
 /** Errors of the server, as values that a person can read. */
 
-/** The server's answer to a request that failed. */
+/** Server's answer to a request that failed. */
 export class ApiError extends Error {
   constructor(
     message: string,

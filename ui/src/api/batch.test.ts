@@ -3,7 +3,7 @@ import test from 'node:test';
 import { type Ask, askTogether, isBatched, setCalm } from './batch';
 import { ApiError } from './api-error';
 
-/** A server that answers each request with its own words. */
+/** Makes a server whose answers echo the requests. */
 function server() {
   const asked: { path: string; body: unknown; signal: AbortSignal | undefined }[] = [];
   const one = (path: string, body: unknown) => (JSON.stringify(body).includes('bad') ? { status: 400, answer: { error: 'bad size', field: 'filter.size' } } : { status: 200, answer: { path, body } });

@@ -1,18 +1,19 @@
 /**
- * Requests of the panels of a trace, sent together: a change of the filter is one request to the server and one pass over the events.
+ * Batches the requests of a trace's panels: a change of the filter is one request to the server and
+ * one pass over the events.
  *
  *   timeline ─┐
  *   table    ─┼─ the same turn of the event loop ──> POST /api/panels ──> each gets its own answer
  *   pane     ─┘
  *
- * The answers of a batch come together. While a file is still being read that would keep back those that need no events, so that
- * requests go one by one until the server is calm.
+ * The answers of a batch come together. While a file is being read, this would delay answers that
+ * need no events. Requests are therefore sent one by one until the server is calm.
  */
 import { ApiError } from './api-error';
 
-/** What a batch may hold: questions on a trace that take about as long as each other. */
+/** Requests that a batch may hold: queries on a trace with similar cost. */
 const PANELS = new Set(['report', 'timeline', 'flame', 'histograms', 'types', 'leaks', 'frame', 'stack', 'functions']);
-/** The most that the server takes at once. */
+/** Most requests in a batch of the server. */
 const REQUESTS_MAX = 32;
 
 interface Waiting {
@@ -31,17 +32,17 @@ export type Ask = (path: string, body: unknown, signal?: AbortSignal) => Promise
 let isCalm = false;
 let waiting: Waiting[] = [];
 
-/** Told whenever the server's files are known: calm is who reads nothing any more. */
+/** Sets whether the server is calm, which means that it reads no file any more. */
 export function setCalm(calm: boolean): void {
   isCalm = calm;
 }
 
-/** Whether a request may go with others. */
+/** Whether a request may join a batch. */
 export function isBatched(path: string): boolean {
   return isCalm && PANELS.has(path.replace(/^\/api\//, ''));
 }
 
-/** Asks together with all who ask in this turn of the event loop. */
+/** Sends a request together with all others of this turn of the event loop. */
 export function askTogether(ask: Ask, path: string, body: unknown, signal?: AbortSignal): Promise<unknown> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
@@ -64,7 +65,7 @@ function send(ask: Ask): void {
   waiting = [];
   const [only] = sent;
   if (!only) return;
-  // Given up when nobody waits for any of its answers.
+  // Aborts the batch when all its answers have become unwanted.
   const abort = new AbortController();
   const look = () => {
     if (sent.every(({ signal }) => signal?.aborted)) abort.abort();

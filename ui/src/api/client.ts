@@ -1,18 +1,18 @@
-/** Requests to the server: one function, errors as values that a person can read. */
+/** Requests to the server, with errors as readable values. */
 import { ApiError } from './api-error';
 import { askTogether, isBatched } from './batch';
 import type { Files } from './file-types';
 import { RecordedAnswers } from './recorded-answers';
 
-/** Answers recorded beforehand, in a page that `heapr view --static` wrote: request line to answer. */
+/** Answers recorded in a page of `heapr view --static`, by request line. */
 let recorded: RecordedAnswers | null = null;
 
-/** A text that is the same for the same request. */
+/** Returns a text that is equal for equal requests. */
 export function requestKey(path: string, body?: unknown): string {
   return body === undefined ? path : `${path} ${JSON.stringify(body)}`;
 }
 
-/** Uses the answers that are embedded in the page, if there are any. */
+/** Uses the answers that are embedded in the page, if any. */
 export async function useRecordedAnswers(): Promise<boolean> {
   const element = document.getElementById('heapr-answers');
   if (!element) return false;
@@ -23,29 +23,32 @@ export async function useRecordedAnswers(): Promise<boolean> {
   return true;
 }
 
-/** Text from base64 of gzip. */
+/** Decodes text from base64 of gzip. */
 async function unpacked(base64: string): Promise<string> {
   const bytes = Uint8Array.from(atob(base64.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Response(stream).text();
 }
 
-/** True in a page without a server. */
+/** Whether the page has no server. */
 export function isStatic(): boolean {
   return recorded !== null;
 }
 
-/** The filters whose answers are in a page without a server. */
+/** Returns the filters whose answers are in a page without a server. */
 export function recordedFilters(): NonNullable<NonNullable<Files['static']>['choices']> {
   return (recorded?.find('/api/files', undefined) as Files | undefined)?.static?.choices ?? [];
 }
 
-/** What a page without a server shows first. */
+/** Returns the first address of a page without a server. */
 export function recordedAddress(): string {
   return (recorded?.find('/api/files', undefined) as Files | undefined)?.static?.address ?? '';
 }
 
-/** `POST` with a body, `GET` without one. Throws `ApiError`, or `AbortError` when `signal` was raised. */
+/**
+ * Sends `POST` with a body, `GET` without one. Throws `ApiError`, or `AbortError` when `signal` was
+ * raised.
+ */
 export async function request<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   if (recorded) return recordedAnswer<T>(recorded, path, body);
   if (isBatched(path)) return (await askTogether(requestAlone, path, body, signal)) as T;
@@ -56,7 +59,7 @@ async function requestAlone(path: string, body?: unknown, signal?: AbortSignal):
   return (await send(path, body, signal)).json();
 }
 
-/** As `request`, for an answer that is a file. */
+/** Sends a request whose answer is a file. */
 export async function requestFile(path: string, body: unknown): Promise<Blob> {
   if (recorded) throw new ApiError('this page has no server behind it: open the file with heapr view', 0);
   return (await send(path, body)).blob();

@@ -1,4 +1,4 @@
-/** The open files and their facts in the HTTP API. */
+/** Open files and their facts in the HTTP API. */
 import type * as answers from './answers';
 import type { Filter } from './trace-types';
 
@@ -22,7 +22,7 @@ export interface SessionHistory {
   history: answers.History;
 }
 
-/** `native` and `live` are the page's own kinds: views of a trace. */
+/** File in the page. `native` and `live` are the page's own kinds: views of a trace. */
 export interface OpenFile extends Omit<answers.OpenFile, 'name' | 'kind' | 'state' | 'session'> {
   name: string;
   kind: FileKind;
@@ -32,6 +32,6 @@ export interface OpenFile extends Omit<answers.OpenFile, 'name' | 'kind' | 'stat
 
 export interface Files extends Omit<answers.Files, 'schema' | 'files'> {
   files: OpenFile[];
-  /** In a page without a server. */
+  /** Facts of a page without a server. */
   static?: { made_unix_ns: number; left_out: string[]; address?: string; choices?: { title: string; file: number; filter: Filter }[] };
 }

@@ -1,4 +1,4 @@
-/** What stands out, as the server and `heapr explain --format json` say it. */
+/** Findings, in the form of the server and of `heapr explain --format json`. */
 import type * as answers from './answers';
 
 export type { Kind as FindingKind, OwnFrame } from './answers';
@@ -10,7 +10,7 @@ export interface Finding extends Omit<answers.SourcedFinding, 'confidence'> {
 export interface FindingsAnswer {
   command: string | null;
   verdict: string;
-  /** When the program stopped working and began to free all. */
+  /** Time at which the program stopped working and began to free everything. */
   work_end_ns?: number | null;
   findings: Finding[];
 }

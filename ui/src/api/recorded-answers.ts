@@ -1,19 +1,19 @@
 /**
- * The answers in a page without a server. A table is recorded in one order, or a few: in any other its rows are sorted here, which are all
- * of them or, of a long one, the first.
+ * Answers in a page without a server. A table is recorded in one order or a few; for any other
+ * order its recorded rows are sorted here. Those are all rows, or the first of a long table.
  */
 import { recordedKey } from './recorded-key';
 import { type Row, differs, rowOrder } from './recorded-order';
 
-/** Where answers have rows, and how their number is called. */
+/** Fields of an answer with rows, and the fields with their number. */
 const ROWS = [['groups', 'match_count'], ['functions', 'match_count'], ['rows', 'row_count'], ['callers', ''], ['callees', '']] as const;
 
-/** The orders of requests that name none. */
+/** Default orders of requests. */
 const OWN_ORDERS: Record<string, string> = { '/api/leaks': 'bytes', '/api/functions': 'so' };
 
 export class RecordedAnswers {
   private readonly byKey: Map<string, unknown>;
-  /** By the key without an order: an answer in some order. */
+  /** Answers in some order, by their key without an order. */
   private readonly inAnyOrder = new Map<string, unknown>();
 
   constructor(answers: Record<string, unknown>) {
@@ -27,7 +27,7 @@ export class RecordedAnswers {
     }
   }
 
-  /** The answer of a request, with the rows that it asks for; undefined if it was not recorded. */
+  /** Returns the answer to a request, with the requested rows; undefined if it was not recorded. */
   find(path: string, body: unknown): unknown {
     const asked = (body ?? {}) as { match?: string; by_own?: boolean; sort?: string; descending?: boolean; offset?: number; limit?: number; same?: boolean };
     const text = (asked.match ?? '').toLowerCase();
@@ -43,7 +43,7 @@ export class RecordedAnswers {
       if (!Array.isArray(list)) continue;
       const sort = `${asked.sort ?? OWN_ORDERS[path] ?? ''}${asked.by_own ? '-own' : ''}`;
       const differing = asked.same === false ? (list as Row[]).filter((row) => differs(path, sort, row)) : (list as Row[]);
-      // A search looks at what was recorded: all rows, or of a long table the first.
+      // A search covers the recorded rows: all, or the first of a long table.
       const wanted = text === '' ? differing : differing.filter((row) => holds(row, text));
       const ordered = isInOrder ? wanted : sorted(wanted, path, sort, asked.descending !== false);
       if (!ordered) return undefined;
@@ -52,20 +52,20 @@ export class RecordedAnswers {
         continue;
       }
       found[name] = offset === undefined || limit === undefined ? ordered : ordered.slice(offset, offset + limit);
-      // What was not recorded is not there: the table ends where the recording does.
+      // The table ends where the recording does.
       found[count] = wanted.length;
     }
     return found;
   }
 }
 
-/** Whether one of a row's names holds a text. */
+/** Whether one of a row's names contains a text. */
 function holds(row: Row, text: string): boolean {
   const named = [row['frames'], row['frame'], row['names'], row['name'], row['class'], row['thread']].filter((part) => part !== undefined);
   return JSON.stringify(named.length > 0 ? named : row).toLowerCase().includes(text);
 }
 
-/** Rows in an order of the server's; undefined if that is not known here. */
+/** Sorts rows in an order of the server; undefined if the order is unknown here. */
 function sorted(rows: Row[], path: string, sort: string, descending: boolean): Row[] | undefined {
   const order = rowOrder(path, sort);
   if (!order) return undefined;

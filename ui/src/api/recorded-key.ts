@@ -1,11 +1,13 @@
-/** What a recorded answer is found by: the server writes the same keys (crates/server/src/static_page/key.rs). */
+/**
+ * Keys of recorded answers; the server writes the same ones (crates/server/src/static_page/key.rs).
+ */
 
-/** What does not change an answer but only how much of it is sent. */
+/** Fields of a request that change only how much of the answer is sent. */
 const AMOUNT_FIELDS = new Set(['offset', 'limit', 'bins', 'series_max', 'frames_max', 'nodes_max', 'least_share', 'source_lines', 'from_ns', 'to_ns', 'descending', 'top', 'same']);
 
 /**
- * The key of a recorded answer: the path, and the body as JSON with its fields in order, without those that only say how much is asked
- * for and without what is null, empty or false.
+ * Returns the key of a recorded answer: the path, and the body as JSON with sorted fields. Fields
+ * for the amount, and values that are null, empty or false, are left out.
  */
 export function recordedKey(path: string, body?: unknown): string {
   const fields = essential(body);

@@ -1,8 +1,11 @@
-/** The orders of the server's tables, for rows that were recorded in another one: see docs/api.md for the names. */
+/**
+ * Orders of the server's tables, for rows that were recorded in another one; docs/api.md has the
+ * names.
+ */
 
 import { METRICS } from './metrics';
 
-/** A row of any kind. */
+/** Row of any kind. */
 export type Row = Record<string, unknown>;
 type Order = (one: Row, other: Row) => number;
 
@@ -40,14 +43,14 @@ const ORDERS: Record<string, Record<string, Order>> = {
 
 const difference = (row: Row, metric: string) => number(metric)((row['after'] ?? {}) as Row) - number(metric)((row['before'] ?? {}) as Row);
 
-/** Whether a row of a comparison differs; the server leaves out those that do not unless it is asked for them (`same`). */
+/** Whether a row of a comparison differs. The server leaves out equal rows unless `same` is set. */
 export function differs(path: string, sort: string, row: Row): boolean {
   if (path === '/api/diff') return difference(row, SORTS[sort] ?? '') !== 0;
   if (path !== '/api/snapshot/series') return true;
   return ['object_count_at', 'shallow_bytes_at', 'retained_bytes_at'].some((amounts) => new Set(row[amounts] as number[] | undefined).size > 1);
 }
 
-/** What comes first where a table is sorted so; null if the order is not known. */
+/** Returns the comparison of rows for an order; null if the order is unknown. */
 export function rowOrder(path: string, sort: string): Order | null {
   if (path === '/api/report' || path === '/api/frame') return SORTS[sort] === undefined ? null : greatest(number(SORTS[sort]));
   if (path === '/api/functions') {

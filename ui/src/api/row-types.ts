@@ -1,4 +1,4 @@
-/** What answers of rows have in common in the HTTP API. */
+/** Common fields of answers with rows in the HTTP API. */
 export interface RowsAnswer<Row> {
   rows: Row[];
   row_count: number;

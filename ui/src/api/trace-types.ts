@@ -1,9 +1,9 @@
-/** Answers on a trace in the HTTP API, and the filter that they are asked with. */
+/** Answers on a trace in the HTTP API, and the filter of their requests. */
 import type * as answers from './answers';
 
 export type { Bucket as HistogramBucket, DiffAnswer, DiffGroup, Frame, FrameAnswer, FrameGroup, FunctionRow, FunctionsAnswer, Group, Heap as HeapTotals, Histogram, Leak, LeaksAnswer, Own as OwnFrameOfStack, ReportAnswer, StackFrame, TypeSum } from './answers';
 
-/** The filter: fields are the long options of `heapr report`, values its values as text. */
+/** Filter: fields are the long options of `heapr report`, values are its values as text. */
 export interface Filter {
   pid?: string[];
   heap?: string[];
@@ -19,9 +19,9 @@ export interface Filter {
   cull_frames?: string[];
   no_default_cull?: boolean;
   hide_known?: boolean;
-  /** Which frames of stacks with frames of a language are shown; it chooses no allocations. */
+  /** Frames shown of stacks with language frames; does not select allocations. */
   lang_frames?: 'mixed' | 'own' | 'native';
-  /** What a native snapshot holds: its number. */
+  /** Number of a native snapshot whose blocks are selected. */
   snapshot?: string;
 }
 
@@ -33,7 +33,7 @@ export interface TimelineAnswer extends Omit<answers.TimelineAnswer, 'series'> {
   series: TimelineSeries[];
 }
 
-/** Of one trace, or of two compared: their nodes have other amounts. */
+/** Flame graph of one trace, or of two compared, whose nodes have other amounts. */
 export interface FlameAnswer extends Omit<answers.FlameAnswer, 'schema' | 'command' | 'frames' | 'nodes'> {
   command: string | null;
   frames: (answers.FlameFrame & { line?: number | null; inlined?: boolean })[];

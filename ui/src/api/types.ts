@@ -1,4 +1,4 @@
-/** The JSON of the HTTP API (docs/api.md). Only shapes: what the numbers mean stands there. */
+/** JSON of the HTTP API as types; docs/api.md has the meaning of the numbers. */
 export type { Amounts } from './metrics';
 export type * from './file-types';
 export type * from './finding-types';

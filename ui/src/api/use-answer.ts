@@ -1,26 +1,26 @@
-/** A request as a hook: the answer, the last answer while the next one is on its way, or the error. */
+/** Hook for a request: returns the answer, the previous answer during loading, or the error. */
 import { useEffect, useState } from 'preact/hooks';
 import { ApiError } from './api-error';
 import { request, requestKey } from './client';
 
 export interface Answer<T> {
-  /** The newest answer; that of the previous request while `isLoading`. */
+  /** Newest answer; that of the previous request while `isLoading`. */
   data: T | null;
   error: ApiError | null;
   isLoading: boolean;
 }
 
-/** The most answers that are kept for Back. */
+/** Largest number of answers saved for Back. */
 const KEPT = 40;
 const kept = new Map<string, unknown>();
 
-/** Forgets what was answered, because the files behind it changed. */
+/** Clears the saved answers, because the files behind them changed. */
 export function forgetAnswers(): void {
   kept.clear();
 }
 
 function keep(key: string, answer: unknown): void {
-  // Of a session that runs, what was true a moment ago is asked for no more.
+  // An older answer of a running session is not requested again, so it is removed.
   const question = key.slice(key.indexOf(' '));
   for (const other of kept.keys()) if (other.endsWith(question) && other.slice(other.indexOf(' ')) === question) kept.delete(other);
   kept.set(key, answer);
@@ -31,8 +31,9 @@ function keep(key: string, answer: unknown): void {
 }
 
 /**
- * Asks again whenever path or body change; a request that is superseded is cancelled. A null `body` asks nothing.
- * `generation` counts up when the same request has a newer answer (a live session).
+ * Sends the request again whenever path or body change, and cancels a superseded one. A null `body`
+ * sends no request. `generation` increases when the same request has a newer answer (a live
+ * session).
  */
 export function useAnswer<T>(path: string, body: object | null, generation = 0): Answer<T> {
   const key = body === null ? null : `${generation} ${requestKey(path, body)}`;
@@ -64,7 +65,7 @@ export function useAnswer<T>(path: string, body: object | null, generation = 0):
   return state.key === key ? state : { ...state, error: null, isLoading: key !== null };
 }
 
-/** Asks; while the file is still being opened (409) asks again. */
+/** Sends a request, and repeats it while the file is still being opened (409). */
 export async function answer<T>(path: string, body: object, signal: AbortSignal): Promise<T> {
   for (;;) {
     try {

@@ -1,4 +1,4 @@
-/** A canvas that fills its box, sharp on every screen, drawn at most once a frame. */
+/** Canvas that fills its box, sharp on every screen, drawn at most once a frame. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { onThemeChange } from '../frame/theme';
@@ -13,7 +13,7 @@ export type Draw = (context: CanvasRenderingContext2D, size: CanvasSize) => void
 
 interface CanvasProps extends Omit<preact.JSX.IntrinsicElements['canvas'], 'ref' | 'label' | 'size'> {
   draw: Draw;
-  /** What a screen reader says of the picture. */
+  /** Label for screen readers. */
   label: string;
   onSize?: (size: CanvasSize) => void;
   children?: ComponentChildren;

@@ -1,11 +1,11 @@
-/** Colours of images, kinds and changes: the same name has the same colour in every picture. */
+/** Colours of images, kinds and changes: a name has the same colour in every picture. */
 
-/** Hues that can be told apart, also side by side: the first ten by 24 degrees or more. */
+/** Hues that can be distinguished side by side; the first ten differ by 24 degrees or more. */
 const HUES = [212, 28, 145, 282, 352, 182, 52, 318, 95, 248, 12, 165];
 const given = new Map<string, number>();
 
 function hueOf(name: string): number {
-  // A name that was given none has its own, whatever is drawn first.
+  // A name without a given colour has one of its own, whatever is drawn first.
   return hueAt(given.get(name) ?? shadeSum(name) % (2 * HUES.length));
 }
 
@@ -15,26 +15,26 @@ function hueAt(place: number): number {
 }
 
 /**
- * Gives names their colours in this order, and forgets what others were given: a file has the same colours each time, and in each
- * browser that opens a shared address, whatever other files were looked at before.
+ * Assigns colours to names in this order, and clears earlier assignments. A file has the same
+ * colours each time and in each browser, whatever files were shown before.
  */
 export function giveColours(names: string[]): void {
   given.clear();
   for (const name of names) if (!given.has(name)) given.set(name, given.size);
 }
 
-/** The colour of an image (a module's file name); grey for what is in none. */
+/** Returns the colour of an image (a module's file name); grey if the name is empty. */
 export function imageColour(name: string, isDark: boolean, shade = 0): string {
   if (name === '') return isDark ? `hsl(220 6% ${34 + shadeStep(shade)}%)` : `hsl(220 8% ${80 + shadeStep(shade)}%)`;
   return paleColour(hueOf(name), isDark, shade);
 }
 
-/** The colour of the area of one of a fixed list of things, by its place in the list. */
+/** Returns the area colour of an entry of a fixed list, by its index. */
 export function placeColour(place: number, isDark: boolean, shade = 0): string {
   return paleColour(hueAt(place), isDark, shade);
 }
 
-/** The same, as strong as the series of a chart. */
+/** Returns the colour of a list's entry, as strong as the series of a chart. */
 export function placeSeriesColour(place: number, isDark: boolean): string {
   const hue = hueAt(place);
   return isDark ? `hsl(${hue} 48% ${seriesLightness(hue, true)}%)` : `hsl(${hue} 58% ${seriesLightness(hue, false)}%)`;
@@ -49,7 +49,7 @@ function paleColour(hue: number, isDark: boolean, shade: number): string {
   return isDark ? `hsl(${hue} 38% ${27.5 + step}%)` : `hsl(${hue} 62% ${77 + step}%)`;
 }
 
-/** Luminance of `hsl`, as WCAG 2 counts it. */
+/** Returns the luminance of `hsl` as defined by WCAG 2. */
 function luminance(hue: number, saturation: number, light: number): number {
   const part = (shift: number) => {
     const at = (shift + hue / 30) % 12;
@@ -59,13 +59,13 @@ function luminance(hue: number, saturation: number, light: number): number {
   return 0.2126 * part(0) + 0.7152 * part(8) + 0.0722 * part(4);
 }
 
-/** Luminance of the surface that charts are drawn on, by theme. */
+/** Luminance of the surface behind charts, by theme. */
 const SURFACE = { light: 1, dark: 0.0137 };
-/** What is seen beside it needs so much contrast. */
+/** Least contrast of a series against the surface. */
 const CONTRAST_MIN = 3.05;
 
 /**
- * How light a hue is in a chart (percent): as pale as it may be and still be seen on the surface.
+ * Returns the lightness of a hue in a chart (percent): as pale as is still visible on the surface.
  */
 export function seriesLightness(hue: number, isDark: boolean): number {
   const step = isDark ? 1 : -1;
@@ -77,12 +77,15 @@ export function seriesLightness(hue: number, isDark: boolean): number {
   return isDark ? 60 : 40;
 }
 
-/** Hues that are nearer than this are taken for each other in one chart. */
+/** Least distance of two hues in one chart, in degrees. */
 const HUE_STEP = 24;
 
-/** The colours of the series of one chart: those of their names, but never two that look alike. Names that were given colours keep theirs first. */
+/**
+ * Returns the colours of the series of one chart: those of their names, but never two similar ones.
+ * Names with given colours keep theirs first.
+ */
 export function seriesColours(names: string[], isDark: boolean): string[] {
-  // By place: two threads may have one name.
+  // By index: two threads may have the same name.
   const taken = new Map<number, number>();
   const isFree = (hue: number) => [...taken.values()].every((other) => Math.min(Math.abs(hue - other), 360 - Math.abs(hue - other)) >= HUE_STEP);
   for (const isGiven of [true, false]) {
@@ -95,17 +98,20 @@ export function seriesColours(names: string[], isDark: boolean): string[] {
   return names.map((_, place) => taken.get(place) ?? 0).map((hue) => (isDark ? `hsl(${hue} 48% ${seriesLightness(hue, true)}%)` : `hsl(${hue} 58% ${seriesLightness(hue, false)}%)`));
 }
 
-/** The hue of the swatch beside an image's name; base.css makes it as strong as the series of a chart. */
+/**
+ * Returns the hue of the swatch beside an image's name; base.css makes it as strong as the series
+ * of a chart.
+ */
 export function imageHue(name: string): number {
   return hueOf(name);
 }
 
-/** The colour of what is in no series of a chart. */
+/** Returns the colour of amounts outside of all series of a chart. */
 export function restColour(isDark: boolean): string {
   return isDark ? 'hsl(220 6% 38%)' : 'hsl(220 10% 76%)';
 }
 
-/** Red for growth, blue for shrinking, by the share of what is greater. */
+/** Returns red for growth and blue for shrinking, in proportion to the larger amount. */
 export function changeColour(before: number, after: number, isDark: boolean): string {
   const greater = Math.max(before, after);
   const change = greater === 0 ? 0 : (after - before) / greater;
@@ -115,7 +121,7 @@ export function changeColour(before: number, after: number, isDark: boolean): st
   return isDark ? `hsl(${hue} ${20 + 45 * strength}% ${36 + 6 * strength}%)` : `hsl(${hue} ${45 + 40 * strength}% ${88 - 20 * strength}%)`;
 }
 
-/** Numbers a text, so that neighbours of one image differ a little. */
+/** Returns a number of a text, so that neighbours of one image differ a little. */
 export function shadeOf(text: string): number {
   return shadeSum(text) & 3;
 }

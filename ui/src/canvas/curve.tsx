@@ -1,8 +1,8 @@
-/** A curve in a cell: an amount over the time. */
+/** Curve of an amount over time, in a cell. */
 import { formatBytes } from '../format';
 import { within } from '../trace/estimate';
 
-/** `halves`: of estimates, half of the interval of each. */
+/** Draws the curve. `halves`: half of the interval of each estimate. */
 export function Curve({ values, halves }: { values: number[]; halves?: number[] | undefined }) {
   const most = Math.max(1, ...values);
   const points = values.map((value, at) => `${(at * 100) / Math.max(1, values.length - 1)},${20 - (value * 19) / most}`).join(' ');

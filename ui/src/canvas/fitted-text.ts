@@ -1,10 +1,10 @@
-/** Texts cut to the width that there is for them. */
+/** Cuts texts to the available width. */
 import { shorterNames } from '../symbol-text';
 
-/** Average width of a character by font: enough to guess where to cut before measuring. */
+/** Widths of texts by font. */
 const widths = new Map<string, Map<string, number>>();
 
-/** The width of `text` in the context's font; measured once for each text. */
+/** Returns the width of `text` in the context's font; measured once for each text. */
 export function textWidth(context: CanvasRenderingContext2D, text: string): number {
   let known = widths.get(context.font);
   if (!known) {
@@ -20,7 +20,10 @@ export function textWidth(context: CanvasRenderingContext2D, text: string): numb
   return width;
 }
 
-/** `text`, or its beginning with `…`, in at most `roomPx`; empty if not even three letters fit. */
+/**
+ * Returns `text`, or its beginning with `…`, in at most `roomPx`; empty if not even three letters
+ * fit.
+ */
 export function fittedText(context: CanvasRenderingContext2D, text: string, roomPx: number): string {
   if (roomPx < 14 || text === '') return '';
   const whole = textWidth(context, text);
@@ -39,7 +42,10 @@ export function fittedText(context: CanvasRenderingContext2D, text: string, room
 
 const knownForms = new Map<string, string[]>();
 
-/** Made once for each name: a flame graph is painted again with each move of the pointer. */
+/**
+ * Returns the forms of a name, computed once: a flame graph is painted again with each move of the
+ * pointer.
+ */
 function formsOf(name: string): string[] {
   let forms = knownForms.get(name);
   if (!forms) {
@@ -51,8 +57,8 @@ function formsOf(name: string): string[] {
 }
 
 /**
- * A function's or a type's name in at most `roomPx`: the longest form that fits, else the middle of the shortest is left out. `behind`
- * is kept behind it as long as there is room for both.
+ * Returns a function's or type's name in at most `roomPx`: the longest form that fits, else the
+ * shortest without its middle. `behind` follows the name if there is room for both.
  */
 export function fittedName(context: CanvasRenderingContext2D, name: string, roomPx: number, behind = ''): string {
   if (roomPx < 14 || name === '') return '';
@@ -75,7 +81,7 @@ export function fittedName(context: CanvasRenderingContext2D, name: string, room
 
 let measuring: CanvasRenderingContext2D | null = null;
 
-/** The same for a text outside of a canvas, in the page's own font at `sizePx`. */
+/** Returns a name fitted for text outside of a canvas, in the page's own font at `sizePx`. */
 export function fittedNameIn(name: string, roomPx: number, sizePx: number, weight = 400): string {
   measuring ??= document.createElement('canvas').getContext('2d');
   if (!measuring) return name;

@@ -1,6 +1,9 @@
-/** A list of frames to be culled, as `heapr report --cull-lists` reads it: one a line; empty lines and those that begin with # say nothing. */
+/**
+ * Parses a list of frames to be culled, in the form of `heapr report --cull-lists`: one a line,
+ * with empty lines and lines after # ignored.
+ */
 
-/** More do not fit an address. */
+/** Most patterns that fit an address. */
 export const PATTERNS_MAX = 200;
 
 export function patternsOf(text: string): string[] {

@@ -14,7 +14,7 @@ interface Chip {
   without: Partial<Address>;
 }
 
-/** One chip for each filter that is set. */
+/** Returns one chip for each filter that is set. */
 export function chipsOf(address: Address): Chip[] {
   const chips: Chip[] = [];
   const lists = [
@@ -62,7 +62,7 @@ export function FilterBar({ file, error }: { file: OpenFile; error: string | nul
   );
 }
 
-/** The equal command line, ready to copy. */
+/** Command line with the same numbers, ready to copy. */
 export function CommandLine({ command, note = 'This command line gives the same numbers' }: { command: string | null | undefined; note?: string }) {
   const [isCopied, setCopied] = useState(false);
   if (!command) return null;

@@ -12,7 +12,7 @@ const TYPES: [string, string][] = [
   ['aofi', 'AOFI: allocated outside, freed inside'], ['aofo', 'AOFO: allocated outside, freed outside'],
 ];
 
-/** In a page without a server: the filters whose answers are in it. */
+/** Choice of the filters whose answers are in a page without a server. */
 function RecordedFilters({ file }: { file: OpenFile }) {
   const address = useAddress();
   const choices = recordedFilters().filter((choice) => choice.file === file.file);
@@ -81,7 +81,7 @@ function One({ label, placeholder, value, onDone }: { label: string; placeholder
 }
 
 function Pair({ name, label, first, second, value }: { name: 'range' | 'lifetime' | 'size'; label: string; first: string; second: string; value: string[] }) {
-  // Kept as it is written: the second may be told before the first is drawn.
+  // Current text of both fields: the second may change before the first is drawn.
   const written = useRef<[string, string]>([value[0] ?? '', value[1] ?? '']);
   const [draft, setDraft] = useState(written.current);
   const set = (at: 0 | 1, text: string) => {
@@ -100,7 +100,10 @@ function Pair({ name, label, first, second, value }: { name: 'range' | 'lifetime
   );
 }
 
-/** Culls what a file lists. The file is read here: a shared address then holds the frames themselves. */
+/**
+ * Culls the frames that a file lists. The file is read here, so that a shared address has the
+ * frames themselves.
+ */
 function CullList({ address }: { address: Address }) {
   const [trouble, setTrouble] = useState('');
   const read = async (input: HTMLInputElement) => {
@@ -131,7 +134,7 @@ interface MoreProps {
   choices: string[][];
 }
 
-/** A field whose values add up; each is a chip in the bar. */
+/** Field whose values add up; each is a chip in the bar. */
 function More({ name, label, placeholder, address, choices }: MoreProps) {
   const id = `choices-${name}`;
   return (

@@ -1,4 +1,4 @@
-/** Which frames of stacks with frames of a language are shown, in all views: `--lang-frames`. */
+/** Choice of the frames shown of stacks with language frames, in all views: `--lang-frames`. */
 import { go, useAddress } from '../address/use-address';
 import { isStatic } from '../api/client';
 import type { OpenFile } from '../api/types';
@@ -7,7 +7,7 @@ import { ImageSwatch } from '../trace/frame-name';
 export function LanguageSwitch({ file }: { file: OpenFile }) {
   const address = useAddress();
   const languages = file.trace?.languages ?? [];
-  // A page without a server has the answers for the frames that it was made with.
+  // A page without a server has the answers for the frames with which it was made.
   if (languages.length === 0 || isStatic()) return null;
   const names = languages.map(([, name]) => name).join(', ');
   const choices: [string, string, string][] = [
@@ -21,7 +21,7 @@ export function LanguageSwitch({ file }: { file: OpenFile }) {
       {languages.map(([short = '', name = '']) => <span key={short} class="quiet" title={`The colour of ${name}`}><ImageSwatch name={short} /> {name}</span>)}
       <div class="switch" role="group" aria-label={`Frames of ${names}`}>
         {choices.map(([key, label, title]) => (
-          // Frames and nodes are others then: what was chosen among them is not there.
+          // Another choice has other frames and nodes, so that selections are cleared.
           <button key={key} type="button" aria-pressed={shown === key} title={`${title} (--lang-frames ${key})`} onClick={() => go({ lang_frames: key, root: '', focus: '', select: '' })}>{label}</button>
         ))}
       </div>

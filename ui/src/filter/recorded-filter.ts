@@ -1,14 +1,20 @@
-/** In a page without a server: which filters have answers in it. Others are refused, and said, before a view would fail. */
+/**
+ * Filters with answers in a page without a server. Others are refused with a message before a view
+ * would fail.
+ */
 import { type Address, filterOf, parseAddress } from '../address/address';
 import { isStatic, recordedAddress, recordedFilters } from '../api/client';
 import type { Filter } from '../api/types';
 
-/** A filter as text: equal for equal filters. */
+/** Returns a filter as text, equal for equal filters. */
 function textOf(filter: Filter): string {
   return JSON.stringify(Object.entries(filter).filter(([, value]) => value !== false && value !== '').sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Whether the answers of a filter are in the page. Snapshots have views of their own, which say what is missing. */
+/**
+ * Whether the page has answers for a filter. Snapshots have views of their own, which say what is
+ * missing.
+ */
 export function isRecorded(file: number, filter: Filter): boolean {
   if (!isStatic() || filter.snapshot) return true;
   const { hide_known: _, ...asked } = filter;
@@ -17,7 +23,7 @@ export function isRecorded(file: number, filter: Filter): boolean {
   return known.some((candidate) => textOf(candidate) === textOf(asked));
 }
 
-/** Why an address is not gone to; `null`: it is. */
+/** Returns why an address is refused; `null` if it is accepted. */
 export function refusal(next: Address, current: Address): string | null {
   if (!isStatic()) return null;
   const [wanted, now] = [filterOf(next), filterOf(current)];

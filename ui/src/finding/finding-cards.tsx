@@ -1,4 +1,4 @@
-/** What stands out, in words: the first thing that a person reads. */
+/** Cards of findings, at the top of the page. */
 import { useState } from 'preact/hooks';
 import { addedFilter, defaultAddress, emptyFilter } from '../address/address';
 import { go } from '../address/use-address';
@@ -68,13 +68,13 @@ function FindingCard({ finding, file, isFirst }: { finding: Finding; file: OpenF
   );
 }
 
-/** The sentence, with the own frame's name bold. */
+/** Sentence of a finding, with the own frame's name bold. */
 function Sentence({ finding }: { finding: Finding }) {
   const { sentence, own_frame: own } = finding;
   const symbol = own?.symbol ?? '';
-  // The sentence has the symbol without arguments and templates: its longest beginning that is there.
+  // The sentence has the symbol without arguments and templates: find its longest beginning there.
   const words = sentence.split(' ');
-  // As a whole, also where it has a blank: `clang::Decl::operator new`.
+  // The whole name, which may have a blank: `clang::Decl::operator new`.
   const plain = symbol.replace(/\(.*$/s, '');
   const whole = plain !== '' ? sentence.indexOf(`${plain} `) : -1;
   if (whole >= 0) return <>{sentence.slice(0, whole)}<strong class="own-name">{plain}</strong>{sentence.slice(whole + plain.length)}</>;

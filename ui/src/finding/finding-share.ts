@@ -1,8 +1,8 @@
-/** A finding for others: as Markdown, and as a picture. */
+/** Finding for others: as Markdown, and as a picture. */
 import type { Finding, OpenFile } from '../api/types';
 import { formatDuration } from '../format';
 
-/** Title, sentence, figures, source and command. */
+/** Returns title, sentence, figures, source and command as Markdown. */
 export function findingMarkdown(finding: Finding, file: OpenFile): string {
   const own = finding.own_frame;
   const place = own?.file ? ` (\`${own.file}${own.line === null ? '' : `:${own.line}`}\`)` : '';
@@ -23,7 +23,7 @@ export function findingMarkdown(finding: Finding, file: OpenFile): string {
 const WIDTH = 960;
 const MARGIN = 28;
 
-/** Lines of at most so many pixels. */
+/** Breaks text into lines of at most `width` pixels. */
 function wrapped(context: CanvasRenderingContext2D, text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
@@ -34,7 +34,7 @@ function wrapped(context: CanvasRenderingContext2D, text: string, width: number)
   return lines;
 }
 
-/** The card as a PNG: drawn, so that it looks the same on every machine. */
+/** Draws the card as a PNG that looks the same on every machine. */
 export async function findingPicture(finding: Finding, file: OpenFile): Promise<Blob> {
   const canvas = document.createElement('canvas');
   const context = canvas.getContext('2d');

@@ -1,4 +1,4 @@
-/** The flame graph as a person handles it: hover, select, zoom, pan, by mouse and by keyboard. */
+/** Interactive flame graph: hover, select, zoom, pan, by mouse and by keyboard. */
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Canvas, type CanvasSize } from '../canvas/canvas';
 import { Tooltip } from '../canvas/tooltip';
@@ -9,19 +9,19 @@ import { type FlameView, depthAt, paintFlame } from './flame-paint';
 
 interface FlameGraphProps {
   layout: FlameLayout;
-  /** What the layout answers: another one is shown from the root on. */
+  /** Request that the layout answers; for another one the view starts at the root. */
   question: string;
   isUpward: boolean;
   isMatch: Uint8Array | null;
-  /** Id of the node that fills the width; empty: the whole. */
+  /** Id of the node that fills the width; empty for the whole. */
   zoom: string;
   onZoom: (id: string) => void;
   selected: string;
   onSelect: (id: string) => void;
-  /** Lines about a node for the tooltip, below its name. */
+  /** Returns the tooltip's lines about a node, below its name. */
   describe: (node: number) => string[];
   label: string;
-  /** Written into boxes that have room. */
+  /** Returns the amount written into boxes that have room. */
   amount?: (node: number) => string;
 }
 
@@ -39,14 +39,14 @@ export function FlameGraph(props: FlameGraphProps) {
   const shownLayout = useRef(layout);
   const shownQuestion = useRef(props.question);
 
-  // A zoom moves there, so that the eye can follow; new data is shown at once.
+  // A zoom is animated so that the eye can follow; new data is shown at once.
   useEffect(() => {
     const target = viewOf(layout, zoomed);
     const isOther = shownLayout.current !== layout;
     const isNewer = isOther && shownQuestion.current === props.question;
     [shownLayout.current, shownQuestion.current] = [layout, props.question];
     if (isOther || matchMedia('(prefers-reduced-motion: reduce)').matches) {
-      // A session that runs brings a newer one each second: rows stay where they are.
+      // A running session brings a newer answer each second: rows stay at their positions.
       setView((old) => clamp({ ...target, scrollPx: isNewer ? old.scrollPx : 0 }));
       return;
     }
@@ -90,8 +90,8 @@ export function FlameGraph(props: FlameGraphProps) {
     const [top, bottom] = [depth * rowPx, (depth + 1) * rowPx];
     return top < old.scrollPx ? top : bottom > old.scrollPx + size.current.heightPx ? bottom - size.current.heightPx : old.scrollPx;
   };
-  // What is chosen elsewhere (the next match, Back) is brought into sight, also from beside what is
-  // zoomed to.
+  // A node selected elsewhere (the next match, Back) is scrolled into view, even if the zoom
+  // excludes it.
   useEffect(() => {
     if (selected < 0) return;
     const [start, width] = [layout.starts[selected] ?? 0, layout.widths[selected] ?? 0];
@@ -102,7 +102,7 @@ export function FlameGraph(props: FlameGraphProps) {
       return clamp({ from, to: from + span, scrollPx: scrolledTo(old, layout.depths[selected] ?? 0) });
     });
   }, [selected]);
-  // What is searched for is brought into sight: the match nearest to the root, with some rows above it.
+  // The search match nearest to the root is scrolled into view, with some rows above it.
   useEffect(() => {
     if (!isMatch) return;
     const depth = layout.rows.findIndex((row) => row.some((node) => isMatch[node] !== 0));
@@ -217,7 +217,7 @@ function viewOf(layout: FlameLayout, node: number): FlameView {
   return { from, to: from + Math.max(layout.widths[node] ?? 0, 1e-9), scrollPx: 0 };
 }
 
-/** Ids and names from the whole to the zoomed node, for the line above the picture. */
+/** Returns ids and names from the whole to the zoomed node, for the line above the picture. */
 export function zoomTrail(layout: FlameLayout, zoom: string): { id: string; name: string }[] {
   const node = layout.byId.get(zoom);
   if (node === undefined) return [];

@@ -1,7 +1,9 @@
 /**
- * A flame graph's boxes in flat arrays: where each node begins and ends on the scale of values, and which nodes stand in one row.
+ * Boxes of a flame graph in flat arrays: start and width of each node on the scale of values, and
+ * the nodes of each row.
  *
- * Nodes come after their parent and siblings in order, so one pass places them: each begins where its last sibling ended.
+ * Nodes come after their parent, and siblings in order, so that one pass places them: each begins
+ * where its last sibling ended.
  */
 import type { FlameAnswer } from '../api/types';
 import { fileName, unnamedCode } from '../format';
@@ -15,7 +17,7 @@ export interface FlameLayout {
   depths: Int32Array;
   /** Nodes by depth, from left to right. */
   rows: Int32Array[];
-  /** The node of an id. */
+  /** Node by id. */
   byId: Map<string, number>;
   total: number;
   isDiff: boolean;
@@ -31,7 +33,7 @@ export function flameLayout(answer: FlameAnswer): FlameLayout {
   }
   const starts = new Float64Array(count);
   const depths = new Int32Array(count);
-  /** Where the next child of each node begins. */
+  /** Start of the next child of each node. */
   const next = new Float64Array(count);
   const lists: number[][] = [];
   const byId = new Map<string, number>();
@@ -47,7 +49,7 @@ export function flameLayout(answer: FlameAnswer): FlameLayout {
     (lists[depths[node] ?? 0] ??= []).push(node);
     byId.set(nodes.id[node] ?? '', node);
   }
-  // In a breadth-first answer each row is in order already; in any other it is sorted here.
+  // A breadth-first answer has each row in order already; any other is sorted here.
   const rows = lists.map((list) => {
     const row = Int32Array.from(list);
     row.sort((a, b) => (starts[a] ?? 0) - (starts[b] ?? 0) || a - b);
@@ -56,7 +58,7 @@ export function flameLayout(answer: FlameAnswer): FlameLayout {
   return { answer, widths, starts, depths, rows, byId, total: widths[0] ?? 0, isDiff };
 }
 
-/** The first place in `row` whose node ends behind `value`. */
+/** Returns the first index in `row` whose node ends after `value`. */
 export function firstEndingAfter(layout: FlameLayout, row: Int32Array, value: number): number {
   let low = 0;
   let high = row.length;
@@ -69,7 +71,7 @@ export function firstEndingAfter(layout: FlameLayout, row: Int32Array, value: nu
   return low;
 }
 
-/** The node in row `depth` at a value, or -1. */
+/** Returns the node in row `depth` at a value, or -1. */
 export function nodeAt(layout: FlameLayout, depth: number, value: number): number {
   const row = layout.rows[depth];
   if (!row) return -1;
@@ -77,20 +79,20 @@ export function nodeAt(layout: FlameLayout, depth: number, value: number): numbe
   return node !== undefined && (layout.starts[node] ?? 0) <= value ? node : -1;
 }
 
-/** The nodes from the whole down to `node`. */
+/** Returns the nodes from the whole down to `node`. */
 export function pathTo(layout: FlameLayout, node: number): number[] {
   const path: number[] = [];
   for (let at = node; at >= 0; at = layout.answer.nodes.parent[at] ?? -1) path.push(at);
   return path.reverse();
 }
 
-/** The symbol's own name, or what stands for it. */
+/** Returns the symbol's name, or a substitute for it. */
 export function nodeName(layout: FlameLayout, node: number): string {
   const frame = layout.answer.frames[layout.answer.nodes.frame[node] ?? -1];
   if (!frame) return 'all';
   const { names } = layout.answer;
   const symbol = names[frame.symbol];
-  // A difference knows frames by name: what has none is `?`.
+  // A difference identifies frames by name; `?` means no name.
   const image = linkedName(fileName(names[frame.module] ?? ''));
   if (symbol === '?') return image ? `${image} (no name)` : '(no name)';
   if (symbol && frame.line != null) return `${symbol} ${fileName(names[frame.file ?? 0] ?? '')}:${frame.line}`;
@@ -98,14 +100,14 @@ export function nodeName(layout: FlameLayout, node: number): string {
   return unnamedCode(image, frame.offset);
 }
 
-/** The file name of the node's image; empty if it is in none. */
+/** Returns the file name of the node's image; empty without an image. */
 export function nodeImage(layout: FlameLayout, node: number): string {
   const frame = layout.answer.frames[layout.answer.nodes.frame[node] ?? -1];
   const module = frame ? (layout.answer.names[frame.module] ?? '') : '';
   return module.slice(module.lastIndexOf('/') + 1);
 }
 
-/** The nodes whose symbol or image holds a text (any case), or null if nothing is looked for. */
+/** Returns the nodes whose symbol or image contains a text (any case), or null without a text. */
 export function matching(layout: FlameLayout, text: string): { isMatch: Uint8Array; count: number; value: number } | null {
   const wanted = text.trim().toLowerCase();
   if (wanted === '') return null;
@@ -113,7 +115,7 @@ export function matching(layout: FlameLayout, text: string): { isMatch: Uint8Arr
   const nameMatches = names.map((name) => name.toLowerCase().includes(wanted));
   const frameMatches = frames.map((frame) => nameMatches[frame.symbol] === true || nameMatches[frame.module] === true);
   const isMatch = new Uint8Array(nodes.id.length);
-  /** A match above already counts what is below it. */
+  /** Nodes below a match, which the match already counts. */
   const isCovered = new Uint8Array(nodes.id.length);
   let count = 0;
   let value = 0;

@@ -1,4 +1,6 @@
-/** Paints the part of a flame graph that is seen. The work is bounded by the pixels, not by the nodes. */
+/**
+ * Paints the visible part of a flame graph. The work is bounded by the pixels, not by the nodes.
+ */
 import { changeColour, imageColour, shadeOf } from '../canvas/colours';
 import type { CanvasSize } from '../canvas/canvas';
 import { fittedName, textWidth } from '../canvas/fitted-text';
@@ -6,7 +8,7 @@ import { isDrawnDark, themeColour } from '../frame/theme';
 import { folded } from '../symbol-text';
 import { type FlameLayout, firstEndingAfter, nodeImage, nodeName } from './flame-layout';
 
-/** What is seen: values from left to right, and how far the rows are scrolled. */
+/** Visible part: values from left to right, and the scroll position of the rows. */
 export interface FlameView {
   from: number;
   to: number;
@@ -17,23 +19,23 @@ export interface FlamePainting {
   layout: FlameLayout;
   view: FlameView;
   rowPx: number;
-  /** True: the root stands at the bottom. */
+  /** Whether the root stands at the bottom. */
   isUpward: boolean;
   isMatch: Uint8Array | null;
   selected: number;
   hovered: number;
-  /** Nodes on the way to the zoomed one: drawn pale. */
+  /** Nodes on the path to the zoomed one, which are drawn pale. */
   zoomed: number;
-  /** The amount of a node, for boxes that have room. */
+  /** Returns the amount of a node, for boxes that have room. */
   amount?: ((node: number) => string) | undefined;
 }
 
-/** Upper edge of row `depth`. */
+/** Returns the upper edge of row `depth`. */
 export function rowTop(painting: { rowPx: number; isUpward: boolean; view: FlameView }, depth: number, heightPx: number): number {
   return painting.isUpward ? heightPx - (depth + 1) * painting.rowPx + painting.view.scrollPx : depth * painting.rowPx - painting.view.scrollPx;
 }
 
-/** The row at a height. */
+/** Returns the row at a height. */
 export function depthAt(painting: { rowPx: number; isUpward: boolean; view: FlameView }, yPx: number, heightPx: number): number {
   return Math.floor((painting.isUpward ? heightPx - yPx + painting.view.scrollPx : yPx + painting.view.scrollPx) / painting.rowPx);
 }
@@ -63,7 +65,7 @@ export function paintFlame(context: CanvasRenderingContext2D, size: CanvasSize, 
       context.fillStyle = isDimmed ? dimmed(isDark) : boxColour(layout, node, isDark);
       if (width < 1) {
         context.fillRect(Math.floor(left), top, 1, rowPx - 1);
-        // Whatever else ends in this pixel cannot be seen.
+        // All other nodes that end in this pixel are invisible.
         const next = firstEndingAfter(layout, row, view.from + (Math.floor(left) + 1) / pxPerValue);
         place = Math.max(place + 1, next);
         continue;
@@ -75,7 +77,7 @@ export function paintFlame(context: CanvasRenderingContext2D, size: CanvasSize, 
       }
       const leftOut = nodes.left_out?.[node] ?? 0;
       if (leftOut > 0 && width > 24) {
-        // More below than was sent: a notch at the right end.
+        // A notch at the right end marks children that were not sent.
         const notch = Math.min(width / 2, Math.max(3, leftOut * pxPerValue));
         context.fillStyle = line ?? '';
         context.globalAlpha = 0.55;
@@ -106,7 +108,9 @@ export function paintFlame(context: CanvasRenderingContext2D, size: CanvasSize, 
 
 const foldedNames = new Map<string, string>();
 
-/** As in tables: what stands between brackets is folded. Each name is folded once. */
+/**
+ * Returns the name with the text between brackets folded, as in tables; each name is folded once.
+ */
 function foldedName(name: string): string {
   let short = foldedNames.get(name);
   if (short === undefined) {
@@ -128,7 +132,7 @@ let cachedFor: FlameLayout | null = null;
 let cachedDark = false;
 let cached: string[] = [];
 
-/** Colours belong to frames; they are made once for each answer and theme. */
+/** Returns the colour of a frame, cached for each answer and theme. */
 function cachedColour(layout: FlameLayout, frame: number, node: number, isDark: boolean): string {
   if (cachedFor !== layout || cachedDark !== isDark) {
     [cachedFor, cachedDark, cached] = [layout, isDark, []];

@@ -1,4 +1,7 @@
-/** A flame graph that can be zoomed into: the whole, and for a part what was too small to be sent with it. */
+/**
+ * Flame graph that can be zoomed: the whole, and details of a part that were too small to be sent
+ * with the whole.
+ */
 import { useMemo } from 'preact/hooks';
 import type { ApiError } from '../api/api-error';
 import { isStatic } from '../api/client';
@@ -7,18 +10,18 @@ import { useAnswer } from '../api/use-answer';
 import { type FlameLayout, flameLayout } from './flame-layout';
 
 export interface Zoomable {
-  /** What is drawn: the part, once it is here. */
+  /** Layout that is drawn: that of the part, once it has loaded. */
   layout: FlameLayout | null;
   whole: FlameLayout | null;
-  /** What was asked: the same while newer answers of it come. */
+  /** Request as text, which is the same for newer answers. */
   question: string;
-  /** The layout is of the part alone: it fills the width without a zoom. */
+  /** Whether the layout has the part alone, which fills the width without a zoom. */
   isPart: boolean;
   error: ApiError | null;
   isLoading: boolean;
 }
 
-/** `root`: the id of the node that is zoomed to; empty: none. */
+/** Loads the graph. `root`: id of the zoomed node; empty without a zoom. */
 export function useZoomable(path: string, body: object, root: string, generation = 0): Zoomable {
   const answer = useAnswer<FlameAnswer>(path, { ...body, root: null }, generation);
   const whole = useMemo(() => (answer.data ? flameLayout(answer.data) : null), [answer.data]);
@@ -31,7 +34,9 @@ export function useZoomable(path: string, body: object, root: string, generation
   return { layout: partLayout ?? whole, whole, question: `${isPart ? root : ''} ${JSON.stringify(body)}`, isPart, error: answer.error ?? part.error, isLoading: answer.isLoading || part.isLoading };
 }
 
-/** True if something below `node` was too small to be sent; a difference does not say it. */
+/**
+ * True if a node below `node` was too small to be sent, or if that is unknown, as in a difference.
+ */
 function hasLeftOut(flame: FlameAnswer, node: number): boolean {
   const { parent, left_out: leftOut } = flame.nodes;
   if (leftOut === undefined) return true;

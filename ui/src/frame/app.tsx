@@ -1,4 +1,4 @@
-/** The frame of the page: files above, the view of the chosen file below, shortcuts everywhere. */
+/** Frame of the page: files above, the view of the chosen file below, shortcuts everywhere. */
 import { useEffect, useState } from 'preact/hooks';
 import { emptyFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
@@ -43,7 +43,7 @@ export function App() {
     }
     setTimeout(() => setSaid(''), 3000);
   };
-  // With many files, or a narrow window, the one that is shown may lie beyond the edge.
+  // With many files, or in a narrow window, the tab of the shown file may be out of view.
   useEffect(() => document.querySelector('.file-tab.is-on')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [file?.file, files?.length]);
   const help = useShortcuts({ files: files ?? [], nextTheme, share: () => void share() });
   useEffect(() => {
@@ -95,7 +95,7 @@ export function App() {
   );
 }
 
-/** Shows another file; what belonged to the old one alone is left behind. */
+/** Shows another file, and clears the state that belongs to the old one alone. */
 function openFile(next: OpenFile, from: OpenFile | undefined): void {
   if (next.file === from?.file) return;
   const isSameKind = next.kind === from?.kind;
@@ -114,7 +114,7 @@ function Opening({ file }: { file: OpenFile }) {
   );
 }
 
-/** What is wrong with the file, and how far it is read. */
+/** Warnings on a file, and the progress of reading it. */
 function FileNotes({ file, askAgain }: { file: OpenFile; askAgain: () => void }) {
   const reopen = async () => {
     try {
@@ -135,7 +135,7 @@ function FileNotes({ file, askAgain }: { file: OpenFile; askAgain: () => void })
     [loss.events_lost, 'event', 'lost'], [loss.stacks_lost, 'stack', 'lost'], [loss.records_invalid, 'record', 'invalid'], [loss.processes_refused, 'process', 'not traced'],
   ] as const).filter(([count]) => count > 0).map(([count, what, how]) => `${count.toLocaleString('en')} ${what}${count === 1 ? '' : what.endsWith('s') ? 'es' : 's'} ${how}`) : [];
   const damage = file.trace?.damage ?? [];
-  // What is said below, with readable numbers, is not said twice.
+  // Damage is shown below with readable numbers, so that its warning is left out.
   const warnings = file.warnings.filter((warning) => damage.length === 0 || !warning.startsWith('damaged file:'));
   const problems = file.warnings.length > 0 ? [] : (file.snapshot?.problems ?? []);
   return (

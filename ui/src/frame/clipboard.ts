@@ -1,10 +1,10 @@
-/** Text out of the page: to the clipboard, into a file. */
+/** Copies text to the clipboard, or saves it to a file. */
 
 export async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Without the permission, or where the page does not count as secure.
+    // Without the permission, or if the page does not count as secure.
     const area = document.createElement('textarea');
     area.value = text;
     area.className = 'off-screen';

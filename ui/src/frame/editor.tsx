@@ -1,8 +1,8 @@
-/** Places in sources as links that open an editor. */
+/** Source locations as links that open an editor. */
 import { useEffect, useState } from 'preact/hooks';
 
 const KEY = 'heapr-editor';
-/** `{file}` and `{line}` stand for the place. */
+/** Editors and their addresses, in which `{file}` and `{line}` stand for the location. */
 const EDITORS: [string, string][] = [
   ['no editor', ''], ['VS Code', 'vscode://file{file}:{line}'], ['VSCodium', 'vscodium://file{file}:{line}'], ['Cursor', 'cursor://file{file}:{line}'], ['Zed', 'zed://file{file}:{line}'],
   ['JetBrains', 'idea://open?file={file}&line={line}'], ['Sublime Text', 'subl://open?url=file://{file}&line={line}'], ['Emacs', 'emacs://open?url=file://{file}&line={line}'],
@@ -17,9 +17,9 @@ function chosen(): string {
   }
 }
 
-/** The address that opens a place; empty if no editor was chosen. */
+/** Returns the address that opens a location; empty if no editor was chosen. */
 export function editorAddress(template: string, file: string, line: number | null): string {
-  // What runs code is no address of an editor, whatever was kept.
+  // An address that runs code is refused, whatever was stored.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(template) || /^(javascript|data|vbscript|blob):/i.test(template)) return '';
   return template.replaceAll('{file}', file.split('/').map(encodeURIComponent).join('/')).replaceAll('{line}', String(line ?? 1));
 }
@@ -34,7 +34,7 @@ function useEditor(): string {
   return chosen();
 }
 
-/** `/src/a.cc:12`, a link where an editor was chosen. */
+/** Source location such as `/src/a.cc:12`, as a link if an editor was chosen. */
 export function SourcePlace({ file, line, text }: { file: string; line: number | null; text?: string }) {
   const address = editorAddress(useEditor(), file, line);
   const shown = text ?? `${file}${line === null ? '' : `:${line}`}`;
@@ -47,7 +47,7 @@ export function EditorChoice() {
     try {
       localStorage.setItem(KEY, template);
     } catch {
-      // A browser that keeps nothing.
+      // The browser stores nothing.
     }
     for (const listener of [...listeners]) listener();
   };

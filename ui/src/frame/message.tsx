@@ -1,4 +1,4 @@
-/** Something that a person should know. */
+/** Message to the user. */
 import type { ComponentChildren } from 'preact';
 
 export function Message({ kind, children }: { kind: 'error' | 'warning' | 'note'; children: ComponentChildren }) {

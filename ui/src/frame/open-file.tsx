@@ -1,5 +1,6 @@
 /**
- * A further file: dropped on the page, or chosen. It goes to the server in pieces, which opens it.
+ * Opens a further file, dropped on the page or chosen. It is sent in pieces to the server, which
+ * opens it.
  */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { isStatic, request } from '../api/client';

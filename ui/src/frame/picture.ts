@@ -1,5 +1,5 @@
 /**
- * What is drawn on the page as one PNG: a title, the pictures below one another, the file and the
+ * Picture of the page as one PNG: a title, the canvases below one another, the file and the
  * command.
  */
 import { themeColour } from './theme';
@@ -7,7 +7,7 @@ import { themeColour } from './theme';
 const MARGIN_PX = 16;
 const LINE_PX = 22;
 
-/** Cut at the end, where it is too wide. */
+/** Cuts text at its end to fit `width`. */
 function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (context.measureText(text).width <= width) return text;
   let short = text;
@@ -15,7 +15,7 @@ function fitted(context: CanvasRenderingContext2D, text: string, width: number):
   return `${short}…`;
 }
 
-/** The canvases of the page, with what they are of. */
+/** Draws the canvases of the page, with their title and facts. */
 export function pagePicture(title: string, facts: string[], command: string): Promise<Blob> {
   const pictures = [...document.querySelectorAll<HTMLCanvasElement>('.canvas-box canvas')].filter((canvas) => canvas.width > 0 && canvas.height > 0);
   const canvas = document.createElement('canvas');

@@ -1,4 +1,4 @@
-/** A button that opens a small box below it; a click elsewhere or Escape closes it. */
+/** Button that opens a small box below it; a click elsewhere or Escape closes it. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 

@@ -1,4 +1,4 @@
-/** Rows without a difference are left out of a comparison, unless this is on. */
+/** Switch that shows rows without a difference in a comparison. */
 import { go, useAddress } from '../address/use-address';
 
 export function SameSwitch({ title }: { title: string }) {

@@ -1,11 +1,11 @@
-/** A search field: told on each key, cleared by Escape. */
+/** Search field that reports each change, and is cleared by Escape. */
 import { useEffect, useState } from 'preact/hooks';
 
 interface SearchProps {
   value: string;
   onChange: (text: string) => void;
   label: string;
-  /** How long the text must rest before it is told. */
+  /** Time without a change after which the text is reported. */
   waitMs?: number;
 }
 

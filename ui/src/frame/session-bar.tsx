@@ -1,4 +1,4 @@
-/** A session that records: how it stands, and what can be asked of it. */
+/** Bar of a session that records: its state, and requests to it. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { request } from '../api/client';
 import type { OpenFile, SessionHistory, SessionState } from '../api/types';
@@ -13,14 +13,17 @@ const SAYS: Record<SessionState, string> = {
   lost: 'the recorder is gone without an end: shown is what it had written',
 };
 
-/** The file as it is shown: the newest state, or the one that was there when the page was told to hold it. */
+/**
+ * Returns the file as it is shown: its newest state, or the state at which the user has held the
+ * page.
+ */
 export function useHeld(newest: OpenFile | undefined): { file: OpenFile | undefined; isHeld: boolean; setHeld: (isHeld: boolean) => void } {
   const [held, setHeld] = useState<OpenFile | null>(null);
   const isHeld = held !== null && held.file === newest?.file && newest.session != null;
   return { file: isHeld ? held : newest, isHeld, setHeld: (wanted) => setHeld(wanted && newest ? newest : null) };
 }
 
-/** `1,234 blocks ± 99`. */
+/** Formats `1,234 blocks ± 99`. */
 function blocksOf(row: object, name: string): string {
   return withHalf(row, name, (count) => plural(count, 'block'), formatCount);
 }
@@ -38,7 +41,7 @@ export function SessionBar({ file, isHeld, setHeld, askAgain }: SessionBarProps)
   const [isStopping, setStopping] = useState(false);
   const marker = useRef<HTMLInputElement>(null);
   const isRunning = session?.state === 'recording' || session?.state === 'full';
-  // As often as the file is read anew; the history is small.
+  // Requested as often as the file is read; the history is small.
   const history = useAnswer<SessionHistory>('/api/session/status', { file: file.file }, Math.floor((session?.status?.duration_ns ?? 0) / 1e9));
   useEffect(() => setStopping(false), [session?.state]);
   if (!session) return null;
@@ -59,7 +62,7 @@ export function SessionBar({ file, isHeld, setHeld, askAgain }: SessionBarProps)
     if (marker.current) marker.current.value = '';
   };
   const status = session.status;
-  // A session lives on for the next process; the program that it was started for may be gone.
+  // A session waits for further processes; the program for which it was started may have ended.
   const hasEnded = isRunning && status != null && status.process_count > 0 && status.live_process_count === 0;
   return (
     <>

@@ -1,4 +1,4 @@
-/** What is shown, for others: its address, a picture, a page of its own. */
+/** Menu to share what is shown: its address, a picture, a page of its own. */
 import { useState } from 'preact/hooks';
 import { filterOf } from '../address/address';
 import { currentAddress } from '../address/use-address';

@@ -74,7 +74,7 @@ export function useShortcuts(actions: ShortcutActions): { isOpen: boolean; toggl
   return { isOpen, toggle: () => setOpen((open) => !open) };
 }
 
-/** The list that `?` shows. */
+/** List of all keys, opened by `?`. */
 export function Shortcuts({ close }: { close: () => void }) {
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => box.current?.showModal(), []);

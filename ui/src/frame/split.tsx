@@ -3,13 +3,13 @@ import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 
 interface SplitProps {
-  /** `side`: the second pane stands at the right; `below`: below. */
+  /** `side`: the second pane is at the right; `below`: it is below. */
   direction: 'side' | 'below';
   label: string;
   /** Share of the second pane. */
   share: number;
   first: ComponentChildren;
-  /** Null: the first pane has all the room. */
+  /** Second pane; null if the first pane has all the room. */
   second: ComponentChildren;
 }
 

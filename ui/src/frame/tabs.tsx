@@ -8,7 +8,7 @@ export interface View {
   help: string;
 }
 
-/** What a change of the view leaves behind: sort keys and selections mean something else there. */
+/** Fields that a change of the view resets: sort keys and selections have another meaning there. */
 const LEFT_BEHIND = { sort: '', ascending: false, match: '', select: '', hidden: [] as string[], focus: '' };
 
 export function Tabs({ views, current, children }: { views: View[]; current: string; children?: ComponentChildren }) {

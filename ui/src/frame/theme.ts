@@ -1,4 +1,4 @@
-/** Light or dark: the system's choice, unless a person chose otherwise. */
+/** Light or dark theme: the system's choice, unless the user chose one. */
 
 export type Theme = 'system' | 'light' | 'dark';
 
@@ -28,19 +28,19 @@ export function chooseTheme(theme: Theme): void {
     if (theme === 'system') localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, theme);
   } catch {
-    // A browser that keeps nothing: the choice lasts as long as the page.
+    // The browser stores nothing: the choice lasts as long as the page.
   }
   document.documentElement.dataset['theme'] = theme === 'system' ? (systemDark.matches ? 'dark' : 'light') : theme;
   tell();
 }
 
-/** Sets the theme on the document; call once at the start. */
+/** Sets the theme on the document; called once at the start. */
 export function apply(): void {
   document.documentElement.dataset['theme'] = isDark() ? 'dark' : 'light';
   tell();
 }
 
-/** What pictures are drawn with; read again after each change of the theme. */
+/** Returns a colour for pictures; to be read again after each change of the theme. */
 export function themeColour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
@@ -52,7 +52,7 @@ export function onThemeChange(listener: () => void): () => void {
   };
 }
 
-/** True while the document is drawn dark. */
+/** Whether the document is drawn dark. */
 export function isDrawnDark(): boolean {
   return document.documentElement.dataset['theme'] === 'dark';
 }

@@ -1,14 +1,17 @@
-/** The open files: asked again while something goes on, and now and then in case a file changes. */
+/**
+ * Hook for the open files: requested often while work goes on, and now and then in case a file
+ * changes.
+ */
 import { useEffect, useState } from 'preact/hooks';
 import { setCalm } from '../api/batch';
 import { isStatic, request } from '../api/client';
 import type { Files, OpenFile } from '../api/types';
 
-/** While a file is opened: the first picture waits for it. */
+/** Interval while a file is opened, for which the first picture waits. */
 const OPENING_MS = 60;
-/** While its events are read. */
+/** Interval while events are read. */
 const BUSY_MS = 250;
-/** While a session records: its file is read about once a second. */
+/** Interval while a session records, whose file is read about once a second. */
 const LIVE_MS = 500;
 const CALM_MS = 2000;
 
@@ -17,7 +20,7 @@ export interface KnownFiles {
   version: string;
   error: string;
   askAgain: () => void;
-  /** Set in a page without a server. */
+  /** Facts of a page without a server. */
   static: Files['static'] | null;
 }
 

@@ -1,8 +1,8 @@
-/** What is shown of another thing begins at its top, wherever the one before was scrolled to. */
+/** Scrolls an element to its top when its contents are replaced. */
 import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-/** For the element that scrolls; `shown` is what stands in it. */
+/** Returns the reference for the scrolling element; `shown` identifies its contents. */
 export function useTop<E extends HTMLElement>(shown: unknown): RefObject<E | null> {
   const element = useRef<E>(null);
   useLayoutEffect(() => {

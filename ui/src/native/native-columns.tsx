@@ -1,4 +1,4 @@
-/** What the tables of native snapshots have in common. */
+/** Columns shared by the tables of native snapshots. */
 import type { Filter, NativeSnapshot, OpenFile } from '../api/types';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatSignedBytes, formatSignedCount } from '../format';
 import type { Column } from '../table/columns';
@@ -7,7 +7,7 @@ import { NamedStack } from '../trace/stack-name';
 
 export const GROUPS: [string, string][] = [['stacks', 'by stack'], ['frames', 'by frame'], ['images', 'by image']];
 
-/** The filter without what a snapshot has not: it is one moment. */
+/** Returns the filter without fields for a span of time: a snapshot is one moment. */
 export function momentFilter(filter: Filter): Filter {
   const rest = { ...filter };
   delete rest.range;
@@ -18,12 +18,12 @@ export function momentFilter(filter: Filter): Filter {
   return rest;
 }
 
-/** How a snapshot is called in a list. */
+/** Returns the title of a snapshot in a list. */
 export function snapshotTitle(snapshot: NativeSnapshot): string {
   return `${snapshot.number}${snapshot.name ? ` ${snapshot.name}` : ''}: ${formatDuration(snapshot.time_ns)}, ${amountText(snapshot, 'block_bytes')} (${snapshot.trigger})`;
 }
 
-/** Snapshots of a file, oldest first. */
+/** Returns the snapshots of a file, oldest first. */
 export function snapshotsOf(file: OpenFile): NativeSnapshot[] {
   return [...(file.trace?.snapshots ?? [])].sort((a, b) => a.time_ns - b.time_ns || a.number - b.number);
 }
@@ -54,7 +54,7 @@ export function countColumn<Row>(key: Numbers<Row>, title: string, help: string,
   };
 }
 
-/** Of a recording of samples amounts need room for their intervals. */
+/** Widens columns of amounts for the intervals of estimates. */
 export function widened<Row>(columns: Column<Row>[], isSampled: boolean): Column<Row>[] {
   return isSampled ? columns.map((column) => (/(bytes|count|delta|per_hour)$/.test(column.key) && column.isNumber ? { ...column, width: 12 } : column)) : columns;
 }
@@ -66,7 +66,7 @@ export function ageColumn<Row>(key: Numbers<Row>, title: string, help: string, s
   };
 }
 
-/** A difference: red where it grew, blue where it shrank. */
+/** Column of a difference: red for growth, blue for shrinking. */
 export function deltaColumn<Row>(key: Numbers<Row>, title: string, help: string, sort?: string): Column<Row> {
   const isBytes = key.startsWith('bytes') || key.endsWith('bytes');
   const value = (row: Row) => (row[key] as number | null) ?? 0;

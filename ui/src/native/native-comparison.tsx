@@ -1,4 +1,4 @@
-/** Two native snapshots, with those between them: what is new, what is gone, and what stayed. */
+/** Comparison of two native snapshots, with those between them: new, freed and remaining blocks. */
 import { go, useAddress } from '../address/use-address';
 import type { NativeDiff, NativeDiffRow } from '../api/types';
 import { Curve } from '../canvas/curve';
@@ -12,7 +12,7 @@ import { bytesColumn, countColumn, deltaColumn, momentFilter, snapshotTitle, sna
 import { type Choices, GroupChoice, OrderChoice, Warnings, groupOf, orderOf, useNativeRows } from './native-rows';
 import type { NativeViewProps } from './view-props';
 
-/** Of more than two snapshots what grew steadily comes first. */
+/** Order of more than two snapshots: steady growth comes first. */
 const STEADY: Choices = [['steady', 'steady growth first']];
 const SORTS: Choices = [['change', 'largest change first'], ['growth', 'largest growth first'], ['new', 'most new bytes first'], ['gone', 'most freed bytes first']];
 
@@ -24,7 +24,7 @@ export function NativeComparisonView({ file, files, filter, shown, onCommand }: 
   const own = others.filter((other) => other.file.file === file.file && other.snapshot.time_ns <= shown.time_ns);
   const before = others.find((other) => `${other.file.file}:${other.snapshot.number}` === address.since) ?? own[0] ?? others[0];
   if (!before) return <Message kind="note">A comparison needs a second snapshot: <code>heapr run --snapshot-every 10 -- PROGRAM</code></Message>;
-  // Those between the two tell how it went.
+  // The snapshots between the two show the course.
   const isOneFile = before.file.file === file.file;
   const between = isOneFile && address.between
     ? snapshotsOf(file).filter((snapshot) => snapshot.time_ns > before.snapshot.time_ns && snapshot.time_ns < shown.time_ns).slice(0, 60) : [];
@@ -52,7 +52,10 @@ function bytesIn(row: NativeDiffRow, at: number, text: (bytes: number) => string
   return within(row.block_bytes[at] ?? 0, row.block_bytes_plus_minus?.[at], text);
 }
 
-/** How it went from the first to the last: a curve, and by choice the bytes and blocks in each. */
+/**
+ * Columns for the course from the first to the last: a curve, and on choice the bytes and blocks in
+ * each.
+ */
 function betweenColumns(of: { number: number }[]): Column<NativeDiffRow>[] {
   const between = of.slice(1, -1).map((snapshot, place): Column<NativeDiffRow> => ({
     key: `bytes_in_${snapshot.number}`, title: `In ${snapshot.number}`, help: `Bytes in snapshot ${snapshot.number}`, isNumber: true, width: 6.8, isExtra: true,

@@ -1,4 +1,7 @@
-/** What the tables of native snapshots have in common: rows that tell their command line, and the choices of a grouping and an order. */
+/**
+ * Code shared by the tables of native snapshots: rows that report their command line, and the
+ * choices of grouping and order.
+ */
 import { useEffect } from 'preact/hooks';
 import { go } from '../address/use-address';
 import type { RowsAnswer } from '../api/types';
@@ -12,12 +15,15 @@ import type { NativeViewProps } from './view-props';
 /** Choices of a list: key and title. */
 export type Choices = [string, string][];
 
-/** The grouping of the page's address, or the first. */
+/** Returns the grouping of the page's address, or the first. */
 export const groupOf = (group: string): string => (GROUPS.some(([key]) => key === group) ? group : 'stacks');
-/** The order of the page's address, or the first of `sorts`. */
+/** Returns the order of the page's address, or the first of `sorts`. */
 export const orderOf = (sort: string, sorts: Choices): string => (sorts.some(([key]) => key === sort) ? sort : (sorts[0]?.[0] ?? ''));
 
-/** Rows of `/api/native/…`, read as they are scrolled to; `page` is the last answer without them. Other rows are asked for when `body` or `version` changes. */
+/**
+ * Loads rows of `/api/native/…` as they are scrolled to. `page` is the last answer without them.
+ * Rows are loaded anew when `body` or `version` changes.
+ */
 export function useNativeRows<Row, Page extends RowsAnswer<Row>>(name: string, body: object, onCommand: NativeViewProps['onCommand'], version = '') {
   const [page, setPage] = useTold<Page | null>(null);
   const { tree, isLoading } = useTree<Row>(`${version} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {

@@ -1,4 +1,4 @@
-/** One native snapshot by heap, process and thread, and its sizes and ages. */
+/** Statistics of one native snapshot: by heap, process and thread, and its sizes and ages. */
 import { useEffect } from 'preact/hooks';
 import type { Histogram, NativePart, NativeStatistics } from '../api/types';
 import { useAnswer } from '../api/use-answer';

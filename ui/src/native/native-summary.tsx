@@ -1,4 +1,4 @@
-/** What one native snapshot holds, by stack, frame or image, with ages. */
+/** Contents of one native snapshot, by stack, frame or image, with ages. */
 import { go, useAddress } from '../address/use-address';
 import type { NativeRow, NativeSummary } from '../api/types';
 import { formatDuration, formatPercent } from '../format';

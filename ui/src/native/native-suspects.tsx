@@ -1,4 +1,4 @@
-/** Who grows from native snapshot to native snapshot, the surest first. */
+/** Suspects that grow from native snapshot to native snapshot, the surest first. */
 import { go, useAddress } from '../address/use-address';
 import type { NativeSuspect, RowsAnswer } from '../api/types';
 import { Curve } from '../canvas/curve';
@@ -29,7 +29,7 @@ function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'fil
   const by = groupOf(address.group);
   const sort = orderOf(address.sort, SORTS);
   const body = { files: [file.file], filter: momentFilter(filter), by, sort, match: address.match };
-  // While a session runs there are more and more snapshots.
+  // A running session takes ever more snapshots.
   const version = String(file.trace?.snapshots?.length ?? 0);
   const { tree, isLoading, page } = useNativeRows<NativeSuspect, RowsAnswer<NativeSuspect> & { snapshots?: object[] }>('suspects', body, onCommand, version);
   const columns: Column<NativeSuspect>[] = [

@@ -1,4 +1,4 @@
-/** One native snapshot as areas: images, in them own functions, in them stacks. */
+/** Treemap of one native snapshot: images, in them own functions, in them stacks. */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { TreemapAnswer } from '../api/types';
@@ -27,7 +27,7 @@ export function NativeTreemapView({ file, filter, shown, onCommand }: NativeView
     const { module, symbol, offset } = splitName(name);
     return symbol === '?' || symbol === '' ? linkedName(module) + offset || '(no name)' : folded(symbol);
   };
-  // An area and all in it have the colour of the image, as everywhere.
+  // An area and all areas in it have the colour of the image, as everywhere.
   const imageOf = (node: number) => {
     let at = node;
     while ((data?.nodes.parent[at] ?? 0) > 0) at = data?.nodes.parent[at] ?? 0;

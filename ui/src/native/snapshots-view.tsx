@@ -1,4 +1,4 @@
-/** The native snapshots of a trace: which one, and how it is looked at. */
+/** View of a trace's native snapshots: choice of the snapshot and of its view. */
 import { go, useAddress } from '../address/use-address';
 import { formatBytes, formatDuration } from '../format';
 import { Message } from '../frame/message';

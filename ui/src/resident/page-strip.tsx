@@ -1,4 +1,7 @@
-/** A strip of pages: the address space in order, cell by cell, in the colour of what is resident most in it. */
+/**
+ * Strip of pages: the address space in order, each cell in the colour of the class with most
+ * resident bytes in it.
+ */
 import { useCallback, useState } from 'preact/hooks';
 import type { PageCells } from '../api/types';
 import { Canvas, type CanvasSize } from '../canvas/canvas';

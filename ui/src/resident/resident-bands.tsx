@@ -1,4 +1,4 @@
-/** What was resident over time: classes as bands that lie on one another. A click chooses a moment. */
+/** Resident memory over time: classes as stacked bands. A click chooses a moment. */
 import { useCallback } from 'preact/hooks';
 import type { ResidentAnswer } from '../api/types';
 import { Canvas, type CanvasSize } from '../canvas/canvas';

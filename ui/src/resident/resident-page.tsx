@@ -1,4 +1,4 @@
-/** Kept answers of `heapr explain`: what was resident of a process. */
+/** Page of saved answers of `heapr explain`: resident memory of a process. */
 import { useState } from 'preact/hooks';
 import type { OpenFile } from '../api/types';
 import { CommandLine } from '../filter/filter-bar';

@@ -1,8 +1,10 @@
-/** The lines of resident memory as the nodes of a treemap: classes, in them their parts. */
+/**
+ * Converts the lines of resident memory into the nodes of a treemap: classes, in them their parts.
+ */
 import type { KeptLine, TreemapAnswer } from '../api/types';
 
 export interface ResidentTree extends TreemapAnswer {
-  /** The key of the class that a node belongs to; empty: the whole. */
+  /** Key of the class of each node; empty for the whole. */
   classes: string[];
 }
 
@@ -24,7 +26,7 @@ export function residentTree(lines: KeptLine[], of: string): ResidentTree {
   push(null, -1, of, lines.reduce((sum, line) => sum + line.bytes, 0), '');
   for (const line of lines) {
     const node = push(line.class, 0, line.label, line.bytes, line.class, line.bytes_plus_minus);
-    // A single part without a name of its own says nothing more.
+    // A single part without a name of its own adds nothing.
     const parts = line.parts.filter((part) => part.bytes > 0 && part.name !== '');
     if (parts.length === 1 && parts[0]?.bytes === line.bytes) continue;
     for (const part of parts) push(`${line.class}: ${part.name}`, node, part.name, part.bytes, line.class);

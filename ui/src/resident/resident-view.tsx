@@ -1,4 +1,7 @@
-/** What all resident memory of a process is, at a moment: as areas, as a strip of pages, as lines that add up. */
+/**
+ * Breakdown of all resident memory of a process at a moment: as areas, as a strip of pages, and as
+ * lines that add up.
+ */
 import { useEffect, useMemo } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { OpenFile, ResidentAnswer } from '../api/types';

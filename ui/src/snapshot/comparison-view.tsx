@@ -1,4 +1,7 @@
-/** What is new, gone and left by class, against another snapshot; a class opens to its new and deleted objects. Of three or more, all side by side. */
+/**
+ * Comparison with another snapshot: new, deleted and remaining objects by class. A class opens to
+ * its new and deleted objects. Three or more snapshots are shown side by side.
+ */
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';

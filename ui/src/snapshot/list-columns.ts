@@ -1,4 +1,4 @@
-/** The columns of each list: what the server's fields mean to a person, the most telling first. */
+/** Columns of each list: names for the server's fields, the most important first. */
 import { exactBytes, formatBytes, formatCount } from '../format';
 import type { Column } from '../table/columns';
 
@@ -8,14 +8,14 @@ interface ListColumn {
   field: string;
   title: string;
   help?: string;
-  /** 0: takes what is left. */
+  /** Width in rem; 0 for the remaining width. */
   width?: number;
 }
 
 export interface List {
   key: string;
   title: string;
-  /** What the rows are good for. */
+  /** Purpose of the rows. */
   help: string;
   columns: ListColumn[];
 }
@@ -60,7 +60,7 @@ export const LISTS: List[] = [
   ] },
 ];
 
-/** The columns of a list; what its rows have and nobody has described comes last, hidden. */
+/** Returns the columns of a list. Fields of its rows without a description come last, hidden. */
 export function listColumns(list: List, rows: ListRow[]): Column<ListRow>[] {
   const present = new Set(rows.slice(0, 50).flatMap((row) => Object.keys(row)));
   const described = list.columns.filter((column) => present.size === 0 || present.has(column.field));
@@ -71,7 +71,7 @@ export function listColumns(list: List, rows: ListRow[]): Column<ListRow>[] {
   ];
 }
 
-/** `main_class_count` as words. */
+/** Returns a field's name as words: `main_class_count`. */
 function wordsOf(field: string): string {
   const words = field.replace(/_bytes$/, '').replaceAll('_', ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
@@ -95,7 +95,10 @@ function columnOf({ field, title, help, width }: ListColumn, rows: ListRow[]): C
   };
 }
 
-/** The rows by a field, greatest first, texts from A on; as they came without one. All of a list is there, so that the server need not be asked. */
+/**
+ * Sorts rows by a field, the largest first, texts from A on; unsorted without a field. The page has
+ * the whole list, so that no request is needed.
+ */
 export function sortedRows(rows: ListRow[], field: string, ascending: boolean): ListRow[] {
   if (field === '') return rows;
   const compare = (one: ListRow, other: ListRow) => {

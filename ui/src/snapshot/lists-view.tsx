@@ -1,4 +1,4 @@
-/** Lists that DevTools does not have: each as the command of its name gives it. */
+/** Lists that DevTools does not have, each with the contents of the command of its name. */
 import { useEffect, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { answer } from '../api/use-answer';

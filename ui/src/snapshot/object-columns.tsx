@@ -1,11 +1,11 @@
-/** Objects of a JavaScript heap as DevTools names and orders them. */
+/** Columns of objects of a JavaScript heap, as DevTools names and orders them. */
 import type { HeapObject } from '../api/types';
 import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
 import type { Column } from '../table/columns';
 
-/** A row of any of the trees: a class, an object, or an edge that leads to one. */
+/** Row of any tree: a class, an object, or an edge that leads to one. */
 export interface HeapRow extends Partial<HeapObject> {
-  /** Classes only. */
+  /** Key of a class; only in rows of classes. */
   class_key?: string;
   place?: string | null;
   object_count?: number;
@@ -14,7 +14,10 @@ export interface HeapRow extends Partial<HeapObject> {
   change?: 'new' | 'deleted';
 }
 
-/** DevTools' distance: system roots count from 100,000,000, what nothing leads to has none. */
+/**
+ * Formats DevTools' distance: system roots count from 100,000,000; unreachable objects have no
+ * distance.
+ */
 export function distanceText(distance: number | undefined): string {
   if (distance === undefined || distance < 0) return '–';
   return distance >= 100_000_000 ? `${formatCount(distance - 100_000_000)}+` : formatCount(distance);
@@ -28,7 +31,7 @@ export function rowName(row: HeapRow): string {
   return isClass(row) ? (row.class ?? '') : `${row.edge !== undefined ? `${row.edge} :: ` : ''}${row.name ?? row.class ?? ''} @${row.id ?? ''}`;
 }
 
-/** How an edge is written: `[3]`, `.name`, `context.x`. */
+/** Name of an edge: `[3]`, `.name`, `context.x`. */
 function EdgeName({ row }: { row: HeapRow }) {
   if (row.edge === undefined) return null;
   return (
@@ -64,7 +67,7 @@ export function HeapName({ row }: { row: HeapRow }) {
 interface HeapColumnOptions {
   title: string;
   totalBytes: number;
-  /** Sort keys of the server, where the table can be sorted. */
+  /** Whether columns have sort keys of the server, because the table can be sorted. */
   isSorted?: boolean;
 }
 

@@ -1,4 +1,7 @@
-/** The chosen object: who refers to it, the shortest ways from a root as a picture, and what it is. */
+/**
+ * Pane of the chosen object: its retainers, the shortest paths from a root as a picture, and its
+ * details.
+ */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { answer, useAnswer } from '../api/use-answer';
@@ -13,7 +16,7 @@ import { type HeapRow, distanceText, heapColumns } from './object-columns';
 import { PathPicture } from './path-picture';
 import type { SnapshotViewProps } from './view-props';
 
-/** Levels of retainers that open by themselves. */
+/** Most levels of retainers that open by themselves. */
 const OPENED_MAX = 20;
 
 const PANES: [string, string][] = [['retainers', 'Retainers'], ['paths', 'Retaining paths'], ['fields', 'Fields'], ['object', 'Object']];
@@ -52,8 +55,8 @@ function Retainers({ file, id, totalBytes }: SnapshotViewProps & { id: number })
     const page = await answer<RowsAnswer<EdgeRow>>('/api/snapshot/retainers', { file: file.file, id: parent?.id ?? id, ignore, offset, limit }, signal);
     return { rows: page.rows, count: page.row_count };
   });
-  // The shortest way to a root is open from the start: the first retainer of each is the nearest to
-  // one.
+  // The shortest path to a root is open from the start: the first retainer of each object is the
+  // nearest to a root.
   useEffect(() => {
     let index = 0;
     const step = () => {
@@ -61,7 +64,7 @@ function Retainers({ file, id, totalBytes }: SnapshotViewProps & { id: number })
         const at = tree.at(index);
         if (!at?.row) return;
         if (at.depth !== index || (at.row.distance ?? 1) <= 0) return stop();
-        // Opening tells those who listen, this step among them.
+        // Opening a row notifies the listeners, this step among them.
         if (!at.isOpen) return void (index += 1, tree.open(index - 1));
       }
       stop();
@@ -79,7 +82,7 @@ function Retainers({ file, id, totalBytes }: SnapshotViewProps & { id: number })
   );
 }
 
-/** DevTools' "Ignore this retainer": the rest is shown as if it did not exist. */
+/** DevTools' "Ignore this retainer": the rest is shown as if that object did not exist. */
 function IgnoreTools({ tree, ignore }: { tree: { at: (index: number) => { row: HeapRow | undefined } | undefined }; ignore: string[] }) {
   const ignoreCursor = () => {
     const cursor = document.querySelector('.object-pane .row.is-cursor');

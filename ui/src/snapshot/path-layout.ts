@@ -1,12 +1,15 @@
 /**
- * The shortest ways to an object as one picture: objects that several ways share are one box.
+ * Layout of the shortest paths to an object as one picture, in which objects of several paths are
+ * one box.
  *
  * ```text
  * (root) --(2)--> globalThis --store--> MemoryStore --.sessions--> Object
  *        \-system-> Window ----------------- · -------------------/
  * ```
- * Each object stands in the column of its longest distance from the root, so that every arrow leads to the right. An arrow over
- * several columns has a place of its own in each of them (`·`), so that it runs behind no box.
+ *
+ * Each object stands in the column of its longest distance from the root, so that every arrow leads
+ * to the right. An arrow over several columns has a position of its own in each of them (`·`), so
+ * that it runs behind no box.
  */
 import type { PathStep } from '../api/types';
 
@@ -21,7 +24,7 @@ export interface PathBox extends PathPlace {
 
 export interface PathArrow {
   label: string;
-  /** From its box through the columns between to its box. */
+  /** Points from the source's box through the columns between to the target's box. */
   places: PathPlace[];
 }
 
@@ -30,11 +33,11 @@ export interface PathLayout {
   arrows: PathArrow[];
   columns: number;
   rows: number;
-  /** Places that are taken in each column. */
+  /** Number of positions used in each column. */
   heights: number[];
 }
 
-/** Columns are bounded, whatever a file says. */
+/** Largest number of columns, whatever a file contains. */
 const COLUMNS_MAX = 400;
 
 export function pathLayout(paths: PathStep[][]): PathLayout {
@@ -49,7 +52,8 @@ export function pathLayout(paths: PathStep[][]): PathLayout {
       if (before && before.id !== step.id) links.set(`${before.id} ${step.id} ${step.held_as}`, { from: before.id, to: step.id, label: step.held_as });
     });
   }
-  // A box that is moved to the right pushes what it points to. Ways have no cycles, so this ends; the bound is for files that lie.
+  // A box that moves to the right pushes its targets. Paths have no cycles, so this ends; the bound
+  // is for invalid files.
   for (let round = 0, moved = true; moved && round < 100; round += 1) {
     moved = false;
     for (const { from, to } of links.values()) {

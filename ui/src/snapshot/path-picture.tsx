@@ -1,4 +1,4 @@
-/** The retaining paths, drawn: boxes are objects, arrows the fields that hold them. */
+/** Picture of the retaining paths: boxes are objects, arrows the fields that hold them. */
 import { useEffect, useRef } from 'preact/hooks';
 import type { PathStep } from '../api/types';
 import { fittedNameIn } from '../canvas/fitted-text';
@@ -8,7 +8,7 @@ const BOX_REM = 14;
 const GAP_REM = 9;
 const ROW_REM = 4.2;
 const MIDDLE_REM = 1.45;
-/** For a name in a box, and how large it is written. */
+/** Width available for a name in a box, and the size of its text. */
 const NAME_REM = BOX_REM - 1.4;
 const NAME_SIZE_REM = 0.92;
 
@@ -16,7 +16,7 @@ export function PathPicture({ paths, onChoose }: { paths: PathStep[][]; onChoose
   const layout = pathLayout(paths);
   const remPx = parseFloat(getComputedStyle(document.documentElement).fontSize);
   const box = useRef<HTMLDivElement>(null);
-  // The object is why one looks: its end of the path is seen first, the root's by scrolling.
+  // The object's end of the path is visible first, the root's after scrolling.
   useEffect(() => {
     if (box.current) box.current.scrollLeft = box.current.scrollWidth;
   }, [layout.columns, layout.rows]);

@@ -1,4 +1,4 @@
-/** Objects by class, name, string or id. */
+/** Search for objects by class, name, string or id. */
 import { useEffect, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { answer } from '../api/use-answer';

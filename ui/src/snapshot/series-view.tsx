@@ -1,4 +1,6 @@
-/** All snapshots side by side: each class's objects and retained size in each, what grew steadily first. */
+/**
+ * Series of snapshots side by side: objects and retained size of each class, steady growth first.
+ */
 import { useEffect } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import { go, useAddress } from '../address/use-address';
@@ -17,9 +19,9 @@ import { showObject } from './view-props';
 type SeriesRow = HeapRow & Partial<ClassSeriesRow>;
 
 interface SeriesProps {
-  /** The one that is looked at: a class opens to its objects there. */
+  /** Snapshot in which a class opens to its objects. */
   file: OpenFile;
-  /** All, in order of time. */
+  /** All snapshots, in order of time. */
   all: OpenFile[];
   tools: ComponentChildren;
   onCommand: (command: string | null) => void;
@@ -59,7 +61,7 @@ export function SeriesView({ file, all, tools, onCommand }: SeriesProps) {
   );
 }
 
-/** Beyond so many snapshots their columns are chosen one by one. */
+/** Largest number of snapshots whose columns are all shown; of more they are chosen one by one. */
 const MOST_SHOWN = 8;
 
 function seriesColumns(all: OpenFile[], own: number): Column<SeriesRow>[] {

@@ -1,4 +1,7 @@
-/** A heap snapshot: one of DevTools' views above, the chosen object with its retainers below. */
+/**
+ * Page of a heap snapshot: one of DevTools' views above, the chosen object with its retainers
+ * below.
+ */
 import { useState } from 'preact/hooks';
 import { useAddress } from '../address/use-address';
 import type { OpenFile } from '../api/types';
@@ -28,14 +31,14 @@ const VIEWS: View[] = [
   { key: 'lists', title: 'Lists', help: 'Strings, collections, shapes and others that cost much' },
   { key: 'search', title: 'Search', help: 'By class, id, string' },
 ];
-/** What a snapshot of a native process can answer. */
+/** Views that a snapshot of a native process has. */
 const NATIVE_VIEWS = ['summary', 'comparison', 'statistics', 'suspects', 'search'];
 
 export function SnapshotPage({ file, files }: { file: OpenFile; files: OpenFile[] }) {
   const address = useAddress();
   const [command, setCommand] = useState<string | null>(null);
   const views = file.kind === 'native' ? VIEWS.filter((view) => NATIVE_VIEWS.includes(view.key)) : VIEWS;
-  // Of several snapshots of one program the question is who grew.
+  // For several snapshots of one program the question is what grew.
   const isSeries = file.kind !== 'native' && files.filter((other) => other.snapshot && other.kind === file.kind).length > 1;
   const view = views.find((candidate) => candidate.key === address.view)?.key ?? (isSeries ? 'suspects' : 'summary');
   const totalBytes = file.snapshot?.total_bytes ?? 0;

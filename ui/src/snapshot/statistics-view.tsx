@@ -1,4 +1,7 @@
-/** Bytes by kind as DevTools' Statistics, of a native heap by what tells its blocks, as a ring and a list. */
+/**
+ * Bytes as a ring and a list: by kind as in DevTools' Statistics, or for a native heap by the
+ * evidence for its blocks.
+ */
 import { useEffect } from 'preact/hooks';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
@@ -10,13 +13,13 @@ import type { SnapshotViewProps } from './view-props';
 const NAMES: Record<string, string> = {
   code: 'Code', strings: 'Strings', js_arrays: 'JS arrays', typed_arrays: 'Typed arrays', system: 'System objects', other_js: 'Other JS objects', other_native: 'Other non-JS objects (such as HTML and CSS)',
 };
-/** Sums of the others: not parts of the ring. */
+/** Sums of other rows, which are not parts of the ring. */
 const SUMS: Record<string, string> = { v8_heap: 'V8 heap', native: 'Native memory', total: 'Total' };
 
 interface StatisticsRow {
   kind: string;
   bytes: number;
-  /** Of a native heap: what its blocks are told by, and how many these are. */
+  /** Native heaps: kind of evidence for blocks, and their number. */
   heading?: string;
   count?: number;
 }
@@ -45,7 +48,7 @@ export function StatisticsView({ file, onCommand }: SnapshotViewProps) {
           const length = whole === 0 ? 0 : (row.bytes / whole) * ring;
           const offset = -turned;
           turned += length;
-          // Thinner than a pixel: browsers draw a dash of that length as a wedge.
+          // Browsers draw a dash thinner than a pixel as a wedge.
           if (length < ring / 1000) return null;
           return <circle key={row.kind} cx="50" cy="50" r="40" fill="none" stroke-width="18" stroke={colours[at]} stroke-dasharray={`${length} ${ring - length}`} stroke-dashoffset={offset} transform="rotate(-90 50 50)"><title>{`${nameOf(row)}: ${exactBytes(row.bytes)}`}</title></circle>;
         })}

@@ -1,4 +1,4 @@
-/** Objects by constructor; a class opens to its objects, an object to what it refers to. */
+/** Objects by constructor; a class opens to its objects, an object to its references. */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { answer } from '../api/use-answer';

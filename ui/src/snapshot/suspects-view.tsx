@@ -1,4 +1,7 @@
-/** Who grew from snapshot to snapshot, the likeliest leak first; with one snapshot, who owns most. */
+/**
+ * Suspects that grew from snapshot to snapshot, the likeliest leak first; of one snapshot the
+ * largest owners.
+ */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { useAnswer } from '../api/use-answer';
@@ -73,7 +76,7 @@ export function SuspectsView({ file, files, onCommand }: SnapshotViewProps) {
   );
 }
 
-/** Each doubt once, with the snapshots that it is about. */
+/** Returns each doubt once, with the snapshots that it concerns. */
 function doubtsOf(doubts: NonNullable<SuspectsAnswer['doubts']>): string[] {
   const about = new Map<string, number[]>();
   for (const doubt of doubts) {

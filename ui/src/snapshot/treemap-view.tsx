@@ -1,4 +1,4 @@
-/** Retained size as areas: by who dominates whom, or by class. */
+/** Treemap of retained sizes: by dominators, or by class. */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { useAnswer } from '../api/use-answer';

@@ -1,11 +1,11 @@
-/** Properties that all views of a snapshot share, and how a view shows an object. */
+/** Properties that all views of a snapshot share, and the function that shows an object. */
 import { go } from '../address/use-address';
 import type { OpenFile } from '../api/types';
 
 export interface SnapshotViewProps {
   file: OpenFile;
   files: OpenFile[];
-  /** What percentages are of. */
+  /** Total of which percentages are taken. */
   totalBytes: number;
   onCommand: (command: string | null) => void;
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { imageColour, seriesColours } from '../canvas/colours';
 
-/** The variables of a theme in the style sheet. */
+/** Returns the variables of a theme in the style sheet. */
 function theme(selector: string): Record<string, string> {
   const css = readFileSync('src/style/base.css', 'utf8');
   const block = css.slice(css.indexOf(`${selector} {`));
@@ -31,7 +31,10 @@ function contrast(one: string, other: string): number {
   return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 }
 
-/** What is read needs 4.5, what is seen 3 (WCAG 2.1, 1.4.3 and 1.4.11). */
+/**
+ * Pairs of colours with their least contrast: 4.5 for text, 3 for graphics (WCAG 2.1, 1.4.3 and
+ * 1.4.11).
+ */
 const PAIRS: [string, string, number][] = [
   ...['surface', 'raised', 'ground', 'accent-soft', 'stripe'].flatMap((ground): [string, string, number][] => [['text', ground, 4.5], ['text-quiet', ground, 4.5]]),
   ['accent', 'surface', 4.5], ['bad', 'surface', 4.5], ['bad', 'accent-soft', 4.5], ['more', 'surface', 4.5], ['less', 'surface', 4.5], ['accent-text', 'accent', 4.5], ['match', 'surface', 3],

@@ -1,30 +1,30 @@
-/** What a column shows, and rows as text and CSV. */
+/** Columns of tables, and rows as text and CSV. */
 import type { ComponentChildren } from 'preact';
 
 export interface Column<Row> {
   /** Unique in its table; also the name in a CSV file. */
   key: string;
   title: string;
-  /** What the column means, for the head's tooltip. */
+  /** Meaning of the column, for the head's tooltip. */
   help?: string;
-  /** The sort key of the server, where the column can be sorted by. */
+  /** Sort key of the server, if the table can be sorted by the column. */
   sort?: string;
   isNumber?: boolean;
-  /** Width in rem; 0: takes what is left. */
+  /** Width in rem; 0 for the remaining width. */
   width: number;
-  /** The cell as text. */
+  /** Returns the cell as text. */
   text: (row: Row) => string;
-  /** What is shown on hover: exact numbers. */
+  /** Returns the text shown on hover: exact numbers. */
   exact?: (row: Row) => string;
-  /** The value in a CSV file, if it is not the text: numbers without units. */
+  /** Returns the value for a CSV file if it differs from the text: numbers without units. */
   raw?: (row: Row) => string | number;
-  /** The cell, if it is more than its text. */
+  /** Returns the cell's element if it is more than text. */
   cell?: (row: Row) => ComponentChildren;
-  /** Shown only when chosen. */
+  /** Whether the column is shown only when chosen. */
   isExtra?: boolean;
 }
 
-/** Rows as aligned text, as the command line would print them. */
+/** Formats rows as aligned text, as the command line would print them. */
 export function rowsAsText<Row>(columns: Column<Row>[], rows: Row[]): string {
   const cells = [columns.map((column) => column.title), ...rows.map((row) => columns.map((column) => oneLine(column.text(row))))];
   const widths = columns.map((_, at) => cells.reduce((most, line) => Math.max(most, line[at]?.length ?? 0), 0));
@@ -33,7 +33,7 @@ export function rowsAsText<Row>(columns: Column<Row>[], rows: Row[]): string {
     .join('\n');
 }
 
-/** Rows as a table of Markdown; nothing in a name ends its cell. */
+/** Formats rows as a Markdown table; names are escaped so that they cannot end a cell. */
 export function rowsAsMarkdown<Row>(columns: Column<Row>[], rows: Row[]): string {
   const line = (cells: string[]) => `| ${cells.map((cell) => oneLine(cell).replace(/[\\|`*_<>[\]]/g, '\\$&')).join(' | ')} |`;
   return [
@@ -42,7 +42,7 @@ export function rowsAsMarkdown<Row>(columns: Column<Row>[], rows: Row[]): string
   ].join('\n') + '\n';
 }
 
-/** Rows as CSV (RFC 4180) with the columns' keys as head. */
+/** Formats rows as CSV (RFC 4180) with the columns' keys as head. */
 export function rowsAsCsv<Row>(columns: Column<Row>[], rows: Row[]): string {
   const line = (fields: (string | number)[]) => fields.map(csvField).join(',');
   return [line(columns.map((column) => column.key)), ...rows.map((row) => line(columns.map((column) => column.raw?.(row) ?? column.text(row))))].join('\r\n') + '\r\n';

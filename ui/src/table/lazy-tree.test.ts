@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LazyTree, PAGE_ROWS } from './lazy-tree';
 
-/** A heap of numbers: the children of `n` are `n.0` to `n.(count - 1)`. */
+/** Tree of numbers: the children of `n` are `n.0` to `n.(count - 1)`. */
 function numbers(topCount: number, childCount: number): { tree: LazyTree<string>; asked: () => number } {
   let asked = 0;
   const tree = new LazyTree<string>(async (parent, offset, limit) => {
@@ -18,7 +18,7 @@ function numbers(topCount: number, childCount: number): { tree: LazyTree<string>
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
 
-/** The same by brute force. */
+/** Returns the visible rows of such a tree by brute force. */
 function naive(open: Set<string>, topCount: number, childCount: number): string[] {
   const rows: string[] = [];
   const add = (name: string) => {

@@ -1,5 +1,6 @@
 /**
- * Rows that are fetched page by page, and the children of opened rows below them: a table is a tree of which nothing is open.
+ * Tree whose rows are fetched page by page, with the children of opened rows below them. A table is
+ * a tree without open rows.
  *
  * ```text
  * level (root)   rows 0..count, in pages      visible rows = count + visible rows of the open levels
@@ -7,14 +8,14 @@
  * ```
  */
 
-/** One page of the rows below `parent` (null: the top). */
+/** Fetches one page of the rows below `parent` (null for the top). */
 export type FetchPage<Row> = (parent: Row | null, offset: number, limit: number, signal: AbortSignal) => Promise<{ rows: Row[]; count: number }>;
 
 export interface VisibleRow<Row> {
-  /** Undefined while it is on its way. */
+  /** Row, or undefined while it is loading. */
   row: Row | undefined;
   depth: number;
-  /** Place among its siblings, from 0, and how many there are. */
+  /** Index among its siblings, and their number. */
   position: number;
   siblings: number;
   isOpen: boolean;
@@ -24,38 +25,38 @@ export interface VisibleRow<Row> {
 interface Level<Row> {
   parent: Row | null;
   depth: number;
-  /** Null until the first page came. */
+  /** Number of rows; null until the first page is loaded. */
   count: number | null;
   pages: Map<number, Row[] | 'loading'>;
   open: { at: number; level: Level<Row> }[];
 }
 
-/** How many rows a request asks for: what a large screen shows. */
+/** Rows of a request: as many as a large screen shows. */
 export const PAGE_ROWS = 100;
-/** Pages that are kept of one level; those farthest from what is seen go first. */
+/** Most cached pages of a level; those farthest from the visible rows are removed first. */
 const PAGES_KEPT = 100;
 
 export class LazyTree<Row> {
   private readonly top: Level<Row>;
   private readonly abort = new AbortController();
   private readonly listeners = new Set<() => void>();
-  /** What went wrong last. */
+  /** Last error. */
   error: Error | null = null;
 
-  /** The first row that was asked for last. */
+  /** First row requested last. */
   neededFrom = 0;
 
-  /** `name`: trees of the same name hold the same request, one newer than the other. */
+  /** `name`: trees of the same name hold answers to the same request, one newer than the other. */
   constructor(private readonly fetchPage: FetchPage<Row>, readonly name = '') {
     this.top = { parent: null, depth: 0, count: null, pages: new Map(), open: [] };
   }
 
-  /** Visible rows; 0 until the first page is here. */
+  /** Number of visible rows; 0 until the first page is loaded. */
   get count(): number {
     return visible(this.top);
   }
 
-  /** Rows of the top level, or null while that is not known. */
+  /** Number of rows of the top level, or null while it is unknown. */
   get topCount(): number | null {
     return this.top.count;
   }
@@ -68,7 +69,7 @@ export class LazyTree<Row> {
     };
   }
 
-  /** Cancels all requests; the tree is not used any more. */
+  /** Cancels all requests; the tree must not be used afterwards. */
   close(): void {
     this.abort.abort();
     this.listeners.clear();
@@ -93,7 +94,10 @@ export class LazyTree<Row> {
     };
   }
 
-  /** Loads what is missing of the visible rows `from` to below `to`, and then the row that is `ahead` rows farther (before them, if negative). */
+  /**
+   * Loads the missing visible rows `from` to below `to`, then the row that is `ahead` rows farther
+   * (before them, if negative).
+   */
   need(from: number, to: number, ahead = 0): void {
     this.neededFrom = from;
     const rows = Math.min(to, this.count);
@@ -101,7 +105,7 @@ export class LazyTree<Row> {
     if (ahead !== 0) this.loadRow(ahead > 0 ? rows - 1 + ahead : from + ahead);
   }
 
-  /** Opens a row: its children follow it. Does nothing if it is open or not loaded. */
+  /** Opens a row: its children follow it. Ignores a row that is open or not loaded. */
   open(index: number): void {
     const found = this.find(index);
     if (!found) return;
@@ -114,7 +118,7 @@ export class LazyTree<Row> {
     this.tell();
   }
 
-  /** Closes a row, and with it what is open below it. */
+  /** Closes a row, and with it all open rows below it. */
   shut(index: number): void {
     const found = this.find(index);
     if (!found) return;
@@ -122,7 +126,7 @@ export class LazyTree<Row> {
     this.tell();
   }
 
-  /** The visible index of the row that `index` stands below; -1 at the top. */
+  /** Returns the visible index of the parent of the row at `index`; -1 at the top. */
   parentIndex(index: number): number {
     const here = this.find(index);
     if (!here || here.level.depth === 0) return -1;
@@ -133,7 +137,7 @@ export class LazyTree<Row> {
     return -1;
   }
 
-  /** All rows of the top level up to `most`, for copying and saving. */
+  /** Returns all rows of the top level up to `most`, for copying and saving. */
   async all(most: number): Promise<Row[]> {
     const rows: Row[] = [];
     while (rows.length < most) {
@@ -201,7 +205,7 @@ export class LazyTree<Row> {
   }
 }
 
-/** A level of which nothing is known yet shows one row that says so. */
+/** Number of rows of a level; an open level that is still unknown shows one row that says so. */
 function rowCount<Row>(level: Level<Row>): number {
   return level.count ?? (level.depth === 0 ? 0 : 1);
 }

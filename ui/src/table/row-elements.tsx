@@ -1,7 +1,8 @@
 /**
- * The rows of a table as they stand in the document. They are written without the framework, whose part of a frame of a scrolling table was a
- * quarter: an element is used again for another row, and only what is a cell of its own making is drawn by it. While the table scrolls only some
- * rows are made in one frame, so that no frame gets long.
+ * Elements of a table's rows. They are written without the framework, which took a quarter of each
+ * frame of a scrolling table. An element is reused for another row, and the framework draws only
+ * cells with elements of their own. While the table scrolls, only some rows are written in one
+ * frame, so that no frame gets long.
  *
  * ```text
  * row 40, written before        stays as it is
@@ -14,19 +15,20 @@ import { type ComponentChild, render } from 'preact';
 import type { Column } from './columns';
 
 /**
- * Rows that are made anew in a frame of a table that scrolls. All 34 of a large jump at once made frames of 35 to 50 ms; with 8 and with 14 five
- * runs each had none over 33.4. Scrolling by 130 pixels a frame needs 6.
+ * Rows written anew in a frame of a scrolling table. All 34 of a large jump at once made frames of
+ * 35 to 50 ms; with 8 and with 14 no frame of five runs took over 33.4 ms. Scrolling by 130 pixels
+ * a frame needs 6.
  */
 export const ROWS_IN_A_FRAME = 10;
 const OUT_OF_SIGHT = '-99999px';
 
-/** A row, whatever of it is seen. */
+/** Row, with all that is visible of it. */
 export interface RowState<Row> {
-  /** Undefined while it is on its way. */
+  /** Row, or undefined while it is loading. */
   row: Row | undefined;
-  /** From 0. */
+  /** Depth, from 0. */
   depth: number;
-  /** Null: it has no children. */
+  /** Whether the row is open; null if it has no children. */
   isOpen: boolean | null;
   isSelected: boolean;
   isCursor: boolean;
@@ -36,19 +38,19 @@ export interface RowState<Row> {
 export interface RowsToDraw<Row> {
   first: number;
   end: number;
-  /** Rows in the document at most: row `n` stands in place `n % pool`. */
+  /** Number of rows in the document: row `n` stands at index `n % pool`. */
   pool: number;
-  /** Rows that may be written anew. */
+  /** Most rows that may be written anew. */
   most: number;
-  /** The row whose upper edge is that of the block. */
+  /** Row whose upper edge is that of the block. */
   block: number;
   rowPx: number;
   columns: Column<Row>[];
-  /** Rows may have children. */
+  /** Whether rows may have children. */
   isTree: boolean;
-  /** What else the rows are drawn from: a change of anything here is one of every row. */
+  /** Other inputs of the rows: any change in here changes every row. */
   look: unknown[];
-  /** What CSS calls `flex`, by column. */
+  /** CSS `flex` of the cells, by column. */
   cellFlex: string[];
   state: (index: number) => RowState<Row>;
 }
@@ -57,28 +59,28 @@ interface Place<Row> {
   index: number;
   element: HTMLElement;
   cells: HTMLElement[];
-  /** The text of a cell that has nothing else. */
+  /** Text of a cell that has text only. */
   texts: (Text | null)[];
-  /** What it was written from; null before, and while it waits. */
+  /** State from which the elements were written; null before, and while they wait. */
   state: RowState<Row> | null;
   look: number;
-  /** The widths that its cells have. */
+  /** Widths of the cells. */
   widths: string;
-  /** Stands for it until it is loaded. */
+  /** Element that stands in until the row is loaded. */
   waiting: HTMLElement | null;
 }
 
 export class RowElements<Row> {
   private readonly places = new Map<number, Place<Row>>();
-  /** What its elements are made for. */
+  /** Number of rows and columns for which the elements were made. */
   private kind: unknown[] = [];
-  /** What every row was drawn from, and how often that has changed. */
+  /** Inputs of every row, and the number of their changes. */
   private look: unknown[] = [];
   private looks = 0;
 
   constructor(private readonly block: HTMLElement) {}
 
-  /** Writes the rows; says whether some are left for the next frame. */
+  /** Writes the rows; returns whether some are left for the next frame. */
   draw(now: RowsToDraw<Row>): boolean {
     const kind = [now.pool, now.isTree, ...now.columns.flatMap((column) => [column.key, column.cell !== undefined, column.isNumber])];
     if (!isSame(kind, this.kind)) this.clear();
@@ -120,7 +122,10 @@ export class RowElements<Row> {
     return isLeft;
   }
 
-  /** Puts the elements in the order of the rows, which is what a screen reader reads: moving them would make a frame of scrolling longer. */
+  /**
+   * Orders the elements like the rows, for screen readers. Done after scrolling, because moving
+   * them would lengthen a frame.
+   */
   order(): void {
     const rows = [...this.places.values()].flatMap((place) => [place.element, ...(place.waiting ? [place.waiting] : [])]);
     const number = (row: HTMLElement) => Number(row.getAttribute('aria-rowindex') ?? 0);
@@ -175,7 +180,7 @@ function waitingRow(): HTMLElement {
   return element;
 }
 
-/** Out of sight nothing finds or reads it. */
+/** Hides an element from search and screen readers. */
 function hide<Row>(place: Place<Row>, isWaiting: boolean): void {
   if (!isWaiting) {
     place.waiting?.remove();

@@ -1,21 +1,21 @@
 /**
- * Which rows are seen. Browsers do not lay out elements higher than some ten million pixels, so that a very long table scrolls on a
- * shorter scale: the scroll position says a share of the whole, not a pixel.
+ * Visible rows of a table. Browsers do not lay out elements higher than some ten million pixels, so
+ * that a very long table scrolls on a shorter scale: the scroll position is a share of the whole.
  */
 
-/** Less than what Chromium (33 million) and Firefox (17 million) can lay out. */
+/** Largest height in pixels, below the limits of Chromium (33 million) and Firefox (17 million). */
 export const HIGHEST_PX = 12_000_000;
 
-/** Height of the scrolled element. */
+/** Returns the height of the scrolled element. */
 export function scrolledHeight(count: number, rowPx: number): number {
   return Math.min(count * rowPx, HIGHEST_PX);
 }
 
 export interface ScrollWindow {
   first: number;
-  /** Below this one. */
+  /** End of the visible rows, exclusive. */
   end: number;
-  /** Where row `first` begins, above the upper edge (0 or less). */
+  /** Start of row `first` relative to the upper edge (0 or less). */
   offsetPx: number;
 }
 
@@ -30,7 +30,7 @@ export function scrollWindow(count: number, rowPx: number, viewPx: number, scrol
   return { first, end, offsetPx: first * rowPx - topPx };
 }
 
-/** The scroll position at which row `index` is seen, as near as may be to `scrollPx`. */
+/** Returns the scroll position that shows row `index`, as near as possible to `scrollPx`. */
 export function scrollTo(index: number, count: number, rowPx: number, viewPx: number, scrollPx: number): number {
   const wholePx = count * rowPx;
   const heightPx = scrolledHeight(count, rowPx);

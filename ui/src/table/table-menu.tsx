@@ -1,4 +1,4 @@
-/** What can be done with a whole table: copy, save, choose columns. */
+/** Menu of actions on a whole table: copy, save, choose columns. */
 import { useState } from 'preact/hooks';
 import { copyText, saveText } from '../frame/clipboard';
 import { Popover } from '../frame/popover';
@@ -13,14 +13,14 @@ interface TableMenuProps<Row> {
   tree: LazyTree<Row>;
   hidden: string[];
   onHide: (hidden: string[]) => void;
-  /** Visible rows that are picked, both ends included. */
+  /** Visible rows that are selected, both ends included. */
   picked: { from: number; to: number } | null;
   onCopy: () => void;
-  /** What the last copying said. */
+  /** Message of the last copying. */
   said: string;
 }
 
-/** Rows that are copied at most: more is for a file. */
+/** Most rows that are copied; more go into a file. */
 const COPIED_ROWS = 10_000;
 const MARKDOWN_ROWS = 20;
 const SAVED_ROWS = 1_000_000;

@@ -1,4 +1,7 @@
-/** A table of any length: only the rows that are seen are in the document. Sorted by the server; opened rows show children. */
+/**
+ * Table of any length: only the visible rows are in the document. The server sorts; opened rows
+ * show children.
+ */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { plural } from '../format';
@@ -13,32 +16,32 @@ import { TableMenu } from './table-menu';
 import { useRows } from './use-rows';
 
 export interface TableProps<Row> {
-  /** What a screen reader calls it; also the name of a saved file. */
+  /** Label for screen readers; also the name of a saved file. */
   label: string;
   columns: Column<Row>[];
   tree: LazyTree<Row>;
   rowKey: (row: Row) => string;
   selected?: string;
   onSelect?: (row: Row) => void;
-  /** Enter or a double click. */
+  /** Called on Enter or a double click. */
   onActivate?: (row: Row) => void;
-  /** Rows that have children. */
+  /** Whether a row has children. */
   canOpen?: (row: Row) => boolean;
   sort?: string;
   descending?: boolean;
   onSort?: (key: string, descending: boolean) => void;
   hidden: string[];
   onHide: (hidden: string[]) => void;
-  /** Said when there is no row. */
+  /** Text without any row. */
   empty?: string;
   rowClass?: (row: Row) => string;
-  /** The rows are those of the request before; new ones are on their way. */
+  /** Whether the rows are those of the previous request, while new ones are loading. */
   isOld?: boolean;
-  /** Stands beside the count above the table. */
+  /** Elements beside the count above the table. */
   tools?: ComponentChildren;
 }
 
-/** The least width of a column that takes what is left. */
+/** Least width of a column with the remaining width. */
 const NAME_REM = 14;
 
 export function Table<Row>(props: TableProps<Row>) {
@@ -52,7 +55,7 @@ export function Table<Row>(props: TableProps<Row>) {
   const [widths, setWidths] = useState<Record<string, number>>({});
   const [said, setSaid] = useState('');
   const shownName = useRef('');
-  /** What the table says of its rows, beside the rows themselves. */
+  /** Facts that the table shows about its rows, beside the rows themselves. */
   const shownFacts = useRef('');
   shownFacts.current = factsOf(tree);
   const drawRows = useRef(() => {});
@@ -70,7 +73,7 @@ export function Table<Row>(props: TableProps<Row>) {
       waiting = true;
       requestAnimationFrame(() => {
         waiting = false;
-        // Pages that come while it is scrolled change rows only.
+        // Pages that load during scrolling change rows only.
         if (shownFacts.current === factsOf(tree)) drawRows.current();
         else redraw((count) => count + 1);
       });
@@ -82,7 +85,7 @@ export function Table<Row>(props: TableProps<Row>) {
     if (!element) return;
     const measure = () => {
       const rowPx = Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 1.7);
-      // Below the head; else the last row could not be seen.
+      // The height below the head; otherwise the last row could not be seen.
       const viewPx = element.clientHeight - (element.querySelector<HTMLElement>('.is-head')?.offsetHeight ?? 0);
       setSize((old) => (old.viewPx === viewPx && old.rowPx === rowPx ? old : { viewPx, rowPx }));
     };
@@ -155,7 +158,7 @@ export function Table<Row>(props: TableProps<Row>) {
     step();
   };
 
-  // The same for all rows, whatever their texts need: else columns would not stand below their heads.
+  // All rows have the same widths, whatever their texts, so that columns stand below their heads.
   const cellFlex = shown.map((column) => {
     const width = widths[column.key];
     return width !== undefined ? `0 0 ${width}px` : column.width === 0 ? `1 0 ${NAME_REM}rem` : `0 0 ${column.width}rem`;
@@ -237,7 +240,7 @@ function factsOf<Row>(tree: LazyTree<Row>): string {
 
 interface HeadCellProps<Row> {
   column: Column<Row>;
-  /** As that of the cells below. */
+  /** CSS `flex`, as that of the cells below. */
   flex: string;
   isSorted: boolean;
   descending: boolean;

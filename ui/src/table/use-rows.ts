@@ -1,17 +1,26 @@
-/** Draws the rows of a table where it is scrolled to, and has them fetched: after each change of the table, and as it scrolls without it. */
+/**
+ * Hook that draws the rows of a table at its scroll position, and fetches them: after each change,
+ * and directly while scrolling.
+ */
 import { type RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { LazyTree } from './lazy-tree';
 import { ROWS_IN_A_FRAME, RowElements, type RowsToDraw } from './row-elements';
 import { scrollWindow } from './scroll-window';
 
-/** Rows whose places are relative to the same one. */
+/** Rows whose positions are relative to the same one. */
 const BLOCK_ROWS = 2000;
-/** Rows drawn beyond the edges. What is seen moves only with a frame of the page, so that more would never be seen. */
+/**
+ * Rows drawn beyond the edges. The view moves only with a frame of the page, so that more would
+ * never be visible.
+ */
 const OVERSCAN = 1;
-/** Rows that are fetched before they are scrolled to: at 130 pixels a frame a quarter of a second, and less than a page of them. */
+/**
+ * Rows fetched in advance: a quarter of a second at 130 pixels a frame, and less than a page of
+ * them.
+ */
 const AHEAD_ROWS = 80;
-/** A table scrolls until it stood still for as long. */
+/** Time without a scroll event after which scrolling has ended. */
 const STILL_MS = 150;
 
 export interface ShownRows<Row> extends Pick<RowsToDraw<Row>, 'columns' | 'isTree' | 'cellFlex' | 'look' | 'state' | 'rowPx'> {
@@ -20,7 +29,10 @@ export interface ShownRows<Row> extends Pick<RowsToDraw<Row>, 'columns' | 'isTre
   viewPx: number;
 }
 
-/** `block` holds the rows; `onScroll` is for the element that scrolls, `draw` for rows that have come. */
+/**
+ * Returns the hook's handles: `block` holds the rows, `onScroll` is for the scrolling element,
+ * `draw` for rows that have loaded.
+ */
 export function useRows<Row>(shown: ShownRows<Row>): { block: RefObject<HTMLDivElement | null>; onScroll: () => void; draw: () => void } {
   const block = useRef<HTMLDivElement>(null);
   const drawing = useRef<Drawing<Row> | null>(null);
@@ -37,7 +49,7 @@ class Drawing<Row> {
   private readonly elements: RowElements<Row>;
   private shown: ShownRows<Row> | null = null;
   private scrolledAt = -Infinity;
-  /** The frame in which it was drawn last. */
+  /** Frame in which the rows were drawn last. */
   private drawnIn: unknown = null;
   private need: { first: number; end: number } | null = null;
   private neededFirst = 0;
@@ -70,10 +82,11 @@ class Drawing<Row> {
     const count = tree.count;
     const seen = scrollWindow(count, rowPx, viewPx, this.view.scrollTop);
     const first = Math.max(0, seen.first - OVERSCAN);
-    // One more than fit is seen where two are cut; as many rows at each place, so that none goes and comes again.
+    // One row more is visible if two are cut. The number is constant, so that no row comes and
+    // goes.
     const pool = Math.ceil(viewPx / rowPx) + 1 + 2 * OVERSCAN;
     const end = Math.min(count, first + pool);
-    // Rows stand still in blocks; scrolling moves the block.
+    // Rows are fixed in blocks; scrolling moves the block.
     const block = Math.floor(first / BLOCK_ROWS) * BLOCK_ROWS;
     this.block.style.transform = `translateY(${(block - seen.first) * rowPx + seen.offsetPx}px)`;
     const most = performance.now() - this.scrolledAt < STILL_MS ? ROWS_IN_A_FRAME : Infinity;
@@ -94,7 +107,7 @@ class Drawing<Row> {
     });
   }
 
-  /** A request takes some milliseconds of a frame to be sent. */
+  /** Sends requests after the frame, because each takes some milliseconds. */
   private fetchLater(first: number, end: number): void {
     if (this.need === null) setTimeout(() => this.fetch(), 0);
     this.need = { first, end };

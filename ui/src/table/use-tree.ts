@@ -1,11 +1,14 @@
-/** A lazy tree for a request: made anew when the request changes, shown once its first rows are here. */
+/**
+ * Hook for a lazy tree of a request: created anew when the request changes, shown once its first
+ * rows are loaded.
+ */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type FetchPage, LazyTree } from './lazy-tree';
 
 /**
- * `key` names the request: as long as it is the same, so is the tree. The old rows stay until the new ones come, so that nothing
- * flickers. `generation` counts up when the same request has newer rows: then they are fetched where the table is looked at, and it stays
- * there.
+ * Returns the tree. `key` identifies the request, and so the tree. The old rows stay until the new
+ * ones are loaded, so that the table does not flicker. `generation` increases when the same request
+ * has newer rows: they are fetched at the current scroll position, which stays.
  */
 export function useTree<Row>(key: string, fetchPage: FetchPage<Row>, generation = 0): { tree: LazyTree<Row>; isLoading: boolean } {
   const whole = `${generation} ${key}`;

@@ -1,6 +1,6 @@
-/** Where the ticks of an axis stand. */
+/** Ticks of axes. */
 
-/** Steps of 1, 2 and 5 times a power of ten, at least `leastPx` apart. */
+/** Returns a step of 1, 2 or 5 times a power of ten, at least `leastPx` wide. */
 export function timeStep(spanNs: number, widthPx: number, leastPx: number): number {
   const rough = (spanNs * leastPx) / Math.max(1, widthPx);
   const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
@@ -10,14 +10,14 @@ export function timeStep(spanNs: number, widthPx: number, leastPx: number): numb
   return power * 10;
 }
 
-/** The ticks of a time axis from `fromNs` to `toNs`. */
+/** Returns the ticks of a time axis from `fromNs` to `toNs`. */
 export function timeTicks(fromNs: number, toNs: number, stepNs: number): number[] {
   const ticks: number[] = [];
   for (let number = Math.ceil(fromNs / stepNs); number * stepNs <= toNs && ticks.length < 1000; number += 1) ticks.push(number * stepNs);
   return ticks;
 }
 
-/** A step for amounts, so that ticks are round in their unit: powers of two for bytes, of ten for counts. */
+/** Returns a step for amounts with round ticks: powers of two for bytes, of ten for counts. */
 export function amountStep(most: number, ticks: number, isBytes: boolean): number {
   if (most <= 0) return 1;
   const rough = most / ticks;
@@ -25,7 +25,7 @@ export function amountStep(most: number, ticks: number, isBytes: boolean): numbe
   return Math.max(1, 2 ** Math.round(Math.log2(rough)));
 }
 
-/** The part of the time that is seen, kept inside 0..`allNs` and no shorter than a microsecond. */
+/** Clamps the visible interval to 0..`allNs`, and to at least a microsecond. */
 export function clampSeen(fromNs: number, toNs: number, allNs: number): [number, number] {
   const span = Math.min(allNs, Math.max(1000, Math.round(toNs - fromNs)));
   const from = Math.round(Math.max(0, Math.min(allNs - span, fromNs)));

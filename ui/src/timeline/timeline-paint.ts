@@ -1,4 +1,7 @@
-/** Paints the timeline: stacked areas, the line of the most, RSS, markers, snapshots, the peak, the brushed range. */
+/**
+ * Paints the timeline: stacked areas, the line of the whole, RSS, markers, snapshots, the peak, the
+ * brushed range.
+ */
 import type { TimelineAnswer } from '../api/types';
 import type { CanvasSize } from '../canvas/canvas';
 import { restColour, seriesColours } from '../canvas/colours';
@@ -13,16 +16,16 @@ export interface TimelinePainting {
   answer: TimelineAnswer | null;
   chart: ChartKind;
   showsRss: boolean;
-  /** What is seen (ns); may differ from the answer's while a newer one is on its way. */
+  /** Visible interval (ns); may differ from the answer's while a newer one is loading. */
   seen: [number, number];
-  /** The brushed range (ns). */
+  /** Brushed range (ns). */
   range: [number, number] | null;
-  /** The moment whose live blocks are counted (ns). */
+  /** Moment whose live blocks are counted (ns). */
   atNs: number | null;
   hoverNs: number | null;
 }
 
-/** Where the plot begins: the amounts beside it grow with the page's text. */
+/** Returns the left edge of the plot: the amounts beside it grow with the page's text. */
 export function axisLeftPx(): number {
   return Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 5.7);
 }
@@ -30,13 +33,13 @@ export function axisLeftPx(): number {
 export const AXIS_BOTTOM_PX = 20;
 const TOP_PX = 16;
 
-/** The pixel of a time. */
+/** Returns the pixel of a time. */
 export function timeToX(timeNs: number, seen: [number, number], widthPx: number): number {
   const left = axisLeftPx();
   return left + ((timeNs - seen[0]) / (seen[1] - seen[0])) * (widthPx - left);
 }
 
-/** The time at a pixel. */
+/** Returns the time at a pixel. */
 export function xToTime(xPx: number, seen: [number, number], widthPx: number): number {
   const left = axisLeftPx();
   return seen[0] + ((xPx - left) / Math.max(1, widthPx - left)) * (seen[1] - seen[0]);
@@ -48,7 +51,7 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
   const isDark = isDrawnDark();
   const [text, quiet, grid, accent] = ['text', 'text-quiet', 'line', 'accent'].map(themeColour);
   const plotPx = heightPx - AXIS_BOTTOM_PX - TOP_PX;
-  // Grows with the page's text on large screens.
+  // The font grows with the page's text on large screens.
   context.font = `${Math.max(11, Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 0.82))}px ${themeColour('font-ui')}`;
   context.textBaseline = 'middle';
 
@@ -64,11 +67,11 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
   context.strokeStyle = grid ?? '';
   context.lineWidth = 1;
   context.textAlign = 'right';
-  // What is not known yet has no amounts.
+  // Without an answer the axis has no amounts.
   for (let amount = 0; answer && amount <= top; amount += step) {
     const level = Math.round(y(amount / (factor || 1))) + 0.5;
     line(context, left, level, widthPx, level);
-    // One that does not fit is written narrower.
+    // A text that does not fit is written narrower.
     context.fillText(chartAmount(chart, amount), left - 6, Math.max(level, 6), left - 8);
   }
   const timeStepNs = timeStep(seen[1] - seen[0], widthPx - left, 95);
@@ -124,7 +127,7 @@ function paintAreas(
   const { bins } = answer;
   const binNs = (answer.to_ns - answer.from_ns) / bins;
   const edge = (bin: number) => x(answer.from_ns + bin * binNs);
-  // While it is zoomed the answer is that of what was seen before: most of it may lie outside.
+  // During a zoom the answer is that of the previous interval, most of which may lie outside.
   const first = Math.max(0, Math.min(bins, Math.floor((painting.seen[0] - answer.from_ns) / binNs)));
   const end = Math.max(first, Math.min(bins, Math.ceil((painting.seen[1] - answer.from_ns) / binNs)));
   const colours = seriesColours(answer.series.map((series) => series.name), isDark);
@@ -177,8 +180,8 @@ function paintAreas(
 }
 
 /**
- * Names on the areas themselves, where they are high and wide enough: colours alone do not tell
- * them apart.
+ * Paints names on areas that are high and wide enough, because colours alone do not distinguish
+ * them.
  */
 function paintLabels(context: CanvasRenderingContext2D, painting: TimelinePainting, answer: TimelineAnswer, x: (ns: number) => number, y: (amount: number) => number): void {
   const { bins } = answer;
@@ -189,7 +192,7 @@ function paintLabels(context: CanvasRenderingContext2D, painting: TimelinePainti
   const below = new Float64Array(bins);
   context.textAlign = 'center';
   for (const series of answer.series) {
-    // The longest run of bins in which a line of text fits between the area's edges.
+    // Finds the longest run of bins in which a line of text fits between the area's edges.
     let best = { from: 0, to: 0 };
     let run = -1;
     let [low, high] = [0, 0];
@@ -231,7 +234,7 @@ function paintRss(context: CanvasRenderingContext2D, answer: TimelineAnswer, x: 
   for (const { time_ns, rss_bytes } of answer.rss) {
     context.beginPath();
     time_ns.forEach((timeNs, at) => context.lineTo(x(timeNs), y(rss_bytes[at] ?? 0)));
-    // Seen on any area: a line of the surface's colour below it.
+    // A line of the surface's colour below makes it visible on any area.
     context.setLineDash([]);
     context.strokeStyle = themeColour('surface');
     context.lineWidth = 4;
@@ -249,15 +252,15 @@ function paintSigns(
   colours: { marker: string; edge: string; peak: string; text: string; widthPx: number }, showsPeak: boolean,
 ): void {
   const bottom = heightPx - AXIS_BOTTOM_PX;
-  // 1 on a small screen; signs grow with the page's text.
+  // 1 on a small screen; marks grow with the page's text.
   const scale = Math.max(1, parseFloat(getComputedStyle(document.documentElement).fontSize) / 13);
-  // A sign at the edge is not cut in half.
+  // Keeps a mark at the edge whole.
   const inside = (place: number) => Math.min(place, colours.widthPx - 6 * scale);
   context.lineWidth = 1;
   context.textAlign = 'left';
   answer.markers.forEach((marker, at) => {
     const place = Math.round(x(marker.time_ns)) + 0.5;
-    // Seen on any area.
+    // Makes the line visible on any area.
     context.strokeStyle = colours.edge;
     context.lineWidth = 3;
     line(context, place, 0, place, bottom);

@@ -1,4 +1,7 @@
-/** Memory over time: what everything else is a part of. Drag brushes a range; the wheel zooms to the microsecond. */
+/**
+ * Timeline of memory, the context of all other views. Dragging brushes a range; the wheel zooms to
+ * the microsecond.
+ */
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { addedFilter, filterOf } from '../address/address';
 import { go, useAddress } from '../address/use-address';
@@ -25,7 +28,7 @@ const CHARTS: [ChartKind, string][] = [
 const STACKED_BY: [string, string][] = [
   ['none', 'not stacked'], ['process', 'by process'], ['thread', 'by thread'], ['image', 'by image'], ['frame', 'by frame'], ['stack', 'by stack'],
 ];
-/** Bins are asked for in steps of this, so that a window that is resized does not ask anew for each pixel. */
+/** Step of the number of bins, so that resizing a window does not send a request for each pixel. */
 const BIN_STEP = 100;
 
 export function Timeline({ file }: { file: OpenFile }) {
@@ -52,7 +55,7 @@ export function Timeline({ file }: { file: OpenFile }) {
 
   const range = brush ?? rangeNs(address.range);
   const isWhole = seen[0] === 0 && seen[1] >= durationNs;
-  // Of a part of the time the most is not the peak: then its moment is meant.
+  // In a part of the time the maximum is not the peak, so that its moment is used.
   const peakAt = isWhole || !data?.peak ? 'peak' : timeArgument(data.peak.time_ns);
   const atNs = address.at === 'peak' ? (isWhole ? (data?.peak?.time_ns ?? null) : null) : address.at ? parseTimeNs(address.at) : null;
   const painting = useMemo(
@@ -185,12 +188,12 @@ export function Timeline({ file }: { file: OpenFile }) {
   );
 }
 
-/** Frames and stacks by their short names. */
+/** Returns the answer with short names of frames and stacks. */
 function withFoldedNames(data: TimelineAnswer | null): TimelineAnswer | null {
   return data && { ...data, series: data.series.map((series) => ({ ...series, name: folded(series.name), wholeName: series.name })) };
 }
 
-/** How fast live bytes rise or fall over the brushed range. */
+/** Rate at which live bytes rise or fall over the brushed range. */
 function RangeRate({ data, range }: { data: TimelineAnswer; range: [number, number] }) {
   const binNs = (data.to_ns - data.from_ns) / data.bins;
   const bin = (timeNs: number) => Math.max(0, Math.min(data.bins - 1, Math.floor((timeNs - data.from_ns) / binNs)));
@@ -208,7 +211,7 @@ function wholeName(series: { name: string; wholeName?: string }): string {
   return series.wholeName ?? series.name;
 }
 
-/** Names and colours of the series; a click adds its filter. */
+/** Legend with names and colours of the series; a click adds the filter of a series. */
 function Legend({ file, data, showsRss }: { file: OpenFile; data: TimelineAnswer | null; showsRss: boolean }) {
   const address = useAddress();
   if (!data || data.series.length === 0) return null;
@@ -266,7 +269,10 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
   );
 }
 
-/** While the part that is seen moves it is the timeline's alone: a new address draws the whole page, which would make each frame longer. */
+/**
+ * Time for which a moving view is the timeline's alone: a new address redraws the whole page, which
+ * would lengthen each frame.
+ */
 const MOVES_MS = 150;
 
 function useSeen(pair: string[], durationNs: number): { seen: [number, number]; see: (fromNs: number, toNs: number) => void } {
@@ -300,7 +306,10 @@ function rangeNs(pair: string[]): [number, number] | null {
   return from === null || to === null ? null : [from, to];
 }
 
-/** The value once it has not changed for `waitMs`: a zoom in progress asks for nothing. */
+/**
+ * Returns the value once it has not changed for `waitMs`, so that a zoom in progress sends no
+ * requests.
+ */
 function useSettled(pair: [number, number], waitMs: number): [number, number] {
   const [settled, setSettled] = useState(pair);
   useEffect(() => {

@@ -1,4 +1,6 @@
-/** Two files, or two moments of one, side by side: a table of differences or a flame graph of them. */
+/**
+ * Comparison of two files, or two moments of one: a table of differences or a flame graph of them.
+ */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { Amounts, DiffAnswer, DiffGroup, Filter, OpenFile } from '../api/types';
@@ -37,7 +39,7 @@ export function CompareView(props: TraceViewProps) {
   const before = others.find((file) => file.file === address.before) ?? likest(props.file, others);
   const isSame = before.file === props.file.file;
   const isChosen = !isSame || address.before_at !== '' || address.after_at !== '';
-  // One trace and nothing chosen: the two ends of the brushed range, or from the start to the peak.
+  // Default for one trace: the two ends of the brushed range, or from the start to the peak.
   const [beforeAt, afterAt] = isChosen ? [address.before_at, address.after_at] : address.range.length === 2 ? [address.range[0] ?? '', address.range[1] ?? ''] : ['0', 'peak'];
   const withMoment = (moment: string): Filter => {
     const filter = { ...props.filter };
@@ -77,7 +79,10 @@ export function CompareView(props: TraceViewProps) {
   );
 }
 
-/** What a file is compared with if nothing is chosen: a trace of the same program, the one before it first; of another only where there is just one. */
+/**
+ * Returns the default file to compare with: a trace of the same program, the one before it first. A
+ * trace of another program is used only if it is the only one.
+ */
 function likest(file: OpenFile, files: OpenFile[]): OpenFile {
   const others = files.filter((other) => other.file !== file.file);
   const program = (of: OpenFile) => of.trace?.processes[0]?.name;

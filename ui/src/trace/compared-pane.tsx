@@ -1,6 +1,6 @@
 /**
- * What a row of a comparison stands for: its stack with source, and its live bytes over time, in
- * the file after or, where it is gone, in the one before.
+ * Pane of a comparison's row: its stack with source, and its live bytes over time, in the file
+ * after or, if it is absent there, in the one before.
  */
 import type { DiffGroup, Filter, Group, OpenFile, ReportAnswer, TimelineAnswer } from '../api/types';
 import { useAnswer } from '../api/use-answer';
@@ -18,7 +18,9 @@ interface ComparedPaneProps {
   after: { file: OpenFile; filter: Filter };
 }
 
-/** Frames are compared by names: those without one by their image. */
+/**
+ * Returns the names by which frames are compared; frames without a name have that of their image.
+ */
 function namesOf(group: Group): string[] {
   return group.frames.map(({ module, symbol }) => `${module === null ? '?' : fileName(module)}!${symbol ?? '?'}`);
 }
@@ -26,8 +28,8 @@ function namesOf(group: Group): string[] {
 export function ComparedPane({ group, before, after }: ComparedPaneProps) {
   const isThere = group.after.total_count > 0 || group.after.outstanding_count > 0;
   const side = isThere ? after : before;
-  // Of another version the program and its libraries are called otherwise: the function is what is
-  // asked for.
+  // In another version the program and its libraries have other names, so that the function is
+  // requested.
   const named = group.names.map(splitName).find(({ symbol }) => symbol !== '?' && symbol !== '');
   const filter: Filter = named ? { ...side.filter, require_frames: [...(side.filter.require_frames ?? []), named.symbol] } : side.filter;
   const { data, error } = useAnswer<ReportAnswer>('/api/report', { file: side.file.file, filter, by: 'stacks', sort: 'so', descending: true, offset: 0, limit: 500, match: '', frames_max: 128 });

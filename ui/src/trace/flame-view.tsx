@@ -1,4 +1,4 @@
-/** The flame graph of what the filters choose, with its switches. */
+/** Flame graph of the filtered allocations, with its switches. */
 import { useEffect, useMemo } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
@@ -21,7 +21,7 @@ export const FLAME_VALUES: [string, string][] = [
   ...METRICS.map((metric): [string, string] => [metric.name, metricTitle(metric)]), ['temporary_bytes', 'Temporary size'],
 ];
 
-/** The direction and shape switches, shared with the difference flame graph. */
+/** Switches of direction and shape, shared with the difference flame graph. */
 export function FlameSwitches({ value }: { value: string }) {
   const address = useAddress();
   const isInverted = address.direction === 'bottom-up';
@@ -99,7 +99,9 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
   );
 }
 
-/** How many match, and the way from one to the next: from the root outwards, from left to right. */
+/**
+ * Number of matches, and steps from one to the next: from the root outwards, from left to right.
+ */
 export function MatchSteps({ layout, match, total }: { layout: FlameLayout; match: { isMatch: Uint8Array; count: number; value: number }; total: number }) {
   const address = useAddress();
   const order = useMemo(() => layout.rows.flatMap((row) => [...row].filter((node) => match.isMatch[node] === 1)), [layout, match]);
@@ -117,7 +119,7 @@ export function MatchSteps({ layout, match, total }: { layout: FlameLayout; matc
   );
 }
 
-/** The name of a frame by its id; empty if it is not in the picture. */
+/** Returns the name of a frame by its id; empty if it is not in the picture. */
 function nameOfFrame(layout: FlameLayout, id: string): string {
   const { frames, nodes } = layout.answer;
   const frame = frames.findIndex((candidate) => candidate.id === id);
@@ -125,7 +127,7 @@ function nameOfFrame(layout: FlameLayout, id: string): string {
   return node < 0 ? '' : folded(nodeName(layout, node));
 }
 
-/** The way from the whole to what is zoomed to; each step leads back. */
+/** Path from the whole to the zoomed node; each step leads back. */
 export function Trail({ steps, focus = '' }: { steps: { id: string; name: string }[]; focus?: string }) {
   const address = useAddress();
   if (steps.length === 0 && !address.focus) return null;
@@ -138,17 +140,17 @@ export function Trail({ steps, focus = '' }: { steps: { id: string; name: string
 }
 
 /**
- * Whether the frame of a node allocates by itself anywhere: only such frames are removed by
- * culling. A difference does not say it.
+ * Whether the frame of a node allocates by itself anywhere, because culling removes only such
+ * frames. A difference does not say it.
  */
 function isInnermost(layout: FlameLayout, node: number): boolean {
   const { frame, self } = layout.answer.nodes;
   return self === undefined || frame.some((other, at) => other === frame[node] && (self[at] ?? 0) > 0);
 }
 
-/** What can be done with the chosen node, shared with the difference flame graph. */
+/** Actions on the chosen node, shared with the difference flame graph. */
 export function SelectionActions({ layout, node }: { layout: FlameLayout; node: number }) {
-  // Frames of a difference stand for those of both files: only their names are the same.
+  // Frames of a difference stand for those of both files, which share only their names.
   const isDifference = layout.answer.nodes.before !== undefined;
   const address = useAddress();
   const frame = layout.answer.frames[layout.answer.nodes.frame[node] ?? -1];

@@ -1,4 +1,7 @@
-/** A frame in a cell: image quiet, symbol plain, place at the end. Always text, whatever stands in a symbol. */
+/**
+ * Frame in a cell: image quiet, symbol plain, location at the end. A symbol is always inserted as
+ * text.
+ */
 import type { Frame } from '../api/types';
 import { imageHue, seriesLightness } from '../canvas/colours';
 import { fileName, unnamedCode } from '../format';
@@ -6,7 +9,7 @@ import { linkedName, linksTo } from '../image-links';
 import { folded, lastPart } from '../symbol-text';
 import { framePlace } from './metric-columns';
 
-/** An image alone, with its path. */
+/** Name of an image, with its path. */
 export function ImageName({ module }: { module: string | null }) {
   const links = linksTo(module);
   return (
@@ -23,13 +26,13 @@ function imageVariables(name: string): string {
   return `--hue: ${hue}; --in-light: ${seriesLightness(hue, false)}%; --in-dark: ${seriesLightness(hue, true)}%`;
 }
 
-/** The colour of an image beside its name, as in the legend. */
+/** Colour of an image beside its name, as in the legend. */
 export function ImageSwatch({ name }: { name: string }) {
-  // The style sheet makes the colour, which knows the theme.
+  // The style sheet computes the colour, because it knows the theme.
   return name === '' ? <i class="swatch is-rest" /> : <i class="swatch is-image" style={imageVariables(name)} />;
 }
 
-/** A name that may be cut: brackets folded, the scope cut before the name itself; whole on hover. */
+/** Name that may be cut: brackets folded, the scope cut before the name itself; whole on hover. */
 export function SymbolText({ name, isOwn = false }: { name: string; isOwn?: boolean }) {
   const short = folded(name);
   const at = lastPart(short);

@@ -1,4 +1,4 @@
-/** A frame with who calls it and whom it calls. */
+/** Pane of a frame with its callers and callees. */
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import type { Amounts, Filter, FrameAnswer, FrameGroup, OpenFile } from '../api/types';

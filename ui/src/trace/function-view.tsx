@@ -1,4 +1,4 @@
-/** All functions, each with what it calls and what is its own; the chosen one with its callers and callees. */
+/** All functions with inclusive and self amounts; the chosen one with its callers and callees. */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { METRICS } from '../api/metrics';
@@ -19,14 +19,14 @@ import { LineSwitch } from './line-switch';
 import { frameName, framePlace, metricOf, metricTitle } from './metric-columns';
 import type { TraceViewProps } from './view-props';
 
-/** What functions may be ranked by. */
+/** Metrics by which functions may be ranked. */
 const KEYS = METRICS.filter((metric) => metric.key && !metric.isExtra).map((metric) => [metric.key, metricTitle(metric)]);
 
 export function FunctionView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();
   const [totals, setTotals] = useTold<Totals | null>(null);
   const usual = defaultSort(file, filter);
-  // `own` behind the key: ranked by what is a function's own.
+  // `own` behind the key: ranked by a function's self amount.
   const byOwn = address.sort.endsWith('-own');
   const key = address.sort.replace(/-own$/, '') || usual;
   const metric = metricOf(key);

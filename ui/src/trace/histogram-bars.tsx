@@ -1,4 +1,4 @@
-/** A histogram as bars that filter; also of a native snapshot. */
+/** Histogram as bars that filter; also of a native snapshot. */
 import { go } from '../address/use-address';
 import type { Histogram, HistogramBucket } from '../api/types';
 import { formatBytes, formatDuration, formatPercent } from '../format';

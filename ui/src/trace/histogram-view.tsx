@@ -1,4 +1,4 @@
-/** How many allocations, and bytes, of which size and lifetime. A click on a bar filters by it. */
+/** Number and bytes of allocations by size and lifetime. A click on a bar filters by it. */
 import { useEffect, useState } from 'preact/hooks';
 import type { Histogram } from '../api/types';
 import { useAnswer } from '../api/use-answer';

@@ -1,4 +1,4 @@
-/** What was allocated and never freed, by stack, with how old it is and how it grew. */
+/** Blocks that were never freed, by stack, with their age and growth. */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { Amounts, Filter, FindingsAnswer, Leak, LeaksAnswer } from '../api/types';
@@ -21,12 +21,12 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();
   const [whole, setWhole] = useTold<Amounts | null>(null);
   const sort = address.sort || 'bytes';
-  // What a program frees as it ends was kept as long as it worked.
+  // Blocks that a program frees at its end were held as long as it worked.
   const isWhole = address.range.length === 0 && file.session?.state !== 'recording';
   const findings = useAnswer<FindingsAnswer>('/api/findings', isWhole ? { file: file.file } : null, file.generation);
   const workEndNs = (isWhole && findings.data?.work_end_ns) || 0;
   const isCut = workEndNs > 0 && !address.to_end;
-  // The order that is there by itself is not named: a page without a server has that one.
+  // The default order is left out of the request: a page without a server has the answer for that.
   const known: Filter = address.known || filter.hide_known ? filter : { ...filter, hide_known: true };
   const shown: Filter = isCut ? { ...known, range: ['0', `${workEndNs}ns`] } : known;
   const body = { file: file.file, filter: shown, ...(sort === 'bytes' ? {} : { sort }), descending: !address.ascending, match: address.match };
@@ -90,7 +90,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   );
 }
 
-/** Live bytes of a stack at one of the moments. */
+/** Formats the live bytes of a stack at one of the moments. */
 function grownTo(group: Leak, at: number): string {
   return within(group.growth[at] ?? 0, group.growth_plus_minus?.[at], formatBytes);
 }

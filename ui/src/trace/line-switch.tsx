@@ -1,9 +1,9 @@
-/** Each line of a function by itself, in the views that have functions. */
+/** Switch for each line of a function by itself, in the views that have functions. */
 import { go, useAddress } from '../address/use-address';
 
 export function LineSwitch() {
   const address = useAddress();
-  // Frames and nodes are others then: what was chosen among them is not there.
+  // Another choice has other frames and nodes, so that selections are cleared.
   const change = () => go({ lines: !address.lines, root: '', focus: '', select: '' });
   return (
     <label class="check" title="Each line of a function by itself, where debug information tells lines">

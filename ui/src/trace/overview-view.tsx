@@ -1,4 +1,4 @@
-/** What a person wants to know first: the totals, the heaps, what is largest, what the trace is of. */
+/** Overview of a trace: totals, heaps, largest stacks and functions, and facts of the recording. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
@@ -42,12 +42,15 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
   );
 }
 
-/** Findings are of the whole recording. */
+/** Whether a filter is empty: findings are of the whole recording. */
 function isEmpty(filter: Filter): boolean {
   return Object.keys(filter).every((name) => name === 'lang_frames');
 }
 
-/** Whether a filter chooses among the blocks of a moment: the peak is that of all of them, and of it what passes. */
+/**
+ * Whether a filter selects among the blocks of a moment: the peak is that of all blocks, and the
+ * amounts are the part that passes.
+ */
 function isPart(filter: Filter): boolean {
   return Boolean(filter.temporary || filter.lifetime || filter.size || filter.require_frames || filter.innermost_frames);
 }
@@ -83,7 +86,7 @@ interface RankingProps {
   answer: ReportAnswer | null;
   metric: keyof Amounts;
   onMore: () => void;
-  /** The groups are images, not stacks. */
+  /** Whether the groups are images, not stacks. */
   isOfImages?: boolean;
 }
 
@@ -115,7 +118,7 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
   );
 }
 
-/** Stacks whose own functions are added up. */
+/** Number of stacks whose own functions are summed. */
 const OWN_STACKS = 1000;
 
 interface OwnSum {
@@ -127,8 +130,8 @@ interface OwnSum {
 }
 
 /**
- * The program's own functions by what was live at the peak: where stacks are splintered, they are
- * not.
+ * Ranking of own functions by live bytes at the peak, for programs whose amounts are spread over
+ * many stacks.
  */
 function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter'>) {
   const address = useAddress();
@@ -138,7 +141,7 @@ function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter
     for (const group of data?.groups ?? []) {
       const { own } = group;
       if (!own || group.peak_bytes === 0) continue;
-      // Its lines are one function; of functions without names only lines tell which.
+      // A function's lines are one entry; functions without names are distinguished by their lines.
       const key = isNameless(own) ? `${frameName(own)} ${framePlace(own)}` : frameName(own);
       const sum = sums.get(key) ?? { frame: own, peak_bytes: 0, peak_count: 0, peak_bytes_plus_minus: 0, peak_count_plus_minus: 0 };
       sums.set(key, {
@@ -172,7 +175,7 @@ function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter
   );
 }
 
-/** Heaps listed before all are asked for. */
+/** Heaps listed before the user opens the rest. */
 const HEAPS_SHOWN = 10;
 
 function Heaps({ heaps: given }: { heaps: HeapTotals[] }) {
@@ -206,7 +209,7 @@ function Heaps({ heaps: given }: { heaps: HeapTotals[] }) {
 /** Programs whose own objects are not in the heaps that a trace records. */
 const JAVASCRIPT = ['node', 'nodejs', 'electron'];
 
-/** Where the objects of a JavaScript program are seen. */
+/** Note on where the objects of a JavaScript program can be seen. */
 function JavaScriptNote({ file }: Pick<TraceViewProps, 'file'>) {
   const process = file.trace?.processes.find(({ name }) => JAVASCRIPT.includes(name));
   if (!process) return null;
@@ -217,7 +220,7 @@ function JavaScriptNote({ file }: Pick<TraceViewProps, 'file'>) {
   );
 }
 
-/** What the recorder noted of its machine. */
+/** Words for the recorder's facts on its machine. */
 const SYSTEM_WORDS: Record<string, string> = {
   kernel: 'Kernel', machine: 'Machine', distribution: 'System', cpu_count: 'Processors', memory_bytes: 'Memory', page_bytes: 'Page size',
 };

@@ -1,4 +1,4 @@
-/** Stacks, frames, images or threads, ranked; what is selected opens beside the table. */
+/** Ranking of stacks, frames, images or threads; the selected one opens beside the table. */
 import { useEffect, useState } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
@@ -26,7 +26,7 @@ import type { TraceViewProps } from './view-props';
 export type ReportBy = 'stacks' | 'frames' | 'images' | 'by-thread';
 
 const TITLES: Record<ReportBy, string> = { stacks: 'Stack', frames: 'Frame', images: 'Image', 'by-thread': 'Thread' };
-/** Other tools' formats, and the table itself. */
+/** Formats of other tools, and of the table itself. */
 const EXPORTS = [...EXPORT_FORMATS, { name: 'json', ending: 'json', help: 'heapr report as JSON' }, { name: 'csv', ending: 'csv', help: 'heapr report as CSV' }];
 
 export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { by: ReportBy }) {

@@ -1,4 +1,4 @@
-/** A stack in a cell or on a card: the program's own frame bold, the allocating frame and who called it quiet. */
+/** Stack in a cell or on a card: the own frame bold, the allocating frame and its callers quiet. */
 import type { ComponentChildren } from 'preact';
 import type { Frame, OwnFrameOfStack } from '../api/types';
 import { fileName, unnamedCode } from '../format';
@@ -6,15 +6,18 @@ import { linkedName } from '../image-links';
 import { folded } from '../symbol-text';
 import { FrameName, ImageSwatch, SymbolText } from './frame-name';
 
-/** So many callers are named; a narrow cell cuts them, and the stack in full is one click away. */
+/** Number of callers named; a narrow cell cuts them, and a click shows the whole stack. */
 const CALLERS_NAMED = 3;
 
-/** What a frame is called beside others. */
+/** Returns the name of a frame beside others. */
 function plainName(frame: Frame): string {
   return frame.symbol === null ? unnamedCode(linkedName(frame.module === null ? '' : fileName(frame.module)), frame.offset) : folded(frame.symbol);
 }
 
-/** `frameCount`: how many frames the whole stack has, of which `frames` are the first. */
+/**
+ * Draws a stack. `frameCount`: number of frames of the whole stack, of which `frames` are the
+ * first.
+ */
 export function StackName({ frames, own = null, frameCount = frames.length, showsPlace = false, showsModule = true, showsCallers = true }: { frames: Frame[]; own?: OwnFrameOfStack | null | undefined; frameCount?: number; showsPlace?: boolean; showsModule?: boolean; showsCallers?: boolean }) {
   const first = frames[0];
   if (!first) return <span class="quiet">(no frames)</span>;
@@ -29,7 +32,10 @@ export function StackName({ frames, own = null, frameCount = frames.length, show
   );
 }
 
-/** `module!symbol` as parts; without a symbol `module+0xoffset`, or `module!?` where builds differ. */
+/**
+ * Splits `module!symbol` into parts; without a symbol it is `module+0xoffset`, or `module!?` if
+ * builds differ.
+ */
 export function splitName(name: string): { module: string; symbol: string; offset: string } {
   const at = name.indexOf('!');
   if (at >= 0) return { module: name.slice(0, at), symbol: name.slice(at + 1), offset: '' };
@@ -37,7 +43,7 @@ export function splitName(name: string): { module: string; symbol: string; offse
   return module && offset ? { module, symbol: '', offset } : { module: '', symbol: name, offset: '' };
 }
 
-/** A stack whose frames are texts; `own`: the place of the program's own. */
+/** Draws a stack whose frames are texts; `own`: index of the own frame. */
 export function NamedStack({ names, own = null }: { names: string[]; own?: number | null | undefined }) {
   const parts = names.map(splitName);
   const shown = parts[own ?? 0];

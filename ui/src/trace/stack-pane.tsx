@@ -1,4 +1,7 @@
-/** One stack in full: every frame with its place, what is inlined and what culling removed, and the source line. */
+/**
+ * Pane of one stack in full: every frame with its location, inlined and culled frames, and the
+ * source line.
+ */
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import type { Filter, OpenFile, StackFrame } from '../api/types';

@@ -1,4 +1,4 @@
-/** A trace: the timeline above, filters, and one view of what they choose. */
+/** Page of a trace: the timeline above, filters, and one view of the selected allocations. */
 import { useMemo, useState } from 'preact/hooks';
 import { filterOf } from '../address/address';
 import { useAddress } from '../address/use-address';
@@ -24,7 +24,7 @@ import { TreeView } from './tree-view';
 import type { TraceViewProps } from './view-props';
 import { TypesView } from './types-view';
 
-/** What every view of a trace gets. */
+/** Views of a trace. */
 const VIEWS: View[] = [
   { key: 'overview', title: 'Overview', help: 'Totals, heaps, what is largest' },
   { key: 'flame', title: 'Flame graph', help: 'Who holds the memory' },

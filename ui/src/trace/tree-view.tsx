@@ -1,6 +1,6 @@
 /**
- * The call tree as a table: what each function holds with all that it calls, and by itself, from
- * the program's start down or from who allocates up.
+ * Call tree as a table: inclusive and self amounts of each function, from the program's start down,
+ * or from the allocating functions up.
  */
 import { useEffect, useMemo } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
@@ -24,11 +24,11 @@ interface CallRow {
   id: string;
   value: number;
   self: number;
-  /** Half of their intervals, where they are estimates. */
+  /** Half of the amounts' intervals, if they are estimates. */
   valueHalf: number;
   selfHalf: number;
   hasChildren: boolean;
-  /** Parts that are too small to be sent, taken together. */
+  /** Whether the row sums parts that are too small to be sent. */
   isRest?: boolean;
 }
 
@@ -58,8 +58,8 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
     if (rest > 0) rows.push({ node: -1, id: `rest ${of}`, value: rest, self: 0, valueHalf: layout?.answer.nodes.left_out_plus_minus?.[of] ?? 0, selfHalf: 0, hasChildren: false, isRest: true });
     return Promise.resolve({ rows: rows.slice(offset, offset + limit), count: rows.length });
   }, file.generation);
-  // The way that holds most is open from the start, as far as one function has nearly all of what
-  // is above it.
+  // The path that holds most is open from the start, as far as one function has nearly all of its
+  // parent's amount.
   useEffect(() => {
     if (!layout || tree.topCount === null) return;
     let index = 0;
@@ -68,7 +68,7 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
         const at = tree.at(index);
         if (!at?.row) return;
         if (!at.row.hasChildren || at.row.value < 0.6 * layout.total) return stop();
-        // Opening tells those who listen, this step among them.
+        // Opening a row notifies the listeners, this step among them.
         if (!at.isOpen) return void (index += 1, tree.open(index - 1));
       }
       stop();

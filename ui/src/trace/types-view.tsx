@@ -1,4 +1,6 @@
-/** Allocations by where they begin and end against the brushed range: AIFI, AIFO, AOFI, AOFO. */
+/**
+ * Allocations by where they begin and end relative to the brushed range: AIFI, AIFO, AOFI, AOFO.
+ */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { TypeSum } from '../api/types';

@@ -5,6 +5,6 @@ export interface TraceViewProps {
   file: OpenFile;
   files: OpenFile[];
   filter: Filter;
-  /** Told after each answer: the equal command line, and what is wrong with the filter. */
+  /** Called after each answer with the equal command line, and with the error of the filter. */
   onCommand: (command: string | null, error: string | null) => void;
 }

@@ -1,4 +1,4 @@
-/** A treemap on canvas: hover tells, a click chooses, a double click goes in, arrow keys walk. */
+/** Treemap on a canvas: hover describes, a click chooses, a double click zooms, arrow keys walk. */
 import { useCallback, useMemo, useState } from 'preact/hooks';
 import type { TreemapAnswer } from '../api/types';
 import { Canvas, type CanvasSize } from '../canvas/canvas';
@@ -13,13 +13,13 @@ import { place } from './treemap-place';
 interface TreemapProps {
   answer: TreemapAnswer | null;
   nameOf: (node: number) => string;
-  /** The name that gives an area its colour; without it the one that is shown. */
+  /** Returns the name that gives an area its colour; by default the displayed name. */
   colourName?: (node: number) => string;
-  /** The colour itself, where it is by no name. */
+  /** Returns the colour of an area that has none by its name. */
   colourOf?: (node: number, depth: number) => string;
   amount: (value: number) => string;
   isBytes: boolean;
-  /** What the amount is, in the tooltip: `retained`, `live`. */
+  /** Word for the amount in the tooltip: `retained`, `live`. */
   word: string;
   /** Id of the chosen node. */
   chosen: string;
@@ -78,7 +78,7 @@ export function TreemapCanvas({ answer, nameOf, colourName = nameOf, colourOf, a
     return placed.findLastIndex(({ box, rest }) => rest === undefined && x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height);
   };
   const current = chosen === '' ? -1 : placed.findIndex((_, at) => idOf(at) === chosen);
-  /** The next area in this direction that can be chosen. */
+  /** Moves to the next area in this direction that can be chosen. */
   const walk = (step: number) => {
     for (let at = current + step; at >= 0 && at < placed.length; at += step) {
       const id = idOf(at);

@@ -1,4 +1,7 @@
-/** Squarified treemap (Bruls, Huizing, van Wijk): children as rectangles that are as near to squares as may be. */
+/**
+ * Squarified treemap (Bruls, Huizing, van Wijk): children as rectangles that are as near to squares
+ * as possible.
+ */
 
 export interface Box {
   x: number;
@@ -7,7 +10,7 @@ export interface Box {
   height: number;
 }
 
-/** Places `values` (greatest first) in `box`; what does not fit any more gets no area. */
+/** Places `values` (greatest first) in `box`; values that do not fit get no area. */
 export function squarify(values: number[], box: Box): Box[] {
   const boxes: Box[] = [];
   const whole = values.reduce((sum, value) => sum + value, 0);
@@ -44,7 +47,7 @@ export function squarify(values: number[], box: Box): Box[] {
   return boxes;
 }
 
-/** The worst side ratio in a strip whose greatest and least values are given. */
+/** Returns the worst side ratio in a strip, given its greatest and least values. */
 function worstRatio(greatest: number, least: number, area: number, side: number, perValue: number): number {
   const [a, b] = [greatest * perValue, least * perValue];
   if (area <= 0 || b <= 0) return Infinity;

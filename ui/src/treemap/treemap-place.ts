@@ -1,4 +1,4 @@
-/** Where the nodes of a treemap are drawn. */
+/** Positions of a treemap's nodes. */
 import type { TreemapAnswer } from '../api/types';
 import type { CanvasSize } from '../canvas/canvas';
 import { type Box, squarify } from './treemap-layout';
@@ -7,12 +7,12 @@ export interface PlacedNode {
   node: number;
   depth: number;
   box: Box;
-  /** Bytes of what is too small to be an area of its own, and half of their interval where they are an estimate. */
+  /** Bytes of parts too small for an area, and half of their interval if they are an estimate. */
   rest?: number;
   restHalf?: number;
 }
 
-/** Rectangles that are drawn: parents before children; none smaller than can be seen. */
+/** Returns the rectangles to draw, parents before children, without invisible ones. */
 export function place(answer: TreemapAnswer, size: CanvasSize, headPx: number): PlacedNode[] {
   const { nodes } = answer;
   const children = new Map<number, number[]>();
@@ -29,7 +29,7 @@ export function place(answer: TreemapAnswer, size: CanvasSize, headPx: number): 
     const below = children.get(node);
     if (!below || box.width < 12 || box.height < headPx + 8) continue;
     const inner = { x: box.x + 2, y: box.y + headPx, width: box.width - 4, height: box.height - headPx - 2 };
-    // What is the node's own, or was left out, keeps its share of the area.
+    // The node's self amount and omitted children keep their share of the area.
     const sum = below.reduce((total, child) => total + (nodes.value[child] ?? 0), 0);
     const rest = Math.max(0, (nodes.value[node] ?? 0) - sum);
     const boxes = squarify([...below.map((child) => nodes.value[child] ?? 0), rest], inner);

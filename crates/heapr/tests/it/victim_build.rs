@@ -11,8 +11,8 @@ pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims").canonicalize().unwrap()
 }
 
-/// Flags of every C and C++ victim, which keep each call: no optimised built-in malloc, no tail
-/// calls that remove a frame, no function cloned or inlined under another name.
+/// Flags of every C and C++ victim, which keep each call. They prevent an optimised built-in
+/// malloc, tail calls that remove a frame, and functions cloned or inlined under another name.
 const C_FLAGS: &[&str] = &[
     "-g",
     "-Wall",
