@@ -1,5 +1,6 @@
-// Events of one kind, as many as asked for: KIND COUNT [LIBRARY]. A LIBRARY is loaded first, and nothing of it is called.
-// What COUNT more events take is the price of an event of that kind; start and end are in both runs.
+// Makes events of one kind: KIND COUNT [LIBRARY]. A LIBRARY is loaded first, and none of its
+// functions is called.
+// The time of COUNT more events is the price of that kind; start and end are in both runs.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -36,7 +37,7 @@ STAY static void aligned(unsigned number) {
     free(block);
 }
 
-// Ten blocks of a list, and one that nothing refers to.
+// Ten blocks of a list, and one without a reference to it.
 STAY static void listed(unsigned number) {
     static struct item {
         struct item *next;
@@ -59,7 +60,8 @@ STAY static void mapped(unsigned number) {
     munmap(pages, 4096 * (1 + (number & 3)));
 }
 
-// Thirty frames: the outer ones stay, which of two functions the three inner ones are changes with each event.
+// Thirty frames: the outer ones stay, and each event changes which of two functions the three inner
+// ones are.
 STAY static void left(unsigned number, int depth);
 STAY static void right(unsigned number, int depth);
 

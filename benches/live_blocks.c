@@ -1,8 +1,9 @@
-// Fills its heap with ten million blocks, then goes on allocating, and tells how long it was held up at most.
+// Fills its heap with ten million blocks, then continues to allocate, and prints its longest delay.
 //
 //   live_blocks BYTES PAIRS_PER_SECOND        0: as many as it can
 //
-// Prints "full" when all blocks are there, then a line for each tenth of a second: worst gap between two pairs in ns, pairs.
+// Prints "full" when all blocks exist, then a line for each tenth of a second: the longest gap
+// between two pairs in ns, and the pairs.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -34,7 +35,7 @@ int main(int count, char **arguments) {
             long now = now_ns();
             if (now - last > worst) worst = now - last;
             last = now;
-            // Not a sleep: who wakes a sleeper late would count as a gap.
+            // Spins, because a late wake-up from a sleep would count as a gap.
             while (pause_ns && (now = now_ns()) < begin + pairs * pause_ns) last = now;
         }
         printf("%ld %ld\n", worst, pairs);

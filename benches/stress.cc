@@ -1,5 +1,6 @@
-// Allocator stress: two threads, stacks of about thirty frames whose lower part changes slowly and whose upper part
-// changes often, and every second block freed by the other thread. Arguments: pairs per thread, threads.
+// Allocator stress: two threads with stacks of about thirty frames, whose lower part changes slowly
+// and whose upper part changes often. The other thread frees every second block. Arguments: pairs
+// per thread, threads.
 // Prints the CPU time per pair that the threads themselves measured.
 #include <atomic>
 #include <cstdint>
@@ -32,8 +33,9 @@ struct Worker {
         random ^= random << 17;
         return unsigned(random >> 20);
     }
-    // One block of one of eight sizes (heaptrack, which this is measured against, ends with bad_alloc on very many
-    // pairs of size and stack): given to the next thread's mailbox, or freed here. What it finds in its own mailbox it frees.
+    // Allocates one block of one of eight sizes. The thread puts it into the next thread's mailbox
+    // or frees it, and frees the block in its own mailbox. (heaptrack, with which this is compared,
+    // ends with bad_alloc on very many pairs of size and stack.)
     STAY void leaf() {
         unsigned bits = next();
         void *block = malloc(24 + (bits & 7) * 64);
@@ -48,8 +50,9 @@ struct Worker {
     STAY void a(int depth, unsigned path) { descend(depth - 1, path); asm volatile(""); }
     STAY void b(int depth, unsigned path) { descend(depth - 1, path); asm volatile(""); }
     STAY void c(int depth, unsigned path) { descend(depth - 1, path); asm volatile(""); }
-    // A path is a number in base three. The outer twenty frames take one of 243 paths and stay for sixty-four pairs, the
-    // inner ten take one of 27 anew for each three pairs: some 6,500 stacks, as a program of middle size has.
+    // A path is a number in base three. The outer twenty frames take one of 243 paths for
+    // sixty-four pairs. The inner ten take a new one of 27 for every three pairs. That makes some
+    // 6,500 stacks, as in a program of middle size.
     STAY void descend(int depth, unsigned path) {
         if (left == 0)
             return;

@@ -1,4 +1,5 @@
-// Much for a C++ compiler to do: templates that instantiate templates, over the standard containers.
+// Source with much work for a C++ compiler: templates that instantiate templates, over the standard
+// containers.
 #include <algorithm>
 #include <functional>
 #include <map>

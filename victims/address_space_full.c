@@ -1,4 +1,5 @@
-// RLIMIT_AS is reached: calls fail as they would without heapr, what was there stays, and after frees there is room again.
+// RLIMIT_AS is reached: calls fail as without heapr, existing blocks stay, and after frees there is
+// room again.
 // expect: frame=victim_fill allocs>=1 outstanding=0
 // expect: frame=victim_after allocs=1000 alloc_bytes=149000 outstanding=1000
 // expect: frame=victim_failing allocs=0
@@ -28,7 +29,7 @@ VICTIM static void victim_after(void) {
 int main(void) {
     struct rlimit limit;
     MUST(getrlimit(RLIMIT_AS, &limit) == 0);
-    // Room for what heapr itself has mapped, and 64 MiB more.
+    // Room for heapr's own mappings, and 64 MiB more.
     long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
     MUST(file && fscanf(file, "%ld", &pages) == 1);

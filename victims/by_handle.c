@@ -1,5 +1,5 @@
-// The C library's functions by a handle, by version, behind the agent (RTLD_NEXT), and by glibc's own names: each call counts once, and a block may
-// be freed by another name than it came by.
+// Functions of the C library reached by a handle, by version, behind the agent (RTLD_NEXT), and by
+// glibc's own names. Each call counts once, and a block may be freed by a function of another name.
 // build: -ldl -fno-builtin
 // expect: frame=victim_plain allocs=300 alloc_bytes=30300 outstanding=0
 // expect: frame=victim_handle allocs=100 alloc_bytes=10300 outstanding=100

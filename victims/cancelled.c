@@ -1,4 +1,5 @@
-// Threads cancelled while they wait; their clean-up handlers, which run on top of the waiting frame, free one block and allocate another.
+// Threads cancelled while they wait. Their clean-up handlers, which run on top of the waiting
+// frame, free one block and allocate another.
 // build: -pthread
 // expect: frame=victim_waiting allocs=100 alloc_bytes=33400 outstanding=50
 // expect: frame=victim_clean_up allocs=50 alloc_bytes=16850 outstanding=50
@@ -24,7 +25,8 @@ int main(void) {
         MUST(pthread_create(&thread, NULL, victim_waiting, NULL) == 0);
         if (i % 2)
             usleep(500);
-        // Deferred: a thread that was cancelled before it ran gets as far as pause().
+        // Cancellation is deferred: a thread that was cancelled before it ran gets as far as
+        // pause().
         MUST(pthread_cancel(thread) == 0 && pthread_join(thread, NULL) == 0);
     }
     puts("done");

@@ -1,4 +1,4 @@
-// chroot into an empty directory without /proc: known code goes on to be recorded.
+// chroot into an empty directory without /proc: known code is still recorded.
 // needs: root
 // expect: frame=victim_after allocs=50000 alloc_bytes=8950000 outstanding=0
 // expect: frame=victim_child allocs=100 alloc_bytes=18100 outstanding=100

@@ -1,4 +1,4 @@
-// The program gives up root in mid-run, then threads and a child begin: all of it is recorded.
+// The program gives up root in mid-run, then starts threads and a child: all of it is recorded.
 // needs: root
 // build: -pthread
 // expect: frame=victim_before allocs=100 alloc_bytes=15700 outstanding=100

@@ -1,4 +1,5 @@
-// Two threads free each other's blocks, 500,000 each, through a ring of 1,024: the totals are exact and nothing stays.
+// Two threads free each other's blocks, 500,000 each, through a ring of 1,024: the totals are exact
+// and no block is left.
 // build: -pthread
 // seconds: 60
 // verify: 64

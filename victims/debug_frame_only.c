@@ -1,5 +1,5 @@
-// Functions whose unwind tables stand in .debug_frame alone, which the loader does not map, and a program without the header that says where
-// .eh_frame is: the stacks go on to main all the same.
+// Functions whose unwind tables are in .debug_frame alone, which the loader does not map, and a
+// program without the header that locates .eh_frame: the stacks reach main all the same.
 // build: -g -fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables
 // variant: -O2 -fomit-frame-pointer -fasynchronous-unwind-tables -Wl,--no-eh-frame-hdr
 // expect-stack: victim_leaf <- victim_middle <- victim_outer <- main allocs=300 alloc_bytes=75300 outstanding=0

@@ -1,4 +1,5 @@
-// All descriptors from 3 up are closed, and opened again by the program as its own: the recording goes on and takes none of them.
+// The program closes all descriptors from 3 up and opens them again as its own: the recording
+// continues and uses none of them.
 // verify: 16
 // expect: frame=victim_after allocs=200000 alloc_bytes=30200000 outstanding=0
 #include <fcntl.h>

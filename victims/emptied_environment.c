@@ -1,4 +1,4 @@
-// The program execs itself with an environment that it makes itself: the new image is traced all the same.
+// The program execs itself with a new environment of its own: the new image is traced all the same.
 // expect: frame=victim_image allocs=2 alloc_bytes=622 outstanding=2
 // expect-processes: 2
 #include "victim.h"

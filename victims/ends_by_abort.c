@@ -1,4 +1,4 @@
-// abort: what was written is in the file, the signal is the status.
+// abort: all recorded events are in the file, and the signal is the status.
 // exit: 134
 // expect: frame=victim_known allocs=100000 alloc_bytes=19700000 outstanding=100000 peak_bytes=19700000
 #include "victim.h"

@@ -1,4 +1,4 @@
-// _exit without any handler: what was written is in the file.
+// _exit without any handler: all recorded events are in the file.
 // exit: 5
 // expect: frame=victim_known allocs=100000 alloc_bytes=19300000 outstanding=100000 peak_bytes=19300000
 #include "victim.h"

@@ -1,4 +1,4 @@
-// SIGKILL in mid-stream: what was written before it is in the file, to the last event.
+// SIGKILL in mid-stream: all events before it are in the file, to the last one.
 // exit: 137
 // expect: frame=victim_known allocs=100000 alloc_bytes=19900000 outstanding=100000 peak_bytes=19900000
 #include "victim.h"

@@ -34,7 +34,8 @@ VICTIM static void *victim_memalign(void) { return memalign(32, 100); }
 VICTIM static void *victim_valloc(void) { return valloc(100); }
 VICTIM static void *victim_pvalloc(void) { return pvalloc(100); }
 
-// cfree left glibc in 2.26, free_sized and free_aligned_sized came in 2.43: whichever is there, else free.
+// Calls cfree, which left glibc in 2.26, or free_sized and free_aligned_sized, which came in 2.43;
+// free if neither exists.
 VICTIM static void victim_other_frees(void) {
     void (*cfree_here)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "cfree");
     void (*free_sized_here)(void *, size_t) = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");

@@ -66,7 +66,7 @@ VICTIM void victim_strings() {
     for (int i = 0; i < 99; i++)
         list.emplace_back(40, 'x');
 }
-// The one block that it counts is the exception itself.
+// The only block that counts is the exception itself.
 VICTIM void victim_new_fails() {
     volatile size_t much = SIZE_MAX / 4;
     try {

@@ -1,4 +1,5 @@
-// errno is what the program made it, whatever was recorded in between (enough events to fill buffers and claim new ones).
+// errno stays as the program set it, whatever is recorded meanwhile: enough events to fill buffers
+// and claim new ones.
 // expect: frame=victim_events allocs=300000 alloc_bytes=9600000 outstanding=0
 // verify: 64
 #include "victim.h"

@@ -1,4 +1,4 @@
-// C++ exceptions thrown through traced frames; nothing in the stack may be changed for them to arrive.
+// C++ exceptions thrown through traced frames: they arrive only if the stack is unchanged.
 // variant: -O2 -fomit-frame-pointer
 // expect: frame=victim_before_throw allocs=500 alloc_bytes=56500 outstanding=0
 // expect-stack: victim_after_catch <- victim_catcher <- main allocs=500 alloc_bytes=59500

@@ -1,7 +1,9 @@
-// Three threads put blocks into four places and free what they find there, at once and without end: the same addresses change hands within
-// nanoseconds, now through a thread's own lists (64 bytes), now through the arena (3,000). A free must never come before its allocation in
-// the file, nor an allocation before the free that made room for it, which is what times that are read too early do here. In the second half the
-// threads pause now and then: who owns an address's region then changes all the time, while without pauses they soon leave all to nobody.
+// Three threads exchange blocks through four slots without end: the same addresses change hands
+// within nanoseconds. They pass through a thread's own lists (64 bytes), or through the arena
+// (3,000). In the file a free must never come before its allocation, nor an allocation before the
+// free that made room for it; times that are read too early would do that here. In the second half
+// the threads pause now and then. The owner of an address's region then changes all the time, while
+// without pauses all regions soon are without an owner.
 // build: -pthread
 // seconds: 60
 // verify: 64

@@ -1,5 +1,6 @@
-// A program that goes on to itself by the numbers of the system calls, with an environment of its own making: twice by execve, then
-// by execveat with a path and with a descriptor. Five images, each with its own blocks. A call that fails says why.
+// The program execs itself by the numbers of the system calls, with a new environment. It does so
+// twice by execve, then by execveat with a path and with a descriptor. Five images, each with its
+// own blocks. A call that fails says why.
 // exit: 7
 // expect: frame=victim_image allocs=5 alloc_bytes=305 outstanding=5
 // expect-processes: 5

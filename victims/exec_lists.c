@@ -1,6 +1,7 @@
-// The program execs itself by the functions that take the arguments one by one, with an environment that lacks what
-// heapr needs: by execle with one of its own, by execl and execlp after it has emptied the one that it was given; the last time
-// with more arguments than fit the stack's room. Each image is traced, and each gets exactly the arguments that were passed.
+// The program execs itself by the functions that take the arguments one by one, with an environment
+// that lacks heapr's variables. It uses execle with one of its own, execl and execlp after it has
+// emptied the given one, and at last more arguments than fit the stack's room. Each image is
+// traced, and gets exactly the arguments that were passed.
 // exit: 5
 // expect: frame=victim_image allocs=5 alloc_bytes=1615 outstanding=5
 // expect-processes: 5

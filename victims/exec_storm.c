@@ -1,5 +1,6 @@
-// Hundreds of processes that start some milliseconds apart, each by a fork and an exec, most by a second exec a moment later: whoever registers
-// takes the place of one that has just ended, in any order. All of each is recorded, and nothing is taken for another's.
+// Hundreds of processes that start some milliseconds apart, each by a fork and an exec, most with a
+// second exec a moment later. A process that registers takes the slot of one that has just ended,
+// in any order. All of each is recorded, and nothing is attributed to another process.
 // exit: 0
 // expect: frame=victim_work allocs=400000 alloc_bytes=40000000 outstanding=0
 // expect-unmatched: 0

@@ -1,4 +1,4 @@
-// Calls that fail are no blocks; calls with size zero are; free(NULL) is nothing.
+// Calls that fail make no block; calls with size zero do; free(NULL) is not an event.
 // expect: frame=victim_too_large allocs=0
 // expect: frame=victim_calloc_overflow allocs=0
 // expect: frame=victim_bad_alignment allocs=0

@@ -1,4 +1,5 @@
-// Coroutines that four threads go on with in turns, each time another one: what one has allocated another frees.
+// Coroutines that four threads continue in turns, each time another one: a block of one coroutine
+// is freed by another.
 // build: -pthread
 // expect: frame=victim_takes allocs=4000 alloc_bytes=300000 outstanding=1000
 // expect-unmatched: 0

@@ -1,4 +1,5 @@
-// The first thread ends by pthread_exit, and the others go on: all that they allocate is recorded, also by threads that they start.
+// The first thread ends by pthread_exit, and the others continue: all their allocations are
+// recorded, also those of threads that they start.
 // build: -pthread
 // expect: frame=victim_late allocs=2000 alloc_bytes=202000 outstanding=2000
 // expect-processes: 1
@@ -19,7 +20,7 @@ static void *later(void *nothing) {
     return nothing;
 }
 static void *goes_on(void *nothing) {
-    // Until the first thread is a zombie, and the recorder has had time to see that.
+    // Waits until the first thread is a zombie, and the recorder has had time to see that.
     char path[64], text[512] = "";
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", getpid());
     do {

@@ -1,6 +1,7 @@
-// Floating point belongs to the program: what it has rounded to, trapped and noted is the same behind each call for memory. Three states:
-// the usual one; everything noted already, another rounding, no small numbers; and everything trapped, which ends it if heapr divides.
-// With FILE it says that it is ready and begins when the file is there.
+// The state of floating point belongs to the program: rounding, traps and flags are the same after
+// each call for memory. There are three states: the usual one; all flags set, another rounding, no
+// denormals; and all traps, which end it if heapr divides.
+// With FILE it prints that it is ready, and begins when the file exists.
 // expect: frame=victim_calls allocs=540000 alloc_bytes=81000000 outstanding=0
 // seconds: 120
 #include <malloc.h>
@@ -65,7 +66,7 @@ int main(int count, char **arguments) {
     }
     for (unsigned number = 0; number < sizeof STATES / sizeof *STATES; number++) {
         void *blocks[CALLS];
-        // What the kernel and the C library make of it is its state.
+        // The kernel and the C library may change the state when it is set.
         set(STATES[number]);
         struct floating state = now();
         for (int round = 0; round < ROUNDS; round++) {

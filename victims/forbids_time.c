@@ -1,5 +1,6 @@
-// A program that forbids itself the time stamp counter: recording ends, the program does not, nor its forked child. (What it would go on
-// to by exec is ended by glibc's loader, which reads the counter.)
+// The program forbids itself the time stamp counter: recording ends, but neither the program nor
+// its forked child does. (glibc's loader, which reads the counter, ends a program that it would
+// exec.)
 // expect: frame=victim_before allocs=2000 alloc_bytes=382000 outstanding=0
 // notice: forbidden itself
 #include <sys/prctl.h>

@@ -1,4 +1,5 @@
-// Four forked children that free what their parent allocated (no unmatched free) and allocate on their own; 20 bytes are lost in each.
+// Four forked children that free what their parent allocated (no unmatched free) and allocate on
+// their own; 20 bytes are leaked in each.
 // expect: frame=victim_parent allocs=100 alloc_bytes=5000 outstanding=100
 // expect: frame=victim_child allocs=400 alloc_bytes=8000 frees=396 outstanding=4 outstanding_bytes=80
 // expect-processes: 5

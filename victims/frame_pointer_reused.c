@@ -1,7 +1,7 @@
-// The frame pointer register in use for other things: frames that need it, that put anything into it and that leave it alone follow
-// on each other in random order, the frames further out change while those further in come back to the same place, and each
-// value in the register is another one. Whoever takes a stack for the last one by registers that do not matter, or does not
-// by those that do, shows it here.
+// The frame pointer register in other uses. Frames that need it, that put anything into it and that
+// leave it alone follow each other in random order. Outer frames change while inner ones return to
+// the same place, and each value of the register is another one. An unwinder that reuses the last
+// stack because of the wrong registers fails here.
 // variant: -O2 -fomit-frame-pointer -DOMITTED
 // variant: -O2 -fno-omit-frame-pointer
 // variant: -O0
@@ -25,14 +25,14 @@ VICTIM static void victim_leaf(void) {
     free(block);
 }
 
-// A path holds the kinds of the frames further in, two bits each.
+// A path holds the kinds of the inner frames, two bits each.
 static void descend(unsigned path, int depth);
 
 VICTIM static void victim_leaves_it(unsigned path, int depth) {
     descend(path, depth);
     sink++;
 }
-// Where it is the frame pointer the compiler does not let go of the register.
+// In builds where it is the frame pointer, the compiler does not release the register.
 #if defined(__x86_64__) && defined(OMITTED)
 #define PUT_ANYTHING() __asm__ volatile("mov %0, %%rbp" : : "r"(seed) : "rbp")
 #else
@@ -44,7 +44,7 @@ VICTIM static void victim_uses_it(unsigned path, int depth) {
     sink++;
 }
 VICTIM static void victim_needs_it(unsigned path, int depth) {
-    // As large each time: the frames further in lie where they lay before.
+    // The room has the same size each time, so that the inner frames lie where they lay before.
     volatile char *room = alloca(48 + (sink == UINT64_MAX ? any() % 64 : 0));
     room[0] = 1;
     descend(path, depth);
@@ -83,7 +83,8 @@ VICTIM static void victim_outermost(unsigned path, int depth) {
 
 int main(void) {
     for (int turn = 0; turn < 20000; turn++) {
-        // Six frames, of which a few change: three times the same, one further out another kind in between.
+        // Six frames, of which a few change: the same path three times, with another kind of an
+        // outer frame in between.
         unsigned path = any() % 16 | (any() % 2 ? 0x5a0 : 0xe40);
         victim_outermost(path, 6);
         victim_outermost(path ^ 1u << (any() % 12), 6);

@@ -1,16 +1,17 @@
-// Frames of one size, 16 bytes, that follow on each other in changing order: they leave the frame pointer register alone, put anything
-// into it, or need it. Some are others than in the stack before, and all lie where those lay: what was kept of the last stack can be
-// repaired in its place, unless the register says otherwise.
+// Frames of one size, 16 bytes, that follow each other in changing order. They leave the frame
+// pointer register alone, put anything into it, or need it. Some differ from the previous stack's,
+// and all have the same positions. The cached stack can be repaired in place, unless the register
+// says otherwise.
 // expect: frame=victim_leaf allocs=60000 alloc_bytes=15420000 outstanding=0
 #include "victim.h"
 
 #define DEPTH 12
 
-// What the frames further in are, outermost first.
+// Functions of the inner frames, outermost first.
 static void (*path[DEPTH + 1])(void *next);
 uint64_t victim_seed = 88172645463325252u;
 
-// Each calls the next of the path, whose address it gets.
+// Functions of which each calls the next of the path, whose address it gets.
 void victim_leaves_it(void *next);
 void victim_uses_it(void *next);
 void victim_needs_it(void *next);
@@ -45,7 +46,7 @@ int main(void) {
         path[place] = kinds[any() % 3];
     path[DEPTH] = victim_leaf;
     for (int turn = 0; turn < 60000; turn++) {
-        // One to three of the frames are others, the outermost least often.
+        // Replaces one to three of the frames, the outermost least often.
         for (unsigned changes = any() % 3 + 1; changes > 0; changes--)
             path[any() % 4 ? DEPTH / 2 + any() % (DEPTH / 2) : any() % DEPTH] = kinds[any() % 3];
         path[0](path + 1);

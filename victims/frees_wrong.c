@@ -1,4 +1,5 @@
-// Frees what is free already, and what no allocation has given: each in a child of its own, which the C library ends.
+// Frees what is free already, and what was never allocated: each in a child of its own, which the C
+// library ends.
 // expect: frame=victim_allocate allocs=12 outstanding=1
 // expect-processes: >=3
 // expect-unmatched: 2
@@ -32,7 +33,7 @@ static void free_wrongly(int is_twice) {
     is_twice ? victim_free_again(block) : victim_free_unknown(block + 16);
 }
 
-// A program of its own: what a forked child frees may always be its parent's.
+// Runs a program of its own: a block that a forked child frees may always be its parent's.
 static void in_child(const char *program, const char *what) {
     pid_t child = fork();
     MUST(child >= 0);

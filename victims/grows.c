@@ -1,5 +1,5 @@
-// A leak beside a cache of steady size that is renewed all the time, and what is there from the start: for snapshots, of which
-// several are taken while it runs.
+// A leak beside a cache of steady size whose blocks are renewed all the time, and blocks from the
+// start. Several snapshots are taken while it runs.
 // run: 12
 // expect: frame=victim_leak allocs=1200 alloc_bytes=134400 outstanding=1200 outstanding_bytes=134400
 // expect: frame=victim_cache allocs=24000 alloc_bytes=12000000 outstanding=1000 outstanding_bytes=500000

@@ -1,4 +1,4 @@
-// Five GiB of address space in one block: sizes beyond 32 bits are kept.
+// Five GiB of address space in one block: sizes beyond 32 bits are recorded exactly.
 // expect: frame=victim_huge allocs=2 alloc_bytes=10737418245 outstanding=1 outstanding_bytes=5368709125 peak_bytes=10737418245
 #include "victim.h"
 

@@ -1,5 +1,6 @@
-// An allocator inside of the program that the loader knows nothing of: jemalloc's interface under a prefix, as Rust's crates have it.
-// Its functions call one another and take memory from the C library: the program's own calls count, each once.
+// An allocator embedded in the program that the loader does not know: jemalloc's interface under a
+// prefix, as in Rust's crates. Its functions call one another and allocate from the C library: only
+// the program's own calls count, each once.
 // build: -O2
 // variant: -O2 -fno-pie -no-pie
 // variant: -O3 -flto

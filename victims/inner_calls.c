@@ -19,7 +19,7 @@
 #ifdef LIBRARY
 #include <stdint.h>
 
-// Each block stands behind its size and what malloc gave for it.
+// Header before each block: its size, and the address that malloc returned.
 struct head {
     size_t size;
     void *whole;
@@ -31,7 +31,7 @@ static int is_logging;
 
 void *malloc(size_t size) {
     if (!is_logging) {
-        // What the C library takes for the allocator is not the program's.
+        // Blocks that the C library allocates for the allocator are not the program's.
         is_logging = 1;
         FILE *log = fopen("/dev/null", "w");
         fputs("begun\n", log);
@@ -77,7 +77,7 @@ void *realloc(void *block, size_t size) {
     return fresh;
 }
 void *reallocarray(void *block, size_t count, size_t size) { return realloc(block, count * size); }
-// What else the library holds is no allocator.
+// Other functions of the library do not belong to the allocator.
 VICTIM void *victim_in_the_library(void) { return malloc(131); }
 #else
 void *victim_in_the_library(void);

@@ -1,5 +1,5 @@
-// A library with an allocator inside is loaded while the program runs: its constructor's calls are
-// recorded, too.
+// A library with an embedded allocator is loaded while the program runs: its constructor's calls
+// are recorded, too.
 // build: -ldl
 // library: inner_plugin.c -O2 as inner_plugin.so
 // expect: frame=victim_constructs allocs=5 alloc_bytes=500 outstanding=5

@@ -1,4 +1,5 @@
-// Arenas of jemalloc that are destroyed or reset, by name and by number: what is made in them ends, and nothing else.
+// Arenas of jemalloc that are destroyed or reset, by name and by number: only their own blocks end
+// with them.
 // needs: jemalloc/jemalloc.h libjemalloc.so
 // build: -ljemalloc
 // expect: frame=victim_in_arena allocs=2600 outstanding=0

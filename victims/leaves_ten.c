@@ -1,5 +1,5 @@
-// Leaves ten blocks of 1 MiB; with an argument that begins with `_` by _exit. With `both` it waits, in
-// the folder where it runs, until another one has its blocks, too.
+// Leaks ten blocks of 1 MiB; with an argument that begins with `_` it ends by _exit. With `both` it
+// waits, in the folder where it runs, until another instance has its blocks, too.
 // build:
 // expect: frame=victim_leave allocs=10 alloc_bytes=10485760 outstanding=10
 #include <fcntl.h>
@@ -27,7 +27,7 @@ int main(int count, char **arguments) {
         close(open(names[own], O_CREAT, 0600));
         for (int i = 0; access(names[1 - own], F_OK) && i < 60000; i++)
             usleep(1000);
-        // A sign of life: when it ends is known by its last call.
+        // An event now and then: the last one shows when the program ended.
         free(malloc(10));
     }
     return 0;

@@ -1,4 +1,5 @@
-// Blocks that the C library allocates for the program: strdup, asprintf, getline, fopen, opendir, qsort of much.
+// Blocks that the C library allocates for the program: strdup, asprintf, getline, fopen, opendir,
+// qsort of a large array.
 // expect: frame=victim_strings allocs>=200 outstanding=0
 // expect: frame=victim_file allocs=200 outstanding=0
 // expect: frame=victim_directory allocs=100 outstanding=0

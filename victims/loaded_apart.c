@@ -1,5 +1,5 @@
-// Libraries that do not find the agent by name: opened with RTLD_DEEPBIND, and in a namespace with a C library of its own. They free what the
-// program has allocated, too.
+// Libraries that do not find the agent by name: opened with RTLD_DEEPBIND, and in another linker
+// namespace with a C library of its own. They free the program's blocks, too.
 // library: loaded_apart.c -DLIBRARY=victim_deep as deep.so
 // library: loaded_apart.c -DLIBRARY=victim_namespace as namespace.so
 // build: -ldl

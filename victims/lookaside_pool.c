@@ -1,5 +1,6 @@
-// A pool as SQLite's lookaside or Python's small objects have it: slots of one size from one block of malloc, a free list, malloc
-// when it is full. An example of heapr_heap.h: the pool's heap shows who holds slots, malloc's who made the pool.
+// A pool like SQLite's lookaside or Python's small objects: slots of one size from one block of
+// malloc, a free list, and malloc when it is full. It is an example of heapr_heap.h: the pool's
+// heap shows who holds slots, malloc's who made the pool.
 // expect: frame=victim_open_pool allocs=1 alloc_bytes=65536 outstanding=0
 // expect: frame=victim_parse allocs=600 alloc_bytes=60000 outstanding=0
 // expect: frame=victim_remember allocs=200 alloc_bytes=20000 outstanding=0
@@ -28,7 +29,7 @@ VICTIM static void victim_open_pool(struct pool *pool) {
     pool->heap = heapr_heap_new("lookaside");
 }
 
-// A slot, or malloc's where the size does not fit or none is left.
+// Returns a slot, or a block of malloc's if the size does not fit or no slot is left.
 static void *take(struct pool *pool, size_t size) {
     void **slot = pool->free_list;
     if (size > SLOT || slot == NULL)
@@ -43,7 +44,7 @@ static void give(struct pool *pool, void *block) {
         free(block);
         return;
     }
-    // Before it goes: the next to take it must come later.
+    // Reported before the slot is freed: its next allocation must come later.
     heapr_heap_on_free(pool->heap, block);
     *(void **)block = pool->free_list;
     pool->free_list = block;
@@ -69,10 +70,10 @@ int main(void) {
     victim_open_pool(&pool);
     for (int statement = 0; statement < 30; statement++)
         victim_parse(&pool);
-    // Never given back: gone with the pool all the same.
+    // Never freed, but gone with the pool.
     for (int number = 0; number < 200; number++)
         victim_remember(&pool);
-    // Too large for a slot: malloc's, and it outlives the pool.
+    // Too large for a slot: these blocks are malloc's, and outlive the pool.
     for (int number = 0; number < 40; number++)
         victim_overflow(&pool);
     close_pool(&pool);

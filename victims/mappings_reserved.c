@@ -1,5 +1,6 @@
-// Address space that is reserved and made usable bit by bit, as garbage collectors do it: only what can be used is live.
-// (Recorded with --mmap by crates/heapr/tests/it/mappings.rs; without it mappings are no allocations.)
+// Address space that is reserved and made usable bit by bit, as garbage collectors do: only usable
+// memory is live. (Recorded with --mmap by crates/heapr/tests/it/mappings.rs; without it mappings
+// do not count as allocations.)
 // notice: in no recorded block
 // expect: frame=victim_reserve allocs=0
 // expect: frame=victim_commit allocs=0

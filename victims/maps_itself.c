@@ -1,4 +1,4 @@
-// A program that maps most of its memory itself: it is said that no recorded block explains it.
+// A program that maps most of its memory itself: a notice says that no recorded block explains it.
 // notice: in no recorded block
 // expect: frame=victim_takes allocs=1 alloc_bytes=100 outstanding=0
 #include <sys/mman.h>

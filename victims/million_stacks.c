@@ -27,7 +27,7 @@ VICTIM static void right(int depth) {
     errno = 2;
 }
 
-// An argument makes it smaller.
+// An argument makes the tree smaller.
 int main(int count, char **arguments) {
     int depth = count > 1 ? atoi(arguments[1]) : 19;
     left(depth);

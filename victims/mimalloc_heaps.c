@@ -1,4 +1,4 @@
-// Heaps of mimalloc: what is made in one ends with it, unless it is only deleted.
+// Heaps of mimalloc: a destroyed heap's blocks end with it, a deleted heap's blocks stay.
 // needs: mimalloc.h libmimalloc.so
 // build: -lmimalloc
 // expect: frame=victim_destroyed allocs=600 outstanding=0
@@ -22,7 +22,7 @@ VICTIM static void victim_deleted(mi_heap_t *heap) { MUST(mi_heap_malloc(heap, 1
 VICTIM static void victim_freed(mi_heap_t *heap) { mi_free(mi_heap_malloc(heap, 109)); }
 
 VICTIM static void victim_moved_out(mi_heap_t *heap) { MUST(mi_realloc(mi_heap_malloc(heap, 10), 100000)); }
-// What was of the heap may be another's block later.
+// Addresses of the heap may belong to other blocks later.
 VICTIM static void victim_reused(mi_heap_t *heap) {
     mi_free(mi_heap_malloc(heap, 300000));
     MUST(mi_malloc(300000));
@@ -33,7 +33,7 @@ int main(void) {
         mi_heap_t *heap = mi_heap_new();
         victim_deleted(heap);
         mi_heap_delete(heap);
-        // At the same place.
+        // A new heap at the same address.
         heap = mi_heap_new();
         victim_destroyed(heap);
         victim_freed(heap);

@@ -1,4 +1,5 @@
-// A program on musl instead of glibc: traced all the same, but for the C library's own frames, which have no unwind tables.
+// A program on musl instead of glibc: traced all the same, without the C library's own frames,
+// which have no unwind tables.
 // needs: musl-gcc
 // build: compiler=musl-gcc
 // exit: 6

@@ -1,4 +1,5 @@
-// Functions without unwind tables and without frame pointers: the stack ends there, nothing crashes, every event counts.
+// Functions without unwind tables and without frame pointers: the stack ends there, the program
+// does not crash, and every event counts.
 // build: -fno-asynchronous-unwind-tables -fno-unwind-tables -fomit-frame-pointer
 // verify: 1
 // expect: frame=victim_leaf allocs=1000 alloc_bytes=251000 outstanding=0

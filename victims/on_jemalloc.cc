@@ -1,4 +1,5 @@
-// A program on a dynamically linked jemalloc: malloc's kin, operator new and delete that jemalloc replaces, and jemalloc's own calls.
+// A program on a dynamically linked jemalloc: malloc and its kin, jemalloc's operators new and
+// delete, and jemalloc's own calls.
 // needs: jemalloc/jemalloc.h libjemalloc.so
 // build: -ljemalloc -std=c++17
 // expect: frame=victim_malloc allocs=30 alloc_bytes=7830 frees=30 reallocs=10
@@ -29,7 +30,7 @@ VICTIM static void victim_rallocx() {
     block = rallocx(block, 10000, 0);
     dallocx(block, 0);
 }
-// Within its size class a block grows in place.
+// A block grows in place within its size class.
 VICTIM static void victim_xallocx() {
     void *block = mallocx(900, 0);
     MUST(xallocx(block, 1000, 0, 0) >= 1000);

@@ -1,5 +1,5 @@
-// Pools of the program's own, told of through heapr_heap.h: what they hand out is counted in heaps by their names, a destroyed
-// heap's blocks are free with it, and a handle of a heap that is gone does nothing.
+// Pools of the program, announced through heapr_heap.h: their blocks count in heaps of their names,
+// and are freed with a destroyed heap. A handle of a destroyed heap does nothing.
 // build: -lpthread
 // variant: -O1 -fno-pie -no-pie
 // expect: frame=victim_session_take allocs=31 alloc_bytes=3100 outstanding=19 outstanding_bytes=1900
@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-// Addresses that nobody reads or writes: a pool is whatever hands out numbers.
+// Addresses that are never read or written: a pool only hands out numbers.
 static char session_pool[1 << 16], arena_pool[1 << 16], thread_pool[1 << 16];
 
 VICTIM static void victim_session_take(heapr_heap_t heap, int number) {
@@ -45,7 +45,7 @@ int main(void) {
     victim_resize(sessions);
     victim_session_take(sessions, 19);
     heapr_heap_on_free(sessions, session_pool);
-    // An arena for each request, all of one name and with the same addresses.
+    // An arena for each request, all with one name and the same addresses.
     heapr_heap_t arena = NULL;
     for (int request = 0; request < 10; request++) {
         arena = heapr_heap_new("request arena");
@@ -62,7 +62,7 @@ int main(void) {
         MUST(pthread_create(&threads[number], NULL, take_hundred, (void *)(number * 100)) == 0);
     for (int number = 0; number < 4; number++)
         MUST(pthread_join(threads[number], NULL) == 0);
-    // More than there are numbers: the rest get none, and nothing else changes.
+    // More heaps than there are numbers: the rest get none, without any other effect.
     heapr_heap_t many[300];
     for (int number = 0; number < 300; number++)
         many[number] = heapr_heap_new("one of many");

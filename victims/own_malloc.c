@@ -1,4 +1,5 @@
-// A program with an allocator in its executable, which passes on what is large to the C library's: each call counts once.
+// A program with an allocator in its executable, which passes large calls to the C library's: each
+// call counts once.
 // build: -ldl
 // expect: frame=victim_takes allocs=200 alloc_bytes=20100000 outstanding=0
 // expect-unmatched: 0

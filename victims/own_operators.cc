@@ -1,4 +1,5 @@
-// A program whose operators new and delete take memory of its own mapping, in all their forms, and large blocks of malloc: each counts once. One of them throws.
+// Operators new and delete in all their forms, with memory of their own mapping, and malloc for
+// large blocks: each call counts once. One of them throws.
 // build: -std=c++17 -fno-builtin -Wno-mismatched-new-delete
 // variant: -O2
 // variant: -O0
@@ -78,7 +79,7 @@ VICTIM static void victim_large() {
     void *volatile block = operator new(70000);
     operator delete(block);
 }
-// (The runtime takes memory for the exception.)
+// The runtime allocates the exception.
 VICTIM static void victim_thrown() {
     bool is_thrown = false;
     try {

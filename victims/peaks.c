@@ -1,4 +1,5 @@
-// A rise, a fall, a higher rise, a lower one: the peak is the second, with exactly its bytes; the report shows each stack's part of it.
+// A rise, a fall, a higher rise, a lower one: the peak is the second, with exactly its bytes. The
+// report shows each stack's part of it.
 // expect: frame=victim_first allocs=100 alloc_bytes=1000000 outstanding=0 peak_bytes=0
 // expect: frame=victim_second allocs=300 alloc_bytes=3000000 outstanding=0 peak_bytes=3000000
 // expect: frame=victim_base allocs=1 alloc_bytes=500000 outstanding=1 peak_bytes=500000

@@ -1,4 +1,5 @@
-// A library that allocates; built under several names for plugins_in_turn.c and plugins_reloaded.c. PLUGIN names its function, ROOM makes it larger.
+// A library that allocates, built under several names for plugins_in_turn.c and plugins_reloaded.c.
+// PLUGIN names its function, ROOM makes it larger.
 #include <stdlib.h>
 
 #ifdef ROOM

@@ -1,4 +1,5 @@
-// Two libraries loaded in turn, mostly at the same address: each stack names the library that was there then, though both are gone.
+// Two libraries loaded in turn, mostly at the same address: each stack names the library that was
+// loaded then, though both are unloaded.
 // build: -ldl
 // library: plugin.c -DPLUGIN=victim_plugin_a as plugin_a.so
 // library: plugin.c -DPLUGIN=victim_plugin_b as plugin_b.so

@@ -1,5 +1,5 @@
-// Plugins that are opened by paths relative to the folder, closed at once, and followed by another at the same address; by one thread, then by four
-// that take turns at the loader.
+// Plugins that are opened by paths relative to the folder, closed at once, and followed by another
+// at the same address. One thread does that, then four threads that take turns at the loader.
 // build: -ldl -pthread
 // library: plugin.c -DPLUGIN=victim_plugin_c as plugin_c.so
 // library: plugin.c -DPLUGIN=victim_plugin_d as plugin_d.so

@@ -1,5 +1,6 @@
-// Children that the C library's fork handlers do not see: by _Fork, clone, the system calls clone, clone3 and fork, from the main thread and from
-// another one; each has the names of its parent's modules.
+// Children that the C library's fork handlers do not see: by _Fork, clone, the system calls clone,
+// clone3 and fork, from the main thread and from another one. Each has the names of its parent's
+// modules.
 // build: -pthread
 // expect-stack: victim_leaf <- victim_child allocs=200 alloc_bytes=26200 outstanding=200
 // expect-stack: victim_leaf <- main allocs=10
@@ -37,7 +38,7 @@ static pid_t child_by(int way) {
         return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     case 3: {
         pid_t child = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
-        // Some containers answer that there is no such call.
+        // Some containers answer that the call does not exist.
         return child == -1 ? (pid_t)syscall(SYS_fork) : child;
     }
     default:

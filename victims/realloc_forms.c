@@ -13,7 +13,7 @@ VICTIM static void victim_to_zero(void) {
     char *block = malloc(24);
     MUST(realloc(block, 0) == NULL);
 }
-// A neighbour stands behind the block, so that growing must move it.
+// A neighbour follows the block, so that growing must move it.
 VICTIM static void victim_move(void) {
     char *block = malloc(1200);
     char *neighbour = malloc(1200);

@@ -1,4 +1,5 @@
-// Four threads whose reallocs move, so that addresses pass from one to another between the two halves of a realloc.
+// Four threads whose reallocs move blocks, so that addresses pass from one thread to another
+// between the two halves of a realloc.
 // build: -pthread
 // environment: MALLOC_ARENA_MAX=1
 // seconds: 60

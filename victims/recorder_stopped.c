@@ -1,5 +1,6 @@
-// Processes that end while their recorder is not let run, with many nodes of stacks, which hold all buffers by then: whoever comes next waits until
-// the recorder has looked at them, and loses no stack. (Its own test runs it with few buffers.)
+// Processes that end while their recorder is stopped, with many stack nodes, so that they hold all
+// buffers. The next process waits until the recorder has read these, and loses no stack. (Its own
+// test runs it with few buffers.)
 // exit: 0
 // expect: frame=victim_work allocs=8 alloc_bytes=800 outstanding=0
 // expect-unmatched: 0
@@ -9,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
-// (A block of 4 KiB has 256 nodes: each child needs three.)
+// A block of 4 KiB has 256 nodes: each child needs three.
 enum { CHILDREN = 8, DEPTH = 600, STOPPED_MS = 1500 };
 
 VICTIM static void victim_work(int depth) {
@@ -20,7 +21,7 @@ VICTIM static void victim_work(int depth) {
     free(block);
 }
 
-// The parent if it is heapr. (Without it the parent is the test.)
+// Returns the parent if it is heapr. (Without heapr the parent is the test.)
 static pid_t recorder_id(void) {
     char path[64], name[16] = "";
     snprintf(path, sizeof path, "/proc/%d/comm", (int)getppid());

@@ -1,5 +1,5 @@
-// Code made at run time whose unwind tables are registered: a whole section at a time, by the older function, and anew at the same
-// addresses once it was taken back, with frames of another size.
+// JIT code whose unwind tables are registered: a whole section at a time, by the older function,
+// and anew at the same addresses after removal, with frames of another size.
 // expect: frame=victim_caller allocs=240 alloc_bytes=31440 outstanding=0
 #include <sys/mman.h>
 

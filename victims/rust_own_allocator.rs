@@ -1,4 +1,5 @@
-// A Rust program with an allocator of its own, which takes its memory by mmap: Rust's own functions are all that can be seen of it.
+// A Rust program with an allocator of its own on mmap: only Rust's allocation functions are
+// visible.
 // needs: rustc
 // build: -C opt-level=0
 // expect: frame=rust_own_allocator::victim_boxes allocs=100 alloc_bytes=26300 outstanding=0

@@ -1,5 +1,5 @@
-// A seccomp filter that kills at any system call but those that malloc and the program need (memory, futex, write, exit):
-// the agent may make no other on the way.
+// A seccomp filter that kills at any system call but those that malloc and the program need
+// (memory, futex, write, exit): the agent must make no other call.
 // verify: 64
 // expect: frame=victim_inside allocs=200000 alloc_bytes=38200000 outstanding=0
 #include <linux/audit.h>

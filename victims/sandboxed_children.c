@@ -1,5 +1,5 @@
-// A filter, installed by way of syscall(), that ends who makes calls with which the agent starts: the program is recorded, and its
-// forked child; what they go on to runs without the agent.
+// A filter, installed by way of syscall(), that kills a process that makes the agent's first calls.
+// The program is recorded, and its forked child; programs that they exec run without the agent.
 // expect: frame=victim_inside allocs=2000 alloc_bytes=382000 outstanding=0
 // expect-processes: 2
 // refused: 2
@@ -42,7 +42,7 @@ int main(int count, char **arguments) {
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
     MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    // As libraries ask whether there is such a thing.
+    // Libraries probe in this way whether filters exist.
     MUST(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) == -1 && errno == EFAULT);
     MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == -1 && errno == EFAULT);
     MUST(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0);

@@ -1,5 +1,5 @@
-// As sandboxed.c, with threads made after the filter: the first event of a thread may make no system call that the C library does not
-// make for it.
+// As sandboxed.c, with threads made after the filter: the first event of a thread must make no
+// system call that the C library does not make for it.
 // verify: 64
 // expect: frame=victim_in_thread allocs=200000 alloc_bytes=38200000 outstanding=0
 #include <linux/audit.h>

@@ -1,5 +1,5 @@
-// A seccomp filter that kills at any system call but read, write and exit: no memory, no futex, no clock. What the agent has no room
-// for any more is counted as lost; the program is not ended.
+// A seccomp filter that kills at any system call but read, write and exit: no memory, no futex, no
+// clock. Events without room are counted as lost; the program is not ended.
 // verify: 0
 // expect: frame=victim_inside allocs=200000 alloc_bytes=38200000 outstanding=0
 #include <linux/audit.h>
@@ -18,7 +18,7 @@ VICTIM static void victim_inside(void) {
         free(malloc(191));
 }
 
-// Each number makes another stack.
+// Makes another stack for each number.
 VICTIM static void victim_deeper(unsigned number) {
     if (number == 0)
         free(malloc(100));

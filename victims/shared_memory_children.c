@@ -1,4 +1,6 @@
-// Children that share the memory and are no threads: by clone with CLONE_VM, with CLONE_VFORK or the descriptors beside it, and posix_spawn's helper. What they do is the program's, the first call of all is a child's.
+// Children that share memory without being threads: by clone with CLONE_VM, with CLONE_VFORK or
+// shared descriptors, and posix_spawn's helper. Their allocations count as the program's. The first
+// call of all is a child's.
 // expect: frame=victim_child allocs=4000 alloc_bytes=240000 outstanding=2000
 // expect-unmatched: 0
 #define _GNU_SOURCE

@@ -1,5 +1,6 @@
-// A thread that is interrupted all the time while it calls from ever new places: each handler finds itself on the thread's own stack, as
-// collectors of garbage want it that stop threads by signals and look at their stacks from there.
+// A thread that is interrupted all the time while it calls from ever new stacks. Each handler runs
+// on the thread's own stack, as garbage collectors require that stop threads by signals and scan
+// their stacks from there.
 // build: -pthread
 // expect: frame=victim_allocates allocs=100000 outstanding=0
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Threads on stacks that the program made itself, the smallest that are allowed, some of them malloc'ed and freed in between.
+// Threads on stacks that the program made itself, of the smallest allowed size, some of them
+// malloc'ed and freed in between.
 // build: -pthread
 // expect: frame=victim_thread allocs=2000 alloc_bytes=514000 outstanding=0
 // expect: frame=victim_make_stack allocs=200 alloc_bytes=3276800 outstanding=0

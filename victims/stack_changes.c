@@ -1,5 +1,6 @@
-// Code that goes on on another stack, and says so in its unwind tables by the frame pointer, another register, or a word of the new
-// stack: on the main thread and on another, within one another, on stacks that go away, above and below the thread's own.
+// Code that switches to another stack, and describes that in its unwind tables by the frame
+// pointer, another register, or a word of the new stack. It runs on the main thread and on another,
+// nested, on stacks that are unmapped, above and below the thread's own.
 // build: -pthread
 // expect-stack: victim_leaf <- leaves <- by_frame_pointer <- victim_by_frame_pointer <- main allocs=100
 // expect-stack: victim_leaf <- leaves <- by_register <- victim_by_register <- main allocs=100
@@ -18,7 +19,7 @@
 
 #define STACK_BYTES (1 << 18)
 
-// Each calls `function` on the stack that ends at `top`.
+// Functions that call `function` on the stack that ends at `top`.
 void by_frame_pointer(void *top, void (*function)(void));
 void by_register(void *top, void (*function)(void));
 void by_word(void *top, void (*function)(void));

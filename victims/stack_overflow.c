@@ -1,5 +1,6 @@
-// Recursion that allocates until the stack is full, then a handler on an alternate stack that jumps out, thirty times; the overflow
-// may well come inside a hook. What follows is recorded as if nothing had been.
+// Recursion that allocates until the stack is full, then a handler on an alternate stack that jumps
+// out, thirty times. The overflow may come inside a hook. Later calls are recorded as if it had not
+// happened.
 // expect-stack: victim_after <- main allocs=3000 alloc_bytes=1059000 outstanding=0
 // expect: frame=victim_recurse allocs>=1000
 #include <setjmp.h>

@@ -1,6 +1,7 @@
-// Of the program's stack heapr takes at most 1 KiB: on a thread's, on a signal handler's own, on a fiber's in the heap, where each call is
-// made for the first time and once more. The stack below is painted before the call and looked at behind it; what the C library takes
-// itself lies in the same place, is less, and does not add to it.
+// heapr uses at most 1 KiB of the program's stack: on a thread's, on a signal handler's own, on a
+// fiber's in the heap. Each call is made for the first time and once more. The stack below is
+// painted before the call and checked after it. The C library uses the same place, less of it,
+// which does not add up.
 // (Not verified: a full unwind begins on the program's stack.)
 // build: -pthread -Wl,-z,now
 // verify: 0
@@ -12,7 +13,7 @@
 
 #include "victim.h"
 
-// The frames between the paint and the hook's caller take less than 128 bytes of it.
+// The frames between the paint and the hook's caller use less than 128 bytes of it.
 enum { PAINTED = 6000, NEAR = 64, LIMIT = 1024 + 128, STACK = 16384 };
 
 static void *block, *other;
@@ -55,7 +56,7 @@ VICTIM static void deeper(int levels, int kind) {
     }
     __asm__ volatile("");
 }
-// From stacks of 20 shapes, each twice.
+// Calls from stacks of 20 shapes, each twice.
 static void all(void) {
     for (int kind = 0; kind < 6; kind++)
         for (int levels = 0; levels < 40; levels++)

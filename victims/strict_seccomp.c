@@ -1,4 +1,5 @@
-// Strict seccomp: from then on only read, write, exit and sigreturn, and no time stamp counter. Recording ends, the program does not.
+// Strict seccomp: only read, write, exit and sigreturn from there on, and no time stamp counter.
+// Recording ends, the program does not.
 // expect: frame=victim_before allocs=1000 alloc_bytes=191000 outstanding=0
 // notice: forbidden itself
 #include <linux/seccomp.h>

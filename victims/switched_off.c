@@ -1,5 +1,5 @@
-// A child whose agent is switched off from the start: it is loaded, records nothing, and whoever looks up a function of the
-// allocator there is given the C library's. Its parent is recorded.
+// A child whose agent is switched off from the start: it is loaded and records nothing, and lookups
+// of allocator functions return the C library's. Its parent is recorded.
 // build: -ldl
 // variant: -O1 -Wl,-z,now
 // expect: frame=victim_recorded allocs=100 alloc_bytes=4100 outstanding=0
@@ -32,7 +32,7 @@ VICTIM static void victim_recorded(void) {
         free(malloc(41));
 }
 
-// Everything that is passed on, by calls that were bound early and late.
+// Calls every function that is passed on, bound early and late.
 VICTIM static void victim_switched_off(void) {
     for (int i = 0; i < 100; i++) {
         char *block = malloc(43);

@@ -1,5 +1,6 @@
-// Four stacks of other sizes take turns, again and again, in a function that is reached by one of three ways which differ in a single return address: what is
-// remembered of one must not be believed of the next. With frame pointers and without.
+// Four stacks with frames of different sizes take turns in a function that is reached by one of
+// three paths, which differ in a single return address. A cached suffix of one path must not be
+// used for the next. Built with frame pointers and without.
 // variant: -O2 -fno-omit-frame-pointer
 // variant: -O2 -fomit-frame-pointer
 // variant: -O0
@@ -17,7 +18,7 @@ VICTIM static void victim_leaf(int size) {
     free(block);
     sink++;
 }
-// Frames of other sizes: else the one is repaired into the other.
+// Frames of different sizes: equal ones would be repaired into each other.
 #define TAKES_TURN(name, words)            \
     VICTIM static void name(int size) {    \
         volatile long room[words];         \
@@ -43,7 +44,8 @@ VICTIM static void victim_left(int count, int first) { victim_middle(count, firs
 VICTIM static void victim_right(int count, int first) { victim_middle(count, first); sink++; }
 VICTIM static void victim_straight(int count, int first) { victim_middle(count, first); sink++; }
 VICTIM static void victim_outer(int round) {
-    // Of each length, and each of the four at first, so that the next way comes in any state of what is remembered.
+    // Turns of each length, beginning with each of the four, so that the next path finds the cache
+    // in any state.
     int count = 1 + round / 3 % 79, first = round / 5;
     if (round % 3 == 0)
         victim_left(count, first);
@@ -55,7 +57,7 @@ VICTIM static void victim_outer(int round) {
 }
 
 int main(void) {
-    // 100 rounds of each way, of 1 to 79 turns and of 1 to 21: 3,160 + 231.
+    // 100 rounds of each path, of 1 to 79 turns and of 1 to 21: 3,160 + 231.
     for (volatile int round = 0; round < 300; round++)
         victim_outer(round);
     puts("done");

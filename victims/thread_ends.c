@@ -1,6 +1,6 @@
-// Threads that end in every way: they return, leave by pthread_exit, are cancelled, run destructors in
-// several rounds, free what the C library has kept for them (the text of strerror) after the last
-// destructor, or end by the bare system call. What the recording takes in the program must not grow
+// Threads that end in every way: they return, leave by pthread_exit, are cancelled, run destructors
+// in several rounds, free the C library's own blocks for them (the text of strerror) after the last
+// destructor, or end by the bare system call. The recording's memory in the program must not grow
 // with their number.
 // build: -pthread
 // run: 500
@@ -19,7 +19,7 @@
 enum way { RETURNS, EXITS, CANCELLED, ROUNDS, STRERROR, DETACHED, RAW, WAYS };
 
 static pthread_key_t key;
-// With stacks of which a few more at a time do not count.
+// Small stacks, so that a few more at a time do not matter.
 static pthread_attr_t small;
 static sem_t done;
 
@@ -77,7 +77,7 @@ static void start(enum way way) {
     if (way == DETACHED) {
         pthread_detach(thread);
         sem_wait(&done);
-        // No more of them at a time than one, however late they end.
+        // At most one such thread at a time, however late it ends.
         while (of_status("Threads:") > 1) sched_yield();
     } else {
         pthread_join(thread, NULL);
@@ -97,10 +97,10 @@ int main(int count, char **arguments) {
     for (int i = 20; i < times; i++)
         for (int way = 0; way < RAW; way++) start((enum way)way);
     resident = of_status("RssAnon:") - resident;
-    // (What the C library keeps of a thread that ends so is its own.)
+    // The C library does not free what it holds of a thread that ends so.
     for (int i = 0; i < times; i++) start(RAW);
     mapped = of_status("VmSize:") - mapped;
-    // A thread's state alone is more than 100 kB of addresses.
+    // The state of a thread alone takes more than 100 kB of addresses.
     if (resident > 1024 || mapped > 16384) {
         fprintf(stderr, "grows by %ld kB resident, %ld kB mapped\n", resident, mapped);
         return 99;

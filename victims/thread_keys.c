@@ -1,4 +1,5 @@
-// A program that takes every key of thread-local values gets them all, their destructors run, and threads are recorded on.
+// The program takes every key of thread-local values and gets them all. Their destructors run, and
+// threads are still recorded.
 // build: -pthread
 // expect: frame=victim_worker allocs=40 alloc_bytes=4120 outstanding=0
 #include <errno.h>
@@ -45,7 +46,7 @@ int main(void) {
         MUST(pthread_join(thread, NULL) == 0);
     }
     MUST(ended == 40);
-    // The number is that of a run without heapr: the test compares what both print.
+    // The number is that of a run without heapr: the test compares both outputs.
     printf("%d keys\n", key_count);
     return 0;
 }

@@ -1,4 +1,5 @@
-// The program ends while eight detached threads still allocate; the main thread's events are all there, nothing hangs.
+// The program ends while eight detached threads still allocate: all events of the main thread are
+// recorded, and the program does not hang.
 // build: -pthread
 // expect: frame=victim_main_thread allocs=1000 alloc_bytes=313000 outstanding=1000
 // expect: frame=victim_detached allocs>=8

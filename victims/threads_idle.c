@@ -1,5 +1,6 @@
-// More threads and processes at once than there are buffers, each of which has allocated and then does nothing for long: the others must get buffers all the same.
-// (Of the last children the stacks are lost, which is counted: there is no buffer for them.)
+// More threads and processes at once than there are buffers, each of which has allocated and then
+// is idle for long: the others must get buffers all the same. (The stacks of the last children are
+// lost and counted, because no buffer is left for them.)
 // build: -pthread
 // seconds: 60
 // exit: 0
@@ -32,7 +33,7 @@ static void *work(void *unused) {
     return unused;
 }
 
-// Children that have allocated and wait until the last of them is there.
+// Starts children that have allocated and wait until all exist.
 static void many_children(void) {
     int ready[2], go[2];
     MUST(pipe(ready) == 0 && pipe(go) == 0);

@@ -1,4 +1,4 @@
-// Recursion to a depth of 300,000: the outermost frame is there.
+// Recursion to a depth of 300,000: the outermost frame is in the stack.
 // build: -pthread
 // verify: 0
 // expect: frame=victim_thread allocs=10 alloc_bytes=2110

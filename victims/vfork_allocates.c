@@ -1,5 +1,5 @@
-// A vfork child that allocates and frees on its parent's memory before it execs or ends: the blocks are the parent's, which goes on
-// with its own state whole.
+// A vfork child that allocates and frees on its parent's memory before it execs or ends: the blocks
+// are the parent's, whose own state stays intact.
 // expect: frame=victim_in_child allocs=60 alloc_bytes=20820 outstanding=20
 // expect: frame=victim_parent allocs=2000 alloc_bytes=698000 outstanding=0
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
-// vfork and exec, five times: the child runs on the parent's memory until it execs; both are traced, the parent still after.
+// vfork and exec, five times: the child runs on the parent's memory until it execs. Both are
+// traced, the parent also afterwards.
 // expect: frame=victim_parent allocs=10 alloc_bytes=410 outstanding=10
 // expect: frame=victim_child allocs=15 alloc_bytes=645 outstanding=15
 // expect-processes: 6

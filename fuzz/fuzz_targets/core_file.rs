@@ -1,4 +1,4 @@
-//! A core file that lies: it is read or refused, and what is read is bounded by what is asked for.
+//! Fuzzes core files: each is read or refused, and memory is bounded by what is requested.
 //!
 //! `cargo +nightly fuzz run core_file`: the bytes of the file.
 #![no_main]
@@ -16,6 +16,6 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(core.read_memory(mapping.start_avma, &mut into) <= into.len());
     }
     assert!(core.mappings().windows(2).all(|pair| pair[0].end_avma <= pair[1].start_avma));
-    // Also what looks for the heap in it.
+    // Includes the search for the heap.
     let _ = heapr_glibc_heap::Plan::make(&core);
 });

@@ -1,5 +1,5 @@
-//! Any bytes as a file of another tool, told by their start; the first byte chooses one to begin
-//! with, so that each reader is reached.
+//! Fuzzes files of other tools, which are recognised by their first bytes. The first byte of the
+//! input chooses such a beginning, so that each reader is reached.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! A program of Go: its version, its table of functions, the code of some of them.
+//! Fuzzes Go programs: the version, the table of functions, the code of some of them.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! A trace with a graph, some of whose bytes are changed: it is read or refused, and what is read
-//! leads nowhere out of the graph.
+//! Fuzzes a trace with a graph, some of whose bytes are changed. It is read or refused, and no
+//! index leads out of the graph.
 //!
 //! `cargo +nightly fuzz run heap_graph`: pairs of offset (two bytes) and byte.
 #![no_main]

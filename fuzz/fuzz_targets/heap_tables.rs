@@ -1,4 +1,4 @@
-//! Any bytes as the memory of a process with an allocator of its own: its tables may say anything.
+//! Fuzzes the memory of a process with another allocator, whose tables may hold anything.
 #![no_main]
 
 use heapr_glibc_heap::{Error, HeapMemory};
@@ -7,7 +7,7 @@ use heapr_proc::{Mapping, PageMap};
 use heapr_resident::{Account, Subject};
 use libfuzzer_sys::fuzz_target;
 
-/// The same bytes again and again: each table that is looked for stands somewhere.
+/// Memory that repeats the input, so that each table is found somewhere.
 struct Repeated<'a>(&'a [u8]);
 
 impl HeapMemory for Repeated<'_> {

@@ -1,4 +1,4 @@
-//! Any text as kept answers of `heapr explain`: each moment is told, in full and thinned.
+//! Fuzzes saved answers of `heapr explain`: each moment is formatted, in full and thinned.
 #![no_main]
 
 use heapr_resident::KeptMoments;

@@ -1,5 +1,5 @@
-//! What a process says of code that it made itself: a `perf-PID.map`, a `jit-PID.dump`, or an
-//! object that it registered for debuggers. The first byte says how much was read before.
+//! Fuzzes descriptions of JIT code: a `perf-PID.map`, a `jit-PID.dump`, or an object registered for
+//! debuggers. The first byte is the amount read before.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as what the kernel writes of mappings, and as a list of mounts.
+//! Fuzzes the kernel's lists of mappings and of mounts.
 #![no_main]
 
 use heapr_proc::{mounts, smaps};

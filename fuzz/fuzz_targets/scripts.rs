@@ -1,5 +1,5 @@
-//! Any bytes as the scripts that are kept beside a snapshot, and as the text of a script that a
-//! function of a heap begins in.
+//! Fuzzes scripts saved beside a snapshot, and the text of a script in which a heap's function
+//! begins.
 #![no_main]
 
 use heapr_v8::analysis::{Naming, unused_variables};
@@ -7,7 +7,7 @@ use heapr_v8::devtools::Heap;
 use heapr_v8::{KeptScript, ReadOptions, Snapshot};
 use libfuzzer_sys::fuzz_target;
 
-/// A function in line 1 whose context has a variable.
+/// Function in line 1 whose context has a variable.
 const HEAP: &str = r#"{"snapshot":{"meta":{"node_fields":["type","name","id","self_size","edge_count"],
 "node_types":[["hidden","array","string","object","code","closure","regexp","number","native","synthetic"],"string","number","number","number"],
 "edge_fields":["type","name_or_index","to_node"],"edge_types":[["context","element","property","internal","hidden","shortcut","weak"],

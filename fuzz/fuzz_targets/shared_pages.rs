@@ -1,4 +1,4 @@
-//! Any bytes in the shared pages: the recorder's readers may find anything there.
+//! Fuzzes the pages that the recorder shares with programs, which may write anything into them.
 #![no_main]
 
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,7 +1,7 @@
-//! Any bytes as a V8 heap snapshot: read, checked, classified, written again.
+//! Fuzzes V8 heap snapshots: read, checked, classified, written again.
 //!
-//! Run it with `-malloc_limit_mb=20000`: columns are made for as many rows as the header promises,
-//! of memory that is not touched.
+//! Run it with `-malloc_limit_mb=20000`: columns are allocated for as many rows as the header
+//! promises, in memory that is not touched.
 #![no_main]
 
 use heapr_v8::devtools::Heap;

@@ -1,4 +1,4 @@
-//! Any text as suppressions, held against stacks of names that are in it.
+//! Fuzzes suppressions, applied to stacks of names from the same text.
 #![no_main]
 
 use heapr_query::{FrameText, Suppressions};

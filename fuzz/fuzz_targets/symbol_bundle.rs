@@ -1,4 +1,4 @@
-//! Any bytes as a bundle of symbols, and as what programs tell of code that they have made.
+//! Fuzzes bundles of symbols, and programs' descriptions of their JIT code.
 #![no_main]
 
 use heapr_symbols::{MadeCode, decode_bundle, read_jitdump, read_made_object, read_perf_map};

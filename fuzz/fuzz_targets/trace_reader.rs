@@ -1,5 +1,4 @@
-//! Any bytes as a trace: everything of it is read, nothing may panic, hang or take memory without
-//! bound.
+//! Fuzzes traces: all of a trace is read, without a panic, a hang or unbounded memory.
 //!
 //! `cargo +nightly fuzz run trace_reader` (start from a real file in fuzz/corpus/trace_reader).
 #![no_main]
