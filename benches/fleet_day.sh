@@ -1,6 +1,6 @@
 #!/bin/sh
 # A day of three services in ten minutes: redis, Node and Python are recorded under load, with files
-# in turn, written as tables of which each interval stands for a minute, and asked about in SQL.
+# in turn. They are exported as tables whose intervals stand for a minute each, and queried in SQL.
 # `benches/fleet_day.sh [SECONDS] [FOLDER]`; needs redis-server, redis-benchmark, node, python3,
 # and a python with duckdb (HEAPR_TEST_PYTHON). HEAPR names another program, SAMPLE another mean.
 set -eu
@@ -15,7 +15,7 @@ export XDG_RUNTIME_DIR="$folder/run"
 mkdir -p -m 700 "$XDG_RUNTIME_DIR"
 port=$((20000 + $$ % 10000))
 pids=
-# (What was started here, by number, whatever comes.)
+# Ends the processes that were started here, by pid, in any case.
 trap 'kill $pids 2> /dev/null || true' EXIT
 
 cat > service.js <<'JS'
@@ -31,7 +31,7 @@ while True:
     cache[n % 5000] = json.loads(json.dumps({"n": n, "text": "x" * 2000}))
     time.sleep(0.002)
 PY
-# The interpreter itself, not a script that looks for one.
+# The interpreter itself, because python3 may be a script that starts one.
 interpreter=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
 rotate=$((seconds / 4 + 1))s
 PYTHONMALLOC=malloc "$interpreter" service.py & pids="$pids $!"; python_pid=$!

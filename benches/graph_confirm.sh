@@ -1,6 +1,6 @@
 #!/bin/sh
-# Verdicts on leaks that are watched: eight real programs at light work, a graph of each, and what
-# of the blocks that were called leaked is freed or reallocated afterwards.
+# Verdicts on leaks, verified: eight real programs at light work, a graph of each, and the number of
+# blocks called leaked that are freed or reallocated afterwards.
 # `benches/graph_confirm.sh [SECONDS] [FOLDER] [PROGRAM…]`; needs what `for_program` names. Prints a
 # row for each program; ends with 1 if a definite leak was freed.
 set -u
@@ -9,7 +9,7 @@ folder=${2:-$(mktemp -d)}
 [ $# -ge 2 ] && shift 2 || shift $#
 [ $# -gt 0 ] || set -- redis python node clang nginx sqlite3 postgres gtk
 heapr=${HEAPR:-heapr}
-# Before the look, for the program to be at work.
+# Seconds before the graph, so that the program is at work.
 warm_s=${WARM_S:-15}
 mkdir -p "$folder"
 chmod 700 "$folder"
@@ -26,7 +26,7 @@ stop_all() {
     [ ! -f ng/pid ] || kill "$(cat ng/pid)" 2> /dev/null
 }
 trap stop_all EXIT
-# Starts what follows in the background, to be ended with us.
+# Starts a command in the background, to be ended with the script.
 background() {
     "$@" &
     started="$started $!"
@@ -61,7 +61,7 @@ server.listen(0, () => setInterval(() => http.get({ port: server.address().port 
   })
 }), 30))
 JS
-# The compiler waits for each of these headers: nobody writes a pipe before its time.
+# The compiler waits for each of these headers: each is a pipe that is written late.
 slow_source() {
     number=0
     : > slow.cc
@@ -84,7 +84,7 @@ slow_source() {
     ) &
     started="$started $!"
 }
-# Statements into a pipe; what is a key and a text of a hundred characters differs.
+# Writes statements into a pipe; the arguments are SQL of a key and of a text of a hundred characters.
 feed_sql() {
     number=0
     while sleep 0.3; do
@@ -96,7 +96,7 @@ feed_sql() {
     done > "$1"
 }
 
-# Starts a program at work and gives `pid`.
+# Starts a program at work and sets `pid`.
 for_program() {
     case $1 in
     redis)
@@ -128,7 +128,7 @@ for_program() {
         bin=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
         mkdir -p pg && chown postgres pg && chmod 711 "$folder"
         su postgres -c "$bin/initdb -D $folder/pg -A trust > /dev/null"
-        # Who records is not who runs: the server refuses root.
+        # The server refuses to run as root, so that it runs as another user than heapr.
         background su postgres -c "$bin/postgres -D $folder/pg -p $((port + 2)) -k $folder/pg" > postgres.out 2>&1
         sleep 5
         mkfifo psql.in
@@ -145,7 +145,7 @@ for_program() {
     esac
 }
 
-# The newest process of ours whose command line has these words.
+# Prints the newest process, except heapr's and shells, whose command line has these words.
 pid_of() {
     ps -eo pid,args --sort=-start_time | grep -v -e "$heapr" -e grep -e "/bin/sh" -e " su " | grep -F -- "$1" | awk 'NR==1{print $1}'
 }
@@ -158,7 +158,7 @@ for program in "$@"; do
     started="$started $pid"
     case " $sessions " in
     *" $program "*) "$heapr" snapshot take --graph "$pid" > "$program.take" 2>&1 ;;
-    # Who may not be started by us is attached to.
+    # Programs that heapr did not start are attached to.
     *) "$heapr" snapshot take --graph --confirm "$seconds" -f -o "$program.heapr" "$pid" > "$program.take" 2>&1 &
         waits="${waits-} $!" ;;
     esac

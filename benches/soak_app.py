@@ -1,4 +1,4 @@
-# What soak_client.py asks, for WSGI (gunicorn) and ASGI (uvicorn, the work by a pool of threads).
+# Server for soak_client.py, for WSGI (gunicorn) and ASGI (uvicorn, with a pool of threads).
 import asyncio
 
 

@@ -1,5 +1,5 @@
-# Asks a server of one of soak_app.* again and again, by several threads, and prints how many
-# answers it had. An answer that is wrong, late or missing ends it with status 1.
+# Sends requests to a server of soak_app.* by several threads, and prints the number of answers.
+# An answer that is wrong, late or missing ends it with status 1.
 # usage: soak_client.py http|fastcgi|lines PORT [SCRIPT]
 import http.client
 import os
@@ -16,12 +16,12 @@ lock = threading.Lock()
 
 
 def expected(number):
-    """What soak_app.* answer."""
+    """Returns the answer of soak_app.*."""
     return sum(1000 + (number + k) % 3000 for k in range(50))
 
 
 class Http:
-    """Connections are kept where the server keeps them."""
+    """Client of HTTP; it keeps connections open if the server does."""
 
     def __init__(self):
         self.connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=TIMEOUT_S)

@@ -16,7 +16,7 @@ PAGE = pathlib.Path(__file__).parent.parent / "docs/tables.md"
 
 
 def statements(folder):
-    """What makes the views, by engine; the questions."""
+    """Returns the statements that make the views, by engine, and the questions."""
     page = PAGE.read_text().replace("DIR/", folder + "/")
     views, questions = {}, []
     for part in page.split("```sql")[1:]:
@@ -111,7 +111,7 @@ READERS = {
 
 
 def cell(value):
-    """As text: a time in ns, nothing as empty."""
+    """Returns a value as text: a time in ns, a missing value as empty."""
     import numpy, pandas
 
     if value is None or value is pandas.NaT or value != value:
@@ -122,7 +122,7 @@ def cell(value):
 
 
 def read(folder):
-    """How many of the tables the readers that are there see in different ways."""
+    """Returns the number of tables on which the installed readers differ."""
     there = {name: reader for name, (package, reader) in READERS.items() if is_there(package)}
     if not there or not is_there("pandas"):
         return 0
@@ -150,7 +150,7 @@ def is_there(package):
 
 
 def plain(value):
-    """As text that does not tell who wrote it."""
+    """Returns a value as text, the same from every engine."""
     if value is None or value == "":
         return ""
     if isinstance(value, (int, float, decimal.Decimal)):
@@ -171,7 +171,7 @@ def rows(found):
 
 
 def answer(name, folder):
-    """Prints what an engine answers, a line a question: seconds and rows."""
+    """Prints the answers of an engine, a line a question: seconds and rows."""
     views, questions = statements(folder)
     ask = ENGINES[name][1](views[name])
     for question in questions:
@@ -181,12 +181,12 @@ def answer(name, folder):
 
 
 def answers(name, folder):
-    """By question: seconds and rows. Each engine has a process of its own: they share libraries that
-    do not bear each other."""
+    """Returns seconds and rows by question. Each engine has a process of its own, because they share
+    libraries that conflict."""
     ran = subprocess.run([sys.executable, __file__, "--answer", name, folder], stdout=subprocess.PIPE, text=True)
     lines = [line for line in ran.stdout.splitlines() if line.startswith("answer ")]
     found = [json.loads(line.removeprefix("answer ")) for line in lines]
-    # What is done at an interpreter's end is not what is asked.
+    # Failures at the interpreter's end do not matter once all answers are there.
     if len(found) != len(statements(folder)[1]):
         sys.exit(f"{name} ended with status {ran.returncode} after {len(found)} answers")
     return found
@@ -203,7 +203,7 @@ def main(folder):
         others = []
         for name, (seconds, found) in zip(asked, of_question):
             line += f"  {name} {len(found)} rows {seconds:.2f} s"
-            # Where the last rows of a limit are equal, either may be left out: amounts are compared.
+            # If the last rows of a limit are equal, either may be left out: amounts are compared.
             if found != first and not len(found) == len(first) == 20:
                 others.append((name, found))
         differ += bool(others)

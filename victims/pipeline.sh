@@ -1,5 +1,6 @@
 #!/bin/sh
-# A script of its own with a pipeline: interpreter, children and grandchildren are traced, the status is the last one's.
+# A script with a pipeline: interpreter, children and grandchildren are traced, and the status is
+# that of the last one.
 # exit: 3
 # expect-processes: >=3
 printf 'b\na\n' | sort | cat

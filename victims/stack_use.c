@@ -1,7 +1,7 @@
 // heapr uses at most 1 KiB of the program's stack: on a thread's, on a signal handler's own, on a
 // fiber's in the heap. Each call is made for the first time and once more. The stack below is
-// painted before the call and checked after it. The C library uses the same place, less of it,
-// which does not add up.
+// painted before the call and checked after it. The C library's own use lies in the same place, is
+// less, and does not add to it.
 // (Not verified: a full unwind begins on the program's stack.)
 // build: -pthread -Wl,-z,now
 // verify: 0

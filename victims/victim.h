@@ -1,4 +1,4 @@
-// What every victim needs: functions that keep their name and their frame.
+// Shared by all victims: headers, and functions that keep their name and their frame.
 #ifndef VICTIM_H
 #define VICTIM_H
 

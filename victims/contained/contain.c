@@ -1,7 +1,7 @@
-// What runc and crun do to start a program: goes on as a copy of itself in memory, makes a child in
-// new namespaces, turns its root there, and goes on to the program with an environment of its own.
-// The child allocates nothing before. 77: this may not be done here.
-// With WITHOUT_PROC set nothing is at /proc there.
+// Starts a program as runc and crun do: it execs a copy of itself in memory, makes a child in new
+// namespaces, and changes its root there. The child execs the program with an environment of its
+// own, and allocates nothing before. Status 77: the rights for this are missing.
+// With WITHOUT_PROC set, /proc is not mounted there.
 // usage: contain ROOT PROGRAM [ARGUMENT...]
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static int inside(void *words) {
     const char *root = argv[1];
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount(root, root, NULL, MS_BIND | MS_REC, NULL))
         return 77;
-    // As a container has it; without, nothing tells from there which process this is.
+    // A container has /proc; without it the process cannot determine its pid from there.
     if (chdir(root) || (!getenv("WITHOUT_PROC") && mount("proc", "proc", "proc", 0, NULL)))
         return 77;
     if (syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/"))

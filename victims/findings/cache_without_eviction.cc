@@ -1,4 +1,4 @@
-// A cache of rendered pages whose keys never come again, and that nothing is ever evicted from.
+// A cache of rendered pages without eviction, whose keys are never used again.
 // build: c++
 // finding: growth in PageCache::render
 #include <cstdio>
@@ -21,7 +21,7 @@ int main() {
   PageCache cache;
   size_t sum = 0;
   for (int request = 0; request < 6000; ++request) {
-    // Every third one has an identifier of its own in its address.
+    // Every third request has an identifier of its own in its address.
     const int id = request % 3 == 0 ? request : request % 50;
     sum += cache.render("/a/page/of/the/shop?number=" + std::to_string(id)).size();
     pace(request, 6000);

@@ -1,4 +1,5 @@
-// A small survivor on each page of a burst of jobs: they are gone, and their memory stays resident.
+// Each page of a burst of jobs has a small survivor: the jobs are gone, and their memory stays
+// resident.
 // build: c++
 // finding: resident in
 #include <cstdio>
@@ -29,7 +30,7 @@ int main() {
     pace(look, 120);
     if (look == 900) break;
   }
-  // The last block before the top of the heap, so that none of it is given back.
+  // The last block before the top of the heap, so that the heap is not trimmed.
   survivors.push_back(std::make_unique<int>(1));
   std::printf("%zu\n", sum + survivors.size());
   return 0;

@@ -1,4 +1,4 @@
-// A request's arena that grows by chunks and is thrown away with it; requests differ in size.
+// A request's arena that grows by chunks and is freed with it; requests differ in size.
 // build: c++
 // finding: none
 #include <cstdio>

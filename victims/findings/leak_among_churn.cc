@@ -42,6 +42,6 @@ int main() {
     pace(id, 12000);
   }
   std::printf("%zu\n", words);
-  // The table's end does not free what its pointers lead to.
+  // The table's destructor does not free the sessions.
   return 0;
 }

@@ -1,5 +1,5 @@
-// A document whose parts are made by many functions, each of them a little: the peak is what
-// parse_document calls.
+// A document whose parts are made by many functions, each of them a little: the peak belongs to
+// parse_document with all that it calls.
 // build: c++
 // finding: peak in parse_document, with what it calls
 #include <cstdio>

@@ -1,5 +1,5 @@
-// An importer that fills one table after the other: no function grows all the time, and what the
-// importer calls does.
+// An importer that fills one table after the other: no single function grows all the time, but the
+// importer with all that it calls does.
 // build: c++
 // finding: growth in Importer::import, with what it calls
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Each of twelve threads keeps a scratch buffer as large as the largest job that it ever had, and one job was large.
+// Each of twelve threads keeps a scratch buffer as large as its largest job, and one job was large.
 // build: c++
 // finding: idle in Worker::run
 #include <atomic>
@@ -29,7 +29,7 @@ int main() {
         sums[number] = Worker::run(job == 5 ? 900000 : 3000) + request.size();
         pace(job, 120);
       }
-      // A pool's threads live on.
+      // The threads of a pool stay alive.
       for (++done; done < sums.size();) pace(0, 1);
     });
   }

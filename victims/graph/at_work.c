@@ -1,6 +1,6 @@
-// A program at work whose children nobody but itself may make: threads that allocate, change and
-// check their blocks, one that waits for children that it has not. Ends with 99 where something is
-// not as it was.
+// A working program whose children only it may make. Threads allocate, change and check their
+// blocks, and one thread waits for children that do not exist. Ends with 99 if its state was
+// changed from outside.
 // build: -pthread
 // leaks: frame=forgotten_at_work kind=definite count=1
 // leaks: frame=kept_at_work kind=reachable count=2

@@ -1,5 +1,5 @@
-// Threads that allocate and free as fast as they can while signals come, and leave blocks behind:
-// none of what they hold at the moment is taken for one of these. Threads come and go meanwhile.
+// Threads that allocate and free as fast as they can while signals arrive, and leave blocks behind.
+// Blocks that they hold at the moment must not be taken for leaks. Threads come and go meanwhile.
 // build: -pthread
 // leaks: frame=left_in_passing kind=definite count=40 bytes=2640
 // leaks: frame=kept_in_passing kind=reachable

@@ -1,5 +1,5 @@
-// A heap that something has written over: the size of a free chunk makes no sense, and what a chunk
-// in use says of itself neither. What the recording knows is told all the same.
+// A heap that was overwritten: the size of a free chunk, and the header of a chunk in use, make no
+// sense. Blocks known from the recording are reported all the same.
 // leaks: frame=forgotten_before_damage kind=definite count=1
 // leaks: frame=forgotten_behind_damage kind=definite count=1
 // leaks: frame=kept_behind_damage kind=reachable count=1

@@ -1,6 +1,6 @@
-// Pointers in places that are dead, and in such that only look it: stack that nobody uses any more,
-// keys of threads by the hundred, what a key's destructor has freed, a stack with a guard page, a
-// thread that has not run yet.
+// Pointers in dead memory, and in memory that only looks dead: unused stack, hundreds of thread
+// keys, blocks that a key's destructor has freed, a stack with a guard page, a thread that has not
+// run yet.
 // build: -pthread
 // leaks: frame=in_dead_frame kind=definite count=1
 // leaks: frame=in_dead_frame_of_thread kind=definite count=1
@@ -17,7 +17,7 @@ MAKER(in_dead_frame, 60) MAKER(in_dead_frame_of_thread, 61) MAKER(in_many_keys, 
 MAKER(behind_guard, 64) MAKER(of_detached_end, 65)
 static pthread_key_t keys[300], freeing;
 static volatile int ready;
-// Deeper than anything that comes later reaches.
+// Reaches deeper than all later calls.
 static APART void deep(void *(*make)(void)) {
   void *volatile frame[64 << 10];
   frame[100] = make();

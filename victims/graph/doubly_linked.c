@@ -1,4 +1,4 @@
-// Rings of two ways: one hangs on a variable, of one the only way in was cut.
+// Doubly linked rings: a variable leads to one, and the only reference to another was cut.
 // leaks: frame=ring_kept kind=reachable count=50
 // leaks: frame=ring_lost kind=definite count=1
 // leaks: frame=ring_lost kind=indirect count=49

@@ -1,4 +1,5 @@
-// What only memory besides heap, stacks and the program's own data holds, and what only the kernel holds.
+// Blocks held only by memory besides heap, stacks and the program's own data, or only by the
+// kernel.
 // build: -ldl -lrt
 // leaks: frame=in_data kind=reachable count=1
 // leaks: frame=in_bss kind=reachable count=1

@@ -1,4 +1,4 @@
-// A program that ends: what it gives back at its end is no leak, what it holds until then is none either.
+// A program that ends: blocks freed at its end, and blocks held until then, are not leaks.
 // at-exit
 // leaks: frame=given_back_at_end kind=reachable count=1
 // leaks: frame=still_held kind=reachable count=1

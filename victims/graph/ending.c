@@ -1,6 +1,5 @@
-// A program that, told to by a signal, turns away while its copy is looked through: it ends,
-// becomes another program, or makes children, as its argument says (exit, exec, fork). The graph is
-// of before.
+// On a signal, a program ends, becomes another one, or makes children while its copy is read, as
+// its argument says (exit, exec, fork). The graph is from before the signal.
 // build: -pthread
 // leaks: frame=forgotten_before kind=definite count=1
 // leaks: frame=kept_before kind=reachable

@@ -1,5 +1,6 @@
-// Fifty blocks that nothing leads to, and an end that is none by exit: by _exit, quick_exit or a signal, as the first letter of the
-// argument says. No graph is taken of it, which is said. (Run by crates/heapr/tests/native_graph/main.rs.)
+// Fifty leaked blocks, and an end without exit: by _exit, quick_exit or a signal, as the first
+// letter of the argument says. No graph is taken, and a notice says so. (Run by
+// crates/heapr/tests/native_graph/main.rs.)
 #include <signal.h>
 #include <unistd.h>
 #include "graph.h"

@@ -1,5 +1,5 @@
-// A child of a program with threads: it has only the thread that made it, and what the others held
-// is nobody's in it. (It is the child that says that it is ready.)
+// A child of a program with threads: it has only the thread that made it, so that blocks of the
+// other threads have no holder. (The child prints that it is ready.)
 // build: -pthread
 // leaks: frame=forgotten_in_child kind=definite count=1 bytes=70
 // leaks: frame=held_before_fork kind=reachable

@@ -1,4 +1,4 @@
-// Variables of all kinds that hold: with a value from the start, without, of a function, arrays.
+// Variables of all kinds as holders: initialised, uninitialised, of a function, arrays.
 // leaks: frame=in_initialised kind=reachable count=1
 // leaks: frame=in_uninitialised kind=reachable count=1
 // leaks: frame=in_function kind=reachable count=1

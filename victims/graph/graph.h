@@ -1,4 +1,5 @@
-// What the programs here share: each builds something, forgets what it is to forget, and waits.
+// Shared by the programs here: each builds structures, drops the references that its header names, and
+// waits.
 #ifndef GRAPH_H
 #define GRAPH_H
 #ifndef _GNU_SOURCE

@@ -1,4 +1,4 @@
-// A cache that grows each time it is told to, one that stays, one whose blocks are replaced.
+// A cache that grows on each request, one that stays, and one whose blocks are replaced.
 // leaks: frame=new_session kind=reachable
 // grows: holder=program!g_cache by=1008000 collects=new_session count=1000
 #include "graph.h"
@@ -32,7 +32,7 @@ int main(void) {
   say_who();
   forget();
   (void)!write(1, ready_line, strlen(ready_line));
-  // In a frame that lives, while all of it is looked at.
+  // Held by a live frame, while its blocks are visited.
   struct cache *cache = g_cache;
   for (int done = 0;;) {
     if (done == asked) {

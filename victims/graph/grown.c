@@ -1,4 +1,4 @@
-// Blocks that have grown: the variable knows the new place, or only the old one.
+// Blocks that realloc has moved: the variable has the new address, or only the old one.
 // leaks: frame=known_again kind=reachable count=1
 // leaks: frame=lost_on_the_way kind=definite count=1 bytes=100000
 #include "graph.h"

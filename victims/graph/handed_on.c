@@ -1,4 +1,4 @@
-// Blocks that threads hand on by a queue: some wait in it, some were taken and forgotten.
+// Blocks that threads pass on by a queue: some wait in it, some were taken and forgotten.
 // build: -pthread
 // leaks: frame=made kind=definite count=30
 // leaks: frame=link_of_queue kind=reachable count=20

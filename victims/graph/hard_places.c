@@ -1,5 +1,5 @@
-// Places that the kernel or the program treats apart: pages that a fork leaves out, or wipes; a huge
-// page; the last of very many mappings; a queue of the kernel; arenas of the program's own.
+// Memory that the kernel or the program treats specially: pages that a fork leaves out or wipes, a
+// huge page, the last of very many mappings, a queue of the kernel, the program's own arenas.
 // leaks: frame=in_unforked kind=reachable count=1
 // leaks: frame=in_wiped kind=reachable count=1
 // leaks: frame=in_huge_page kind=reachable count=1
@@ -20,7 +20,7 @@ enum { PAGE = 4096, MAPPINGS = 20000, HUGE_PAGE = 2 << 20 };
 static char *mapped(size_t bytes) {
   return mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
-// A request that the kernel is not asked to look at yet.
+// Queues a request that the kernel does not read yet.
 static void queue(void *block) {
   static void *volatile where_there_is_no_queue;
   struct io_uring_params setup = {0};

@@ -1,4 +1,5 @@
-// A table of chains: removed entries are forgotten, with what they hold; a second one as a whole.
+// A table of chains: removed entries are leaked with their values; a second table is leaked as a
+// whole.
 // leaks: frame=value_of kind=indirect count=25
 // leaks: frame=entry_lost kind=definite count=25
 // leaks: frame=entry_kept kind=reachable count=200

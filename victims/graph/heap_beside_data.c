@@ -1,4 +1,4 @@
-// A program whose heap begins right behind its data, at addresses that are the same each time.
+// A program whose heap begins right behind its data, at the same addresses each time.
 // build: -no-pie
 // leaks: frame=in_last_variable kind=reachable count=1
 // leaks: frame=first_of_heap kind=reachable count=1

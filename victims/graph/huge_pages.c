@@ -1,5 +1,5 @@
-// What memory of the reserved huge pages holds, private and shared, written and then locked; where the system has none reserved, ordinary memory
-// takes their place. A page that nobody has written holds nothing.
+// Blocks held by reserved huge pages, private and shared, written and then locked; without reserved
+// pages, ordinary memory takes their place. A page that was never written holds no block.
 // leaks: frame=in_private kind=reachable count=1
 // leaks: frame=in_shared kind=reachable count=1
 // leaks: frame=in_locked kind=reachable count=1

@@ -1,5 +1,6 @@
-// Threads that wait for their next task, on stacks on which the last one has left addresses of whatever it called; one waits in a signal
-// handler, on a stack of its own. A word on the standard input has each do a task. (operator new is another allocator than the C library's.)
+// Threads that wait for their next task, on stacks with leftover addresses of the previous one; one
+// waits in a signal handler on a stack of its own. Each line of standard input runs a task in each
+// thread. (operator new is another allocator than the C library's.)
 // build: -pthread
 #include "graph.h"
 #include <condition_variable>
@@ -12,7 +13,7 @@ enum { THREADS = 8, DEPTH = 64 };
 static std::mutex lock;
 static std::condition_variable next, done;
 static int round_number, done_count;
-// Frames of many sizes, so that addresses of the agent lie all over the stack.
+// Makes frames of many sizes, so that addresses of the agent lie all over the stack.
 APART static void task(int depth) {
   volatile char room[40];
   room[depth % 40] = 1;
@@ -21,7 +22,7 @@ APART static void task(int depth) {
   if (depth < DEPTH) task(depth + 1);
   room[0] = room[depth % 40];
 }
-// Deep enough that what the task has left lies above the wait.
+// Waits deep enough that the task's leftovers lie above the wait.
 APART static void wait_for(int last) {
   volatile char room[8192];
   room[0] = 1;

@@ -1,4 +1,4 @@
-// Pointers to the inside of blocks that are made in the ordinary course, and such that are not.
+// Pointers into blocks that programs ordinarily make, and others that they do not.
 // leaks: frame=length_prefix kind=reachable count=1
 // leaks: frame=array_of_objects kind=reachable count=1
 // leaks: frame=empty_array kind=reachable count=1
@@ -31,7 +31,7 @@ APART char *counted(size_t capacity, size_t told) {
 }
 APART char *counted_string() { char *p = counted(40, 40); __asm__ volatile("" : "+r"(p)); return p; }
 APART char *no_counted_string() { char *p = counted(40, 50); __asm__ volatile("" : "+r"(p)); return p; }
-// As redis has them: length, room and kind, packed before the text.
+// Text with a header as redis has it: length, room and kind, packed before the text.
 template <typename Count> APART char *described(char kind, Count length, Count room) {
   struct __attribute__((packed)) Head { Count length, room; char kind; };
   Head *p = (Head *)malloc(sizeof(Head) + room + 1);
@@ -44,7 +44,7 @@ APART char *dynamic_string(int kind) {
   if (kind == 3) return described<uint32_t>(3, 70000, 70100);
   if (kind == 4) return described<uint8_t>(1, 0, 0);
   if (kind == 5) {
-    // It takes what malloc has given it beyond what it asked for.
+    // The text also uses the slack of its block.
     char *p = (char *)malloc(4);
     memcpy(p, "\4\4\1*10\r", 8);
     return p + 3;
@@ -54,7 +54,7 @@ APART char *dynamic_string(int kind) {
   return p + 1;
 }
 APART char *no_dynamic_string() { char *p = described<uint8_t>(1, 91, 90); __asm__ volatile("" : "+r"(p)); return p; }
-// As SQLite's pages have it, with a length before the page and without.
+// A page as SQLite has it, with a length before it and without.
 APART char *header_behind(size_t before) {
   char *p = (char *)malloc(before + 512 + 64);
   if (before) *(uint64_t *)p = 512 + 64;

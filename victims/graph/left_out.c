@@ -1,6 +1,6 @@
-// A cache in memory that the program keeps out of core files, one in a mapped file, one in memory that no file keeps, and ten
-// blocks that are leaked. Of a core nobody knows which of them are held. (Run by crates/heapr/tests/native_graph/cores.rs; it makes
-// its file in the folder where it runs.)
+// A cache in memory that core files leave out, one in a mapped file, one in memory of a removed
+// file, and ten leaked blocks. From a core it is unknown which of them are held. (Run by
+// crates/heapr/tests/native_graph/cores.rs; the program makes its file in its working directory.)
 // leaks: frame=entry kind=reachable count=300
 // leaks: frame=lost kind=definite count=10
 #define _GNU_SOURCE

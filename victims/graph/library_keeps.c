@@ -1,4 +1,4 @@
-// What the C library keeps for the program: environment, what is called at the end, buffers.
+// Blocks that the C library holds for the program: environment, exit handlers, buffers.
 // leaks: frame=of_environment kind=reachable count=1
 // leaks: frame=of_exit kind=reachable count=1
 // leaks: frame=of_file kind=reachable count=1

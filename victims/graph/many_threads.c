@@ -1,4 +1,4 @@
-// Threads by the thousand, each with a block on its stack and one that it has forgotten.
+// Thousands of threads, each with a block on its stack and a leaked one.
 // build: -pthread
 // leaks: frame=on_its_stack kind=reachable
 // leaks: frame=forgotten_by_thread kind=definite count=1000 bytes=48000

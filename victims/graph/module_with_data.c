@@ -1,4 +1,4 @@
-// A library that others load: what its data and its thread-local variables hold.
+// A library for other programs here: its data and its thread-local variables hold blocks.
 // (no program: graph programs load it)
 #include <stdlib.h>
 void *module_global;

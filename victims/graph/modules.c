@@ -1,5 +1,5 @@
-// Libraries that were loaded while the program ran, also into a namespace of their own: their data and
-// their thread-local variables, of several threads.
+// Libraries loaded while the program runs, also in another linker namespace: their data and their
+// thread-local variables, of several threads.
 // build: -pthread -ldl
 // library: module_with_data.c
 // leaks: frame=of_module_data kind=reachable count=6
@@ -19,7 +19,7 @@ static void *thread(void *unused) {
 static APART void build(const char *library) {
   void (*fill)(void) = (void (*)(void))dlsym(dlopen(library, RTLD_NOW), "fill");
   fill();
-  // The second call, of another thread, forgets what the first has put into the module's data.
+  // The second call, of another thread, overwrites the reference of the first in the module's data.
   char copy[4096];
   snprintf(copy, sizeof copy, "%s.copy.so", library);
   char command[9000];

@@ -1,5 +1,5 @@
-// Coroutines that wait, on stacks of all kinds; a thread that is in a signal handler on a stack of its
-// own; a thread on a stack that the program has given it.
+// Waiting coroutines on stacks of all kinds; a thread in a signal handler on a stack of its own; a
+// thread on a stack that the program allocated.
 // build: -pthread
 // leaks: frame=of_mapped_coroutine kind=reachable count=1
 // leaks: frame=of_heap_coroutine kind=reachable count=1

@@ -18,7 +18,7 @@ static void edge(void *from, void *place, void *to) {
 #define LINK(from, member, to) do { (from)->member = (to); edge(from, &(from)->member, to); } while (0)
 static void retains(void *block, size_t bytes) { fprintf(out, "retains %lx %zu\n", (long)block, bytes); }
 
-// A list: each retains all behind it.
+// List: each item retains all items behind it.
 struct item { struct item *next; long value[3]; };
 static struct item *volatile list;
 static APART void make_list(long count) {
@@ -31,7 +31,7 @@ static APART void make_list(long count) {
     if (number % (count / 10 + 1) == 0) retains(item, (count - number) * sizeof *item);
   }
 }
-// A search tree: each retains its subtree.
+// Search tree: each leaf retains its subtree.
 struct leaf { long key; struct leaf *left, *right; };
 static struct leaf *tree;
 static long subtree(struct leaf *leaf, int depth) {
@@ -50,7 +50,7 @@ static APART void make_tree(long count) {
   }
   subtree(tree, 0);
 }
-// A hash table: the first entry of a bucket retains its chain, the table everything.
+// Hash table: the first entry of a bucket retains its chain, the table retains everything.
 struct entry { long key; struct entry *next; long value[2]; };
 struct table { struct entry **buckets; long bucket_count; };
 static struct table *volatile table;
@@ -78,7 +78,7 @@ static APART void make_hash(long count) {
   free(lengths);
   retains(table, sizeof *table + bucket_count * sizeof *buckets + count * sizeof(struct entry));
 }
-// Diamonds on end: both sides lead to the next top, so neither retains more than itself.
+// Chain of diamonds: both sides lead to the next top, so neither retains more than itself.
 struct corner { struct corner *left, *right; long value; };
 static struct corner *volatile diamonds;
 static APART void make_diamonds(long count) {
@@ -96,7 +96,7 @@ static APART void make_diamonds(long count) {
     top = next;
   }
 }
-// Circles of ten with a short cut, entered at one place, all held by one array.
+// Circles of ten with a short cut, entered at one link, all held by one array.
 struct link { struct link *next, *across; };
 static struct link **volatile circles;
 static APART void make_circles(long count) {

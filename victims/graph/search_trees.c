@@ -1,5 +1,5 @@
-// Trees of the C library: one that a variable holds, one whose root is forgotten.
-// The C library keeps the colour of a node in the lowest bit of a pointer: some are held in doubt.
+// Trees of the C library: a variable holds one, the root of the other is forgotten. The C library
+// stores a node's colour in the lowest bit of a pointer, so that some nodes are held in doubt.
 // leaks: frame=key_kept kind=definite count=0
 // leaks: frame=key_kept kind=indirect count=0
 // leaks: frame=key_lost kind=indirect count=40

@@ -1,4 +1,4 @@
-// Blocks that only they themselves refer to.
+// Blocks to which only they themselves refer.
 // leaks: frame=to_itself kind=definite count=1 bytes=64
 // leaks: frame=to_its_middle kind=definite count=1
 // leaks: frame=held kind=reachable count=1

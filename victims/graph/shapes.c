@@ -1,4 +1,4 @@
-// Chains, trees and circles that nobody leads to: each is one leak, with all that hangs on it.
+// Unreachable chains, trees and circles: each is one leak, with all that hangs on it.
 // leaks: frame=chain kind=definite count=1 retained=3200
 // leaks: frame=chain kind=indirect count=99
 // leaks: frame=tree kind=definite count=1 retained=480

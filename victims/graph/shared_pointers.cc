@@ -1,4 +1,4 @@
-// Objects that count who holds them: in a circle that nobody leads to, in one that somebody does.
+// Objects with reference counts: in an unreachable circle, and in a reachable one.
 // leaks: frame=circle_lost kind=definite count=1
 // leaks: frame=circle_partner kind=indirect count=1
 // leaks: frame=circle_kept kind=reachable count=2
@@ -15,7 +15,7 @@ APART void join(std::shared_ptr<Node> &one, std::shared_ptr<Node> &other) {
   other->next = one;
 }
 static APART void build() {
-  // The older of a circle stands for it.
+  // The older object of a circle stands for the circle.
   std::shared_ptr<Node> one, other;
   own(one, circle_lost());
   own(other, circle_partner());

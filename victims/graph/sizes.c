@@ -1,4 +1,4 @@
-// Blocks without a byte, and such that have a mapping of their own.
+// Blocks of zero bytes, and blocks with mappings of their own.
 // leaks: frame=nothing_kept kind=reachable count=1
 // leaks: frame=nothing_lost kind=definite count=1
 // leaks: frame=large_kept kind=reachable count=1

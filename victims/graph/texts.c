@@ -1,4 +1,5 @@
-// Blocks that begin with text, blocks with text behind a header, and blocks with none: what is written of their contents, if it is asked for.
+// Blocks that begin with text, blocks with text behind a header, and blocks without text, for the
+// option that records contents.
 // leaks: frame=held_text kind=reachable count=40
 // leaks: frame=lost_text kind=definite count=2
 // leaks: frame=text_behind kind=reachable count=3
@@ -16,7 +17,7 @@ APART char *held_text(int number) {
 }
 APART char *lost_text(const char *what) { return strcpy(malloc(strlen(what) + 1), what); }
 APART void *no_text(void) { return memset(malloc(80), 0xfe, 80); }
-// As redis, CPython and a C++ object with a table of functions and a short string have it.
+// Header as in redis, CPython, and a C++ object with a virtual table and a short string.
 APART void *text_behind(int header_bytes, const void *first_word, const char *what) {
   char *block = malloc(200);
   memset(block, 1, 200);

@@ -1,5 +1,5 @@
-// What only threads hold: on their stacks, in registers of all kinds, in thread-local memory. And what
-// only a thread held that has ended.
+// Blocks held only by threads: on their stacks, in registers of all kinds, in thread-local memory;
+// and one held only by an ended thread.
 // build: -pthread
 // leaks: frame=on_stack kind=reachable count=2
 // leaks: frame=in_general_register kind=reachable count=1

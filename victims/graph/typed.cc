@@ -1,4 +1,4 @@
-// Blocks of every common kind of container, and objects that name themselves; each is held.
+// Blocks of every common kind of container, and objects that identify their class; each is held.
 // leaks: frame=forgotten_object kind=definite count=1 type=Named
 // types: Named
 // types: elements of vector<Element> (by its allocation)

@@ -1,5 +1,5 @@
-// What Rust's containers look like, without symbols; each is held by a variable. A table is known by
-// the place behind its elements only: it is held for sure all the same.
+// Rust's containers without symbols; a variable holds each. The only reference to a table leads
+// behind its elements, and is a sure one all the same.
 // types: elements of Vec or the like (by its shape)
 // types: text of String or the like (by its shape)
 // types: table of HashMap (by its shape)

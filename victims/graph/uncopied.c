@@ -1,5 +1,5 @@
-// Programs that cannot be copied: it is told by its argument why. They are looked at while they
-// stand still.
+// Programs that cannot be copied for a reason that the argument selects. They are stopped while
+// they are read.
 //   filter   a seccomp filter that would end it for clone
 //   refused  a seccomp filter that answers clone with an error
 //   reaper   orphans are left to it: it would be sent a signal when the copy ends

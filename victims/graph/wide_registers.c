@@ -1,5 +1,5 @@
-// What only the upper part of a wide vector register leads to: of ymm11 (AVX), of zmm5 and of zmm21 (AVX-512). Where the processor has no
-// such register a variable holds it instead.
+// Blocks held only by the upper part of a wide vector register: of ymm11 (AVX), of zmm5 and of
+// zmm21 (AVX-512). If the processor lacks the register, a variable holds the block instead.
 // build: -pthread
 // leaks: frame=in_ymm kind=reachable count=1
 // leaks: frame=in_low_zmm kind=reachable count=1

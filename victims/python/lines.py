@@ -1,6 +1,6 @@
-"""Allocates blocks whose sizes say which function and line asked for them, in every way in which
-Python calls. At its end it writes what each size stands for: a line of JSON a size, with file, line,
-function and how many blocks there were. heapr must say the same of each block.
+"""Allocates blocks whose sizes stand for the allocating function and line, in every way in which
+Python calls. At its end it writes the meaning of each size: a line of JSON a size, with file, line,
+function and number of blocks. heapr must report the same for each block.
 
 A block of `take()` is one byte larger than asked for: a bytearray ends with a zero.
 """
@@ -20,7 +20,7 @@ lock = threading.Lock()
 
 
 def take():
-    """A number for the caller's place; the caller allocates as many bytes."""
+    """Returns a number for the caller's location; the caller allocates as many bytes."""
     caller = sys._getframe(1)
     code = caller.f_code
     name = getattr(code, "co_qualname", code.co_name)
@@ -111,7 +111,7 @@ def recursive(depth):
 
 
 def through_c(depth):
-    """Each level goes through the interpreter's C code."""
+    """Recurses so that each level goes through the interpreter's C code."""
     bytearray(take())
     if depth:
         list(map(lambda number: (bytearray(take()), through_c(number)), [depth - 1]))
@@ -136,7 +136,7 @@ def comprehensions():
 
 
 def made_anew(rounds):
-    """Code that is freed and made again, at the same addresses, with other names and lines."""
+    """Makes and frees code at the same addresses, with other names and lines."""
     for number in range(rounds):
         name = "f%d" % (number % 7)
         source = "\n" * (number % 5) + "def %s():\n" % name + "    pass\n" * (number % 3)

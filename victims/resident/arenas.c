@@ -1,6 +1,6 @@
-// Threads that each hold much for a moment, in an arena of their own: one after the other, or all
-// at once. Then it waits until its input ends. Each keeps its last block, so that its arena gives
-// nothing back by itself.
+// Threads that each hold much memory for a moment, in an arena of their own: one after the other,
+// or all at once. Then the program waits until its input ends. Each thread keeps its last block, so
+// that its arena does not trim itself.
 // It prints "KIND BYTES" for what it has made, and "ready".
 // arguments: THREADS BYTES turns|together [FILE: it waits as long as there is this file instead]
 // build: -pthread
@@ -31,7 +31,7 @@ static long resident_bytes(void) {
 }
 
 static void *hold(void *unused) {
-    // Not of the heap that is looked at.
+    // Mapped, so that it is not in the measured heap.
     char **blocks = mmap(NULL, count * sizeof *blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (takes_turns) pthread_mutex_lock(&turn);
     for (long at = 0; at < count; at++) memset(blocks[at] = malloc(SIZE), 1, SIZE);
@@ -50,7 +50,7 @@ int main(int argument_count, char **arguments) {
     long threads = atol(arguments[1]);
     count = atol(arguments[2]) / SIZE;
     takes_turns = strcmp(arguments[3], "turns") == 0;
-    // Its buffers are there before.
+    // The function's buffers exist before the measurement.
     long before = resident_bytes();
     pthread_barrier_init(&held, NULL, threads);
     pthread_barrier_init(&done, NULL, threads + 1);

@@ -1,4 +1,4 @@
-// What glibc's malloc says of itself (mallinfo2), to be compared with what is read from outside.
+// Prints glibc malloc's own figures (mallinfo2), for comparison with a reading from outside.
 // build: -pthread
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-// What jemalloc says of itself (mallctl), to be compared with what is read from outside.
+// Prints jemalloc's own figures (mallctl), for comparison with a reading from outside.
 // needs: jemalloc/jemalloc.h libjemalloc.so
 // build: -ljemalloc -pthread
 #include <jemalloc/jemalloc.h>

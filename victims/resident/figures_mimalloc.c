@@ -1,5 +1,5 @@
-// What the blocks on mimalloc's heap can hold, as mimalloc itself says of each, to be compared with
-// what is read from outside.
+// Prints the usable size of the blocks on mimalloc's heap, by mimalloc's own figures, for
+// comparison with a reading from outside.
 // needs: mimalloc.h libmimalloc.so
 // build: -lmimalloc -pthread
 #include <mimalloc.h>

@@ -1,4 +1,4 @@
-// What tcmalloc says of itself (MallocExtension), to be compared with what is read from outside.
+// Prints tcmalloc's own figures (MallocExtension), for comparison with a reading from outside.
 // needs: gperftools/malloc_extension_c.h libtcmalloc_minimal.so
 // build: -ltcmalloc_minimal -pthread
 #include <gperftools/malloc_extension_c.h>

@@ -1,5 +1,5 @@
-// Blocks of one size, all but each k-th given back; then it waits for lines on its input. At the
-// line "trim" it calls malloc_trim(0) and prints by how much its resident set has fallen.
+// Blocks of one size, of which all but each k-th are freed; then it waits for lines on its input.
+// At the line "trim" it calls malloc_trim(0) and prints by how much its resident set has fallen.
 // It prints "KIND BYTES" for what it has made, and "ready".
 // arguments: COUNT SIZE KEPT_EVERY [THREADS]
 // build: -pthread
@@ -31,7 +31,7 @@ static char *kept_block(void) { return malloc(size); }
 static char *passing_block(void) { return malloc(size); }
 
 static void *fragment(void *unused) {
-    // Not of the heap that is looked at.
+    // Mapped, so that it is not in the measured heap.
     char **blocks = mmap(NULL, count * sizeof *blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (long at = 0; at < count; at++) {
         blocks[at] = at % every == 0 ? kept_block() : passing_block();
@@ -55,7 +55,7 @@ int main(int argument_count, char **arguments) {
     if (argument_count < 4) return 99;
     count = atol(arguments[1]), size = atol(arguments[2]), every = atol(arguments[3]);
     long threads = argument_count > 4 ? atol(arguments[4]) : 0;
-    // Its buffers are there before.
+    // The function's buffers exist before the measurement.
     long before = resident_bytes();
     pthread_barrier_init(&done, NULL, threads + 1);
     for (long number = 0; number < threads; number++) {

@@ -1,5 +1,5 @@
-// Memory of each kind, so much of each, and then it waits for a line on its input.
-// It prints "KIND BYTES" for what it has made, and "ready".
+// Makes memory of each kind, a known amount of each, and waits for a line on its input. It prints
+// "KIND BYTES" for each, and "ready".
 // build: -pthread
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static char written[MIB] = {1};
 static void *worker(void *number) {
     volatile char room[STACK_TOUCHED];
     for (size_t at = 0; at < sizeof room; at += 4096) room[at] = 1;
-    // Of this thread's own arena.
+    // In this thread's own arena.
     for (int at = 0; at < 1000; at++) {
         held[(long)number][at] = malloc(1000);
         memset(held[(long)number][at], 1, 1000);
@@ -37,7 +37,7 @@ static char *mapped(size_t bytes, int flags, int file) {
     return memory;
 }
 
-// Between two pages that nobody may touch: the kernel makes one mapping of neighbours.
+// Maps memory between two inaccessible pages, because the kernel merges neighbouring mappings.
 static char *apart(size_t bytes) {
     char *memory = mapped(bytes + 2 * 4096, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     mprotect(memory, 4096, PROT_NONE);
@@ -59,7 +59,7 @@ int main(void) {
     memset(memory, 1, 3 * MIB);
     printf("shared_memory %d\n", 3 * MIB);
 
-    // Nobody's: a mapping of the program itself. Half of it is given back when it is needed.
+    // A mapping of the program itself, which belongs to no allocator. Half of it is freed lazily.
     char *own = apart(4 * MIB);
     memset(own, 1, 4 * MIB);
     if (madvise(own, 2 * MIB, MADV_FREE) == 0) printf("lazily_freed %d\n", 2 * MIB);
@@ -80,7 +80,7 @@ int main(void) {
     for (int at = 0; at < 20; at++) memset(malloc(200000), 1, 200000);
     printf("glibc_heap %d\n", MIB + THREADS * 1000 * 1000 + 20 * 200000);
 
-    // What a child has not written yet is shared with it.
+    // Pages that a child has not written yet are shared with it.
     int lives[2];
     pipe(lives);
     if (fork() == 0) {

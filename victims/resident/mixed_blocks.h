@@ -1,5 +1,5 @@
-// Blocks of many sizes, two of three given back, some of a thread that has ended: what an allocator
-// has to keep books of. Then it waits for a line on its input.
+// Blocks of many sizes, of which two of three are freed, some by an ended thread, as a test of an
+// allocator's books. Then the program waits for a line on its input.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

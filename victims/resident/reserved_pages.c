@@ -1,4 +1,4 @@
-// Huge pages of the reserved kind, which no resident set counts; it says so if there are none.
+// Reserved huge pages, which no resident set counts; a message says so if none exist.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>

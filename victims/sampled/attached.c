@@ -1,6 +1,7 @@
-// A process that is attached to. It says its number and waits for a file. Then it allocates 20,000
-// blocks of 200 bytes by each function, keeps every tenth, and counts the instructions of a pair of
-// malloc and free: it does it between two traps, and its parent steps it from the one to the other.
+// A process that is attached to. It prints its pid and waits for a file. Then it allocates 20,000
+// blocks of 200 bytes by each function, and keeps every tenth. It counts the instructions of a pair
+// of malloc and free: a child makes the pair between two traps, and its parent steps it from one to
+// the other.
 // Usage: attached FILE
 #include <malloc.h>
 #include <sys/prctl.h>
@@ -56,7 +57,7 @@ static void work(const char *file) {
     __asm__ volatile("int3");
     pairs();
     __asm__ volatile("int3");
-    // It lives until it is killed: its heap can be looked at.
+    // It lives until it is killed, so that its heap can be inspected.
     for (;;)
         pause();
 }
@@ -66,7 +67,7 @@ int main(int count, char **arguments) {
     pid_t child = fork();
     MUST(child >= 0);
     if (child == 0) {
-        // Whoever may attach by the system's rules.
+        // Any process may attach that the system's rules allow.
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
         prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0);
         work(arguments[1]);
@@ -79,7 +80,7 @@ int main(int count, char **arguments) {
     for (;;) {
         MUST(ptrace(PTRACE_SINGLESTEP, child, 0, 0) == 0);
         MUST(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
-        // The second trap is one that is executed, not stepped to: its instruction lies before.
+        // The second trap is executed, not stepped to: its instruction lies before.
         long pc = ptrace(PTRACE_PEEKUSER, child, 16 * 8, 0);
         if ((ptrace(PTRACE_PEEKTEXT, child, pc, 0) & 0xff) == 0xcc)
             break;
@@ -87,7 +88,7 @@ int main(int count, char **arguments) {
     }
     printf("%ld\n", steps / PAIRS);
     fflush(stdout);
-    // Until its input ends.
+    // Waits until its input ends.
     char byte;
     while (read(0, &byte, 1) > 0)
         ;

@@ -1,9 +1,11 @@
-// An allocator inside of the program: jemalloc's interface under a prefix, whose functions call one another, jump to one another, and
-// take memory from the C library. What it allocates, by the function that did it, it counts itself, and prints at its end, as totals.c:
+// An embedded allocator with jemalloc's interface under a prefix, whose functions call one another,
+// jump to one another, and allocate from the C library. The program counts its allocations by
+// function, and prints them at its end, as totals.c:
 //     FUNCTION allocations bytes live live-bytes
-// Before that it counts the instructions of a pair of its malloc and free, as steps.c, and prints their number; 0: it cannot.
-// With a file for an argument it first says its process's number, and waits for the file.
-// Its functions are static, so that the compiler has callers keep what these do not touch.
+// Before that it counts the instructions of a pair of its malloc and free, as steps.c, and prints
+// their number, or 0 if it cannot. With a file as an argument it first prints its pid, and waits
+// for the file. Its functions are static, so that the compiler lets callers keep registers that
+// these do not touch.
 // build: -O2 -fno-ipa-icf -pthread
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -64,7 +66,7 @@ VICTIM static void pairs(void) {
     }
 }
 
-// 0: this process may not trace its child.
+// Returns 0 if this process may not trace its child.
 static long steps(void) {
     pid_t child = fork();
     MUST(child >= 0);
@@ -83,7 +85,7 @@ static long steps(void) {
     for (;;) {
         MUST(ptrace(PTRACE_SINGLESTEP, child, 0, 0) == 0);
         MUST(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
-        // The second trap is one that is executed, not stepped to: its instruction lies before.
+        // The second trap is executed, not stepped to: its instruction lies before.
         long pc = ptrace(PTRACE_PEEKUSER, child, 16 * 8, 0);
         if ((ptrace(PTRACE_PEEKTEXT, child, pc, 0) & 0xff) == 0xcc) break;
         MUST(++count < 100000);
@@ -93,7 +95,7 @@ static long steps(void) {
     return count / PAIRS;
 }
 
-// The fewest of some tries: a sample may be among the pairs.
+// Returns the fewest of some tries: a sample may be among the pairs.
 static long fewest_steps(void) {
     long fewest = steps();
     for (int i = 1; i < TRIES && fewest > 0; i++) {
@@ -143,7 +145,7 @@ static void *work(void *unused) {
 
 int main(int count_of_arguments, char **arguments) {
     if (count_of_arguments == 2) {
-        // Whoever may attach by the system's rules.
+        // Any process may attach that the system's rules allow.
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
         printf("%d\n", getpid());
         fflush(stdout);

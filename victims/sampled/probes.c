@@ -1,7 +1,7 @@
-// Listens to the probes of the agent that it is recorded with: finds their notes in the agent's
-// file, raises their semaphores, and puts traps into their places. Prints how often each was
-// passed, and 1 for each of these: a freed block was told before; what a block stands for is its
-// size or more.
+// Listens to the probes of the agent with which it is recorded: finds their notes in the agent's
+// file, raises their semaphores, and replaces their nops by traps. It prints how often each was
+// passed. It also prints 1 for each of these: a freed block was reported before; the weight of a
+// block is its size or more.
 // build: -lpthread
 #include <elf.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static volatile uintptr_t told[TOLD_MAX];
 static void on_trap(int number, siginfo_t *info, void *context) {
     (void)number, (void)info;
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-    // Behind the trap, which stands in the place of a nop.
+    // Address of the trap, which replaces a nop, plus one.
     uintptr_t place = (uintptr_t)registers[REG_RIP] - 1;
     if (place == places[ALLOC]) {
         if (passed[ALLOC] < TOLD_MAX)

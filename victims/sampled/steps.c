@@ -1,6 +1,6 @@
-// Counts the instructions of a pair of malloc and free, one by one: a child does it between two
-// traps, and its parent steps it from the one to the other. Prints their number. With samples far
-// apart it may be larger by what heapr adds, and no more.
+// Counts the instructions of a pair of malloc and free: a child makes the pair between two traps,
+// and its parent steps it from one to the other. Prints their number. With samples far apart it may
+// be larger by heapr's instructions only.
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ int main(void) {
     MUST(child >= 0);
     if (child == 0) {
         MUST(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
-        // What is found out once is found out.
+        // Warms up everything that is initialised once.
         for (int i = 0; i < 100; i++)
             pairs();
         __asm__ volatile("int3");
@@ -37,7 +37,7 @@ int main(void) {
     for (;;) {
         MUST(ptrace(PTRACE_SINGLESTEP, child, 0, 0) == 0);
         MUST(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
-        // The second trap is one that is executed, not stepped to: its instruction lies before.
+        // The second trap is executed, not stepped to: its instruction lies before.
         long pc = ptrace(PTRACE_PEEKUSER, child, 16 * 8, 0);
         long code = ptrace(PTRACE_PEEKTEXT, child, pc, 0);
         if ((code & 0xff) == 0xcc)

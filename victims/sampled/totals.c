@@ -1,4 +1,4 @@
-// What it allocates, by the function that did it, it counts itself, and prints at its end:
+// Counts its allocations by function, and prints them at its end:
 //     FUNCTION allocations bytes live live-bytes
 // Run with samples, each number must lie in heapr's interval; what is freed must be gone.
 // build: -pthread
@@ -94,7 +94,7 @@ static void *work(void *unused) {
     return NULL;
 }
 
-// Its blocks are freed by another thread.
+// Allocates blocks that another thread frees.
 static void *work_briefly(void *place) {
     *(void **)place = sampled_in_short_thread(700);
     return NULL;
@@ -130,7 +130,7 @@ static void in_handler(void) {
     tell("sampled_in_handler", 2000, 2000 * 900, 0, 0);
 }
 
-// Children free what they have from their parent, and allocate themselves.
+// Children free blocks of their parent, and allocate themselves.
 static void in_children(void) {
     for (size_t i = 0; i < 4; i++) {
         pid_t child = fork();

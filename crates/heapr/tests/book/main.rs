@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `LANGUAGE file=NAME` | written to that file in the page's folder |
 //! | `console` | lines that begin with `$ ` are run by bash, in one shell for the page; the others are their output |
-//! | `console not-run: REASON` | cannot run here; the reason is shown to nobody but who reads the source |
+//! | `console not-run: REASON` | cannot run here; only the page's source shows the reason |
 //! | anything else | text |
 //!
 //! Output is compared without its numbers and units; `HEAPR_WRITE_GENERATED=1` writes it into the
