@@ -1,19 +1,19 @@
-/* heapr_heap.h: tell heapr of heaps of your own (pools, arenas, slabs), so that what they hand out is recorded like malloc.
+/* heapr_heap.h: reports blocks of a program's own heaps (pools, arenas, slabs) to heapr, which records them like malloc's.
  *
- * Nothing is linked: the functions are weak, and are there only while heapr records the program, from its start (`heapr run`,
- * `heapr start -- PROGRAM`, a flag), not in one that it attaches to. Otherwise each of the calls below costs one comparison.
- * C and C++.
+ * No library is linked: the functions are weak. They exist only in programs that heapr records from their start (`heapr run`,
+ * `heapr start -- PROGRAM`, a flag), not in programs that it attaches to. Otherwise each of the calls below costs one comparison.
+ * For C and C++.
  *
  *   heapr_heap_t heap = heapr_heap_new("session pool");
  *   void *block = take_from_pool(pool, size);
- *   heapr_heap_on_alloc(heap, block, size);         after the block is taken
- *   heapr_heap_on_free(heap, block);                before it is given back
+ *   heapr_heap_on_alloc(heap, block, size);         after the block is allocated
+ *   heapr_heap_on_free(heap, block);                before the block is freed
  *   give_back_to_pool(pool, block);
- *   heapr_heap_delete(heap);                        before all of it goes: its blocks are free with it
+ *   heapr_heap_delete(heap);                        before the heap is destroyed: its blocks are freed with it
  *
- * Calls for one heap may come from any thread; those for one block come in the order of its life. A heap may exist before
- * heapr does: its handle is NULL then, and calls with NULL do nothing. Up to 254 heaps can exist at once; one name may be
- * given to many. Memory that the pool itself takes from malloc is recorded as malloc's, besides.
+ * Calls for one heap may come from any thread. Calls for one block must come in the order of its life. A heap may be created
+ * before heapr starts: its handle is then NULL, and calls with NULL have no effect. Up to 237 heaps can exist at once. Several
+ * heaps may have the same name. Memory that the pool itself allocates by malloc is recorded as malloc's in addition.
  */
 #ifndef HEAPR_HEAP_H
 #define HEAPR_HEAP_H
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* A heap, or NULL. */
+/* Handle of a heap, or NULL. */
 typedef struct heapr_heap *heapr_heap_t;
 
 extern heapr_heap_t heapr_heap_create(const char *name) __attribute__((weak));
@@ -34,8 +34,8 @@ extern void heapr_heap_free(heapr_heap_t heap, const void *block) __attribute__(
 extern void heapr_heap_resize(heapr_heap_t heap, const void *old_block, const void *block, size_t size)
     __attribute__((weak));
 
-/* The function, or NULL. By way of the global offset table: in code that is not position-independent compilers name it directly, and
- * the linker of a program takes a weak function that it does not find for NULL, for good. */
+/* Address of the function, or NULL. It is loaded from the global offset table. In code that is not position-independent, compilers
+ * would use the address directly. The linker of a program would then set that of an undefined weak function to NULL for good. */
 #if defined(__x86_64__) && defined(__LP64__) && defined(__ELF__)
 #define HEAPR_HEAP_FUNCTION(name)                                                                   \
     __extension__({                                                                                 \
@@ -47,37 +47,37 @@ extern void heapr_heap_resize(heapr_heap_t heap, const void *old_block, const vo
 #define HEAPR_HEAP_FUNCTION(name) (&name)
 #endif
 
-/* Makes a heap known. At most 64 bytes of the name are kept. NULL: heapr does not record, or has no number left. */
+/* Registers a heap. At most 64 bytes of the name are stored. Returns NULL if heapr does not record, or has no number left. */
 static inline heapr_heap_t heapr_heap_new(const char *name) {
     __typeof__(&heapr_heap_create) create = HEAPR_HEAP_FUNCTION(heapr_heap_create);
     return create ? create(name) : NULL;
 }
 
-/* The heap goes, and with it all blocks that were not freed. */
+/* Reports that the heap is destroyed, with all blocks that were not freed. */
 static inline void heapr_heap_delete(heapr_heap_t heap) {
     __typeof__(&heapr_heap_destroy) destroy = HEAPR_HEAP_FUNCTION(heapr_heap_destroy);
     if (heap && destroy) destroy(heap);
 }
 
-/* All blocks of the heap go, the heap stays: gives its new handle. */
+/* Reports that all blocks of the heap are freed. Returns the heap's new handle. */
 static inline heapr_heap_t heapr_heap_reset(heapr_heap_t heap, const char *name) {
     heapr_heap_delete(heap);
     return heapr_heap_new(name);
 }
 
-/* A block was taken. */
+/* Reports an allocated block. */
 static inline void heapr_heap_on_alloc(heapr_heap_t heap, const void *block, size_t size) {
     __typeof__(&heapr_heap_alloc) alloc = HEAPR_HEAP_FUNCTION(heapr_heap_alloc);
     if (heap && alloc) alloc(heap, block, size);
 }
 
-/* A block is about to be given back. */
+/* Reports a block that is about to be freed. */
 static inline void heapr_heap_on_free(heapr_heap_t heap, const void *block) {
     __typeof__(&heapr_heap_free) release = HEAPR_HEAP_FUNCTION(heapr_heap_free);
     if (heap && release) release(heap, block);
 }
 
-/* A block has another size now, and perhaps another address. */
+/* Reports that a block has another size, and perhaps another address. */
 static inline void heapr_heap_on_resize(heapr_heap_t heap, const void *old_block, const void *block, size_t size) {
     __typeof__(&heapr_heap_resize) resize = HEAPR_HEAP_FUNCTION(heapr_heap_resize);
     if (heap && resize) resize(heap, old_block, block, size);

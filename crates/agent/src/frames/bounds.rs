@@ -3,9 +3,9 @@
 //! Unwinding reads only between the stack pointer and the upper end of the mapping that holds it.
 //! So wrong unwind information can end a stack early but cannot cause a fault.
 //!
-//! If unwind information says that a frame's caller runs on another stack, the kernel is asked
-//! about that stack each time. Only the thread's own stack needs no question. Any other stack may
-//! have been unmapped since the last time.
+//! If unwind information says that a frame's caller runs on another stack, that stack is checked
+//! with the kernel each time. Only the thread's own stack needs no check. Any other stack may have
+//! been unmapped since the last time.
 
 use heapr_ring::sys;
 

@@ -133,7 +133,7 @@ pub(crate) fn identity_in_child() -> Identity {
     Identity { thread_id, is_main: thread_id == asked_id, kernel_id: thread_id, is_in_block, is_lent: false }
 }
 
-/// Checks, on a thread whose ids the kernel has told, whether the control block has them.
+/// Checks whether the current thread's control block has its ids, which are known from the kernel.
 fn learn(thread_id: u32, process_id: u32) {
     if let Some(local) = AGENT.fork_local() {
         let _ = local.process_id.compare_exchange(0, process_id, Relaxed, Relaxed);

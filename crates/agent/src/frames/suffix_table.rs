@@ -137,7 +137,7 @@ impl SuffixTable {
             *next = next.wrapping_add(1);
             let place = self.tags.add(set).cast::<u32>().add(number);
             let suffix = &mut *self.sets.add(set).cast::<StackSuffix>().add(number);
-            // A signal handler that jumps out of here must not leave half a suffix behind.
+            // A signal handler that jumps out of here must not leave half a suffix.
             *place = 0;
             compiler_fence(SeqCst);
             let is_set = suffix.set(unwound);

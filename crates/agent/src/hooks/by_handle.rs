@@ -67,7 +67,7 @@ fn redirect_known(info: &DlPhdrInfo, dynamic: &Dynamic) {
                 take(name, trampoline);
             }
         });
-        // Modules that it unloads must be known, whoever looks it up.
+        // Modules unloaded by `dlclose` must be known, so every lookup of it gets the hook.
         let dlclose = REAL.dlclose.address();
         if dlclose != 0 && info.contains(dlclose) {
             take(REAL.dlclose.name, entries::dlclose as *const () as usize);

@@ -7,8 +7,8 @@
 //! ```
 //! The program has made one call, and blocks that the library takes for itself are not the
 //! program's. A call is nested if it comes from an allocator's code while the thread is in one of
-//! that allocator's functions. (Calls of the program's own code from there are recorded as usual:
-//! operator new calls the new handler, for example. So are a signal handler's calls.)
+//! that allocator's functions. (Calls of user code from there are recorded as usual: operator new
+//! calls the new handler, for example. So are a signal handler's calls.)
 //!
 //! glibc's functions never make such calls: if all real functions are glibc's, the hooks do not
 //! check.
@@ -72,7 +72,7 @@ fn is_of_allocator(pc: usize) -> bool {
     })
 }
 
-/// 1: there are embedded allocators, which lie among the program's own code.
+/// 1: there are embedded allocators, which lie within user code.
 static IS_ANYWHERE: AtomicU32 = AtomicU32::new(0);
 
 /// Start and end of C++'s runtime, if it is a library. Its allocation for an exception outlives the

@@ -6,9 +6,9 @@
 //! agent: continues              <-- done = wanted
 //! ```
 //!
-//! An inspection is requested before the program's own code runs, and in the loader whenever it has
-//! loaded more modules, before their code runs. If the inspector does not answer in time, the agent
-//! does not wait longer.
+//! An inspection is requested before user code runs, and in the loader whenever it has loaded more
+//! modules, before their code runs. If the inspector does not answer in time, the agent does not
+//! wait longer.
 
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -90,7 +90,7 @@ pub(crate) fn ask_for_memory() {
 #[cold]
 pub(crate) fn ask_to_hold_exec(program: &[u8]) -> bool {
     // A child that has not allocated is not registered yet. (If it cannot see its pid namespace, it
-    // cannot be told from others with the same number.)
+    // cannot be distinguished from others with the same number.)
     if AGENT.slot().is_none() && writer::process_namespace() != 0 {
         AGENT.process();
     }

@@ -50,7 +50,7 @@ impl Outermost {
         let state = scope.state();
         let before = state.outermost;
         state.outermost = Self { entry_sp, function };
-        // A call that is left behind on another stack, or was left by longjmp, will not return.
+        // A call that remains on another stack, or was left by longjmp, will not return.
         Some(if before.entry_sp > entry_sp { before } else { Self::NONE })
     }
 

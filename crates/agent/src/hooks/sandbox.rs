@@ -6,8 +6,8 @@
 //! strict mode, or no time stamp counter ------------------> recording ends
 //! ```
 //!
-//! All restrictions are inherited by children. An image that could not even start the agent is told
-//! not to.
+//! All restrictions are inherited by children. An image that could not even start the agent is
+//! executed without it.
 //!
 //! Filters are installed by `prctl` or, as in libseccomp, by `syscall`. A filter that is installed
 //! without the C library is not seen.

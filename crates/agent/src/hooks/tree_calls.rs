@@ -9,7 +9,7 @@
 //! ```
 //! A block in a pool is recorded here. Every other one is a block of malloc's, which the library
 //! calls for it, and is recorded there. The first header that is read must have the requested size
-//! at the offset above. If it has not, no header is ever read again, and the recorder is told.
+//! at the offset above. If it has not, no header is ever read again, and the recorder is notified.
 //!
 //! A block that a destructor refuses to free counts as freed. Functions with variable arguments
 //! (talloc_named) are not seen, except those that call one that is (talloc_asprintf).

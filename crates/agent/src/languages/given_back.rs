@@ -28,7 +28,7 @@ pub(crate) fn memory_goes(address: usize, bytes: usize) {
     let number = COUNT.fetch_add(1, AcqRel);
     let Some(entry) = LIST.get(number as usize % ENTRIES) else { return };
     if entry.number.swap(BUSY, AcqRel) == BUSY {
-        // Another thread writes this entry and is a whole round behind, or has ended. Readers take
+        // Another thread writes this entry and is a whole round late, or has ended. Readers take
         // neither entry for complete.
         return;
     }

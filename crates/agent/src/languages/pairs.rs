@@ -1,5 +1,5 @@
 //! Nodes of pairs of a native stack and a language's stack, by their hashes. A thread's level
-//! caches the last ones; all threads share the tree behind them.
+//! caches the last ones; all threads share the tree below that level.
 
 use crate::tree;
 

@@ -1,15 +1,15 @@
-//! An interpreter whose frames are not read because its version is unknown. It is stored until the
-//! recorder can be told, once.
+//! An interpreter whose frames are not read because its version is unknown. It is stored until it
+//! can be reported to the recorder, once.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::record::events;
 use crate::record::thread::Scope;
 
-/// Language and version; 0: no interpreter that the recorder must be told of.
+/// Language and version; 0: no interpreter that must be reported.
 static UNTOLD: AtomicU64 = AtomicU64::new(0);
 
-/// Notes such an interpreter; the next stack's event tells the recorder.
+/// Notes such an interpreter; the next stack's event reports it.
 pub(crate) fn note(language: u8, version: u32) {
     UNTOLD.store(u64::from(language) << 32 | u64::from(version.max(1)), Relaxed);
 }

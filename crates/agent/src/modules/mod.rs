@@ -65,7 +65,7 @@ pub(crate) struct Module {
     link: AtomicUsize,
     eh_frame_hdr: AtomicUsize,
     headers: AtomicUsize,
-    /// Hash of path and build-id: tells whether another module took over the addresses.
+    /// Hash of path and build-id, which differs if another module took over the addresses.
     identity: AtomicU64,
     build_id: AtomicUsize,
     build_id_bytes: AtomicUsize,
@@ -122,7 +122,7 @@ pub(crate) fn start_with(find_object_avma: usize) {
     }
 }
 
-/// Returns the part of the stack tree's key that tells modules at the same addresses apart.
+/// Returns the part of the stack tree's key that distinguishes modules at the same addresses.
 #[inline(always)]
 pub(crate) fn salt() -> u64 {
     SALT.load(Relaxed)
@@ -533,8 +533,9 @@ pub(crate) fn announce_all(sink: &mut dyn ModuleSink) {
     }
 }
 
-/// Finds the modules that have been unloaded, and tells the recorder. Called in the loader itself,
-/// where its entry is hooked, so that no other module is loaded before; otherwise after `dlclose`.
+/// Finds the modules that have been unloaded, and reports them to the recorder. Called in the
+/// loader itself, where its entry is hooked, so that no other module is loaded before; otherwise
+/// after `dlclose`.
 pub(crate) fn forget_unloaded(sink: &mut dyn ModuleSink) {
     loop {
         let (gone, is_all) = mark_gone();

@@ -1,5 +1,5 @@
-//! JIT code that lies in no module. The kernel is asked whether there is code at an address, and
-//! the answer is remembered.
+//! JIT code that lies in no module. The kernel's answer about an address's mapping decides whether
+//! there is code. Answers are cached.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
@@ -10,8 +10,8 @@ use crate::modules::rules;
 const KNOWN_MAX: usize = 64;
 /// Number of addresses without code that are remembered, by their hash.
 const REFUSED_MAX: usize = 256;
-/// Number of refusals after which the kernel is asked again about an address. A compiler may make a
-/// page non-executable while it writes to it, and may later put code where there was no code.
+/// Number of refusals after which an address is checked with the kernel again. A compiler may make
+/// a page non-executable while it writes to it, and may later put code where there was no code.
 const REFUSED_FOR: u64 = 64;
 const COUNT_SHIFT: u32 = 48;
 

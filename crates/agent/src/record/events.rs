@@ -492,7 +492,7 @@ impl ModuleSink for Records<'_> {
 
 impl Records<'_> {
     fn module_at(&mut self, module: &Module, flags: u64, path: &[u8], command: &[u8]) {
-        // A cut path loses its beginning: the end tells more.
+        // A path that is too long loses its beginning, as its end is more specific.
         let cut = path.len().saturating_sub(ModuleRecord::PATH_BYTES_MAX);
         let path = path.get(cut..).unwrap_or_default();
         let build_id = module.build_id();

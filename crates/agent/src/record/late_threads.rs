@@ -4,7 +4,7 @@
 //!
 //! The end of such a thread's activity cannot be observed, so it gets no state of its own. It
 //! borrows one for each event, which is free again when the event is written. The thread's slot
-//! stays empty, so that no pointer stays behind in a stack that the C library reuses for its next
+//! stays empty, so that no pointer remains in a stack that the C library reuses for its next
 //! thread.
 
 use core::ptr::NonNull;

@@ -13,7 +13,7 @@
 //!
 //! ```text
 //!                 claimed
-//!  nobody's  ----------------->  one thread's  ---+
+//!  no owner  ----------------->  owner thread  ---+
 //!  all read  <-----------------  it reads         |  claimed by another
 //!  rdtscp        given up        rdtsc         <--+
 //! ```

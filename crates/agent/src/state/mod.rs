@@ -48,7 +48,7 @@ pub(crate) struct ForkLocal {
     registration: AtomicU32,
     slot: AtomicU32,
     generation: AtomicU32,
-    /// 1 once the recorder has been told which modules a forked child has from its parent.
+    /// 1 once the modules that a forked child has from its parent are reported to the recorder.
     pub(crate) has_told_modules: AtomicU32,
     /// Id of the process that this memory belongs to (a child by vfork makes calls here, too); 0:
     /// not determined yet in this process.

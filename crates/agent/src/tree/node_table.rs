@@ -47,7 +47,7 @@ pub(crate) struct NodeTable {
 impl NodeTable {
     #[inline(always)]
     fn entries(&self) -> &[AtomicU64] {
-        // SAFETY: `allocate` maps the head and the entries behind it, zeroed; tables are never
+        // SAFETY: `allocate` maps the head and the entries after it, zeroed; tables are never
         // unmapped.
         unsafe {
             let first = core::ptr::from_ref(self).add(1).cast::<AtomicU64>();

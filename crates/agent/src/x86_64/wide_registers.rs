@@ -67,7 +67,7 @@ pub(crate) unsafe extern "C" fn call_keeping(_first: usize, _second: usize, _fun
         "mov rcx, rax",
         "xor edx, edx",
         "mov eax, 0xe4",
-        // xrstor may restore the floating-point flags, too: their present value is kept.
+        // xrstor may restore the floating-point flags, too: their present value is preserved.
         "stmxcsr [rsp + 24]",
         "xrstor [rsp]",
         "mov rax, rcx",

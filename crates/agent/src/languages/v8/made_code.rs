@@ -34,7 +34,7 @@ pub(crate) struct MadeCode {
     pub(crate) start: usize,
 }
 
-/// Compiler that made code.
+/// Compiler that produced code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
     Baseline,

@@ -167,9 +167,9 @@ impl Slots {
 
     /// Drops the threads of a native stack, so that they are determined anew.
     ///
-    /// The instruction's place stays: it is the register in which the interpreter's code keeps it.
-    /// One stack alone does not always tell that place from those beside it, where instructions of
-    /// former calls of the same function are left.
+    /// The offset of the saved instruction is retained: it is that of the register in which the
+    /// interpreter's code has the instruction. One stack alone may not identify this offset.
+    /// Adjacent words may have instructions of earlier calls of the same function.
     pub(crate) fn forget_those_of(&mut self, node: u32) {
         let entry = self.entry(node);
         let Entry { saved, instruction, found_count, .. } = *entry;
