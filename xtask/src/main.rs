@@ -76,7 +76,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench counts [--debug] [--write | --first] [WORD…]
                          instructions, system calls and memory of fixed jobs, held against benches/counts.tsv; --write
                          sets the lines, --first the column of the commit that all are compared with (`HEAPR` names a program);
-                         --debug: of the debug build, on smaller inputs, held against benches/counts-debug.tsv
+                         --debug: of the debug build, on smaller inputs, held against benches/counts-debug.tsv, as CI does
   bench scaling          the agent's time per event with one thread and with four
   bench report           heapr report against heaptrack_print on the same run
   bench export           heapr export in each format against heapr report: processor time and memory

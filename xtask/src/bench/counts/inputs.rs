@@ -8,9 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-/// Number of functions of each library.
-const FUNCTIONS: usize = 20_000;
-/// Number of libraries of the program that maps many.
+/// Libraries of the program that maps many.
 const LIBRARIES: usize = 40;
 /// Source that clang compiles: some 200,000 allocations.
 const SOURCE: &str = "#include <map>\n#include <string>\nstd::map<std::string, int> counts;\n\
@@ -19,55 +17,72 @@ const SOURCE: &str = "#include <map>\n#include <string>\nstd::map<std::string, i
 /// Sizes of the inputs.
 #[derive(Debug)]
 pub(super) struct Scale {
-    /// Number of units of `benches/make_snapshot.js`, of half a MB each.
-    snapshot_units: &'static str,
-    /// Two commands that are recorded for the commands that read traces.
+    /// Units of `benches/make_snapshot.js`, of half a MB each; `None`: there are no snapshots.
+    snapshot_units: Option<&'static str>,
+    /// What is recorded for the commands that read traces: two commands.
     recorded: [&'static [&'static str]; 2],
+    /// Functions of each of the forty libraries.
+    functions: usize,
 }
 
 impl Scale {
     /// Realistic sizes.
     pub(super) const WHOLE: Self = Self {
-        snapshot_units: "20",
+        snapshot_units: Some("20"),
         recorded: [
             &["clang++", "-O1", "-c", "-o", "/dev/null", "{source}"],
             &["clang++", "-O0", "-c", "-o", "/dev/null", "{source}"],
         ],
+        functions: 20_000,
     };
     /// Sizes for a build without optimization.
     pub(super) const SMALL: Self = Self {
-        snapshot_units: "2",
+        snapshot_units: None,
         recorded: [&["{events}", "deep", "10000"], &["{events}", "deep", "8000"]],
+        functions: 2_000,
     };
 }
 
-/// Inputs of the jobs.
+/// Where programs are looked for.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The inputs of the jobs, in a folder that is removed with this value. Its path is as long on each
+/// machine, and commands have no environment but the one made here: counts grow with both.
 #[derive(Debug)]
 pub(super) struct Inputs {
-    folder: PathBuf,
+    folder: tempfile::TempDir,
     /// Values of the names in braces.
     values: BTreeMap<&'static str, String>,
 }
 
 impl Inputs {
-    /// Makes all inputs, in a folder that is emptied first.
+    /// Makes all that the jobs need.
     pub(super) fn make(heapr: &str, scale: &Scale) -> anyhow::Result<Self> {
-        let folder = super::super::inputs::folder()?.join("counts");
-        match std::fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => std::fs::create_dir_all(folder.join("cache")),
-        }
-        .with_context(|| folder.display().to_string())?;
+        let folder = tempfile::Builder::new().prefix("heapr-counts-").tempdir().context("a folder")?;
+        std::fs::create_dir(folder.path().join("cache")).context("its cache")?;
         let mut inputs = Self { folder, values: BTreeMap::new() };
-        inputs.make_programs()?;
-        inputs.make_traces(heapr, scale)?;
-        inputs.make_snapshots(scale)?;
+        inputs.take_heapr(heapr)?;
+        inputs.make_programs(scale)?;
+        inputs.make_traces(scale)?;
+        if let Some(units) = scale.snapshot_units {
+            inputs.make_snapshots(units)?;
+        }
         Ok(inputs)
     }
 
-    /// Returns the path of a file in the folder.
+    /// The program that is measured: a copy without what only debuggers read, as Valgrind takes
+    /// long to read it, too.
+    pub(super) fn heapr(&self) -> String {
+        self.file("heapr").display().to_string()
+    }
+
+    fn take_heapr(&self, heapr: &str) -> anyhow::Result<()> {
+        crate::run(Command::new("strip").args(["-o", &self.heapr(), heapr]))
+    }
+
+    /// A file of the folder.
     pub(super) fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.folder.path().join(name)
     }
 
     /// Removes what commands have written, and with `is_all` their saved answers, too.
@@ -99,8 +114,10 @@ impl Inputs {
     /// Returns a command that finds no cache, session or trace outside of the folder.
     pub(super) fn command(&self, words: &[String]) -> Command {
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).current_dir(&self.folder).stdin(Stdio::null());
+        command.args(&words[1..]).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env_clear().env("PATH", PATH).env("HOME", self.folder.path()).env("LC_ALL", "C.UTF-8");
         command.env("XDG_CACHE_HOME", self.file("cache")).env("HEAPR_RUNTIME_DIR", self.file("cache"));
+        command.env("PYTHONHASHSEED", "0").env("PYTHONMALLOC", "malloc");
         command
     }
 
@@ -108,7 +125,7 @@ impl Inputs {
         self.values.insert(name, path.display().to_string());
     }
 
-    fn make_programs(&mut self) -> anyhow::Result<()> {
+    fn make_programs(&mut self, scale: &Scale) -> anyhow::Result<()> {
         use std::os::unix::fs::PermissionsExt as _;
 
         std::fs::set_permissions(self.file("cache"), std::fs::Permissions::from_mode(0o700))?;
@@ -116,14 +133,14 @@ impl Inputs {
         let source = crate::root().join("benches/events.c");
         crate::run(Command::new("gcc").args(["-O1", "-g", "-o"]).arg(&events).arg(source))?;
         self.set("events", &events);
-        self.make_libraries()?;
+        self.make_libraries(scale.functions)?;
         Ok(())
     }
 
-    /// Makes a program that maps many libraries without using them.
-    fn make_libraries(&mut self) -> anyhow::Result<()> {
+    /// A program that maps many libraries, of each of which it uses nothing.
+    fn make_libraries(&mut self, functions: usize) -> anyhow::Result<()> {
         let mut text = String::from(".section .note.GNU-stack\n.text\n");
-        for function in 0..FUNCTIONS {
+        for function in 0..functions {
             let name = format!("library_function{function}");
             // Writing to a String cannot fail.
             let _ = write!(text, ".globl {name}\n.type {name},@function\n{name}: .cfi_startproc\nret\n");
@@ -155,26 +172,27 @@ impl Inputs {
         Ok(())
     }
 
-    fn make_traces(&mut self, heapr: &str, scale: &Scale) -> anyhow::Result<()> {
+    fn make_traces(&mut self, scale: &Scale) -> anyhow::Result<()> {
+        let heapr = self.heapr();
         let source = self.file("small.cc");
         std::fs::write(&source, SOURCE)?;
         self.set("source", &source);
         for (name, command) in ["trace", "other"].into_iter().zip(scale.recorded) {
             let trace = self.file(&format!("{name}.heapr"));
             let words =
-                [heapr, "run", "--quiet", "-f", "-o", &trace.display().to_string(), "--"].map(str::to_owned);
+                [&heapr, "run", "--quiet", "-f", "-o", &trace.display().to_string(), "--"].map(str::to_owned);
             crate::run(&mut self.command(&[words.to_vec(), self.filled(command)?].concat()))?;
             self.set(name, &trace);
         }
         self.set("out", &self.file("exported"));
         self.set("folder", &self.file("exported.tables"));
-        self.make_graph(heapr)
+        self.make_graph()
     }
 
-    /// Makes a trace with a graph. Its jobs are left out if the program is too old for graphs.
-    fn make_graph(&mut self, heapr: &str) -> anyhow::Result<()> {
+    /// A trace with a graph; a program that is too old for graphs leaves the jobs of it out.
+    fn make_graph(&mut self) -> anyhow::Result<()> {
         let graph = self.file("graph.heapr");
-        let words = [heapr, "run", "--quiet", "--graph-at-exit", "-f", "-o"].map(str::to_owned);
+        let words = [&self.heapr(), "run", "--quiet", "--graph-at-exit", "-f", "-o"].map(str::to_owned);
         let rest = self.filled(&["{events}", "list", "5000"])?;
         let words = [words.to_vec(), vec![graph.display().to_string(), "--".into()], rest].concat();
         let output = self.command(&words).output().context("heapr run --graph-at-exit")?;
@@ -184,14 +202,10 @@ impl Inputs {
         Ok(())
     }
 
-    fn make_snapshots(&mut self, scale: &Scale) -> anyhow::Result<()> {
+    fn make_snapshots(&mut self, units: &str) -> anyhow::Result<()> {
         let (before, after) = (self.file("a.heapsnapshot"), self.file("a.heapsnapshot.2"));
         let script = crate::root().join("benches/make_snapshot.js");
-        crate::run(Command::new("node").arg(script).arg(&before).args([
-            scale.snapshot_units,
-            "--grow",
-            "2",
-        ]))?;
+        crate::run(Command::new("node").arg(script).arg(&before).args([units, "--grow", "2"]))?;
         if !after.exists() {
             bail!("{} was not written", after.display());
         }

@@ -8,7 +8,29 @@ pub(super) struct Job {
     pub(super) work: Work,
 }
 
-/// Work that is done and counted. In arguments, `{name}` is an input of [`super::inputs::Inputs`].
+impl Job {
+    /// Whether it is a recorded program that is counted.
+    pub(super) fn is_of_program(&self) -> bool {
+        matches!(self.work, Work::Program { .. })
+    }
+
+    /// Whether it is measured of a build without optimization, too: the check of each commit. What
+    /// recorders and servers do depends on how often they look while a busy machine keeps them
+    /// waiting; where samples fall is chance; V8's snapshots take minutes without optimization.
+    pub(super) fn is_checked(&self) -> bool {
+        match &self.work {
+            Work::Events { options, .. } => !options.contains(&"--sample"),
+            Work::Program { .. } => true,
+            Work::Command { arguments, .. } => {
+                !arguments.starts_with(&["snapshot", "summary"])
+                    && !arguments.starts_with(&["snapshot", "suspects"])
+            }
+            Work::Recorder { .. } | Work::RecorderEvents | Work::View | Work::Running { .. } => false,
+        }
+    }
+}
+
+/// What is done and counted. In arguments, `{name}` is an input of [`super::inputs::Inputs`].
 #[derive(Debug)]
 pub(super) enum Work {
     /// A thousand more events of a kind in `benches/events.c`: the agent's instructions.

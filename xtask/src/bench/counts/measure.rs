@@ -17,15 +17,15 @@ use super::record::Counts;
 const EVENTS_BEFORE: u64 = 1_000;
 /// Numbers of events of the recorder's shorter and longer run.
 const RECORDED_EVENTS: [u64; 2] = [20_000, 120_000];
-/// Longest wait for a program to be ready.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// Filter of strace. Calls that wait, or free memory in idle time, are not counted.
+/// Waiting for a program to be ready, at most.
+const PATIENCE: Duration = Duration::from_secs(1800);
+/// System calls of who waits, or gives memory back when there is time; they are not counted.
 const NOT_COUNTED: &str =
     "trace=!futex,sched_yield,madvise,wait4,waitid,clock_nanosleep,clock_gettime,ppoll,poll";
 
-/// Counts one job.
-pub(super) fn measure(job: &Job, heapr: &str, inputs: &Inputs) -> anyhow::Result<Counts> {
-    let runs = Runs { heapr, inputs };
+/// Counts of one job.
+pub(super) fn measure(job: &Job, inputs: &Inputs) -> anyhow::Result<Counts> {
+    let runs = Runs { heapr: &inputs.heapr(), inputs };
     match &job.work {
         Work::Events { kind, library, options, more_events } => {
             runs.events(kind, *library, options, *more_events)
@@ -187,7 +187,7 @@ impl Runs<'_> {
 
     /// Counts commands on a process that sleeps.
     fn running(&self, script: &str) -> anyhow::Result<Counts> {
-        let mut sleeper = Sleeper::start()?;
+        let mut sleeper = Sleeper::start(self.inputs)?;
         let pid = sleeper.0.id().to_string();
         let shell = ["sh", "-c", script, self.heapr, &pid].map(str::to_owned);
         // The first round fills the caches.
@@ -204,11 +204,10 @@ impl Runs<'_> {
 struct Sleeper(std::process::Child);
 
 impl Sleeper {
-    fn start() -> anyhow::Result<Self> {
+    fn start(inputs: &Inputs) -> anyhow::Result<Self> {
         let script = "import json, time; kept = [json.loads('[1, {\"a\": 2}]') for _ in range(5000)]; print('ready', flush=True)\nwhile True: time.sleep(1)";
-        let mut child = Command::new("/usr/bin/python3")
-            .args(["-c", script])
-            .env("PYTHONMALLOC", "malloc")
+        let mut child = inputs
+            .command(&["/usr/bin/python3", "-c", script].map(str::to_owned))
             .stdout(Stdio::piped())
             .spawn()
             .context("python3")?;

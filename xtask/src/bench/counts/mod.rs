@@ -6,7 +6,11 @@ mod jobs;
 mod measure;
 mod record;
 
+use std::process::Command;
+
 use anyhow::{Context as _, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 
 use inputs::{Inputs, Scale};
 use jobs::{JOBS, Job};
@@ -55,7 +59,8 @@ impl Options {
     }
 
     fn is_chosen(&self, job: &Job) -> bool {
-        self.words.is_empty() || self.words.iter().any(|word| job.name.contains(word.as_str()))
+        let is_named = |word: &String| job.name.contains(word.as_str());
+        (job.is_checked() || !self.is_debug) && (self.words.is_empty() || self.words.iter().any(is_named))
     }
 }
 
@@ -63,15 +68,31 @@ impl Options {
 ///
 /// `HEAPR` names a program to measure instead of a build.
 pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
-    let heapr = options.program()?;
-    let inputs = Inputs::make(&heapr, if options.is_debug { &Scale::SMALL } else { &Scale::WHOLE })?;
     let name = if options.is_debug { "counts-debug.tsv" } else { "counts.tsv" };
     let path = crate::root().join("benches").join(name);
     let mut record = Record::read(&path)?;
+    let makers = makers()?;
+    let is_other = !record.makers.is_empty() && record.makers != makers;
+    if options.is_written {
+        if is_other && !options.words.is_empty() {
+            bail!("the lines were measured with {}: all of them must be measured anew", record.makers);
+        }
+        record.makers.clone_from(&makers);
+    } else if is_other && !options.is_first {
+        println!(
+            "benches/{name} was measured with {}\nthis machine has {makers}\ncounts of these cannot be \
+             compared: nothing is judged (`--write` measures the lines anew)",
+            record.makers
+        );
+        return Ok(String::new());
+    }
+    let heapr = options.program()?;
+    let inputs = Inputs::make(&heapr, if options.is_debug { &Scale::SMALL } else { &Scale::WHOLE })?;
     let (mut rows, mut above) = (Vec::new(), Vec::new());
     for job in JOBS.iter().filter(|job| options.is_chosen(job)) {
         let before = record.line(job.name);
-        let counts = match least(job, &heapr, &inputs, before) {
+        let before_s = processor_seconds()?;
+        let mut counts = match least(job, &inputs, before) {
             Ok(counts) => counts,
             // The first commit's program is older than some of the jobs.
             Err(error) if options.is_first => {
@@ -80,7 +101,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
             }
             Err(error) => return Err(error).with_context(|| job.name),
         };
-        eprintln!("{}: {counts}", job.name);
+        if options.is_debug {
+            // Most of it is the program's own file, as far as it was in the memory already.
+            counts.peak_kib = None;
+            // What a program asks while it waits for a slow recorder.
+            counts.system_calls = counts.system_calls.filter(|_| !job.is_of_program());
+        }
+        eprintln!("{}: {counts} ({:.1} s)", job.name, processor_seconds()? - before_s);
         above.extend(before.and_then(|line| line.counts.exceeded_by(&counts)).map(|what| (job.name, what)));
         rows.push(record::row(job.name, before, &counts));
         if options.is_first {
@@ -106,17 +133,46 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     )
 }
 
-/// Counts a job up to three times while the counts are above their line: on a busy machine, waiting
-/// for another process takes more checks.
-fn least(job: &Job, heapr: &str, inputs: &Inputs, line: Option<&Line>) -> anyhow::Result<Counts> {
-    let mut counts = measure::measure(job, heapr, inputs)?;
+/// What counts depend on beside heapr: the compiler, the C library and the tools that count or make
+/// inputs, and what the processor has that Valgrind shows to programs.
+fn makers() -> anyhow::Result<String> {
+    let mut all = Vec::new();
+    for tool in ["rustc", "gcc", "ldd", "valgrind", "strace"] {
+        let text = crate::output_of(Command::new(tool).arg("--version"))?;
+        all.push(text.lines().next().unwrap_or_default().trim().to_owned());
+    }
+    let facts = std::fs::read_to_string("/proc/cpuinfo").context("/proc/cpuinfo")?;
+    let flags = facts.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let has = |flag: &&str| flags.split(' ').any(|word| word == *flag);
+    all.push(format!("{} processors", std::thread::available_parallelism()?));
+    all.push(
+        ["avx2", "bmi2", "rdrand", "rdseed", "f16c", "rtm"]
+            .into_iter()
+            .filter(has)
+            .collect::<Vec<_>>()
+            .join(" "),
+    );
+    Ok(all.join(", "))
+}
+
+/// Counts of a job, measured up to three times while they are above their line: what waits for
+/// another process looks for it more often on a busy machine.
+fn least(job: &Job, inputs: &Inputs, line: Option<&Line>) -> anyhow::Result<Counts> {
+    let mut counts = measure::measure(job, inputs)?;
     for _ in 1..3 {
         if line.is_none_or(|line| line.counts.exceeded_by(&counts).is_none()) {
             break;
         }
-        counts = counts.least(measure::measure(job, heapr, inputs)?);
+        counts = counts.least(measure::measure(job, inputs)?);
     }
     Ok(counts)
+}
+
+/// Processor time of what was run so far, in s: where others work, too, a job's time says nothing.
+fn processor_seconds() -> anyhow::Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
 fn table(rows: &[Vec<String>]) -> String {

@@ -41,9 +41,14 @@ pub(super) struct Line {
     pub(super) counts: Counts,
 }
 
-/// Whole file.
+/// How the line begins that names compiler and tools.
+const MAKERS: &str = "# measured with ";
+
+/// The whole file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
+    /// What the lines were measured with: see [`super::makers`]. Empty: unknown.
+    pub(super) makers: String,
     lines: Vec<Line>,
 }
 
@@ -59,7 +64,9 @@ impl Record {
 
     fn parse(text: &str) -> anyhow::Result<Self> {
         let mut lines = Vec::new();
-        for (number, line) in text.lines().enumerate().skip(1) {
+        let makers = text.lines().find_map(|line| line.strip_prefix(MAKERS)).unwrap_or_default();
+        let of_jobs = |&(_, line): &(usize, &str)| !line.starts_with('#') && line != HEADING;
+        for (number, line) in text.lines().enumerate().filter(of_jobs) {
             let cells: Vec<&str> = line.split('\t').collect();
             let [name, first, instructions, system_calls, peak_kib] = cells[..] else {
                 bail!("line {}: five columns are expected", number + 1)
@@ -75,7 +82,7 @@ impl Record {
             };
             lines.push(Line { name: name.to_owned(), first: count(first)?, counts });
         }
-        Ok(Self { lines })
+        Ok(Self { makers: makers.to_owned(), lines })
     }
 
     fn text(&self) -> String {
@@ -85,7 +92,8 @@ impl Record {
                 [line.first, counts.instructions, counts.system_calls, counts.peak_kib].map(cell);
             format!("{}\t{first}\t{instructions}\t{calls}\t{peak}\n", line.name)
         });
-        std::iter::once(format!("{HEADING}\n")).chain(lines).collect()
+        let makers = (!self.makers.is_empty()).then(|| format!("{MAKERS}{}\n", self.makers));
+        makers.into_iter().chain([format!("{HEADING}\n")]).chain(lines).collect()
     }
 
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
@@ -146,6 +154,9 @@ mod tests {
         record.set("pair", counts);
         record.set_first("report", &counts);
         assert_eq!(record.text(), format!("{HEADING}\npair\t-\t1000\t-\t7\nreport\t1000\t-\t-\t-\n"));
+        assert_eq!(Record::parse(&record.text())?, record);
+        record.makers = "rustc 1".into();
+        assert!(record.text().starts_with("# measured with rustc 1\njob\t"));
         assert_eq!(Record::parse(&record.text())?, record);
         assert!(Record::parse("heading\na\tb\n").is_err());
         Ok(())
