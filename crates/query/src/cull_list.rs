@@ -1,6 +1,6 @@
 //! Lists of the innermost frames that are removed before stacks are aggregated.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::allocator_frames::ALLOCATOR_FRAMES;
 use crate::error::{Error, Result};
@@ -14,10 +14,38 @@ pub struct CullList {
     symbols: HashSet<Box<str>>,
     /// Patterns with only a module's name, found by hash.
     module_names: HashSet<Box<str>>,
-    /// Other patterns with only a module.
-    modules: Vec<FramePattern>,
-    /// All other patterns, which are tried one by one.
-    others: Vec<FramePattern>,
+    /// Other patterns that are only a module, by what it begins with.
+    modules: ByStart,
+    /// All others, by what the symbol begins with: tried one by one.
+    others: ByStart,
+}
+
+/// Patterns by the first byte of the names that they can match: hundreds of them are asked about
+/// each frame.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct ByStart {
+    by_byte: BTreeMap<u8, Vec<FramePattern>>,
+    /// Those that begin with a star.
+    of_any: Vec<FramePattern>,
+}
+
+impl ByStart {
+    fn add(&mut self, start: Option<u8>, pattern: FramePattern) {
+        match start {
+            Some(byte) => self.by_byte.entry(byte).or_default().push(pattern),
+            None => self.of_any.push(pattern),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_byte.is_empty() && self.of_any.is_empty()
+    }
+
+    /// The patterns that can match a name.
+    fn for_name(&self, name_lower: &str) -> impl Iterator<Item = &FramePattern> {
+        let begun = name_lower.as_bytes().first().and_then(|byte| self.by_byte.get(byte));
+        begun.into_iter().flatten().chain(&self.of_any)
+    }
 }
 
 impl CullList {
@@ -47,9 +75,9 @@ impl CullList {
         } else if let Some(module) = pattern.as_plain_module() {
             self.module_names.insert(module.into());
         } else if pattern.needs_symbol() {
-            self.others.push(pattern);
+            self.others.add(pattern.symbol_start(), pattern);
         } else {
-            self.modules.push(pattern);
+            self.modules.add(pattern.module_start(), pattern);
         }
     }
 
@@ -101,15 +129,21 @@ impl CullList {
         // The forms are made once for all patterns: making them takes longer than comparing.
         for_each_form(&symbol.to_ascii_lowercase(), |form| {
             self.symbols.contains(form)
-                || self.others.iter().any(|other| other.matches_form(module_lower, form))
+                || self.others.for_name(form).any(|other| other.matches_form(module_lower, form))
         })
     }
 
     /// Whether a pattern without a symbol matches the module.
     fn matches_module(&self, path_lower: &str) -> bool {
-        (!self.module_names.is_empty()
-            && module_names(path_lower).any(|name| self.module_names.contains(name)))
-            || self.modules.iter().any(|pattern| pattern.module_fits(Some(path_lower)))
+        if self.module_names.is_empty() && self.modules.is_empty() {
+            return false;
+        }
+        let is_named = |name| {
+            self.module_names.contains(name)
+                || self.modules.for_name(name).any(|pattern| pattern.is_module_name(name))
+        };
+        module_names(path_lower).any(is_named)
+            || self.modules.for_name(path_lower).any(|pattern| pattern.is_module_path(path_lower))
     }
 }
 

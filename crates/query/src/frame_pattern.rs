@@ -79,14 +79,34 @@ impl FramePattern {
     pub(crate) fn module_fits(&self, module_lower: Option<&str>) -> bool {
         match (&self.module, module_lower) {
             (None, _) => true,
-            (Some(glob), Some(path)) if self.is_path => glob.matches_lower(path),
-            (Some(glob), Some(path)) => module_names(path).any(|name| glob.matches_lower(name)),
+            (Some(_), Some(path)) if self.is_path => self.is_module_path(path),
+            (Some(_), Some(path)) => module_names(path).any(|name| self.is_module_name(name)),
             (Some(_), None) => false,
         }
     }
 
-    /// The module's name, if the pattern has only a module's name without stars. Such patterns are
-    /// found by hash, with [`module_names`].
+    /// Whether its module is named by a file's name, and by this one.
+    pub(crate) fn is_module_name(&self, name_lower: &str) -> bool {
+        !self.is_path && self.module.as_ref().is_some_and(|glob| glob.matches_lower(name_lower))
+    }
+
+    /// Whether its module is named by a path, and by this one.
+    pub(crate) fn is_module_path(&self, path_lower: &str) -> bool {
+        self.is_path && self.module.as_ref().is_some_and(|glob| glob.matches_lower(path_lower))
+    }
+
+    /// The first byte of each symbol that it matches, in lower case; `None`: any.
+    pub(crate) fn symbol_start(&self) -> Option<u8> {
+        self.symbol.as_ref()?.start()
+    }
+
+    /// The first byte of each name or path of a module that it matches, in lower case; `None`: any.
+    pub(crate) fn module_start(&self) -> Option<u8> {
+        self.module.as_ref()?.start()
+    }
+
+    /// The module's name, if the pattern is nothing but one without stars: such patterns can be
+    /// looked up by [`module_names`].
     pub(crate) fn as_plain_module(&self) -> Option<&str> {
         if self.symbol.is_some() || self.is_path { None } else { self.module.as_ref()?.as_literal() }
     }

@@ -18,7 +18,12 @@ impl Glob {
         (!self.has_star).then_some(&self.text)
     }
 
-    /// Whether the pattern matches all of `name_lower`, which must be in lower case.
+    /// The first byte of all that it matches; `None`: any, or none.
+    pub(crate) fn start(&self) -> Option<u8> {
+        self.text.bytes().next().filter(|&byte| byte != b'*')
+    }
+
+    /// Whether it matches all of `name_lower`, which must be in lower case.
     pub(crate) fn matches_lower(&self, name_lower: &str) -> bool {
         if !self.has_star {
             return *self.text == *name_lower;
