@@ -20,7 +20,7 @@ fn found_in(text: impl std::io::BufRead) -> Vec<(u64, u64)> {
             let is_left_out = |flag: &[u8]| flag == b"dc" || flag == b"wf";
             found.extend(range.take().filter(|_| flags.split(|&byte| byte == b' ').any(is_left_out)));
         } else if !line.first().is_some_and(u8::is_ascii_uppercase) {
-            let mapping = parse_line(&String::from_utf8_lossy(&line));
+            let mapping = parse_line(&line);
             range = mapping.map(|mapping| (mapping.start_avma, mapping.end_avma));
         }
     }

@@ -44,32 +44,50 @@ impl Mapping {
 /// Returns an error if the process is gone or may not be read.
 pub fn read(pid: u32) -> std::io::Result<Vec<Mapping>> {
     let text = whole_file::read(folder(pid).join("maps"))?;
-    Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_line).collect())
+    Ok(text.split(|&byte| byte == b'\n').filter_map(parse_line).collect())
 }
 
-/// Parses `start-end perms offset device inode   name`.
-pub(crate) fn parse_line(line: &str) -> Option<Mapping> {
-    let mut parts = line.splitn(6, ' ');
-    let (start, end) = parts.next()?.split_once('-')?;
-    let permissions = parts.next()?.as_bytes();
-    let file_off = u64::from_str_radix(parts.next()?, 16).ok()?;
-    let _device = parts.next()?;
-    let inode = parts.next()?.parse().ok()?;
-    let name = parts.next().unwrap_or_default().trim_start().to_owned();
+/// `start-end perms offset device inode   name`.
+pub(crate) fn parse_line(line: &[u8]) -> Option<Mapping> {
+    let (start_avma, line) = number(line, 16, b'-')?;
+    let (end_avma, line) = number(line, 16, b' ')?;
+    let (permissions, line) = line.split_at_checked(4)?;
+    let (file_off, line) = number(line.strip_prefix(b" ")?, 16, b' ')?;
+    let device = line.iter().position(|&byte| byte == b' ')?;
+    let line = &line[device + 1..];
+    // The kernel writes a blank behind the inode, with or without a name.
+    let (inode, name) = match line.contains(&b' ') {
+        true => number(line, 10, b' ')?,
+        false => (std::str::from_utf8(line).ok()?.parse().ok()?, &[][..]),
+    };
+    let name = &name[name.iter().position(|&byte| byte != b' ').unwrap_or(name.len())..];
     Some(Mapping {
-        start_avma: u64::from_str_radix(start, 16).ok()?,
-        end_avma: u64::from_str_radix(end, 16).ok()?,
-        is_readable: permissions.first() == Some(&b'r'),
-        is_writable: permissions.get(1) == Some(&b'w'),
-        is_executable: permissions.get(2) == Some(&b'x'),
-        is_shared: permissions.get(3) == Some(&b's'),
+        start_avma,
+        end_avma,
+        is_readable: permissions[0] == b'r',
+        is_writable: permissions[1] == b'w',
+        is_executable: permissions[2] == b'x',
+        is_shared: permissions[3] == b's',
         file_off,
         inode,
-        name,
+        name: String::from_utf8_lossy(name).into_owned(),
     })
 }
 
-/// Finds the mapping that contains an address, in a list ordered by address.
+/// The number that a line begins with, and what follows the byte behind it.
+fn number(line: &[u8], radix: u32, end: u8) -> Option<(u64, &[u8])> {
+    let mut value = 0_u64;
+    for (at, &byte) in line.iter().enumerate() {
+        if byte == end && at > 0 {
+            return Some((value, &line[at + 1..]));
+        }
+        let digit = char::from(byte).to_digit(radix)?;
+        value = value.checked_mul(u64::from(radix))?.checked_add(u64::from(digit))?;
+    }
+    None
+}
+
+/// The mapping that holds an address, from a list by address.
 pub fn find(mappings: &[Mapping], address_avma: u64) -> Option<&Mapping> {
     let behind = mappings.partition_point(|mapping| mapping.end_avma <= address_avma);
     mappings.get(behind).filter(|mapping| mapping.contains(address_avma))
@@ -81,10 +99,28 @@ mod tests {
 
     #[test]
     fn a_line_with_spaces_in_its_path_is_read() {
-        let line = "7f00-8000 rw-s 00002000 00:01 1234                       /tmp/a b (deleted)";
+        let line = b"7f00-8000 rw-s 00002000 00:01 1234                       /tmp/a b (deleted)";
         let parsed = parse_line(line).unwrap();
         assert_eq!((parsed.start_avma, parsed.end_avma, parsed.file_off), (0x7f00, 0x8000, 0x2000));
         assert!(parsed.is_readable && parsed.is_writable && !parsed.is_executable && parsed.is_shared);
         assert_eq!((parsed.inode, parsed.name.as_str()), (1234, "/tmp/a b (deleted)"));
+    }
+
+    #[test]
+    fn a_line_without_a_name_is_read_and_one_that_is_none_is_not() {
+        for line in ["1000-2000 r-xp 00000000 00:00 0 ", "1000-2000 r-xp 00000000 00:00 0"] {
+            let parsed = parse_line(line.as_bytes()).unwrap();
+            assert_eq!((parsed.end_avma, parsed.inode, parsed.name.as_str()), (0x2000, 0, ""));
+            assert!(parsed.is_executable && !parsed.is_shared);
+        }
+        let last = "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]";
+        assert_eq!(parse_line(last.as_bytes()).unwrap().name, "[vsyscall]");
+        for other in
+            ["", "Size: 4 kB", "-1000 r-xp 0 0:0 0 ", "1000-2000", "1000-2000 r", "1000-2000 r-xp 00 "]
+        {
+            assert_eq!(parse_line(other.as_bytes()), None, "{other}");
+        }
+        let too_large = "10000000000000000-2 r-xp 00000000 00:00 0 ";
+        assert_eq!(parse_line(too_large.as_bytes()), None);
     }
 }

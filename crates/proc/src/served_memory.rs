@@ -95,7 +95,7 @@ impl ServedMemory {
             } else if let Some(bytes) = kibibytes(&line, b"Rss:").or_else(|| kibibytes(&line, b"Swap:")) {
                 there_bytes += bytes;
             } else if !line.first().is_some_and(u8::is_ascii_uppercase) {
-                let mapping = parse_line(&String::from_utf8_lossy(&line));
+                let mapping = parse_line(&line);
                 range = mapping.map(|mapping| (mapping.start_avma, mapping.end_avma));
                 there_bytes = 0;
             }
@@ -140,7 +140,7 @@ fn files_of(maps: &[u8], devices: &[String]) -> Vec<Range> {
     let range = |line: &[u8]| {
         let text = String::from_utf8_lossy(line);
         let device = number(text.split_ascii_whitespace().nth(3)?, 16)?;
-        let mapping = parse_line(&text).filter(|_| devices.contains(&device))?;
+        let mapping = parse_line(line).filter(|_| devices.contains(&device))?;
         Some((mapping.start_avma, mapping.end_avma))
     };
     maps.split(|&byte| byte == b'\n').filter_map(range).collect()

@@ -154,7 +154,7 @@ pub fn parse(mut text: impl io::BufRead) -> io::Result<Vec<MappingPages>> {
             if let (Some((name, bytes)), Some(last)) = (amount(&line), found.last_mut()) {
                 last.pages.set(name, bytes);
             }
-        } else if let Some(mapping) = parse_line(String::from_utf8_lossy(&line).trim_end_matches('\n')) {
+        } else if let Some(mapping) = parse_line(line.strip_suffix(b"\n").unwrap_or(&line)) {
             found.push(MappingPages { mapping, pages: PageAmounts::default() });
         }
     }
