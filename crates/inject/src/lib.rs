@@ -58,6 +58,7 @@ mod static_symbols;
 mod stop;
 mod stopped_process;
 mod stub;
+mod symbol_hashes;
 mod take_away;
 mod target;
 mod thread_modules;

@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 use std::fs;
 use std::mem::offset_of;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use heapr_wire::{BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, Injection, REDIRECTED_MAX};
 
 use crate::error::{Error, Result};
 use crate::memory::{TargetMemory, Unreachable};
 use crate::static_symbols::StaticSymbols;
+use crate::symbol_hashes::{SymbolHashes, hash_of};
 use crate::x86_64::ProgramHeaders;
 
 /// A function or variable that a module defines.
@@ -31,7 +32,9 @@ pub(crate) struct Module {
     symbols_avma: u64,
     strings_avma: u64,
     gnu_hash_avma: u64,
-    /// Symbols whose values an agent has changed: address of the value, and its former content.
+    /// Read when a symbol is looked for; `None`: there is no such table.
+    hashes: OnceLock<Option<Arc<SymbolHashes>>>,
+    /// Symbols whose values an agent has changed: where they lie, and what they were.
     redirected: Arc<HashMap<u64, u64>>,
     /// Contents of a statically linked program's file.
     statics: Option<Arc<StaticProgram>>,
@@ -283,7 +286,6 @@ impl Module {
     /// Symbol that the module defines under a name. Versions are ignored: the first one found
     /// counts.
     pub(crate) fn symbol(&self, memory: &impl TargetMemory, name: &str) -> Option<Symbol> {
-        const CHAIN_MAX: u32 = 100_000;
         const STT_TLS: u8 = 6;
         const STT_GNU_IFUNC: u8 = 10;
         if let Some(statics) = &self.statics {
@@ -296,53 +298,29 @@ impl Module {
         if self.gnu_hash_avma == 0 || self.symbols_avma == 0 || self.strings_avma == 0 {
             return None;
         }
-        let hash =
-            name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
-        let mut head = [0; 16];
-        memory.read(self.gnu_hash_avma, &mut head).ok()?;
-        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap_or_default());
-        let [bucket_count, first, bloom_count, shift] = [word(0), word(4), word(8), word(12)];
-        if bucket_count == 0 || bloom_count == 0 {
-            return None;
-        }
-        let bloom_avma = self.gnu_hash_avma + 16;
-        let bloom = memory.read_u64(bloom_avma + u64::from(hash / 64 % bloom_count) * 8).ok()?;
-        if bloom >> (hash % 64) & bloom >> (hash.checked_shr(shift).unwrap_or(0) % 64) & 1 == 0 {
-            return None;
-        }
-        let buckets_avma = bloom_avma + u64::from(bloom_count) * 8;
-        let chains_avma = buckets_avma + u64::from(bucket_count) * 4;
-        let mut index = memory.read_u32(buckets_avma + u64::from(hash % bucket_count) * 4).ok()?;
-        if index < first {
-            return None;
-        }
-        for _ in 0..CHAIN_MAX {
-            let chain = memory.read_u32(chains_avma + u64::from(index - first) * 4).ok()?;
-            if chain | 1 == hash | 1 {
-                let mut symbol = [0; 24];
-                let symbol_avma = self.symbols_avma + u64::from(index) * 24;
-                memory.read(symbol_avma, &mut symbol).ok()?;
-                let name_off = u32::from_le_bytes(symbol[..4].try_into().ok()?);
-                let kind = symbol[4] & 15;
-                let section = u16::from_le_bytes(symbol[6..8].try_into().ok()?);
-                let value = u64::from_le_bytes(symbol[8..16].try_into().ok()?);
-                let value = self.redirected.get(&(symbol_avma + 8)).copied().unwrap_or(value);
-                let found =
-                    memory.read_string(self.strings_avma + u64::from(name_off), name.len() + 1).ok()?;
-                if section != 0 && value != 0 && kind != STT_TLS && found == name.as_bytes() {
-                    return Some(Symbol {
-                        address_avma: self.bias.wrapping_add(value),
-                        size_bytes: u64::from_le_bytes(symbol[16..24].try_into().ok()?),
-                        is_indirect: kind == STT_GNU_IFUNC,
-                    });
-                }
-            }
-            if chain & 1 != 0 {
+        let read = || SymbolHashes::read(memory, self.gnu_hash_avma).map(Arc::new);
+        let hashes = self.hashes.get_or_init(read).as_ref()?;
+        hashes.find(memory, hash_of(name), |index| {
+            let mut symbol = [0; 24];
+            let symbol_avma = self.symbols_avma + u64::from(index) * 24;
+            memory.read(symbol_avma, &mut symbol).ok()?;
+            let name_off = u32::from_le_bytes(symbol[..4].try_into().ok()?);
+            let kind = symbol[4] & 15;
+            let section = u16::from_le_bytes(symbol[6..8].try_into().ok()?);
+            let value = u64::from_le_bytes(symbol[8..16].try_into().ok()?);
+            let value = self.redirected.get(&(symbol_avma + 8)).copied().unwrap_or(value);
+            if section == 0 || value == 0 || kind == STT_TLS {
                 return None;
             }
-            index = index.checked_add(1)?;
-        }
-        None
+            let name_avma = self.strings_avma.checked_add(u64::from(name_off))?;
+            let found = memory.read_vec(name_avma, name.len() + 1).ok()?;
+            let is_it = found.strip_suffix(&[0]) == Some(name.as_bytes());
+            is_it.then_some(Symbol {
+                address_avma: self.bias.wrapping_add(value),
+                size_bytes: u64::from_le_bytes(symbol[16..24].try_into().ok()?),
+                is_indirect: kind == STT_GNU_IFUNC,
+            })
+        })
     }
 
     /// End of the nearest function before `address_avma` in the module's symbol table.
