@@ -161,8 +161,8 @@ pub(super) fn growth_between<H: HeapView>(
         let item = ownership.item[index];
         let class = classes.class(before, names, node);
         let was = holding_of(before, &ownership, &mut classes, names, item);
-        // Owners are nodes that both snapshots have, except for the root, which may be unmatched. It
-        // stands for the other root.
+        // Owners are nodes that both snapshots have, except for the root, which may be unmatched.
+        // It stands for the other root.
         let owner = match matching.later[was.owner as usize] {
             NOT_THERE => after.dominators().root(),
             owner => owner,
