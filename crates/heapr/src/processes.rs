@@ -71,7 +71,8 @@ pub(crate) fn children_left_out(pids: &[u32]) -> Option<String> {
     Some(format!("{what}: --tree takes them too"))
 }
 
-/// Returns the live processes that the session of this name records, or `None` without such a process.
+/// Returns the live processes that the session of this name records, or `None` without such a
+/// process.
 fn of_session(name: &str) -> Option<Vec<u32>> {
     let client = SessionClient::find(&SessionName::new(name).ok()?).ok()?;
     let Ok(Answer::Status(status)) = client.ask(Request::Status) else { return None };

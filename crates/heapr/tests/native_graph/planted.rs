@@ -50,8 +50,8 @@ impl Planted {
         Some(self.blocks[place].1)
     }
 
-    /// Returns what a structure retains as a whole: the list (`number` 0) the first amount, the table
-    /// the largest.
+    /// Returns what a structure retains as a whole: the list (`number` 0) the first amount, the
+    /// table the largest.
     fn whole(&self, number: usize) -> u64 {
         let (list, table) = (self.retained[0].1, self.retained.iter().map(|it| it.1).max().unwrap());
         if number == 0 { list } else { table }
