@@ -1,4 +1,4 @@
-// Go with cgo: the C allocations of goroutines on many threads; Go's own heap is not malloc's and not counted.
+// Go with cgo: C allocations of goroutines on many threads. Go's own heap is not malloc's, and not counted.
 // Go's callers are on the goroutines' own stacks.
 // needs: go
 // build: -ldflags=-compressdwarf=false

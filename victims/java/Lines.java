@@ -1,9 +1,9 @@
-// Each direct buffer has a size that stands for the place that asked for it: method and line, as
-// the program itself finds them (`Throwable.getStackTrace`). They are called until they are compiled,
-// and put into one another. At the end FILE (the first argument) is told which size stands for
-// what, and how many there were.
+// Allocates direct buffers whose sizes stand for the allocating method and line, as the program
+// itself finds them (`Throwable.getStackTrace`). The methods are called until they are compiled and
+// inlined. At the end FILE (the first argument) gets the meaning of each size, and the number of
+// its blocks.
 //
-// With VICTIM_WAITS=1 it says so and waits for a line first: it is attached to then.
+// With VICTIM_WAITS=1 it says so and waits for a line first, during which it is attached to.
 
 import java.io.IOException;
 import java.lang.reflect.Method;
@@ -20,7 +20,7 @@ import java.util.function.IntSupplier;
 public class Lines {
     private static final int FIRST_BYTES = 40000;
 
-    /** What a size stands for. */
+    /** Meaning of a size. */
     private static final class Told {
         final String function;
         final int line;
@@ -36,7 +36,7 @@ public class Lines {
     private static final ByteBuffer[] KEPT = new ByteBuffer[16];
     private static int made;
 
-    /** The size for a place, which is told where it is at its first call. */
+    /** Returns the size for a location, which is found at the first call. */
     private static int size(int number) {
         int bytes = FIRST_BYTES + number * 64;
         synchronized (TOLD) {
@@ -85,7 +85,7 @@ public class Lines {
         return value++;
     }
 
-    /** Two methods of one name. */
+    /** Overloaded methods. */
     private int method(int more) {
         keep(ByteBuffer.allocateDirect(size(6)));
         return more;
@@ -162,7 +162,7 @@ public class Lines {
         return (int) sum;
     }
 
-    /** Runs for long in one call: it is compiled while it runs. */
+    /** Runs long in one call, so that it is compiled while it runs. */
     private static int looping(int rounds) {
         int sum = 0;
         for (int round = 0; round < rounds; round++) {

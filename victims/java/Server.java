@@ -1,6 +1,6 @@
 // A server that answers each request with a sum over a direct buffer and a deflated copy of it, so
-// that it asks malloc for memory all the time: it is attached to and left, again and again, and
-// must answer right all the while.
+// that it calls malloc all the time. It is attached to and detached from again and again, and must
+// give right answers meanwhile.
 //
 // PORT is printed at its start. A request is one line with a number; "stop" ends it.
 

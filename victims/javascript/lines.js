@@ -1,9 +1,9 @@
-// Each block of a Buffer has a size that stands for the place that asked for it: function and line,
-// as the program itself finds them (`Error().stack`). They are called until they are optimized, and
-// put into one another. At the end FILE (the first argument) is told which size stands for what,
-// and how many there were.
+// Allocates Buffers whose sizes stand for the allocating function and line, as the program itself
+// finds them (`Error().stack`). The functions are called until they are optimized and inlined. At
+// the end FILE (the first argument) gets the meaning of each size, and the number of its
+// blocks.
 //
-// With VICTIM_WAITS=1 it says so and waits for a line first: it is attached to then.
+// With VICTIM_WAITS=1 it says so and waits for a line first, during which it is attached to.
 'use strict';
 
 const crypto = require('node:crypto');
@@ -15,7 +15,7 @@ const FIRST_BYTES = isMainThread ? 20000 : 60000;
 const told = new Map();
 const kept = [];
 
-/** The size for a place, which is told where it is at its first call. */
+/** Returns the size for a location, which is found at the first call. */
 function size(number, name, file = __filename) {
   const bytes = FIRST_BYTES + number * 64;
   const known = told.get(bytes);

@@ -1,5 +1,5 @@
--- Calls, methods, coroutines and growing stacks, as often as it is told: what the agent asks the
--- kernel for must not grow with it.
+-- Calls, methods, coroutines and growing stacks, for a given number of rounds: the number of the
+-- agent's system calls must not grow with it.
 local function item(number) return ("a"):rep(100 + number % 50) .. number end
 local Shelf = {}
 Shelf.__index = Shelf

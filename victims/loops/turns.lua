@@ -1,4 +1,4 @@
--- Functions that return and are called again from other lines, at other depths, by way of others, and as code that is made anew.
+-- Functions that return and are called again from other lines, at other depths, through others, and as newly made code.
 local k = {}
 local load = loadstring or load
 local function leaf(n) return ("x"):rep(200 + n % 7) end

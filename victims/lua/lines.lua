@@ -1,11 +1,11 @@
--- Each table has a size that stands for the place that asked for it: function and line, as the
--- program itself finds them (`debug.getinfo`): its name by how it was called, else where it begins.
--- At the end FILE (the first argument) is told which size stands for what, and how many there were.
+-- Allocates tables whose sizes stand for the allocating function and line, as the program itself
+-- finds them (`debug.getinfo`): the name from the call, else the line where the function begins.
+-- At the end FILE (the first argument) gets the meaning of each size, and the number of its blocks.
 --
 -- TABLE(i) is written out before the program runs: a constructor of so many values, whose array has
 -- 16 bytes for each; LuaJIT, which does not take its own blocks from the C library, calls `malloc`.
 --
--- With VICTIM_WAITS=1 it says so and waits for a line first: it is attached to then.
+-- With VICTIM_WAITS=1 it says so and waits for a line first, during which it is attached to.
 if not TOLD then
     TOLD = {}
     local is_luajit = jit ~= nil

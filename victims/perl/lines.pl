@@ -1,8 +1,8 @@
-# Each string has a size that stands for the place that asked for it: subroutine and line, as the
-# program itself finds them (`caller`). At the end FILE (the first argument) is told which size
-# stands for what, and how many there were.
+# Allocates strings whose sizes stand for the allocating subroutine and line, as the program itself
+# finds them (`caller`). At the end FILE (the first argument) gets the meaning of each size, and the
+# number of its blocks.
 #
-# With VICTIM_WAITS=1 it says so and waits for a line first: it is attached to then.
+# With VICTIM_WAITS=1 it says so and waits for a line first, during which it is attached to.
 use strict;
 use warnings;
 
@@ -19,7 +19,7 @@ sub size {
     return $bytes;
 }
 
-# The buffer of the string has exactly so many bytes.
+# The buffer of the string has exactly this many bytes.
 sub plain {
     my $bytes = size(0); my $text = ''; vec($text, $bytes - 10, 8) = 1;
     undef $text;

@@ -1,10 +1,10 @@
 <?php
-// Each string has a size that stands for the place that asked for it: function and line, as the
-// program itself finds them (`debug_backtrace`). Run with USE_ZEND_ALLOC=0, so that each is a block
-// of the C library's. At the end FILE (the first argument) is told which size stands for what, and
-// how many there were.
+// Allocates strings whose sizes stand for the allocating function and line, as the program itself
+// finds them (`debug_backtrace`). Run with USE_ZEND_ALLOC=0, so that each is a block of the C
+// library's. At the end FILE (the first argument) gets the meaning of each size, and the number of
+// its blocks.
 //
-// With VICTIM_WAITS=1 it says so and waits for a line first: it is attached to then.
+// With VICTIM_WAITS=1 it says so and waits for a line first, during which it is attached to.
 
 $told = [];
 $kept = [];

@@ -1,8 +1,8 @@
-# Each string has a size that stands for the place that asked for it: method and line, as the
-# program itself finds them (`caller_locations`). At the end FILE (the first argument) is told
-# which size stands for what, and how many there were.
+# Allocates strings whose sizes stand for the allocating method and line, as the program itself
+# finds them (`caller_locations`). At the end FILE (the first argument) gets the meaning of each
+# size, and the number of its blocks.
 #
-# With VICTIM_WAITS=1 it says so and waits for a line first: it is attached to then.
+# With VICTIM_WAITS=1 it says so and waits for a line first, during which it is attached to.
 require 'json'
 
 TOLD = {}
@@ -15,7 +15,7 @@ def size(number)
     known[:blocks] += 1
   else
     place = caller_locations(1, 1).first
-    # From 3.4 on it has the class before it, which is none of its name.
+    # From 3.4 on the class stands before the name, and is not part of it.
     label = place.label.gsub(/[A-Z]\w*(::[A-Z]\w*)*[#.]/, '')
     TOLD[bytes] = { bytes: bytes, function: label, file: place.path, line: place.lineno, blocks: 1 }
   end

@@ -2,7 +2,7 @@
 
 use heapr_session::GraphContents;
 
-/// What is written, where something is.
+/// Contents of blocks that a graph includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Contents {
     /// Text at the start of a block or behind a header, up to 64 bytes of it

@@ -21,7 +21,7 @@ pub(crate) fn kind_name(kind: Option<ChunkKind>) -> String {
     name
 }
 
-/// How a process ended, from its raw wait status.
+/// End of a process, from its raw wait status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// By exit, with this status.

@@ -60,8 +60,8 @@ impl Sender {
         false
     }
 
-    /// Sends each spooled body of this engine once. Returns `true` if none is left: older bodies
-    /// were retried before.
+    /// Sends the spooled bodies of this engine until one is not accepted, with one try each because
+    /// they were retried before. Returns `true` if none is left.
     fn send_waiting(&mut self, engine: &'static str) -> bool {
         let waiting = self.spool.as_ref().map(Spool::waiting).unwrap_or_default();
         for (_, _, path, _) in waiting.into_iter().filter(|(_, of, ..)| of == engine) {

@@ -69,7 +69,7 @@ pub(crate) struct ReportArguments {
     force: bool,
 }
 
-/// What a histogram is of.
+/// Quantity that a histogram shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum HistogramKind {
     /// Sizes of allocations

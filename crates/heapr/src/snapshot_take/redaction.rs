@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use anyhow::Context as _;
 use heapr_v8::{ReadOptions, Secrecy, Snapshot};
 
-/// What is replaced.
+/// Texts that are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Redaction {
     /// Texts and keys that are data

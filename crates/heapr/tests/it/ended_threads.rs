@@ -1,11 +1,11 @@
-//! What threads that have ended leave behind of heapr in the program: nothing.
+//! Memory of heapr that ended threads leave in the program: it must not grow with their number.
 
 use std::process::Command;
 
 use crate::recording::{Settings, record};
 
-/// Threads, one after the other; prints by how many KiB all that is resident has grown since the
-/// hundredth.
+/// Runs threads one after the other, and prints the growth of resident memory since the hundredth,
+/// in KiB.
 const THREADS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>

@@ -119,8 +119,8 @@ fn a_program_runs_where_heapr_itself_has_hardly_any_memory() {
     assert!(untraced_count > 0);
 }
 
-/// What the kernel gives a program before its first instruction is not to be more than a limit
-/// leaves. (What is only read once it is relocated is another matter: a debug build has more.)
+/// The kernel maps writable memory before the first instruction, which must fit a low limit. Memory
+/// that is read-only after relocation does not count: a debug build has more of it.
 #[test]
 fn variables_of_heapr_itself_take_little_memory() {
     let image = fs::read(HEAPR).unwrap();

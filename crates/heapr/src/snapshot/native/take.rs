@@ -53,7 +53,7 @@ pub(crate) struct NativeTakeOptions {
     confirm: Option<Duration>,
 }
 
-/// How long a process stands still for its graph.
+/// Way of stopping a process for its graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Pause {
     /// Until it is copied; where it cannot be, until all is read
