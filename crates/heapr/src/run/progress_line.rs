@@ -26,7 +26,7 @@ impl ProgressLine {
         Self { is_shown, has_shown: false, begun: now, next: now + EVERY }
     }
 
-    /// Shows the session's state, unless it did so less than [`EVERY`] ago.
+    /// Shows the session's state, unless it did so less than `EVERY` ago.
     pub(super) fn show(&mut self, session: &Session) {
         if !self.is_shown || Instant::now() < self.next {
             return;

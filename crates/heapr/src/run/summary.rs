@@ -274,7 +274,7 @@ fn write_stacks(
     Ok(())
 }
 
-/// Formats the own frame and its callers, then the last function that it called.
+/// Formats the own frame and its callers, with the innermost frame of all after the own one.
 fn stack_lines(frames: &[FrameView<'_>], subject: &Subject, room: usize) -> Vec<String> {
     let style = Style::of_stderr();
     let own = subject.own.place(frames).unwrap_or(0);

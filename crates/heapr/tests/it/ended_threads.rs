@@ -40,9 +40,9 @@ int main(void) {
 }
 "#;
 
-/// The shared buffers are few and small, as what waits in them depends on how busy the machine is:
-/// 128 KiB. The places that so many threads have in the pool lie in 512 KiB, should none be free
-/// again before the end. Beside, one more state may be in use then.
+/// The shared buffers are few and small (128 KiB), because the amount that waits in them depends on
+/// how busy the machine is. The slots of all threads in the pool take 512 KiB, if none is free
+/// again before the end. One more thread's state may be in use then.
 #[test]
 fn threads_that_have_ended_leave_nothing_resident() {
     const MAY_GROW_KIB: i64 = 1024;

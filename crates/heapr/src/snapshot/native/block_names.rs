@@ -127,7 +127,7 @@ fn told_by_holders(file: &GraphFile, numbers: &[u32]) -> HashMap<u32, (u32, u32)
             }
         }
     }
-    // A block to which a variable refers is named by the variable.
+    // A block to which a variable refers needs no name by its holder.
     for root in graph.roots.iter().filter(|root| root.grade.is_strong()) {
         held.remove(&root.target);
     }

@@ -25,7 +25,7 @@ const KINDS: [(Option<TypeSource>, &str, &str); 7] = [
     (None, "site", "by the function that allocated them only"),
 ];
 
-/// Number and bytes of blocks of each kind in [`KINDS`].
+/// Number and bytes of blocks of each kind in `KINDS`.
 type Sums = [(u64, u64); KINDS.len()];
 
 fn sums(file: &GraphFile, asked: &GraphArguments) -> Sums {
