@@ -14,16 +14,17 @@ use crate::ui_circles;
 
 /// Allowed dependencies of each crate inside the workspace.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("wire", &[]),
+    ("known", &[]),
+    ("wire", &["known"]),
     ("ring", &["wire"]),
-    ("agent", &["wire", "ring"]),
+    ("agent", &["known", "wire", "ring"]),
     ("testkit", &[]),
     ("test", &[]),
     ("files", &[]),
     ("proc", &["files"]),
-    ("glibc_heap", &["proc"]),
-    ("resident", &["proc", "glibc_heap", "table", "trace"]),
-    ("inject", &["wire", "proc", "glibc_heap"]),
+    ("glibc_heap", &["known", "proc"]),
+    ("resident", &["known", "proc", "glibc_heap", "table", "trace"]),
+    ("inject", &["known", "wire", "proc", "glibc_heap"]),
     ("allocators", &["wire", "symbols"]),
     ("trace", &["files"]),
     ("ledger", &["trace"]),
@@ -32,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "session",
         &[
             "files",
+            "known",
             "wire",
             "ring",
             "proc",
@@ -46,7 +48,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("capi", &["session"]),
     ("symbols", &["files"]),
-    ("query", &["trace", "ledger", "symbols", "table"]),
+    ("query", &["known", "trace", "ledger", "symbols", "table"]),
     ("explore", &["query", "trace", "ledger", "symbols"]),
     ("table", &[]),
     ("filters", &["files", "query", "trace", "table"]),
@@ -56,7 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("graph", &[]),
     ("v8", &["files", "graph", "table"]),
     ("mcp", &["files", "proc", "query", "table"]),
-    ("inspector", &["proc"]),
+    ("inspector", &["known", "proc"]),
     (
         "server",
         &[
@@ -66,7 +68,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
 ];
 /// Crates that must not need the standard library.
-const NO_STD: &[&str] = &["wire", "ring", "agent"];
+const NO_STD: &[&str] = &["known", "wire", "ring", "agent"];
 /// Crates that may hold unsafe code; in `symbols` one file may.
 const UNSAFE: &[&str] = &["agent", "ring", "inject", "capi"];
 /// Only crate that prints or ends the process.

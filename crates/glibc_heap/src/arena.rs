@@ -1,5 +1,7 @@
 //! Arenas: recognition, reading, the ring of arenas, and the heaps of arenas that do not use brk.
 
+use heapr_known::glibc::ARENA_HEAP_BYTES;
+
 use super::finding::Finding;
 use super::heap_memory::HeapMemory;
 use super::layout::{
@@ -231,11 +233,10 @@ pub(super) fn sub_heaps(
     huge_page_bytes: u64,
     findings: &mut Vec<Finding>,
 ) -> Vec<SubHeap> {
-    /// Usual alignment of heaps, equal to their largest size: 64 MiB, or four huge pages.
-    const USUAL_BYTES: u64 = 64 << 20;
+    // Usual alignment of heaps, equal to their largest size: 64 MiB, or four huge pages.
     let mut heaps: Vec<SubHeap> = Vec::new();
     let broken = |what, value| Finding::BrokenArena { arena_avma: arena.address_avma, what, value };
-    let sizes = [huge_page_bytes.saturating_mul(4), USUAL_BYTES, 8 << 20, 4 << 30];
+    let sizes = [huge_page_bytes.saturating_mul(4), ARENA_HEAP_BYTES, 8 << 20, 4 << 30];
     let sizes = sizes.iter().filter(|size| size.is_power_of_two());
     let starts = sizes.map(|size| arena.top_avma & !(size - 1));
     let newest = starts.into_iter().find(|start| read_word(memory, *start) == Some(arena.address_avma));

@@ -4,6 +4,8 @@
 //! bins point to themselves or to chunks that point back. Its ring of arenas begins with itself or
 //! with a page-aligned heap.
 
+use heapr_known::glibc::ARENA_HEAP_BYTES;
+
 use super::allocator;
 use super::arena::{self, ArenaShape};
 use super::error::Error;
@@ -55,8 +57,6 @@ impl Plan {
     /// Allocates room for reading the heap at its present size. It is made before the stop, as its
     /// pages are written at once.
     pub fn room(&self, memory: &impl HeapMemory) -> ReadStore {
-        /// Alignment of arenas' heaps: their largest size.
-        const ARENA_HEAP_BYTES: u64 = 64 << 20;
         let mut heap_bytes = 0_u64;
         for heap in &self.heaps {
             // The target runs: apparent damage may be a change in progress.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
+use heapr_known::allocator_libraries::PROBES;
 use heapr_wire::{
     BUILD_ID, HOOK_ALLOCATOR, HOOK_EXEC, HOOK_FOREIGN, HOOK_LOADER, HOOK_MAPPING, HOOK_OPERATOR,
     INJECTION_MAGIC, INJECTION_SYMBOL, INNER_FUNCTIONS, InjectedHook, Injection, InnerFunction,
@@ -232,11 +233,7 @@ impl Plan {
     fn choose_hooks(&mut self, places: &Places<'_>, hooks_mmap: bool) -> Result<()> {
         let &Places { memory, libc, ref list, .. } = places;
         let has_malloc = |module: &Module| module.symbol(memory, "malloc").is_some();
-        let has_interface = |module: &Module| {
-            ["mallocx", "je_malloc", "tc_malloc", "mi_malloc"]
-                .iter()
-                .any(|name| module.symbol(memory, name).is_some())
-        };
+        let has_interface = |module: &Module| PROBES.iter().any(|name| module.symbol(memory, name).is_some());
         // Providers as in the preloaded agent: modules with their own interface, or with operators
         // besides a malloc.
         let providers: Vec<(&Module, bool)> = list

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use heapr_known::runtimes::{self, V8Program};
 use heapr_proc::{Fields, is_alive, start_ticks};
 
 use super::closed_process;
@@ -252,31 +253,25 @@ fn runtime(executable: &Path, directory: &Path) -> Runtime {
     let name = program_name(executable).to_ascii_lowercase();
     // Bun's package uses this name on every system.
     let name = name.strip_suffix(".exe").unwrap_or(&name).to_owned();
-    let is = |names: &[&str]| names.contains(&name.as_str());
     let beside = |file: &str| {
         // In a container the path is only valid below the process's own root.
         let inside = directory.join("root").join(executable.strip_prefix("/").unwrap_or(executable));
         inside.parent().is_some_and(|parent| parent.join(file).exists())
     };
-    if is(&["node", "nodejs", "node-22", "node-24", "iojs"]) {
-        Runtime::Node
-    } else if is(&["deno", "denort"]) {
-        Runtime::Deno
-    } else if is(&["bun", "bunx"]) {
-        Runtime::Bun
-    } else if is(&["electron"]) || beside("resources/app.asar") || beside("resources/default_app.asar") {
+    let of_name = match runtimes::of_program(&name) {
+        Some(runtimes::Runtime::Bun) => Some(Runtime::Bun),
+        Some(runtimes::Runtime::V8(V8Program::Node)) => Some(Runtime::Node),
+        Some(runtimes::Runtime::V8(V8Program::Deno)) => Some(Runtime::Deno),
+        Some(runtimes::Runtime::V8(V8Program::Electron)) => Some(Runtime::Electron),
+        Some(runtimes::Runtime::V8(V8Program::Chrome)) => Some(Runtime::Chrome),
+        _ => None,
+    };
+    if let Some(runtime) = of_name.filter(|&runtime| runtime != Runtime::Chrome) {
+        runtime
+    } else if beside("resources/app.asar") || beside("resources/default_app.asar") {
         Runtime::Electron
-    } else if is(&[
-        "chrome",
-        "chromium",
-        "chromium-browser",
-        "google-chrome",
-        "msedge",
-        "brave",
-        "headless_shell",
-        "chrome-headless-shell",
-    ]) {
-        Runtime::Chrome
+    } else if let Some(runtime) = of_name {
+        runtime
     } else if maps_name(directory, b"libnode.so") {
         Runtime::Node
     } else if [&b"/libv8"[..], b"/libcef.so"].iter().any(|library| maps_name(directory, library)) {

@@ -1,7 +1,16 @@
 //! The built-in cull list: frames that allocate on behalf of their callers.
 
+use heapr_known::allocator_libraries::FUNCTIONS;
+
+/// Returns the built-in patterns: those below, and the functions of allocator libraries.
+pub(crate) fn allocator_frames() -> impl Iterator<Item = &'static str> {
+    // Operators have patterns below, as their names are shown.
+    let functions = FUNCTIONS.iter().copied().filter(|name| !name.starts_with("_Z"));
+    ALLOCATOR_FRAMES.iter().copied().chain(functions)
+}
+
 /// Patterns in the syntax of [`crate::FramePattern`].
-pub(crate) const ALLOCATOR_FRAMES: &[&str] = &[
+const ALLOCATOR_FRAMES: &[&str] = &[
     // The recording agent.
     "libheapr_agent.so!",
     "heapr-agent*!",
@@ -178,43 +187,18 @@ pub(crate) const ALLOCATOR_FRAMES: &[&str] = &[
     "xmallocz",
     "xmemdupz",
     "xasprintf",
-    // Other allocators.
+    // Other allocators: what their own functions call.
     "je_*alloc*",
-    "je_posix_memalign",
-    "je_memalign",
     "je_valloc",
-    "je_mallocx",
-    "je_rallocx",
-    "je_xallocx",
-    "je_free",
-    "mallocx",
-    "rallocx",
-    "xallocx",
-    "dallocx",
-    "sdallocx",
     "je_*dallocx",
     "newImpl",
     "mi_*alloc*",
     "mi_new*",
-    "mi_posix_memalign",
-    "mi_memalign",
-    "mi_strdup",
-    "mi_strndup",
-    "mi_heap_strdup",
-    "mi_expand",
     "mi_free*",
-    "mi_cfree",
     "_mi_*alloc*",
     "tc_malloc*",
-    "tc_calloc",
-    "tc_realloc",
-    "tc_memalign",
-    "tc_posix_memalign",
-    "tc_valloc",
-    "tc_pvalloc",
     "tc_new*",
     "tc_free*",
-    "tc_cfree",
     "tc_delete*",
     "tcmalloc::*",
     // Node and V8.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use heapr_trace::Trace;
 
-use crate::allocator_frames::ALLOCATOR_FRAMES;
+use crate::allocator_frames::allocator_frames;
 use crate::cull_list::CullList;
 use crate::error::Result;
 use crate::frame_pattern::{FramePattern, file_name};
@@ -87,7 +87,7 @@ impl OwnCode {
     pub(crate) fn of_programs<'a>(executables: impl Iterator<Item = &'a str>) -> Self {
         let executables: HashSet<String> = executables.map(str::to_owned).collect();
         let mut code = Self { executables, ..Self::default() };
-        for text in ALLOCATOR_FRAMES {
+        for text in allocator_frames() {
             // A test parses each pattern.
             if let Ok(pattern) = FramePattern::parse(text) {
                 code.runtime.add(pattern);

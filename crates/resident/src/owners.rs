@@ -3,6 +3,7 @@
 //! A runtime is recognised by a mapped file, and its memory by address and kind of mapping. The
 //! rest belongs to the owner that takes memory in no recognisable form, if the process has one.
 
+use heapr_known::go;
 use heapr_proc::Mapping;
 use heapr_proc::smaps::MappingPages;
 
@@ -25,16 +26,6 @@ pub enum Runtime {
     Go,
 }
 
-/// Beginnings of file names by which a runtime is recognised.
-const FILES: &[(Runtime, &[&str])] = &[
-    (
-        Runtime::V8,
-        &["node", "nodejs", "libnode.so", "libv8.so", "chromium", "chrome", "electron", "deno", "workerd"],
-    ),
-    (Runtime::Jvm, &["libjvm.so"]),
-    (Runtime::Python, &["python", "python2", "python3", "libpython"]),
-];
-
 /// Runtimes of a process.
 pub(crate) fn runtimes(subject: &Subject) -> Vec<Runtime> {
     let code = subject.mappings.iter().map(|found| &found.mapping);
@@ -43,31 +34,30 @@ pub(crate) fn runtimes(subject: &Subject) -> Vec<Runtime> {
         .map(|mapping| file_name(&mapping.name))
         .chain([file_name(&subject.executable)])
         .collect();
-    let mut found: Vec<Runtime> = FILES
-        .iter()
-        .filter(|(_, names)| code.iter().any(|file| names.iter().any(|name| is_named(file, name))))
-        .map(|(runtime, _)| *runtime)
-        .collect();
+    let mut found = Vec::new();
+    for row in code.iter().filter_map(|file| heapr_known::runtimes::of_file(file)) {
+        let runtime = match row.runtime {
+            heapr_known::runtimes::Runtime::V8(_) => Runtime::V8,
+            heapr_known::runtimes::Runtime::Jvm => Runtime::Jvm,
+            heapr_known::runtimes::Runtime::Python => Runtime::Python,
+            _ => continue,
+        };
+        if !found.contains(&runtime) {
+            found.push(runtime);
+        }
+    }
     if subject.mappings.iter().any(|found| is_go_heap(&found.mapping)) {
         found.push(Runtime::Go);
     }
     found
 }
 
-/// Whether a file is named `name`, with nothing or a version behind: `libnode.so.108`,
-/// `python3.11`.
-fn is_named(file: &str, name: &str) -> bool {
-    file.strip_prefix(name).is_some_and(|rest| {
-        rest.is_empty() || rest.starts_with(|letter: char| letter.is_ascii_digit() || "._-".contains(letter))
-    })
-}
-
 /// Whether a mapping is a Go arena. Go requests arenas at 0x00c0 << 32 and the addresses behind, in
-/// units of 64 MiB, and names them where it can.
+/// pieces of 4 MiB, and names them where it can.
 fn is_go_heap(mapping: &Mapping) -> bool {
-    const ARENAS_AVMA: std::ops::Range<u64> = 0xc0_0000_0000..0xc8_0000_0000;
-    let is_in_place = ARENAS_AVMA.contains(&mapping.start_avma) && crate::is_private_anonymous(mapping);
-    mapping.name.starts_with("[anon: Go:") || is_in_place && mapping.start_avma.is_multiple_of(4 << 20)
+    let is_in_place = go::ARENAS_AVMA.contains(&mapping.start_avma) && crate::is_private_anonymous(mapping);
+    mapping.name.starts_with("[anon: Go:")
+        || is_in_place && mapping.start_avma.is_multiple_of(go::PIECE_BYTES)
 }
 
 /// Claims Go's arenas.
@@ -144,15 +134,4 @@ pub(crate) fn owner_of_rest(
         return Some((Class::GoRuntime, "tables".to_owned()));
     }
     has(Runtime::V8).then(|| (Class::V8Heap, "other".to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_is_told_by_its_whole_name_and_a_version() {
-        assert!(is_named("libnode.so.108", "libnode.so") && is_named("python3.11", "python3"));
-        assert!(is_named("node", "node") && !is_named("nodelay", "node") && !is_named("xnode", "node"));
-    }
 }

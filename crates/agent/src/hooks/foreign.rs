@@ -10,6 +10,7 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
+use heapr_known::allocator_libraries::{PREFIXES, PROBES, SUFFIX};
 use heapr_ring::sys;
 use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook, called};
 
@@ -151,7 +152,7 @@ fn find_functions(info: &DlPhdrInfo) -> bool {
     // All allocators export one of these besides their malloc; for other modules the search ends
     // with these look-ups.
     let has_malloc = dynamic.find(b"malloc") != 0;
-    let has_interface = PROBES.iter().any(|name| dynamic.find(name) != 0);
+    let has_interface = PROBES.iter().any(|name| dynamic.find(name.as_bytes()) != 0);
     let has_operators = has_malloc && dynamic.find(b"_Znwm") != 0;
     if !has_interface && !has_operators {
         return false;
@@ -213,7 +214,8 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) -> b
     }
     // SAFETY: the relocation's symbol is one of the module's dynamic symbols.
     let name = unsafe { dynamic.symbol_name(symbol) };
-    let may_match = PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || name.ends_with(SUFFIX);
+    let may_match = PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
+        || name.ends_with(SUFFIX.as_bytes());
     if !may_match {
         return true;
     }
@@ -435,88 +437,64 @@ macro_rules! foreign {
     };
 }
 
-/// Functions of which each allocator library has one.
-const PROBES: [&[u8]; 4] = [b"mallocx", b"je_malloc", b"tc_malloc", b"mi_malloc"];
-/// Prefixes of the names of all entry points in the table (others end with [`SUFFIX`]).
-const PREFIXES: [&[u8]; 5] = [b"_Z", b"mi_", b"tc_", b"je_", b"mallctl"];
-const SUFFIX: &[u8] = b"allocx";
-
-foreign! {
-    // A new allocator library is a row here for each of its functions, and their names in
-    // [`heapr_wire::CALLED`]. In this part each function that throws is followed by the one that
-    // returns null instead.
-    new {
-        _Znwm: _ZnwmRKSt9nothrow_t _Znam: _ZnamRKSt9nothrow_t
-        _ZnwmRKSt9nothrow_t: _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t: _ZnamRKSt9nothrow_t
-        _ZnwmSt11align_val_t: _ZnwmSt11align_val_tRKSt9nothrow_t
-        _ZnamSt11align_val_t: _ZnamSt11align_val_tRKSt9nothrow_t
-        _ZnwmSt11align_val_tRKSt9nothrow_t: _ZnwmSt11align_val_tRKSt9nothrow_t
-        _ZnamSt11align_val_tRKSt9nothrow_t: _ZnamSt11align_val_tRKSt9nothrow_t
-        tc_new: tc_new_nothrow tc_new_nothrow: tc_new_nothrow tc_newarray: tc_newarray_nothrow
-        tc_newarray_nothrow: tc_newarray_nothrow tc_new_aligned: tc_new_aligned_nothrow
-        tc_new_aligned_nothrow: tc_new_aligned_nothrow
-        tc_newarray_aligned: tc_newarray_aligned_nothrow
-        tc_newarray_aligned_nothrow: tc_newarray_aligned_nothrow mi_new: mi_new_nothrow
-        mi_new_nothrow: mi_new_nothrow mi_new_aligned: mi_new_aligned_nothrow
-        mi_new_aligned_nothrow: mi_new_aligned_nothrow
-    }
-    free {
-        _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t
-        _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t _ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t
-        _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t sdallocx dallocx
-        je_free je_sdallocx je_dallocx tc_free tc_free_sized tc_cfree tc_delete tc_deletearray
-        tc_delete_nothrow tc_deletearray_nothrow tc_delete_sized tc_deletearray_sized
-        tc_delete_aligned tc_deletearray_aligned tc_delete_sized_aligned
-        tc_deletearray_sized_aligned mi_free mi_free_size mi_free_size_aligned mi_free_aligned
-        mi_cfree
-    }
-    call {
-        |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller) =>
-            je_malloc tc_malloc tc_malloc_skip_new_handler tc_valloc tc_pvalloc
-            mi_malloc mi_malloc_small mi_zalloc mi_zalloc_small mi_malloc_aligned mi_malloc_aligned_at
-            mi_zalloc_aligned mi_zalloc_aligned_at mi_valloc mi_pvalloc;
-        |size, flags, _, _, real, all, caller| arenas::run_alloc_in(real, all, size, flags, caller) =>
-            mallocx je_mallocx;
-        |p, size, flags, _, real, all, caller| arenas::run_realloc_in(real, all, (p, size), flags, caller) =>
-            rallocx je_rallocx;
-        |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller) =>
-            je_realloc tc_realloc mi_realloc mi_rezalloc mi_realloc_aligned
-            mi_rezalloc_aligned;
-        |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |done| done >= size) =>
-            xallocx je_xallocx;
-        |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller) =>
-            je_calloc tc_calloc mi_calloc mi_mallocn mi_calloc_aligned mi_new_n;
-        |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller) =>
-            je_memalign je_aligned_alloc tc_memalign mi_memalign mi_aligned_alloc;
-        |heap, size, _, _, real, all, caller| arenas::run_alloc_in(real, all, size, heap, caller) =>
-            mi_heap_malloc mi_heap_zalloc mi_heap_malloc_aligned;
-        |_, _, _, _, real, all, caller| run_posix(real, all, caller) =>
-            je_posix_memalign tc_posix_memalign mi_posix_memalign;
-        |_, _, _, _, real, all, caller| run_string(real, all, caller) =>
-            mi_strdup mi_strndup;
-        |heap, _, _, _, real, all, caller| {
-            let text = run_string(real, all, caller);
-            arenas::join(text, heap, caller);
-            text
-        } => mi_heap_strdup;
-        |p, n, size, _, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller) =>
-            mi_reallocn mi_recalloc mi_reallocarray;
-        |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |block| block != 0) =>
-            mi_expand;
-        |heap, n, size, _, real, all, caller| {
-            arenas::run_alloc_in(real, all, n.saturating_mul(size), heap, caller)
-        } => mi_heap_calloc;
-        |heap, p, size, _, real, all, caller| arenas::run_realloc_in(real, all, (p, size), heap, caller) =>
-            mi_heap_realloc;
-    }
-    note {
-        mi_heap_destroy: arenas::before_destroy;
-        mi_heap_delete: arenas::before_delete;
-        mallctl: arenas::before_control;
-        mallctlbymib: arenas::before_control_by_mib;
-        mallctlnametomib: arenas::before_name_to_mib;
-        je_mallctl: arenas::before_control;
-        je_mallctlbymib: arenas::before_control_by_mib;
-        je_mallctlnametomib: arenas::before_name_to_mib;
-    }
+macro_rules! library_functions {
+    (
+        new { $($new:ident: $nothrow:ident)* }
+        free { $($free:ident)* }
+        alloc { $($alloc:ident)* }
+        alloc_flags { $($alloc_flags:ident)* }
+        realloc_flags { $($realloc_flags:ident)* }
+        realloc { $($realloc:ident)* }
+        resize_to_size { $($resize_to_size:ident)* }
+        calloc { $($calloc:ident)* }
+        memalign { $($memalign:ident)* }
+        heap_alloc { $($heap_alloc:ident)* }
+        posix_memalign { $($posix_memalign:ident)* }
+        string { $($string:ident)* }
+        heap_string { $($heap_string:ident)* }
+        recalloc { $($recalloc:ident)* }
+        resize_or_null { $($resize_or_null:ident)* }
+        heap_calloc { $($heap_calloc:ident)* }
+        heap_realloc { $($heap_realloc:ident)* }
+        heap_destroy { $($heap_destroy:ident)* }
+        heap_delete { $($heap_delete:ident)* }
+        control { $($control:ident)* }
+        control_by_mib { $($control_by_mib:ident)* }
+        name_to_mib { $($name_to_mib:ident)* }
+    ) => {
+        foreign! {
+            new { $($new: $nothrow)* }
+            free { $($free)* }
+            call {
+                |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller) => $($alloc)*;
+                |size, flags, _, _, real, all, caller| arenas::run_alloc_in(real, all, size, flags, caller) => $($alloc_flags)*;
+                |p, size, flags, _, real, all, caller| arenas::run_realloc_in(real, all, (p, size), flags, caller) => $($realloc_flags)*;
+                |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller) => $($realloc)*;
+                |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |done| done >= size) => $($resize_to_size)*;
+                |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller) => $($calloc)*;
+                |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller) => $($memalign)*;
+                |heap, size, _, _, real, all, caller| arenas::run_alloc_in(real, all, size, heap, caller) => $($heap_alloc)*;
+                |_, _, _, _, real, all, caller| run_posix(real, all, caller) => $($posix_memalign)*;
+                |_, _, _, _, real, all, caller| run_string(real, all, caller) => $($string)*;
+                |heap, _, _, _, real, all, caller| {
+                    let text = run_string(real, all, caller);
+                    arenas::join(text, heap, caller);
+                    text
+                } => $($heap_string)*;
+                |p, n, size, _, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller) => $($recalloc)*;
+                |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |block| block != 0) => $($resize_or_null)*;
+                |heap, n, size, _, real, all, caller| arenas::run_alloc_in(real, all, n.saturating_mul(size), heap, caller) => $($heap_calloc)*;
+                |heap, p, size, _, real, all, caller| arenas::run_realloc_in(real, all, (p, size), heap, caller) => $($heap_realloc)*;
+            }
+            note {
+                $($heap_destroy: arenas::before_destroy;)*
+                $($heap_delete: arenas::before_delete;)*
+                $($control: arenas::before_control;)*
+                $($control_by_mib: arenas::before_control_by_mib;)*
+                $($name_to_mib: arenas::before_name_to_mib;)*
+            }
+        }
+    };
 }
+
+heapr_known::for_all_library_functions!(library_functions);

@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
+use heapr_known::glibc::INLINE_KEYS;
 use heapr_ring::early_ends;
 use heapr_wire::INJECTED_KEY_SET_TWICE;
 
@@ -25,9 +26,8 @@ static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
 /// `create` and `delete` are the addresses of `pthread_key_create` and `pthread_key_delete`; 0: not
 /// found.
 pub(crate) fn register(create: usize, delete: usize) {
-    /// Number of keys whose values lie in the thread's own descriptor, so that setting one does not
-    /// allocate (glibc PTHREAD_KEY_2NDLEVEL_SIZE; musl stores all values there).
-    const INLINE_KEYS: u32 = 32;
+    // Keys below INLINE_KEYS have their values in the thread's own descriptor, so that setting one
+    // does not allocate. (musl stores all values there.)
     let set = link_map::find_anywhere(b"pthread_setspecific");
     if create == 0 || set == 0 {
         return;
@@ -55,7 +55,6 @@ pub(crate) fn register(create: usize, delete: usize) {
 /// # Safety
 /// 1. `create` and `delete` are the POSIX functions' addresses, `key` may be written.
 pub(crate) unsafe extern "C" fn claim_key(create: usize, delete: usize, key: *mut u32) -> i32 {
-    const INLINE_KEYS: usize = 32;
     const NONE: u32 = u32::MAX;
     // SAFETY: (1).
     let (create, delete) = unsafe {
@@ -67,7 +66,7 @@ pub(crate) unsafe extern "C" fn claim_key(create: usize, delete: usize, key: *mu
         )
     };
     let (mut claimed, mut status) = (NONE, 0);
-    let mut others = [NONE; INLINE_KEYS + 1];
+    let mut others = [NONE; INLINE_KEYS as usize + 1];
     for other in &mut others {
         let mut next = NONE;
         // SAFETY: (1).
@@ -75,10 +74,10 @@ pub(crate) unsafe extern "C" fn claim_key(create: usize, delete: usize, key: *mu
         if status != 0 {
             break;
         }
-        let is_inline = (next as usize) < INLINE_KEYS;
+        let is_inline = next < INLINE_KEYS;
         // Without `delete` no key can be given back, and the first one is as good.
         *other = if is_inline { core::mem::replace(&mut claimed, next) } else { next };
-        if !is_inline || next as usize + 1 == INLINE_KEYS || delete.is_none() {
+        if !is_inline || next + 1 == INLINE_KEYS || delete.is_none() {
             break;
         }
     }

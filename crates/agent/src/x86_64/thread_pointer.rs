@@ -94,8 +94,7 @@ pub(crate) fn slot_place_of(thread_pointer: usize) -> usize {
     thread_pointer.wrapping_add(offset)
 }
 
-/// Offset of `struct pthread.tid` on x86-64 (nptl/descr.h of glibc 2.31 to 2.43).
-pub(crate) const THREAD_ID_OFFSET: usize = 0x2d0;
+pub(crate) use heapr_known::glibc::THREAD_ID_OFFSET;
 
 /// Returns the thread id in the calling thread's control block of glibc.
 ///

@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 
+use heapr_known::glibc::{INLINE_KEYS, KEY_VALUES_OFFSET};
 use heapr_wire::{INJECTED_KEY_SET_TWICE, Injection};
 
 use crate::error::{Error, Result};
@@ -19,10 +20,8 @@ impl super::Install<'_> {
         record: &mut Record,
     ) -> Result<()> {
         const MARK: u64 = 0x6865_6170_725f_6d6b;
-        /// Exclusive limit of keys whose values are in the descriptor.
-        const INLINE_KEYS: u64 = 32;
         /// Offset of these values in glibc 2.2 to 2.41, for a program without its thread library.
-        const FIRST_VALUE_OFFSET: u64 = 0x310 + 8;
+        const FIRST_VALUE_OFFSET: u64 = KEY_VALUES_OFFSET as u64 + 8;
         const DESCRIPTOR_BYTES: usize = 0x900;
         let pid = self.request.pid;
         if self.plan.is_musl() {
@@ -32,7 +31,7 @@ impl super::Install<'_> {
         let fs_base = thread.fs_base();
         if create == 0 || set == 0 {
             // glibc before 2.34 without libpthread, or linked statically: one thread, no keys.
-            record.tls_offset = FIRST_VALUE_OFFSET + (INLINE_KEYS - 1) * 16;
+            record.tls_offset = FIRST_VALUE_OFFSET + u64::from(INLINE_KEYS - 1) * 16;
             return Ok(());
         }
         let claim = self.plan.image.word(self.plan.injection + offset_of!(Injection, claim_key) as u64)?;
@@ -44,7 +43,7 @@ impl super::Install<'_> {
             return Err(Error::RemoteCall { pid, call: "pthread_key_create", errno: status as i32 });
         }
         let key = self.memory.read_u32(key_avma).map_err(|source| Error::Memory { pid, source })?;
-        if u64::from(key) >= INLINE_KEYS {
+        if key >= INLINE_KEYS {
             return Err(Error::Unsupported { pid, reason: "it has more than 31 thread keys" });
         }
         record.end_key = u64::from(key) + 1;

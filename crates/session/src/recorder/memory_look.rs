@@ -4,27 +4,19 @@ use std::collections::BTreeSet;
 
 use heapr_glibc_heap::HeapMemory as _;
 use heapr_inject::StoppedProcess;
+use heapr_known::glibc::ARENA_HEAP_BYTES;
+use heapr_known::{allocator_libraries, go};
 use heapr_proc::smaps::{self, MappingPages};
 use heapr_proc::{Mapping, stack_pointers};
 
 use crate::recorder::own_ranges;
 
-/// Alignment and largest size of glibc's arenas and of Go's.
-const ARENA_BYTES: u64 = 64 << 20;
 /// Size of the guard page below a thread's stack. Some allocators map such pages, too.
 const GUARD_BYTES: u64 = 4096;
 /// Default size of a thread's stack with its guard page.
 const STACK_BYTES: u64 = 8 << 20;
 /// Largest number of threads whose stack pointers are read one by one.
 const THREADS_MAX: usize = 2048;
-/// Address range in which Go's runtime maps its heap, from its start on.
-const GO_ARENAS_AVMA: std::ops::Range<u64> = 0xc0_0000_0000..0x1c0_0000_0000;
-/// File name prefixes of libraries that replace malloc. musl is included, because its malloc maps
-/// all its memory.
-const MALLOC_LIBRARIES: [&str; 6] =
-    ["libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "libhoard", "ld-musl"];
-/// File name of musl where it is installed beside another C library.
-const MUSL: &str = "libc.so";
 
 /// Anonymous bytes of a process at one moment, resident or swapped out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -88,13 +80,13 @@ impl MemoryLook {
         ),
     ) -> Self {
         let mut look = Self::default();
-        let begins_go = |mapping: &Mapping| mapping.start_avma == GO_ARENAS_AVMA.start;
+        let begins_go = |mapping: &Mapping| mapping.start_avma == go::ARENAS_AVMA.start;
         let is_go = has_go || found.iter().any(|found| begins_go(&found.mapping));
         // As of Go 1.26 the arenas lie anywhere, where the program is known to be Go's.
         let is_go_arena = |mapping: &Mapping| {
             let is_anywhere =
-                has_go && mapping.start_avma.is_multiple_of(ARENA_BYTES) && mapping.name.is_empty();
-            is_go && GO_ARENAS_AVMA.contains(&mapping.start_avma) || is_anywhere
+                has_go && mapping.start_avma.is_multiple_of(go::ARENA_BYTES) && mapping.name.is_empty();
+            is_go && go::ARENAS_AVMA.contains(&mapping.start_avma) || is_anywhere
         };
         // A running thread's stack pointer is unknown, and the C library caches stacks of ended
         // threads. Such stacks are recognised by the size of another stack, the default size, or
@@ -122,7 +114,9 @@ impl MemoryLook {
             }
             if is_file {
                 let file = file_name(&mapping.name);
-                if is_malloc_library(file) && !look.malloc_libraries.iter().any(|known| known == file) {
+                if allocator_libraries::is_library(file)
+                    && !look.malloc_libraries.iter().any(|known| known == file)
+                {
                     look.malloc_libraries.push(file.to_owned());
                 }
             }
@@ -176,12 +170,6 @@ impl MemoryLook {
         }
         look
     }
-}
-
-/// Whether a library replaces malloc: its functions are recorded, and it maps the memory of their
-/// blocks.
-pub(crate) fn is_malloc_library(file: &str) -> bool {
-    file == MUSL || MALLOC_LIBRARIES.iter().any(|start| file.starts_with(start))
 }
 
 fn file_name(path: &str) -> &str {
@@ -240,7 +228,7 @@ fn ends_as_stack(memory: &StoppedProcess, end_avma: u64) -> bool {
 /// Whether a mapping begins with the header of a heap of a glibc arena: arena, previous heap, size,
 /// usable size.
 fn is_arena(memory: &StoppedProcess, mapping: &Mapping) -> bool {
-    if !mapping.start_avma.is_multiple_of(ARENA_BYTES) || mapping.bytes() > ARENA_BYTES {
+    if !mapping.start_avma.is_multiple_of(ARENA_HEAP_BYTES) || mapping.bytes() > ARENA_HEAP_BYTES {
         return false;
     }
     let mut words = [None; 4];
@@ -248,7 +236,7 @@ fn is_arena(memory: &StoppedProcess, mapping: &Mapping) -> bool {
     memory.read_words(&places, &mut words);
     let [Some(arena), Some(before), Some(size), Some(usable)] = words else { return false };
     arena != 0
-        && before.is_multiple_of(ARENA_BYTES)
+        && before.is_multiple_of(ARENA_HEAP_BYTES)
         && size <= usable
         && usable <= mapping.bytes()
         && size.is_multiple_of(4096)

@@ -3,17 +3,14 @@
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
+use heapr_known::glibc::{INLINE_KEYS, KEY_VALUES_NEAR};
+
 use crate::languages::python::layout::Layout;
 use crate::languages::python::{self, interpreter};
 use crate::languages::readable::{Readable, half, word};
 use crate::modules::interpreters::PYTHON;
 use crate::x86_64::{thread_pointer, thread_variable};
 
-/// Number of keys whose values lie in the thread's descriptor.
-const INLINE_KEYS: u32 = 32;
-/// Offsets at which they may begin there (`specific_1stblock` of glibc's `struct pthread`: 0x310 in
-/// 2.31 to 2.43).
-const VALUES: core::ops::Range<usize> = 0x2f0..0x350;
 /// Bytes of a key's entry, and offset of the value in it.
 const PLACE_BYTES: usize = 16;
 const VALUE_AT: usize = 8;
@@ -85,7 +82,7 @@ impl State {
             return None;
         }
         let mut has_value = false;
-        for first in VALUES.step_by(8) {
+        for first in KEY_VALUES_NEAR.step_by(8) {
             let offset = first.wrapping_add((key as usize).wrapping_mul(PLACE_BYTES)).wrapping_add(VALUE_AT);
             // SAFETY: in the thread's descriptor, of 2,304 bytes.
             let value = unsafe { word(thread_pointer.wrapping_add(offset)) };

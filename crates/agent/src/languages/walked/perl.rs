@@ -6,6 +6,8 @@ use heapr_wire::LANGUAGE_PERL;
 
 use crate::languages::readable::{Readable, half, word};
 use crate::languages::unknown;
+use heapr_known::glibc::{INLINE_KEYS, KEY_VALUES_OFFSET};
+
 use crate::languages::walked::kept::WalkedFrame;
 use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::modules::interpreters::PERL as EXPORTS;
@@ -13,10 +15,6 @@ use crate::x86_64::thread_pointer;
 
 /// Versions with known offsets, with threads. They are from the headers, and equal in all versions.
 const VERSIONS: [u32; 4] = [0x0524, 0x0526, 0x0528, 0x052a];
-/// Offset of the values of a thread's first keys in glibc's descriptor (`specific_1stblock`; 2.31
-/// to 2.43): 16 bytes each, the value in the second half.
-const VALUES_AT: usize = 0x310;
-const INLINE_KEYS: u32 = 32;
 /// Offsets in `struct interpreter`.
 const STATEMENT_AT: usize = 208;
 const STACKS_AT: usize = 224;
@@ -222,7 +220,7 @@ fn interpreter() -> Option<usize> {
     if key >= INLINE_KEYS {
         return None;
     }
-    let at = VALUES_AT.wrapping_add((key as usize).wrapping_mul(16)).wrapping_add(8);
+    let at = KEY_VALUES_OFFSET.wrapping_add((key as usize).wrapping_mul(16)).wrapping_add(8);
     // SAFETY: inside the thread's descriptor.
     let interpreter = unsafe { word(thread_pointer::thread_pointer().wrapping_add(at)) };
     (interpreter != 0).then_some(interpreter)

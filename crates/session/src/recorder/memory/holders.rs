@@ -2,49 +2,15 @@
 
 use std::path::Path;
 
+use heapr_known::runtimes::{self, ShownBy};
+
 use crate::recorder::inside::InsideModule;
 
-/// Programs and libraries that map a heap of their own: prefix of the file name, name of the heap,
-/// tool that shows it.
-const RUNTIMES: [(&str, &str, &str); 30] = [
-    ("libjvm.so", "the Java virtual machine's heap", "jcmd PID GC.heap_info"),
-    ("node", "V8's heap", "heapr snapshot take PID"),
-    ("libnode", "V8's heap", "heapr snapshot take PID"),
-    ("deno", "V8's heap", "heapr snapshot take PID"),
-    ("workerd", "V8's heap", "heapr snapshot take PID"),
-    ("chrom", "V8's heap and PartitionAlloc", "heapr snapshot take PID"),
-    ("bun", "JavaScriptCore's heap and mimalloc", "bun --inspect"),
-    ("libluajit", "LuaJIT's allocator", "--mmap"),
-    ("luajit", "LuaJIT's allocator", "--mmap"),
-    ("php", "PHP's memory manager", "the variable USE_ZEND_ALLOC=0"),
-    ("libphp", "PHP's memory manager", "the variable USE_ZEND_ALLOC=0"),
-    // Builds without the interpreter's lock (free-threaded) cannot use malloc instead.
-    ("python3.13t", "Python's object allocator", "--mmap"),
-    ("python3.14t", "Python's object allocator", "--mmap"),
-    ("libpython3.13t", "Python's object allocator", "--mmap"),
-    ("libpython3.14t", "Python's object allocator", "--mmap"),
-    ("python", "Python's object allocator", "the variable PYTHONMALLOC=malloc"),
-    ("libpython", "Python's object allocator", "the variable PYTHONMALLOC=malloc"),
-    ("beam", "Erlang's carriers", "erlang:memory()"),
-    ("dotnet", ".NET's heap", "dotnet-gcdump"),
-    ("libcoreclr", ".NET's heap", "dotnet-gcdump"),
-    ("libclrgc", ".NET's heap", "dotnet-gcdump"),
-    ("mono", "Mono's heap", "--mmap"),
-    ("libmono", "Mono's heap", "--mmap"),
-    ("ruby", "Ruby's heap of objects", "ObjectSpace"),
-    ("libruby", "Ruby's heap of objects", "ObjectSpace"),
-    ("libxul", "Firefox' allocator", "about:memory"),
-    ("libc-client", "c-client's memory", "--mmap"),
-    ("cc1", "the compiler's collected pages", "--mmap"),
-    ("memcheck", "Valgrind's own memory", "valgrind --stats=yes"),
-    ("guile", "Guile's collected heap", "--mmap"),
-];
-
-/// Name of the heap that a file maps, and the tool that shows it.
-pub(super) fn runtime(path: &str) -> Option<(&'static str, &'static str)> {
+/// Returns the name of the heap of a file's runtime, and what shows it.
+pub(super) fn runtime(path: &str) -> Option<(&'static str, ShownBy)> {
     let file = file_name(Path::new(path));
-    let found = RUNTIMES.iter().find(|(start, ..)| file.starts_with(start));
-    found.map(|(_, what, shows)| (*what, *shows))
+    let row = runtimes::of_file(&file)?;
+    Some((row.heap, runtimes::shown_by(&file, row)))
 }
 
 /// Likely holder of the rest, as far as the files show it: an allocator whose functions have no
@@ -96,7 +62,7 @@ pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[Strin
         .filter_map(|path| runtime(&path))
         .find(|(what, _)| parts.iter().any(|part| part.contains(what)));
     // A runtime's own tool needs no symbols, so it is preferred.
-    if known.is_none_or(|(_, shows)| shows == "--mmap")
+    if known.is_none_or(|(_, shows)| shows == ShownBy::Mappings)
         && inside.iter().any(|module| module.is_stripped && !module.named_allocators.is_empty())
     {
         return "; --mmap records mappings with their stacks, and its debug symbols (a -dbgsym package, \
@@ -104,8 +70,8 @@ pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[Strin
             .to_owned();
     }
     match known {
-        Some((_, "--mmap")) | None => "; --mmap records mappings with their stacks".to_owned(),
-        Some((_, shows)) => format!("; {shows} shows it"),
+        Some((_, ShownBy::Mappings)) | None => "; --mmap records mappings with their stacks".to_owned(),
+        Some((_, ShownBy::Words(shows))) => format!("; {shows} shows it"),
     }
 }
 

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
+use heapr_known::allocator_libraries;
 use heapr_trace::{HeapId, MemoryAccount, Notice, ProcessOrigin, ResidentSample, StackIndex};
 
 use super::account::{ALLOCATOR_BYTES, Blocks, Names, account};
 use super::holders;
 use crate::recorder::Recorder;
 use crate::recorder::inside::InsideModule;
-use crate::recorder::memory_look::{self, MemoryLook};
+use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::process_facts;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
@@ -186,7 +187,7 @@ impl Names for ProcessNames<'_> {
         let path = path.unwrap_or(&self.process.executable);
         let is_its = |module: &InsideModule| module.path == Path::new(path) && !module.allocators.is_empty();
         let file = holders::file_name(Path::new(path));
-        if self.process.inside.iter().any(is_its) || memory_look::is_malloc_library(&file) {
+        if self.process.inside.iter().any(is_its) || allocator_libraries::is_library(&file) {
             return None;
         }
         Some(match holders::runtime(path) {

@@ -1,0 +1,13 @@
+//! Facts about other people's programs, each in one table: runtimes by their files' names,
+//! allocator libraries, the C library's threads and arenas, Go's heap.
+//!
+//! Agent, injector, recorder and analysis read these tables. A new runtime or allocator library is
+//! a row here and nowhere else. Allocators that are linked into programs have a table that users
+//! can extend: `crates/allocators/src/allocators.txt`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod allocator_libraries;
+pub mod glibc;
+pub mod go;
+pub mod runtimes;
