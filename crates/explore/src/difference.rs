@@ -8,7 +8,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use heapr_query::engine::FrameId;
+use heapr_query::engine::{FrameId, NamedStack};
 use heapr_query::{
     CullList, FramePattern, FrameView, GroupBy, Metric, OwnCode, Result, SameBuilds, common_name, file_name,
 };
@@ -56,7 +56,8 @@ pub struct Side<'a> {
 /// A group that differs between the sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DifferenceGroup {
-    key: u32,
+    /// For [`crate::DifferenceFrames::of`].
+    pub key: u32,
     /// Amounts on the first side.
     pub before: Amounts,
     /// Amounts on the second side.
@@ -235,6 +236,17 @@ impl FrameUnion {
         own.place(&views)
     }
 
+    /// Returns the key of the group that a stack of a side belongs to.
+    pub(crate) fn group_key(&self, side: usize, stack: NamedStack, by: GroupBy) -> u32 {
+        let node = self.node_of[side][stack as usize];
+        let frame = self.frames[node as usize];
+        match by {
+            GroupBy::Stacks => node,
+            GroupBy::Images if frame != NONE => self.module_of[frame as usize],
+            _ => frame,
+        }
+    }
+
     /// All groups that differ, those with the greatest difference first; and the sums of both
     /// sides.
     ///
@@ -249,15 +261,8 @@ impl FrameUnion {
         let mut amounts: HashMap<u32, [Amounts; 2]> = HashMap::new();
         let mut whole = [Amounts::default(); 2];
         for (number, side) in sides.into_iter().enumerate() {
-            let node_of = &self.node_of[number];
             side.explorer.culled(side.selection, side.cull, GroupBy::Stacks)?.for_each(|row, stack| {
-                let node = node_of[stack as usize];
-                let frame = self.frames[node as usize];
-                let key = match by {
-                    GroupBy::Stacks => node,
-                    GroupBy::Images if frame != NONE => self.module_of[frame as usize],
-                    _ => frame,
-                };
+                let key = self.group_key(number, stack, by);
                 amounts.entry(key).or_default()[number] += &row.amounts;
                 whole[number] += &row.amounts;
             })?;

@@ -18,6 +18,7 @@ mod allocation_set;
 mod allocation_walk;
 mod bit_sums;
 mod difference;
+mod difference_frames;
 mod estimate;
 mod event_table;
 mod explorer;
@@ -51,6 +52,7 @@ mod timeline_pass;
 mod timeline_query;
 
 pub use difference::{DifferenceGroup, DifferenceNode, DifferenceTree, FrameUnion, Side};
+pub use difference_frames::DifferenceFrames;
 pub use estimate::Estimate;
 pub use event_table::{EventTable, TableLimit};
 pub use explorer::{Explorer, Found};

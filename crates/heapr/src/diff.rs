@@ -6,10 +6,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use heapr_explore::{self as explore, DifferenceGroup, Explorer, Found, FrameUnion, Selection};
+use heapr_explore::{
+    self as explore, DifferenceFrames, DifferenceGroup, Explorer, Found, FrameUnion, Selection,
+};
 use heapr_export::Subject;
 use heapr_filters::FilterArguments;
-use heapr_query::json::AmountsJson;
+use heapr_query::json::{AmountsJson, FrameJson};
 use heapr_query::{GroupBy, Metric};
 use heapr_trace::Amounts;
 use serde_json::json;
@@ -79,6 +81,8 @@ struct Side {
 }
 
 struct Line {
+    /// For [`DifferenceFrames::of`].
+    key: u32,
     names: Vec<String>,
     before: Amounts,
     after: Amounts,
@@ -111,6 +115,7 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     });
     let (groups, [before, after]) = union.groups(compared, by, sort)?;
     let line = |group: &DifferenceGroup| Line {
+        key: group.key,
         names: union.group_names(group, by),
         before: group.before,
         after: group.after,
@@ -123,7 +128,10 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
             let top = arguments.top.unwrap_or(DEFAULT_TOP);
             write_text(&mut out, (&arguments, &sides), sort, (&before, &after), &lines, top)?;
         }
-        Format::Json => write_json(&mut out, &arguments, &sides, (&before, &after), &lines)?,
+        Format::Json => {
+            let frames = DifferenceFrames::read(&union, compared, by)?;
+            write_json(&mut out, (&arguments, &sides), (&before, &after), &lines, &frames)?;
+        }
         Format::Csv => {
             let is_sampled = sides.iter().any(|side| side.sampled.is_some());
             write_csv(&mut out, &lines, arguments.top.unwrap_or(usize::MAX), is_sampled)?;
@@ -208,13 +216,16 @@ fn write_text(
 
 fn write_json(
     out: &mut impl Write,
-    arguments: &DiffArguments,
-    sides: &[Side; 2],
+    (arguments, sides): (&DiffArguments, &[Side; 2]),
     (before, after): (&Amounts, &Amounts),
     lines: &[Line],
+    frames: &DifferenceFrames<'_>,
 ) -> anyhow::Result<()> {
     let json_of = |amounts: &Amounts| AmountsJson::from(amounts);
-    let line = |line: &Line| json!({ "frames": line.names, "before": json_of(&line.before), "after": json_of(&line.after) });
+    let line = |line: &Line| {
+        let frames: Vec<FrameJson> = frames.of(line.key).iter().map(FrameJson::from).collect();
+        json!({ "frames": frames, "before": json_of(&line.before), "after": json_of(&line.after) })
+    };
     let groups: Vec<_> = lines.iter().take(arguments.top.unwrap_or(usize::MAX)).map(line).collect();
     let side = |file: &Path, side: &Side, amounts: &Amounts| json!({ "file": file.display().to_string(), "sampled": side.sampled, "warnings": side.warnings, "totals": json_of(amounts) });
     let whole = json!({

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bounded_run;
+mod compared;
 mod ended_threads;
 mod explain_figures;
 mod explain_files;
