@@ -1,7 +1,8 @@
 //! DHAT's output, from Valgrind or dhat-rs: amounts by stack in JSON.
 
 use heapr_trace::{Amounts, Untold};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::builder::TraceBuilder;
 use crate::error::{Error, Result};
@@ -19,9 +20,16 @@ pub(crate) fn tells(start: &[u8]) -> bool {
     start.trim_ascii_start().starts_with(b"\"dhatFileVersion\"")
 }
 
+/// Deserializes a whole number in any notation of JSON: `1500`, `1.5e3`.
+fn whole<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<u64, D::Error> {
+    let number = serde_json::Number::deserialize(from)?;
+    let is_none = || D::Error::custom(format_args!("{number} is no whole number from 0 on"));
+    heapr_v8::whole_number(&number).ok_or_else(is_none)
+}
+
 #[derive(Deserialize)]
 struct File {
-    #[serde(rename = "dhatFileVersion")]
+    #[serde(rename = "dhatFileVersion", deserialize_with = "whole")]
     version: u64,
     mode: String,
     /// Whether lifetimes are known.
@@ -33,9 +41,9 @@ struct File {
     cmd: String,
     #[serde(default)]
     pid: u32,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     te: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     tg: u64,
     pps: Vec<Point>,
     ftbl: Vec<String>,
@@ -44,15 +52,17 @@ struct File {
 /// A stack: bytes and blocks in all, at the peak of the whole heap, and at the end.
 #[derive(Deserialize)]
 struct Point {
+    #[serde(deserialize_with = "whole")]
     tb: u64,
+    #[serde(deserialize_with = "whole")]
     tbk: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     gb: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     gbk: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     eb: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     ebk: u64,
     /// Frames, the innermost first.
     fs: Vec<usize>,
@@ -116,4 +126,27 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
         builder.add(stack, &amounts);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn total_bytes(number: &str) -> Result<u64> {
+        let text = format!("{{\"tb\": {number}, \"tbk\": 1, \"fs\": []}}");
+        let point: std::result::Result<Point, _> = serde_json::from_str(&text);
+        point.map(|point| point.tb).map_err(|error| Error::Unusable { what: error.to_string() })
+    }
+
+    #[test]
+    fn numbers_are_taken_as_json_has_them_or_refused_by_name() {
+        for (text, bytes) in [("1500", 1500), ("1.5e3", 1500), ("2E+2", 200), ("3.0", 3)] {
+            assert_eq!(total_bytes(text).unwrap(), bytes, "{text}");
+        }
+        for text in ["1.5", "-1", "1e19", "18446744073709551616"] {
+            let message = total_bytes(text).unwrap_err().to_string();
+            assert!(message.contains("is no whole number from 0 on"), "{text}: {message}");
+        }
+        assert!(total_bytes("1e400").is_err() && total_bytes("\"12\"").is_err());
+    }
 }

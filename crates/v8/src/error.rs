@@ -53,6 +53,18 @@ pub enum Error {
         /// Largest length that is accepted.
         limit_bytes: usize,
     },
+    /// A count in the member "snapshot" is no whole number.
+    #[error(
+        "the member \"snapshot\" at offset {offset} has {name} {found}, which is no whole number from 0 on"
+    )]
+    Count {
+        /// Offset of the member.
+        offset: u64,
+        /// Name of the count.
+        name: &'static str,
+        /// Its value.
+        found: String,
+    },
     /// The description of the snapshot is not JSON.
     #[error("the member \"snapshot\" at offset {offset} is not valid JSON")]
     Header {

@@ -27,7 +27,7 @@ pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use format::{
     AllocationTrace, CallFunction, Location, Locations, Meta, Problem, ReadOptions, Snapshot, Strings,
-    TimeSample, TraceFunction, TraceNode,
+    TimeSample, TraceFunction, TraceNode, whole_number,
 };
 pub(crate) use format::{utf16_length, utf16_units};
 pub use graph_text::GraphForm;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::format::whole_number;
 use crate::kinds::{EDGE_KINDS, EdgeKind, NODE_KINDS, NodeKind};
 use crate::{Error, Result};
 
@@ -65,11 +66,23 @@ pub(crate) struct EdgeFields {
 /// Largest number of fields in a row.
 const FIELD_LIMIT: usize = 64;
 
+/// Largest number of characters shown of an invalid count.
+const SHOWN_CHARS: usize = 40;
+
 impl Meta {
     /// Parses the text of the member, which starts at `offset`.
     pub(crate) fn parse(text: &[u8], offset: u64) -> Result<Self> {
         let header: Value =
             serde_json::from_slice(text).map_err(|source| Error::Header { offset, source })?;
+        let count = |name: &'static str| match &header[name] {
+            Value::Null => Ok(None),
+            Value::Number(number) if whole_number(number).is_some() => Ok(whole_number(number)),
+            other => Err(Error::Count {
+                offset,
+                name,
+                found: other.to_string().chars().take(SHOWN_CHARS).collect(),
+            }),
+        };
         let meta = &header["meta"];
         if !meta.is_object() {
             return Err(Error::Meta { what: "there is no", name: "meta" });
@@ -99,11 +112,11 @@ impl Meta {
         node_type_names.truncate(256);
         edge_type_names.truncate(256);
         Ok(Self {
-            node_count: header["node_count"].as_u64(),
-            edge_count: header["edge_count"].as_u64(),
-            trace_function_count: header["trace_function_count"].as_u64().unwrap_or(0),
-            extra_native_bytes: header["extra_native_bytes"].as_u64().unwrap_or(0),
-            root_index: header["root_index"].as_u64().unwrap_or(0),
+            node_count: count("node_count")?,
+            edge_count: count("edge_count")?,
+            trace_function_count: count("trace_function_count")?.unwrap_or(0),
+            extra_native_bytes: count("extra_native_bytes")?.unwrap_or(0),
+            root_index: count("root_index")?.unwrap_or(0),
             location_fields: names(&meta["location_fields"]),
             trace_function_fields: names(&meta["trace_function_info_fields"]),
             trace_node_fields: names(&meta["trace_node_fields"]),

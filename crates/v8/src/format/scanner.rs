@@ -5,6 +5,7 @@ use memchr::{memchr, memchr_iter, memchr2, memrchr};
 use crate::format::digits::{Block, FRONT};
 use crate::format::input::Input;
 use crate::format::string_text::{Escapes, push_unescaped};
+use crate::format::whole_number::whole_number_in;
 use crate::{Error, Result};
 
 /// Number of bytes read at once: small enough to stay in the cache between reading and decoding.
@@ -199,7 +200,7 @@ impl Scanner {
             }
             self.position += 1;
         }
-        whole_number(&text).ok_or_else(|| unexpected("a whole number, not below 0"))
+        whole_number_in(&text).ok_or_else(|| unexpected("a whole number from 0 on, of 64 bits"))
     }
 
     /// Reads one value of any kind and appends its text to `keep`. Returns false if the text ends
@@ -369,30 +370,4 @@ fn behind_last_row(bytes: &[u8], surplus: usize) -> usize {
         end = memrchr(b',', &bytes[..end]).unwrap_or(FRONT);
     }
     memrchr(b',', &bytes[..end]).map_or(FRONT, |at| at + 1)
-}
-
-/// Parses a JSON number that is whole and not negative.
-fn whole_number(text: &str) -> Option<u64> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Larger numbers saturate.
-        return Some(text.parse().unwrap_or(u64::MAX));
-    }
-    let number: f64 = serde_json::from_str(text).ok()?;
-    // Largest number up to which `f64` represents all whole numbers.
-    const EXACT: f64 = (1_u64 << 53) as f64;
-    (number >= 0.0 && number.fract() == 0.0 && number <= EXACT).then_some(number as u64)
-}
-
-#[cfg(test)]
-mod number_tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_taken_as_json_has_them_or_refused() {
-        let taken = ["0", "17", "1.5e3", "2E+2", "3.0", "-0", "25e-1", "-1", "1.5", "1e400", "1.2.3", "--1"]
-            .map(whole_number);
-        let right = [Some(0), Some(17), Some(1500), Some(200), Some(3), Some(0)];
-        assert_eq!(taken[..6], right);
-        assert_eq!(taken[6..], [None; 6]);
-    }
 }
