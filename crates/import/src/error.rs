@@ -22,8 +22,8 @@ pub enum Error {
     V8(#[from] heapr_v8::Error),
     /// The file's format is unknown.
     #[error(
-        "not a heapr trace: it begins with {}; nor a file of heaptrack, massif, DHAT, jemalloc, gperftools, Go, pprof or V8",
-        first_bytes(.found)
+        "not a heapr trace: {}; nor a file of heaptrack, massif, DHAT, jemalloc, gperftools, Go, pprof or V8",
+        beginning(.found)
     )]
     Unknown {
         /// First bytes of the file.
@@ -83,11 +83,53 @@ impl Error {
 /// A result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// First bytes of a file, as text if they are text, else as numbers.
-fn first_bytes(found: &[u8]) -> String {
+/// First bytes of a file in words: the name of a known kind of file, text, or numbers.
+fn beginning(found: &[u8]) -> String {
+    let text = found.strip_prefix(BYTE_ORDER_MARK).unwrap_or(found);
+    if is_web_page(text) {
+        return "it is a web page (HTML), as of a login or an error of a server".to_owned();
+    }
     let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
-    match std::str::from_utf8(found) {
-        Ok(text) if !text.is_empty() && found.iter().all(is_text) => format!("{text:?}"),
-        _ => format!("{found:02x?}"),
+    let mark = if text.len() < found.len() { "a byte order mark and " } else { "" };
+    match std::str::from_utf8(text) {
+        Ok(shown) if !shown.is_empty() && text.iter().all(is_text) => {
+            format!("it begins with {mark}{shown:?}")
+        }
+        _ => format!("it begins with {found:02x?}"),
+    }
+}
+
+/// Mark that some editors put before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether a text is HTML, by its first bytes.
+fn is_web_page(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let begins = |with: &[u8]| {
+        let count = with.len().min(text.len());
+        count >= 2 && text[..count].eq_ignore_ascii_case(&with[..count])
+    };
+    [&b"<!doctype"[..], b"<html", b"<head", b"<body"].into_iter().any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_web_page_is_called_one_whatever_stands_before_it() {
+        let message = |start: &[u8]| Error::unknown(start).to_string();
+        for page in [
+            &b"<!DOCTYPE html><html>"[..],
+            b"\xef\xbb\xbf<!doctype html>",
+            b"\xef\xbb\xbf\r\n<html lang=en>",
+            b"\n <HTML>",
+        ] {
+            assert!(message(page).contains("it is a web page (HTML)"), "{}", message(page));
+        }
+        assert!(message(b"\xef\xbb\xbfhello").contains("begins with a byte order mark and \"hello\""));
+        assert!(message(b"hello world").contains("begins with \"hello wo\""));
+        assert!(message(b"<xml>").contains("begins with \"<xml>\""));
+        assert!(message(b"\xef\xbb\x01").contains("begins with [ef, bb, 01]"));
     }
 }

@@ -5,7 +5,9 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
+use crate::devtools::absent_names::has_absent;
 use crate::devtools::{DisplayNames, Heap};
+use crate::format::NOT_IN_FILE;
 use crate::node_set::NodeSet;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
@@ -27,6 +29,8 @@ impl DuplicateStrings {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         let mut group_of_first: FxHashMap<u32, usize> = FxHashMap::default();
         let mut names = DisplayNames::default();
+        // Strings without a text in the file may differ.
+        let lacks_texts = snapshot.strings().find(NOT_IN_FILE).is_some();
         for node in 0..snapshot.node_count() {
             let kind = snapshot.kind(node);
             if !matches!(kind, NodeKind::STRING | NodeKind::CONS_STRING)
@@ -35,9 +39,13 @@ impl DuplicateStrings {
             {
                 continue;
             }
+            let text = names.of(heap, node);
+            if lacks_texts && has_absent(&text) {
+                continue;
+            }
             let whole = is_truncated(snapshot, node)
                 .then(|| (number_of(snapshot, node, b"length"), number_of(snapshot, node, b"hash")));
-            match first_of.entry((names.of(heap, node), whole)) {
+            match first_of.entry((text, whole)) {
                 Entry::Vacant(entry) => {
                     entry.insert(node);
                 }

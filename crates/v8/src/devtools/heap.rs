@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use heapr_graph::{DominatorTree, Dominators, Retainers, retained_bytes};
 
+use crate::devtools::absent_names::name_absent;
 use crate::devtools::classes::Classes;
 use crate::devtools::computed_columns::ComputedColumns;
 use crate::devtools::distances::distances;
@@ -96,6 +97,7 @@ impl Heap {
     }
 
     fn begin(mut snapshot: Snapshot) -> Result<Self> {
+        name_absent(&mut snapshot)?;
         spread_dom_states(&mut snapshot)?;
         Ok(Self::bare(snapshot, None))
     }

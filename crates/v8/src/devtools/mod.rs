@@ -3,6 +3,7 @@
 //! Each file holds one rule of DevTools' heap snapshot worker. Sizes are 64 bits wide where the
 //! worker wraps at 4 GiB. [`Heap`] holds a snapshot and computes results on first use.
 
+mod absent_names;
 mod aggregates;
 mod class_names;
 mod classes;

@@ -20,6 +20,7 @@ mod section;
 mod snapshot;
 mod string_text;
 mod strings;
+mod whole_number;
 pub(crate) mod writer;
 mod zip_archive;
 
@@ -31,7 +32,9 @@ pub use problem::Problem;
 pub use reader::ReadOptions;
 pub use snapshot::Snapshot;
 pub(crate) use string_text::{compare_utf16, utf16_length, utf16_units};
+pub(crate) use strings::NOT_IN_FILE;
 pub use strings::Strings;
+pub use whole_number::whole_number;
 
 pub(crate) use call_function::named;
 pub(crate) use edge_columns::EdgeColumns;

@@ -10,7 +10,7 @@ use crate::format::locations::Locations;
 use crate::format::meta::Meta;
 use crate::format::node_columns::NodeColumns;
 use crate::format::problem::Problem;
-use crate::format::strings::Strings;
+use crate::format::strings::{NOT_IN_FILE, Strings};
 use crate::kinds::{DomState, EdgeKind, NodeKind};
 
 /// Heap snapshot as it was written.
@@ -161,10 +161,10 @@ impl Snapshot {
         Some(self.graph.target(found))
     }
 
-    /// Removes names without a string, in a file that is truncated before the strings.
+    /// Adds a placeholder for the names of a file that is truncated before the strings.
     pub(crate) fn forget_names_outside(&mut self) {
         if self.strings.count() == 0 {
-            let _ = self.strings.push(b"");
+            let _ = self.strings.push(NOT_IN_FILE);
         }
     }
 }

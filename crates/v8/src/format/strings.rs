@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use crate::{Error, Result};
 
+/// Placeholder for a name that is not in the file.
+pub(crate) const NOT_IN_FILE: &[u8] = b"(name not in the file)";
+
 /// All strings in one piece of memory, as WTF-8 (see [`crate::utf16_units`]).
 #[derive(Debug, Default, Clone)]
 pub struct Strings {

@@ -321,6 +321,48 @@ fn a_five_gigabyte_buffer_stays_one() {
 }
 
 #[test]
+fn names_that_a_cut_file_does_not_have_are_said_to_be_absent() {
+    let model = Model {
+        nodes: vec![[3, 0, 1, 0, 3, 0], [1, 4, 3, 16, 0, 1], [2, 2, 5, 24, 0, 0], [2, 3, 7, 24, 0, 0]],
+        edges: vec![[1, 5, 1], [1, 3, 2], [0, 7, 3]],
+        strings: ["", "Object", "text", "field", "Tenant", "held"].map(str::to_owned).to_vec(),
+        node_order: (0..7).collect(),
+        edge_order: (0..3).collect(),
+        members: vec![0, 1, 2, 4, 3],
+        space: "",
+    };
+    let text = model.text();
+    let strings = text.find("\"strings\"").unwrap();
+    let absent = "(name not in the file)";
+    for cut in [strings, text.find("\"text\"").unwrap()] {
+        let heap = crate::devtools::Heap::with_summary(read(&text.as_bytes()[..cut]).unwrap()).unwrap();
+        let class = heap.classes().get(heap.classes().of_node(1)).name_text().into_owned();
+        // (It is marked as detached: that name is put behind the table, and is none of the absent.)
+        assert!(class.ends_with(absent), "{class}");
+        // Two texts that are not there are not the same text.
+        assert!(crate::devtools::DuplicateStrings::of(&heap).groups.is_empty());
+        assert_eq!(heap.snapshot().name(3), absent.as_bytes());
+    }
+    let heap = crate::devtools::Heap::with_summary(read(text.as_bytes()).unwrap()).unwrap();
+    assert_eq!(heap.classes().get(heap.classes().of_node(1)).name_text(), "Tenant");
+    assert_eq!(heap.snapshot().strings().find(absent.as_bytes()), None);
+}
+
+#[test]
+fn counts_of_the_header_are_taken_as_json_has_them_or_refused_by_name() {
+    let with = |number: &str| small().replace("\"node_count\":3", &format!("\"node_count\":{number}"));
+    assert_ne!(with("7"), small());
+    for number in ["3", "3.0", "0.3e1"] {
+        assert_eq!(read(with(number).as_bytes()).unwrap().problems(), &[], "{number}");
+    }
+    assert!(!read(with("1e3").as_bytes()).unwrap().problems().is_empty());
+    for number in ["1.5", "-3", "\"3\"", "1e30", "true"] {
+        let error = read(with(number).as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("has node_count") && error.contains(number.trim_matches('"')), "{error}");
+    }
+}
+
+#[test]
 fn strings_keep_what_unicode_forbids() {
     let text = small().replace("\"text\"", "\"\\ud83d\\ude00 \\ud83d \\u00e4\\n\\\"\"");
     let snapshot = read(text.as_bytes()).unwrap();
