@@ -12,10 +12,11 @@ use heapr_native::{
     Area, BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, Scanned, Texts, ThreadFacts,
     ThreadModule, root_areas, scan,
 };
-use heapr_proc::{Mapping, ServedMemory, kernel_words, mappings, not_as_it_is_in_forks};
+use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
 use heapr_symbols::{FrameWalker, MappedCode};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
+use crate::snapshots::graph_notes::{of_mappings, of_served};
 use crate::snapshots::kept_memory::{KeptMemory, WrittenMemory};
 
 /// Facts that are found before the process is stopped, because finding them takes longer than the
@@ -228,7 +229,7 @@ impl Prepared {
                 "a thread was at allocating: blocks that it had just got are not in the graph".to_owned(),
             );
         }
-        notes.extend(note_of(served));
+        notes.extend(of_served(served));
         let known = Known::of(blocks, rundown, &mut notes);
         let mut facts = ProcessFacts {
             mappings: std::mem::take(mappings),
@@ -256,30 +257,6 @@ impl Prepared {
         keep_stale(&mut graph, &map, &known.stale);
         Ok((graph, map))
     }
-}
-
-/// Note about memory that a program provides only when it is touched.
-fn note_of(served: &ServedMemory) -> Option<String> {
-    let bytes = |ranges: &[(u64, u64)]| ranges.iter().map(|(start, end)| end - start).sum::<u64>();
-    let registered = bytes(&served.registered);
-    let absent = registered.saturating_sub(served.registered_there_bytes);
-    let mut parts = Vec::new();
-    if absent > 0 {
-        parts.push(format!(
-            "{registered} bytes are registered with userfaultfd, {absent} of them not in memory"
-        ));
-    }
-    if !served.files.is_empty() {
-        parts
-            .push(format!("{} bytes are mapped files that it may serve itself (FUSE)", bytes(&served.files)));
-    }
-    (!parts.is_empty()).then(|| {
-        format!(
-            "a program brings part of its memory when that is touched ({}): what was not there was not looked at, and what only it \
-             refers to may seem leaked",
-            parts.join("; ")
-        )
-    })
 }
 
 /// Memory to be searched.
@@ -323,6 +300,7 @@ pub(crate) fn graph_of(found: Scanned, areas: Vec<Area>, notes: Vec<String>) -> 
     if found.unread_bytes > 0 {
         graph.notes.push(format!("{} bytes could not be read", found.unread_bytes));
     }
+    graph.notes.extend(of_mappings(&graph.areas));
     graph
 }
 

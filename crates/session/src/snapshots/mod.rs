@@ -1,6 +1,7 @@
 //! Snapshots of the live native blocks: rules for them, the cut, and writing in slices.
 
 pub(crate) mod graph_capture;
+mod graph_notes;
 pub(crate) mod heap_look;
 mod kept_memory;
 pub(crate) mod native_snapshot;
