@@ -77,7 +77,7 @@ pub use recorder::statistics::Statistics;
 pub use recorder::system_facts::kernel_version;
 pub use rotation::{Rotation, closed_files};
 pub use sampling::{AUTO_PER_SECOND, FullOnGrowth, SampleRate};
-pub use session::{Session, SessionSummary};
+pub use session::{Session, SessionSummary, WriteError};
 pub use snapshots::graph_capture::{GraphContents, GraphPause, GraphRequest};
 pub use snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use snapshots::native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};

@@ -94,12 +94,21 @@ pub struct SessionSummary {
     pub not_held: Option<String>,
     /// Reports of snapshots that were not fetched before.
     pub snapshots: Vec<SnapshotReport>,
-    /// Error that ended the writing of the file; it can be read up to there.
+    /// Error that ended the writing of the file.
     pub write_error: Option<heapr_trace::Error>,
     /// Modules whose names cannot be found by their paths any more.
     pub held_modules: Vec<HeldModule>,
     /// Names of JIT code that processes reported.
     pub held_made_code: Vec<HeldMadeCode>,
+}
+
+/// Error that ended the writing of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteError {
+    /// Failed operation and its cause.
+    pub message: String,
+    /// Whether the file contains events or snapshots from before the error.
+    pub is_readable: bool,
 }
 
 impl Session {
@@ -414,13 +423,15 @@ impl Session {
     }
 
     /// Returns the first error of the file, once.
-    pub fn take_write_error(&mut self) -> Option<String> {
+    pub fn take_write_error(&mut self) -> Option<WriteError> {
         if self.has_told_error {
             return None;
         }
-        let message = self.recorder.sink.write_error.as_ref().map(ToString::to_string);
-        self.has_told_error = message.is_some();
-        message
+        let sink = &self.recorder.sink;
+        let message = sink.write_error.as_ref()?.to_string();
+        let is_readable = sink.writer.is_readable();
+        self.has_told_error = true;
+        Some(WriteError { message, is_readable })
     }
 
     /// Reads what is left and finishes the file.

@@ -224,7 +224,11 @@ fn record(
         }
         if let Some(error) = session.take_write_error() {
             *has_told_incomplete = true;
-            warn!("{error}; the program runs on, the file can be read up to here");
+            let left = match error.is_readable {
+                true => "the file can be read up to here",
+                false => "nothing of what it did is in the file",
+            };
+            warn!("{}; the program runs on, {left}", error.message);
         }
         if session.is_full() && !has_told_full {
             has_told_full = true;

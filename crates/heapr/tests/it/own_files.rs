@@ -128,3 +128,13 @@ fn a_changed_bit_in_any_table_makes_no_command_panic() {
         at += 48 + stored;
     }
 }
+
+#[test]
+fn of_a_file_that_nothing_fits_into_nothing_is_said_to_be_readable() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = heapr(folder.path(), "run -f -o /dev/full -- /bin/ls /", &[]);
+    assert_eq!(full.status, 0, "{}", full.stderr);
+    assert!(full.stdout.contains("proc"), "{}", full.stdout);
+    assert!(full.stderr.contains("No space left on device"), "{}", full.stderr);
+    assert!(!full.stderr.contains("can be read"), "{}", full.stderr);
+}
