@@ -14,6 +14,8 @@ const IDLE_MIN_SHARE: f64 = 0.3;
 const START_PART: u64 = 64;
 /// Share of the moments after the start; idle memory is unchanged from there to the end of work.
 const OLD_SHARE: f64 = 0.4;
+/// Shortest time without a change, in ns: memory of a program that ends sooner is in use.
+const STILL_MIN_NS: u64 = 500_000_000;
 
 /// Smallest overhead that is reported: in bytes, and as a share of live memory with its overhead.
 const OVERHEAD_MIN_BYTES: u64 = 1 << 20;
@@ -31,6 +33,10 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
             return false;
         }
         let old = first + (moments as f64 * OLD_SHARE) as usize;
+        let still_ns = recording.times_ns[work.end - 1].saturating_sub(recording.times_ns[old]);
+        if still_ns < STILL_MIN_NS && !recording.trace.sampling().untold().times {
+            return false;
+        }
         let held = &site.held[old..work.end];
         let (Some(first), Some(last)) = (held.first(), held.last()) else { return false };
         let least = held.iter().map(|held| held.bytes).min().unwrap_or(0);

@@ -237,3 +237,31 @@ fn folder_of(name: &str) -> PathBuf {
 fn explained_json(folder: &Path) -> Value {
     explained(&["t.heapr".to_owned()], folder)
 }
+
+/// A file of massif that holds one block from its second moment on.
+fn held_since_the_start(step_ms: u64) -> String {
+    let moments = (0..20_u64).map(|number| {
+        let bytes = if number == 0 { 1000 } else { 4_000_000 };
+        format!(
+            "#-----------\nsnapshot={number}\n#-----------\ntime={}\nmem_heap_B={bytes}\nmem_heap_extra_B=0\n\
+             mem_stacks_B=0\nheap_tree=detailed\n\
+             n1: {bytes} (heap allocation functions) malloc/new/new[], --alloc-fns, etc.\n \
+             n0: {bytes} 0x1091A3: keeps (a.c:10)\n",
+            number * step_ms
+        )
+    });
+    format!("desc: --time-unit=ms\ncmd: ./a\ntime_unit: ms\n{}", moments.collect::<String>())
+}
+
+#[test]
+fn a_program_that_lived_shortly_has_no_idle_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    for (step_ms, is_idle) in [(4, false), (40, false), (60, true), (4000, true)] {
+        std::fs::write(folder.path().join("held.massif"), held_since_the_start(step_ms)).unwrap();
+        let answer = heapr(&["explain", "held.massif", "--format", "json"], folder.path());
+        let text = String::from_utf8(answer.stdout).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        let findings = json["findings"].as_array().unwrap();
+        assert_eq!(findings.iter().any(|finding| finding["kind"] == "idle"), is_idle, "{step_ms} ms: {text}");
+    }
+}
