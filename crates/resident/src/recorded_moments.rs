@@ -3,6 +3,7 @@
 use heapr_table::quantity::count;
 use heapr_trace::{Course, EqualBlocks, ProcessIndex, ResidentSample, Trace};
 
+use crate::class::Class;
 use crate::kept_moments::{KeptMoment, KeptMoments, LIVE_BLOCKS, UNKNOWN};
 
 impl KeptMoments {
@@ -22,12 +23,15 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
     let process = largest.process;
     let samples: Vec<&ResidentSample> = samples.iter().filter(|sample| sample.process == process).collect();
     let live = Live::of(trace, trace.course()?.as_ref(), process);
+    // As it was when the process held most: at other moments it may have been less.
+    let accounts = trace.memory_accounts().iter().filter(|account| account.process == process);
+    let agent_bytes = accounts.map(|account| account.agent_bytes).max().unwrap_or(0);
     let equal = EqualBlocks::of(trace.sampling());
     let of_sample = |sample: &&ResidentSample| {
         let (live_bytes, live_count) = live.at(sample.time_ns).unwrap_or_default();
         KeptMoment {
             time_ns: Some(sample.time_ns),
-            lines: lines(sample, live_bytes),
+            lines: lines(sample, live_bytes, agent_bytes),
             live_plus_minus: equal.half_of_bytes(live_bytes, live_count),
             rss_bytes: sample.rss_bytes(),
             ..KeptMoment::default()
@@ -47,7 +51,7 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
             time_ns: Some(snapshot.time_ns),
             name: format!("snapshot {} {}", snapshot.number, snapshot.name).trim().to_owned(),
             rss_bytes,
-            lines: lines(&sample, own.block_bytes),
+            lines: lines(&sample, own.block_bytes, agent_bytes),
             live_plus_minus: equal.half_of_bytes(own.block_bytes, own.block_count),
             ..KeptMoment::default()
         });
@@ -67,12 +71,14 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
 }
 
 /// Lines of a sample. Anonymous memory counts as live first: blocks that were never written have no
-/// pages.
-fn lines(sample: &ResidentSample, live_bytes: u64) -> Vec<(String, u64)> {
+/// pages. Next it counts as the agent's.
+fn lines(sample: &ResidentSample, live_bytes: u64, agent_bytes: u64) -> Vec<(String, u64)> {
     let live_bytes = live_bytes.min(sample.anonymous_bytes);
+    let agent_bytes = agent_bytes.min(sample.anonymous_bytes - live_bytes);
     [
         (LIVE_BLOCKS, live_bytes),
-        (UNKNOWN, sample.anonymous_bytes - live_bytes),
+        (UNKNOWN, sample.anonymous_bytes - live_bytes - agent_bytes),
+        (Class::Recorder.key(), agent_bytes),
         ("files", sample.file_bytes),
         ("shared_memory", sample.shared_memory_bytes),
     ]
@@ -105,5 +111,26 @@ impl Live {
     fn at(&self, time_ns: u64) -> Option<(u64, u64)> {
         let nearest = self.0.iter().min_by_key(|(own_ns, _)| own_ns.abs_diff(time_ns));
         nearest.map(|(_, live)| *live)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_heapr_has_in_a_process_is_not_unknown() {
+        let sample = ResidentSample { anonymous_bytes: 1000, file_bytes: 30, ..ResidentSample::default() };
+        let of = |live_bytes, agent_bytes, class: &str| {
+            let lines = lines(&sample, live_bytes, agent_bytes);
+            assert_eq!(lines.iter().map(|(_, bytes)| bytes).sum::<u64>(), sample.rss_bytes());
+            lines.iter().find(|(own, _)| own == class).map(|(_, bytes)| *bytes)
+        };
+        for (live_bytes, agent_bytes, told) in
+            [(100, 300, [600, 300]), (900, 300, [0, 100]), (5000, 300, [0, 0]), (100, 0, [900, 0])]
+        {
+            assert_eq!(of(live_bytes, agent_bytes, UNKNOWN), Some(told[0]));
+            assert_eq!(of(live_bytes, agent_bytes, "recorder"), Some(told[1]));
+        }
     }
 }
