@@ -19,42 +19,47 @@ fn put_varint(bytes: &mut Vec<u8>, mut value: usize) {
 
 /// Appends the encoded values to `out`. Each has `width` bits.
 pub(super) fn encode(values: &[u32], width: u8, out: &mut Vec<u8>) {
-    let mut packed: Vec<u32> = Vec::new();
-    let mut rest = values;
-    while let Some(&value) = rest.first() {
-        let mut run = rest.iter().take_while(|&&other| other == value).count();
-        rest = &rest[run..];
-        // Packed values come in groups of eight: a run first fills up the last group.
-        let missing = packed.len().next_multiple_of(8) - packed.len();
-        if run >= missing + RUN {
-            packed.extend(std::iter::repeat_n(value, missing));
-            pack(&mut packed, width, out);
-            run -= missing;
-            put_varint(out, run << 1);
-            out.extend_from_slice(&value.to_le_bytes()[..usize::from(width.div_ceil(8))]);
-        } else {
-            packed.extend(std::iter::repeat_n(value, run));
+    // Where the values begin that are not written yet.
+    let (mut from, mut place) = (0, 0);
+    while place < values.len() {
+        let value = values[place];
+        let mut end = place + 1;
+        while end < values.len() && values[end] == value {
+            end += 1;
         }
+        // Bits are packed by eight values.
+        let packed_end = from + (place - from).next_multiple_of(8);
+        if end >= packed_end + RUN {
+            pack(&values[from..packed_end], width, out);
+            put_varint(out, (end - packed_end) << 1);
+            out.extend_from_slice(&value.to_le_bytes()[..usize::from(width.div_ceil(8))]);
+            from = end;
+        }
+        place = end;
     }
-    pack(&mut packed, width, out);
+    pack(&values[from..], width, out);
 }
 
-fn pack(values: &mut Vec<u32>, width: u8, out: &mut Vec<u8>) {
+fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
     if values.is_empty() {
         return;
     }
-    values.resize(values.len().next_multiple_of(8), 0);
-    put_varint(out, (values.len() / 8) << 1 | 1);
+    let groups = values.len().div_ceil(8);
+    put_varint(out, groups << 1 | 1);
+    let end = out.len() + groups * usize::from(width);
     let (mut bits, mut count) = (0_u64, 0);
-    for value in values.drain(..) {
+    for &value in values {
         bits |= u64::from(value) << count;
         count += u32::from(width);
-        while count >= 8 {
-            out.push(bits as u8);
-            bits >>= 8;
-            count -= 8;
+        if count >= 32 {
+            out.extend_from_slice(&(bits as u32).to_le_bytes());
+            bits >>= 32;
+            count -= 32;
         }
     }
+    out.extend_from_slice(&bits.to_le_bytes()[..count.div_ceil(8) as usize]);
+    // Of the last eight those that there are not are zeros.
+    out.resize(end, 0);
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::io;
 
 use rustc_hash::FxHasher;
 
-use super::column::{Value, id_text};
+use super::column::{Kind, Value, id_text};
 use super::levels;
 use super::thrift::Struct;
 
@@ -21,8 +21,10 @@ type FastMap<K> = HashMap<K, u32, BuildHasherDefault<FxHasher>>;
 /// Values of a column, in order of rows.
 #[derive(Debug)]
 pub(super) enum Values {
-    /// Texts and ids: the distinct values, their indices, and the index of each row.
-    Bytes { entries: Vec<Box<[u8]>>, numbers: FastMap<Box<[u8]>>, rows: Vec<u32> },
+    /// Texts: each once, and numbers of them.
+    Texts { entries: Vec<Box<[u8]>>, numbers: FastMap<Box<[u8]>>, rows: Vec<u32> },
+    /// Ids, likewise; they become texts as they are written.
+    Ids { entries: Vec<[u8; 16]>, numbers: FastMap<u128>, rows: Vec<u32> },
     /// Numbers.
     Numbers(Vec<i64>),
 }
@@ -34,8 +36,6 @@ pub(super) struct ColumnValues {
     /// By row: 1 if it has a value. Empty if the column is required.
     present: Vec<u32>,
     is_optional: bool,
-    /// Texts and ids: byte arrays with a length.
-    is_text: bool,
 }
 
 /// Pages of a column, with the facts for the footer.
@@ -51,13 +51,14 @@ pub(super) struct Pages {
 }
 
 impl ColumnValues {
-    pub(super) fn new(is_number: bool, is_text: bool, is_optional: bool) -> Self {
-        let values = if is_number {
-            Values::Numbers(Vec::new())
-        } else {
-            Values::Bytes { entries: Vec::new(), numbers: FastMap::default(), rows: Vec::new() }
+    pub(super) fn new(kind: Kind) -> Self {
+        let (entries, rows) = (Vec::new(), Vec::new());
+        let values = match kind {
+            Kind::Number | Kind::Time | Kind::TimeOrNone => Values::Numbers(Vec::new()),
+            Kind::Text => Values::Texts { entries, numbers: FastMap::default(), rows },
+            Kind::Id => Values::Ids { entries: Vec::new(), numbers: FastMap::default(), rows },
         };
-        Self { values, present: Vec::new(), is_optional, is_text }
+        Self { values, present: Vec::new(), is_optional: kind == Kind::TimeOrNone }
     }
 
     pub(super) fn push(&mut self, value: &Value<'_>) {
@@ -68,24 +69,30 @@ impl ColumnValues {
             (_, Value::Missing) if self.is_optional => {}
             (Values::Numbers(numbers), Value::Number(number)) => numbers.push(*number),
             (Values::Numbers(numbers), _) => numbers.push(0),
-            (Values::Bytes { entries, numbers, rows }, value) => {
-                let id_as_text;
-                let bytes = match value {
-                    Value::Text(text) => text.as_bytes(),
-                    Value::Id(id) => {
-                        id_as_text = id_text(id);
-                        &id_as_text[..]
-                    }
-                    Value::Number(_) | Value::Missing => &[],
-                };
-                let number = match numbers.get(bytes) {
-                    Some(&number) => number,
-                    None => {
+            (Values::Texts { entries, numbers, rows }, value) => {
+                let text = if let Value::Text(text) = value { text.as_bytes() } else { &[] };
+                // Most rows have what the row before has.
+                let before = rows.last().copied();
+                let number = match before.filter(|&number| *entries[number as usize] == *text) {
+                    Some(number) => number,
+                    None => numbers.get(text).copied().unwrap_or_else(|| {
                         let number = entries.len() as u32;
-                        entries.push(bytes.into());
-                        numbers.insert(bytes.into(), number);
+                        entries.push(text.into());
+                        numbers.insert(text.into(), number);
                         number
-                    }
+                    }),
+                };
+                rows.push(number);
+            }
+            (Values::Ids { entries, numbers, rows }, value) => {
+                let id = if let Value::Id(id) = value { *id } else { [0; 16] };
+                let before = rows.last().copied();
+                let number = match before.filter(|&number| entries[number as usize] == id) {
+                    Some(number) => number,
+                    None => *numbers.entry(u128::from_ne_bytes(id)).or_insert_with(|| {
+                        entries.push(id);
+                        entries.len() as u32 - 1
+                    }),
                 };
                 rows.push(number);
             }
@@ -133,36 +140,30 @@ impl ColumnValues {
                 let (least, greatest) = (numbers.iter().min()?, numbers.iter().max()?);
                 Some([least, greatest].map(|number| number.to_le_bytes().to_vec()))
             }
-            // Only texts, which include ids, have bounds.
-            Values::Bytes { entries, .. } if self.is_text => {
+            Values::Texts { entries, .. } => {
                 Some([entries.iter().min()?, entries.iter().max()?].map(|entry| entry.to_vec()))
             }
-            Values::Bytes { .. } => None,
+            // (As texts they are in the order of their bytes.)
+            Values::Ids { entries, .. } => {
+                Some([entries.iter().min()?, entries.iter().max()?].map(|id| id_text(id).to_vec()))
+            }
         }
     }
 
     /// Encodes the values and returns the number of dictionary entries. Returns `None` if no
     /// dictionary is used: values seldom repeat.
     fn put_values(&mut self, dictionary: &mut Vec<u8>, data: &mut Vec<u8>) -> Option<usize> {
-        let put_entry = |entry: &[u8], out: &mut Vec<u8>| {
-            if self.is_text {
-                out.extend_from_slice(&(entry.len() as u32).to_le_bytes());
-            }
-            out.extend_from_slice(entry);
-        };
         match &mut self.values {
-            Values::Bytes { entries, numbers, rows } => {
-                let is_repeated = entries.len() <= rows.len() / 2 + 1;
+            Values::Texts { entries, numbers, rows } => {
+                let is_repeated = put_texts(entries, rows, |entry| &entry[..], dictionary, data);
                 let count = entries.len();
-                if is_repeated {
-                    entries.iter().for_each(|entry| put_entry(entry, dictionary));
-                    put_numbers(rows, count, data);
-                } else {
-                    rows.iter().for_each(|&number| put_entry(&entries[number as usize], data));
-                }
-                entries.clear();
-                numbers.clear();
-                rows.clear();
+                (entries.clear(), numbers.clear(), rows.clear());
+                is_repeated.then_some(count)
+            }
+            Values::Ids { entries, numbers, rows } => {
+                let is_repeated = put_texts(entries, rows, id_text, dictionary, data);
+                let count = entries.len();
+                (entries.clear(), numbers.clear(), rows.clear());
                 is_repeated.then_some(count)
             }
             Values::Numbers(numbers) => {
@@ -191,6 +192,31 @@ impl ColumnValues {
             }
         }
     }
+}
+
+/// Writes texts with their lengths. Repeated ones are written once, with the rows' numbers.
+/// Returns whether they repeat.
+fn put_texts<'e, E, T: AsRef<[u8]>>(
+    entries: &'e [E],
+    rows: &[u32],
+    text: impl Fn(&'e E) -> T,
+    dictionary: &mut Vec<u8>,
+    data: &mut Vec<u8>,
+) -> bool {
+    let put_entry = |entry: &'e E, out: &mut Vec<u8>| {
+        let text = text(entry);
+        let text = text.as_ref();
+        out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        out.extend_from_slice(text);
+    };
+    let is_repeated = entries.len() <= rows.len() / 2 + 1;
+    if is_repeated {
+        entries.iter().for_each(|entry| put_entry(entry, dictionary));
+        put_numbers(rows, entries.len(), data);
+    } else {
+        rows.iter().for_each(|&number| put_entry(&entries[number as usize], data));
+    }
+    is_repeated
 }
 
 fn put_numbers(rows: &[u32], entry_count: usize, data: &mut Vec<u8>) {

@@ -33,10 +33,7 @@ impl<W: Write> TableWriter<W> {
     /// Returns the errors of `out`, as the methods below do.
     pub fn new(mut out: W, columns: &[Column]) -> io::Result<Self> {
         out.write_all(MAGIC)?;
-        let values = columns.iter().map(|column| {
-            let Column { kind, .. } = *column;
-            ColumnValues::new(kind.is_number(), !kind.is_number(), kind == Kind::TimeOrNone)
-        });
+        let values = columns.iter().map(|column| ColumnValues::new(column.kind));
         Ok(Self {
             out,
             offset: MAGIC.len() as u64,

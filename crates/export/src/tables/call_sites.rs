@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use heapr_query::{SourceFrame, SymbolSource, file_name};
 use heapr_trace::{CalledFunction, LanguagePlace, ModuleIndex, ProcessIndex, StackIndex, Trace};
+use rustc_hash::FxHashMap;
 
 use super::content_id::{ContentId, NOTHING, content_id};
 
@@ -56,7 +57,7 @@ impl CallSites {
     pub(super) fn new(trace: &Trace, wanted: &[StackIndex], names: &mut dyn SymbolSource) -> Self {
         let count = trace.stacks().len();
         let mut frame_of = vec![NONE; count];
-        let mut sites: HashMap<CallSite, u32> = HashMap::new();
+        let mut sites: FxHashMap<CallSite, u32> = FxHashMap::default();
         let mut listed: Vec<CallSite> = Vec::new();
         for &stack in wanted {
             let mut node = caller_of(trace, stack);
