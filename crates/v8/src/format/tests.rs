@@ -356,7 +356,7 @@ fn counts_of_the_header_are_taken_as_json_has_them_or_refused_by_name() {
         assert_eq!(read(with(number).as_bytes()).unwrap().problems(), &[], "{number}");
     }
     assert!(!read(with("1e3").as_bytes()).unwrap().problems().is_empty());
-    for number in ["1.5", "-3", "\"3\"", "1e30", "true"] {
+    for number in ["1.5", "-3", "\"3\"", "1e+30", "true"] {
         let error = read(with(number).as_bytes()).unwrap_err().to_string();
         assert!(error.contains("has node_count") && error.contains(number.trim_matches('"')), "{error}");
     }
