@@ -157,13 +157,17 @@ impl ColumnValues {
             Values::Texts { entries, numbers, rows } => {
                 let is_repeated = put_texts(entries, rows, |entry| &entry[..], dictionary, data);
                 let count = entries.len();
-                (entries.clear(), numbers.clear(), rows.clear());
+                entries.clear();
+                numbers.clear();
+                rows.clear();
                 is_repeated.then_some(count)
             }
             Values::Ids { entries, numbers, rows } => {
                 let is_repeated = put_texts(entries, rows, id_text, dictionary, data);
                 let count = entries.len();
-                (entries.clear(), numbers.clear(), rows.clear());
+                entries.clear();
+                numbers.clear();
+                rows.clear();
                 is_repeated.then_some(count)
             }
             Values::Numbers(numbers) => {
