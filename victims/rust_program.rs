@@ -1,9 +1,10 @@
-// Rust on the system allocator: boxes, vectors that grow by realloc, strings, threads, a panic that
-// unwinds. needs: rustc expect: frame=rust_program::victim_boxes allocs=100 alloc_bytes=26300
-// outstanding=0 expect: frame=rust_program::victim_zeroed allocs=10 alloc_bytes=26900
-// outstanding=10 expect: frame=rust_program::victim_growth allocs=11 reallocs=10 alloc_bytes=8186
-// outstanding=0 expect: frame=rust_program::victim_unwound allocs>=20 outstanding=0 expect:
-// frame=rust_program::victim_thread allocs=80 alloc_bytes=21680 outstanding=0
+// Rust on the system allocator: boxes, vectors that grow by realloc, strings, threads, a panic that unwinds.
+// needs: rustc
+// expect: frame=rust_program::victim_boxes allocs=100 alloc_bytes=26300 outstanding=0
+// expect: frame=rust_program::victim_zeroed allocs=10 alloc_bytes=26900 outstanding=10
+// expect: frame=rust_program::victim_growth allocs=11 reallocs=10 alloc_bytes=8186 outstanding=0
+// expect: frame=rust_program::victim_unwound allocs>=20 outstanding=0
+// expect: frame=rust_program::victim_thread allocs=80 alloc_bytes=21680 outstanding=0
 use std::hint::black_box;
 
 #[inline(never)]
