@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use heapr_query::{Error, Filter, Result};
+use heapr_query::{Error, Filter, Result, Span};
 
 use crate::allocation_set::AllocationSet;
 use crate::kept_sums::SumsView;
@@ -95,58 +95,11 @@ impl AllocationWalk<'_> {
     #[inline(always)]
     pub(crate) fn for_each(&self, window: &Window, mut visit: impl FnMut(CountedAllocation)) -> Result<()> {
         let table = self.kept.table;
-        // The filter is not tested again for allocations that are known to pass.
-        let whole = Filter::default();
-        let filter = if self.passing.is_some() { &whole } else { self.filter };
-        let sites = self.sites.filter(|_| self.passing.is_none());
-        let needs_lifetime = self.wants_lifetimes || filter.lifetime.is_some();
-        let test = filter.lifetime.map(LifetimeTest::new);
+        let test = AllocationTest::new(self, window);
         let mut look = |allocation: usize| {
-            if self.passing.is_some_and(|passing| !passing.has(allocation)) {
-                return;
+            if let Some(counted) = test.counted(allocation) {
+                visit(counted);
             }
-            let end = table.ends[allocation].sequence();
-            let last_move = table.last_move(allocation);
-            let site = table.site_of[allocation] as usize;
-            let is_ended = if window.is_of_living { last_move } else { end } < window.end;
-            if sites.is_some_and(|sites| !sites[site])
-                || window.wants_ended.is_some_and(|wanted| wanted != is_ended)
-            {
-                return;
-            }
-            let size_bytes = table.size_bytes(allocation);
-            let is_temporary =
-                is_ended && window.is_born_inside && table.is_temporary(allocation, window.replayed_from);
-            if filter.size.is_some_and(|size| !size.contains(size_bytes))
-                || (filter.is_temporary_only && !is_temporary)
-            {
-                return;
-            }
-            let birth = table.births[allocation];
-            let mut lifetime_bits = 0;
-            if needs_lifetime {
-                let exact = || match is_ended {
-                    true => table.lifetime_ns(allocation, end),
-                    false => window.end_ns.saturating_sub(table.times.get(birth)),
-                };
-                let class = match self.lifetimes {
-                    Some(known) if is_ended => known.class(allocation),
-                    _ => class_of(exact()),
-                };
-                if test.as_ref().is_some_and(|test| !test.passes(class, exact)) {
-                    return;
-                }
-                lifetime_bits = bits_of_class(class);
-            }
-            visit(CountedAllocation {
-                site,
-                size_bytes,
-                birth,
-                last_move,
-                is_ended,
-                is_temporary,
-                lifetime_bits,
-            });
         };
         // Most allocations born before a range, and most of an outstanding query, have ended.
         let alive_at = if window.wants_ended == Some(false) { window.end } else { 0 }.max(window.alive_at);
@@ -198,29 +151,108 @@ impl AllocationWalk<'_> {
             passing.for_each(start..(start + CANCEL_INTERVAL).min(part.end), |allocation| {
                 let end = table.ends[allocation].sequence();
                 let is_ended = end < window_end;
-                all[table.site_of[allocation] as usize].count(
-                    table.size_bytes(allocation),
+                let fate = Fate {
                     is_ended,
-                    is_ended && table.is_temporary(allocation, 0),
-                    at_peak.has(table.births[allocation], table.last_move(allocation)),
-                );
+                    is_temporary: is_ended && table.is_temporary(allocation, 0),
+                    is_at_peak: at_peak.has(table.births[allocation], table.last_move(allocation)),
+                };
+                all[table.site_of[allocation] as usize].count(table.size_bytes(allocation), fate);
             });
         }
         Ok(())
     }
 }
 
+/// Test of single allocations against a filter, within a window.
+struct AllocationTest<'a> {
+    walk: &'a AllocationWalk<'a>,
+    window: &'a Window,
+    sites: Option<&'a [bool]>,
+    size: Option<Span>,
+    is_temporary_only: bool,
+    lifetime: Option<LifetimeTest>,
+    needs_lifetime: bool,
+}
+
+impl<'a> AllocationTest<'a> {
+    #[inline(always)]
+    fn new(walk: &'a AllocationWalk<'a>, window: &'a Window) -> Self {
+        // The filter is not tested again for allocations that are known to pass.
+        let is_known = walk.passing.is_some();
+        let lifetime = walk.filter.lifetime.filter(|_| !is_known);
+        Self {
+            walk,
+            window,
+            sites: walk.sites.filter(|_| !is_known),
+            size: walk.filter.size.filter(|_| !is_known),
+            is_temporary_only: walk.filter.is_temporary_only && !is_known,
+            lifetime: lifetime.map(LifetimeTest::new),
+            needs_lifetime: walk.wants_lifetimes || lifetime.is_some(),
+        }
+    }
+
+    /// Returns what is counted of an allocation; `None` if it does not pass.
+    #[inline(always)]
+    fn counted(&self, allocation: usize) -> Option<CountedAllocation> {
+        let (table, window) = (self.walk.kept.table, self.window);
+        if self.walk.passing.is_some_and(|passing| !passing.has(allocation)) {
+            return None;
+        }
+        let end = table.ends[allocation].sequence();
+        let last_move = table.last_move(allocation);
+        let site = table.site_of[allocation] as usize;
+        let is_ended = if window.is_of_living { last_move } else { end } < window.end;
+        if self.sites.is_some_and(|sites| !sites[site])
+            || window.wants_ended.is_some_and(|wanted| wanted != is_ended)
+        {
+            return None;
+        }
+        let size_bytes = table.size_bytes(allocation);
+        let is_temporary =
+            is_ended && window.is_born_inside && table.is_temporary(allocation, window.replayed_from);
+        if self.size.is_some_and(|size| !size.contains(size_bytes))
+            || (self.is_temporary_only && !is_temporary)
+        {
+            return None;
+        }
+        let birth = table.births[allocation];
+        let mut lifetime_bits = 0;
+        if self.needs_lifetime {
+            let exact = || match is_ended {
+                true => table.lifetime_ns(allocation, end),
+                false => window.end_ns.saturating_sub(table.times.get(birth)),
+            };
+            let class = match self.walk.lifetimes {
+                Some(known) if is_ended => known.class(allocation),
+                _ => class_of(exact()),
+            };
+            if self.lifetime.as_ref().is_some_and(|test| !test.passes(class, exact)) {
+                return None;
+            }
+            lifetime_bits = bits_of_class(class);
+        }
+        Some(CountedAllocation { site, size_bytes, birth, last_move, is_ended, is_temporary, lifetime_bits })
+    }
+}
+
+/// State of an allocation when it is added to the sums of its site.
+struct Fate {
+    is_ended: bool,
+    is_temporary: bool,
+    is_at_peak: bool,
+}
+
 impl SiteSums {
     #[inline(always)]
-    fn count(&mut self, size_bytes: u64, is_ended: bool, is_temporary: bool, is_at_peak: bool) {
+    fn count(&mut self, size_bytes: u64, fate: Fate) {
         self.total_count += 1;
         self.total_bytes = self.total_bytes.saturating_add(size_bytes);
-        self.temporary_count += u64::from(is_temporary);
-        if !is_ended {
+        self.temporary_count += u64::from(fate.is_temporary);
+        if !fate.is_ended {
             self.outstanding_count += 1;
             self.outstanding_bytes = self.outstanding_bytes.saturating_add(size_bytes);
         }
-        if is_at_peak {
+        if fate.is_at_peak {
             self.peak_count += 1;
             self.peak_bytes = self.peak_bytes.saturating_add(size_bytes);
         }
@@ -229,7 +261,11 @@ impl SiteSums {
     /// Counts an allocation.
     #[inline(always)]
     pub(crate) fn count_one(&mut self, counted: &CountedAllocation, at_peak: AtPeak) {
-        let is_at_peak = at_peak.has(counted.birth, counted.last_move);
-        self.count(counted.size_bytes, counted.is_ended, counted.is_temporary, is_at_peak);
+        let fate = Fate {
+            is_ended: counted.is_ended,
+            is_temporary: counted.is_temporary,
+            is_at_peak: at_peak.has(counted.birth, counted.last_move),
+        };
+        self.count(counted.size_bytes, fate);
     }
 }

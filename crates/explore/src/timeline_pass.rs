@@ -69,6 +69,48 @@ struct Part {
     most_of: Vec<Option<i128>>,
 }
 
+/// Moves of one bin, added up.
+#[derive(Debug, Default)]
+struct BinMoves {
+    alloc_bytes: u64,
+    alloc_count: u64,
+    free_bytes: u64,
+    free_count: u64,
+}
+
+impl Part {
+    fn new(bin_count: usize, wanted_count: usize, group_count: usize, wants_most: bool) -> Self {
+        Self {
+            values: vec![Vec::with_capacity(bin_count); wanted_count],
+            amounts: vec![0; group_count],
+            most_of: vec![None; if wants_most { group_count } else { 0 }],
+            ..Self::default()
+        }
+    }
+
+    /// Raises the greatest values of the groups that grew in a bin; no other can be exceeded.
+    fn raise_most(&mut self, grown: &[u32]) {
+        for &group in grown {
+            let amount = self.amounts[group as usize];
+            let known = &mut self.most_of[group as usize];
+            *known = Some(known.map_or(amount, |known| known.max(amount)));
+        }
+    }
+
+    /// Appends a bin. `level`: at its end; `most`: when its bytes were most.
+    fn end_bin(&mut self, wanted: &[u32], level: Level, most: Level, moves: &BinMoves) {
+        for (series, &group) in self.values.iter_mut().zip(wanted) {
+            series.push(self.amounts[group as usize]);
+        }
+        self.levels.push(level);
+        self.most.push(most);
+        self.alloc_bytes.push(moves.alloc_bytes);
+        self.alloc_count.push(moves.alloc_count);
+        self.free_bytes.push(moves.free_bytes);
+        self.free_count.push(moves.free_count);
+    }
+}
+
 impl TimelinePass<'_> {
     /// The whole timeline, and the values of the `wanted` groups by bin.
     pub(crate) fn draw(&self, wanted: &[u32]) -> Result<(Timeline, Vec<Vec<u64>>)> {
@@ -197,12 +239,7 @@ impl TimelinePass<'_> {
         let is_level = self.is_level();
         let has_groups = wants_most || !wanted.is_empty();
         let group_count = if has_groups { self.group_count } else { 0 };
-        let mut part = Part {
-            values: vec![Vec::with_capacity(bins.len()); wanted.len()],
-            amounts: vec![0; group_count],
-            most_of: vec![None; if wants_most { group_count } else { 0 }],
-            ..Part::default()
-        };
+        let mut part = Part::new(bins.len(), wanted.len(), group_count, wants_most);
         let mut level = Level::default();
         let mut highest_bytes = i128::MIN;
         let mut touched: Vec<u32> = Vec::new();
@@ -212,8 +249,7 @@ impl TimelinePass<'_> {
             if (self.is_cancelled)() {
                 return Err(Error::GivenUp);
             }
-            let (mut alloc_bytes, mut alloc_count) = (0_u64, 0);
-            let (mut free_bytes, mut free_count) = (0_u64, 0);
+            let mut bin_moves = BinMoves::default();
             let mut most = level;
             if !is_level {
                 touched.drain(..).for_each(|group| part.amounts[group as usize] = 0);
@@ -232,8 +268,8 @@ impl TimelinePass<'_> {
                         level.bytes -= i128::from(size_bytes);
                         level.count -= count as i64;
                         if table.is_free(moves[place]) {
-                            free_bytes = free_bytes.saturating_add(size_bytes);
-                            free_count += count;
+                            bin_moves.free_bytes = bin_moves.free_bytes.saturating_add(size_bytes);
+                            bin_moves.free_count += count;
                         }
                         if is_level && has_groups {
                             part.amounts[group as usize] -= self.unit(size_bytes, count);
@@ -242,8 +278,8 @@ impl TimelinePass<'_> {
                     }
                     level.bytes += i128::from(size_bytes);
                     level.count += count as i64;
-                    alloc_bytes = alloc_bytes.saturating_add(size_bytes);
-                    alloc_count += count;
+                    bin_moves.alloc_bytes = bin_moves.alloc_bytes.saturating_add(size_bytes);
+                    bin_moves.alloc_count += count;
                     if level.bytes > most.bytes {
                         most = level;
                     }
@@ -261,25 +297,12 @@ impl TimelinePass<'_> {
                 first += moves.len() as u32;
             }
             if wants_most {
-                // Only groups that grew in the bin can exceed their greatest value.
-                for &group in &touched {
-                    let amount = part.amounts[group as usize];
-                    let known = &mut part.most_of[group as usize];
-                    *known = Some(known.map_or(amount, |known| known.max(amount)));
-                }
+                part.raise_most(&touched);
             }
             if is_level {
                 touched.clear();
             }
-            for (series, &group) in part.values.iter_mut().zip(wanted) {
-                series.push(part.amounts[group as usize]);
-            }
-            part.levels.push(level);
-            part.most.push(most);
-            part.alloc_bytes.push(alloc_bytes);
-            part.alloc_count.push(alloc_count);
-            part.free_bytes.push(free_bytes);
-            part.free_count.push(free_count);
+            part.end_bin(wanted, level, most, &bin_moves);
         }
         Ok(part)
     }

@@ -109,20 +109,7 @@ impl State {
         let mut words = rest.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
         let mut next = || number(words.next()?);
         match mode {
-            b'v' => {
-                let (tool, version) = (next().unwrap_or_default(), next());
-                self.version = version.unwrap_or(u64::from(tool == EARLY_VERSION));
-                builder.tool_version = format!(
-                    "{}.{}.{} (file version {})",
-                    tool >> 16,
-                    tool >> 8 & 0xff,
-                    tool & 0xff,
-                    self.version
-                );
-                if self.version > VERSION_MAX {
-                    return Err(Error::NewerVersion { tool: TOOL, found: self.version, known: VERSION_MAX });
-                }
-            }
+            b'v' => self.set_version(next().unwrap_or_default(), next(), builder)?,
             b'X' => {
                 let command = String::from_utf8_lossy(rest);
                 builder.command_line = command.split_whitespace().map(str::to_owned).collect();
@@ -141,21 +128,10 @@ impl State {
                 self.texts.push(String::from_utf8_lossy(text).into_owned());
             }
             b'i' => return self.code(next, input, builder),
-            b't' => {
-                let (Some(call), Some(caller)) = (next(), next()) else { return Ok(false) };
-                let call = of_table(&self.calls, call).copied();
-                let caller = of_table(&self.stacks, caller).copied().unwrap_or(StackIndex::EMPTY);
-                input.keep(96)?;
-                let stack = match call {
-                    Some(call) => builder.stack(caller, call)?,
-                    None => caller,
-                };
-                self.stacks.push(stack);
-                return Ok(call.is_some());
-            }
+            b't' => return self.trace(next, input, builder),
             b'a' => {
                 let (Some(size_bytes), Some(stack)) = (next(), next()) else { return Ok(false) };
-                let stack = of_table(&self.stacks, stack).copied().unwrap_or(StackIndex::EMPTY);
+                let stack = self.stack(stack);
                 input.keep(size_of::<Kind>())?;
                 self.kinds.push(Kind { size_bytes, stack, live: Vec::new(), free: Vec::new() });
             }
@@ -163,10 +139,9 @@ impl State {
                 let (Some(size_bytes), Some(stack), Some(avma)) = (next(), next(), next()) else {
                     return Ok(false);
                 };
-                let stack = of_table(&self.stacks, stack).copied().unwrap_or(StackIndex::EMPTY);
                 input.keep(48)?;
                 self.blocks.insert(avma, ());
-                self.alloc(avma, size_bytes, stack, builder)?;
+                self.alloc(avma, size_bytes, self.stack(stack), builder)?;
             }
             b'-' if self.version == 0 => {
                 let Some(avma) = next() else { return Ok(false) };
@@ -174,32 +149,8 @@ impl State {
                     self.free(avma, builder)?;
                 }
             }
-            b'+' => {
-                let kind = next().and_then(|kind| self.kinds.get_mut(usize::try_from(kind).ok()?));
-                let Some(kind) = kind else { return Ok(false) };
-                let avma = match kind.free.pop() {
-                    Some(avma) => avma,
-                    None => {
-                        input.keep(64)?;
-                        self.next_avma += BLOCK_STEP;
-                        self.next_avma
-                    }
-                };
-                kind.live.push(avma);
-                let (size_bytes, stack) = (kind.size_bytes, kind.stack);
-                self.alloc(avma, size_bytes, stack, builder)?;
-            }
-            b'-' => {
-                let kind = next().and_then(|kind| self.kinds.get_mut(usize::try_from(kind).ok()?));
-                let Some(avma) = kind.and_then(|kind| {
-                    let avma = kind.live.pop()?;
-                    kind.free.push(avma);
-                    Some(avma)
-                }) else {
-                    return Ok(false);
-                };
-                self.free(avma, builder)?;
-            }
+            b'+' => return self.alloc_of_kind(next(), input, builder),
+            b'-' => return self.free_of_kind(next(), builder),
             b'c' => {
                 let Some(time_ms) = next() else { return Ok(false) };
                 self.time_ns = self.time_ns.max(time_ms.saturating_mul(1_000_000));
@@ -221,6 +172,78 @@ impl State {
             }
             _ => return Ok(false),
         }
+        Ok(true)
+    }
+
+    /// `v TOOL VERSION`; heaptrack 1.0 has no version of the file.
+    fn set_version(&mut self, tool: u64, version: Option<u64>, builder: &mut TraceBuilder) -> Result<()> {
+        self.version = version.unwrap_or(u64::from(tool == EARLY_VERSION));
+        builder.tool_version =
+            format!("{}.{}.{} (file version {})", tool >> 16, tool >> 8 & 0xff, tool & 0xff, self.version);
+        if self.version > VERSION_MAX {
+            return Err(Error::NewerVersion { tool: TOOL, found: self.version, known: VERSION_MAX });
+        }
+        Ok(())
+    }
+
+    /// Returns the stack with a number; an unknown one is empty.
+    fn stack(&self, number: u64) -> StackIndex {
+        of_table(&self.stacks, number).copied().unwrap_or(StackIndex::EMPTY)
+    }
+
+    /// `t CALL CALLER`: a node of the stacks.
+    fn trace(
+        &mut self,
+        mut next: impl FnMut() -> Option<u64>,
+        input: &mut Input<'_>,
+        builder: &mut TraceBuilder,
+    ) -> Result<bool> {
+        let (Some(call), Some(caller)) = (next(), next()) else { return Ok(false) };
+        let call = of_table(&self.calls, call).copied();
+        let caller = self.stack(caller);
+        input.keep(96)?;
+        let stack = match call {
+            Some(call) => builder.stack(caller, call)?,
+            None => caller,
+        };
+        self.stacks.push(stack);
+        Ok(call.is_some())
+    }
+
+    /// `+ KIND`: an allocation of a size at a stack.
+    fn alloc_of_kind(
+        &mut self,
+        kind: Option<u64>,
+        input: &mut Input<'_>,
+        builder: &mut TraceBuilder,
+    ) -> Result<bool> {
+        let kind = kind.and_then(|kind| self.kinds.get_mut(usize::try_from(kind).ok()?));
+        let Some(kind) = kind else { return Ok(false) };
+        let avma = match kind.free.pop() {
+            Some(avma) => avma,
+            None => {
+                input.keep(64)?;
+                self.next_avma += BLOCK_STEP;
+                self.next_avma
+            }
+        };
+        kind.live.push(avma);
+        let (size_bytes, stack) = (kind.size_bytes, kind.stack);
+        self.alloc(avma, size_bytes, stack, builder)?;
+        Ok(true)
+    }
+
+    /// `- KIND`: the free of the latest live block of a size at a stack.
+    fn free_of_kind(&mut self, kind: Option<u64>, builder: &mut TraceBuilder) -> Result<bool> {
+        let kind = kind.and_then(|kind| self.kinds.get_mut(usize::try_from(kind).ok()?));
+        let Some(avma) = kind.and_then(|kind| {
+            let avma = kind.live.pop()?;
+            kind.free.push(avma);
+            Some(avma)
+        }) else {
+            return Ok(false);
+        };
+        self.free(avma, builder)?;
         Ok(true)
     }
 

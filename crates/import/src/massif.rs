@@ -45,92 +45,127 @@ struct Snapshot {
     rows: Vec<Row>,
 }
 
+/// Part of a file that has been read.
+struct Reading {
+    /// Nanoseconds per unit of time.
+    unit: u64,
+    unit_name: String,
+    /// Number of snapshots.
+    count: u64,
+    current: Snapshot,
+    peak: Option<Snapshot>,
+}
+
 /// Reads a file into the builder.
 pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<()> {
-    let mut unit = 1;
-    let mut unit_name = String::new();
-    let mut count = 0_u64;
-    let mut current = Snapshot::default();
-    let mut peak: Option<Snapshot> = None;
+    let mut reading =
+        Reading { unit: 1, unit_name: String::new(), count: 0, current: Snapshot::default(), peak: None };
     let mut line = Vec::new();
     while let Some(offset) = input.line(&mut line)? {
         let text = String::from_utf8_lossy(&line);
         if let Some((key, value)) = text.split_once('=').filter(|(key, _)| is_key(key)) {
-            let number = || {
-                let malformed =
-                    || Error::Malformed { tool: TOOL, offset, what: format!("{key} is no number") };
-                value.trim().parse::<u64>().map_err(|_| malformed())
-            };
-            match key {
-                "snapshot" => {
-                    if count > 0 {
-                        moment(&current, unit, builder)?;
-                    }
-                    if count > 0 {
-                        keep_greatest(&mut peak, std::mem::take(&mut current));
-                    }
-                    current.number = number()?;
-                    count += 1;
-                }
-                "time" => current.time = number()?,
-                "mem_heap_B" => current.heap_bytes = number()?,
-                "mem_heap_extra_B" => current.extra_bytes = number()?,
-                "mem_stacks_B" => current.stack_bytes = number()?,
-                "heap_tree" => {
-                    current.has_tree = value != "empty";
-                    current.is_peak = value == "peak";
-                    if current.has_tree {
-                        current.rows = tree(input, builder)?;
-                    }
-                }
-                _ => {}
-            }
+            reading.field((key, value), offset, input, builder)?;
         } else if let Some(command) = text.strip_prefix("cmd: ") {
             builder.command_line = command.split_whitespace().map(str::to_owned).collect();
         } else if let Some(name) = text.strip_prefix("time_unit: ") {
-            unit_name = name.trim().to_owned();
-            unit = if unit_name == "ms" { 1_000_000 } else { 1 };
+            name.trim().clone_into(&mut reading.unit_name);
+            reading.unit = if reading.unit_name == "ms" { 1_000_000 } else { 1 };
         } else if !text.is_empty() && !text.starts_with('#') && !text.starts_with("desc:") {
             builder.invalid(offset);
         }
     }
-    if count == 0 {
+    if reading.count == 0 {
         return Err(Error::Malformed {
             tool: TOOL,
             offset: input.offset(),
             what: "there is no snapshot".to_owned(),
         });
     }
-    builder.duration_ns = current.time.saturating_mul(unit);
-    end_rows(&current, builder)?;
-    moment(&current, unit, builder)?;
-    keep_greatest(&mut peak, current);
-    if unit_name != "ms" && !unit_name.is_empty() {
-        let what = if unit_name == "i" { "instructions" } else { "allocated bytes" };
-        builder.note(format!("massif counted time in {what}: shown as that many ns"));
-    }
-    if let Some(peak) = peak {
-        builder.peak_time_ns = peak.time.saturating_mul(unit);
-        let rows = match peak.has_tree {
-            true => peak.rows,
-            false => {
-                vec![(nameless(builder, "(massif's highest snapshot tells no stacks)")?, peak.heap_bytes)]
-            }
+    reading.end(builder)
+}
+
+impl Reading {
+    /// Reads a field of a snapshot. `offset`: of its line.
+    fn field(
+        &mut self,
+        (key, value): (&str, &str),
+        offset: u64,
+        input: &mut Input<'_>,
+        builder: &mut TraceBuilder,
+    ) -> Result<()> {
+        let number = || {
+            let malformed = || Error::Malformed { tool: TOOL, offset, what: format!("{key} is no number") };
+            value.trim().parse::<u64>().map_err(|_| malformed())
         };
-        for (stack, bytes) in rows {
-            builder.add(stack, &Amounts { peak_bytes: bytes, ..Amounts::default() });
+        match key {
+            "snapshot" => {
+                if self.count > 0 {
+                    moment(&self.current, self.unit, builder)?;
+                    keep_greatest(&mut self.peak, std::mem::take(&mut self.current));
+                }
+                self.current.number = number()?;
+                self.count += 1;
+            }
+            "time" => self.current.time = number()?,
+            "mem_heap_B" => self.current.heap_bytes = number()?,
+            "mem_heap_extra_B" => self.current.extra_bytes = number()?,
+            "mem_stacks_B" => self.current.stack_bytes = number()?,
+            "heap_tree" => {
+                self.current.has_tree = value != "empty";
+                self.current.is_peak = value == "peak";
+                if self.current.has_tree {
+                    self.current.rows = tree(input, builder)?;
+                }
+            }
+            _ => {}
         }
-        let untold =
-            Untold { counts: true, totals: true, reallocs: true, temporary: true, ..Untold::default() };
-        builder.untold = Untold { times: !unit_name.is_empty() && unit_name != "ms", ..untold };
-        builder.note(format!(
-            "of {count} snapshots of massif the stacks are those of the peak (number {}{}) and the end; {} bytes of the allocator's own and {} \
-             of stacks at the peak are not among them; massif tells neither blocks nor totals: they are unknown",
-            peak.number,
-            if peak.is_peak { "" } else { ", the highest: massif marks none" },
-            peak.extra_bytes, peak.stack_bytes
-        ));
+        Ok(())
     }
+
+    /// Adds the end, the peak and the notes about both, when all lines are read.
+    fn end(mut self, builder: &mut TraceBuilder) -> Result<()> {
+        builder.duration_ns = self.current.time.saturating_mul(self.unit);
+        end_rows(&self.current, builder)?;
+        moment(&self.current, self.unit, builder)?;
+        keep_greatest(&mut self.peak, self.current);
+        let is_time_known = self.unit_name == "ms" || self.unit_name.is_empty();
+        if !is_time_known {
+            let what = if self.unit_name == "i" { "instructions" } else { "allocated bytes" };
+            builder.note(format!("massif counted time in {what}: shown as that many ns"));
+        }
+        if let Some(peak) = self.peak {
+            builder.untold = Untold {
+                counts: true,
+                totals: true,
+                reallocs: true,
+                temporary: true,
+                times: !is_time_known,
+                ..Untold::default()
+            };
+            builder.peak_time_ns = peak.time.saturating_mul(self.unit);
+            peak_rows(peak, self.count, builder)?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds the stacks of the peak. `count`: number of all snapshots.
+fn peak_rows(peak: Snapshot, count: u64, builder: &mut TraceBuilder) -> Result<()> {
+    let rows = match peak.has_tree {
+        true => peak.rows,
+        false => vec![(nameless(builder, "(massif's highest snapshot tells no stacks)")?, peak.heap_bytes)],
+    };
+    for (stack, bytes) in rows {
+        builder.add(stack, &Amounts { peak_bytes: bytes, ..Amounts::default() });
+    }
+    builder.note(format!(
+        "of {count} snapshots of massif the stacks are those of the peak (number {}{}) and the end; {} bytes of the allocator's own and {} \
+         of stacks at the peak are not among them; massif tells neither blocks nor totals: they are unknown",
+        peak.number,
+        if peak.is_peak { "" } else { ", the highest: massif marks none" },
+        peak.extra_bytes,
+        peak.stack_bytes
+    ));
     Ok(())
 }
 

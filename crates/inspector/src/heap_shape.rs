@@ -117,7 +117,25 @@ struct Count {
 
 fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
     let mut shape = HeapShape::default();
-    // Chunks that are filled by large arrays are skipped; the arrays' lengths count them.
+    let others = count_large_arrays(&mut memory, &mut shape);
+    let sample = Sample::of(&memory, &others);
+    let mut found = HeapShape::default();
+    let counts = count_words(&mut memory, &sample, &mut found);
+    count_objects(&mut memory, counts, &mut found);
+    let scale = sample.scale;
+    shape.objects += found.objects * scale;
+    shape.unique_strings += found.unique_strings * scale;
+    shape.strings += found.strings * scale;
+    shape.text_bytes += found.text_bytes * scale;
+    shape.references += found.references * scale;
+    shape.numbers += found.numbers * scale;
+    shape.weak_pairs += found.weak_pairs * scale;
+    shape.longest_small_array = found.longest_small_array;
+    (found.objects > 0).then_some(shape)
+}
+
+/// Counts the large arrays by their lengths. Returns the chunks that hold other objects.
+fn count_large_arrays(memory: &mut HeapMemory, shape: &mut HeapShape) -> Vec<u64> {
     let mut filled_until = 0;
     let mut others = Vec::new();
     for chunk in memory.chunks().to_owned() {
@@ -126,14 +144,14 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
         }
         let head = memory.words(chunk, HEADER_BYTES);
         // Other numbers can look like a length; the end of a real array is in known memory.
-        let found = large_array(&mut memory, chunk, &head);
+        let found = large_array(memory, chunk, &head);
         let is_there = |&(elements, length): &(u64, u64)| {
             let last = length.checked_mul(WORD_BYTES as u64).and_then(|bytes| elements.checked_add(bytes));
             last.is_some_and(|last| memory.is_there(last))
         };
         if let Some((elements, length)) = found.filter(is_there) {
             filled_until = elements + length * WORD_BYTES as u64;
-            let (references, numbers) = elements_of(&memory, elements, length);
+            let (references, numbers) = elements_of(memory, elements, length);
             shape.numbers += numbers;
             shape.large_array_references += references;
             shape.longest_array = shape.longest_array.max(length);
@@ -144,28 +162,44 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
             others.push(chunk);
         }
     }
-    let step = others.len().div_ceil(PIECES_MAX).max(1);
-    let mut piece_bytes = PIECE_BYTES;
-    while piece_bytes < CHUNK_BYTES as usize && piece_bytes * 2 * others.len() <= PIECE_BYTES * PIECES_MAX {
-        piece_bytes *= 2;
-    }
-    // The pieces come from different parts of the chunks, because the ends of chunks are filled
-    // last.
-    let pieces: Vec<Vec<u64>> = others
-        .iter()
-        .step_by(step)
-        .enumerate()
-        .map(|(number, chunk)| {
+    others
+}
+
+/// Words of some chunks, or of all.
+struct Sample {
+    pieces: Vec<Vec<u64>>,
+    /// Number of pieces that each of them stands for.
+    scale: u64,
+}
+
+impl Sample {
+    fn of(memory: &HeapMemory, chunks: &[u64]) -> Self {
+        let step = chunks.len().div_ceil(PIECES_MAX).max(1);
+        let mut piece_bytes = PIECE_BYTES;
+        while piece_bytes < CHUNK_BYTES as usize && piece_bytes * 2 * chunks.len() <= PIECE_BYTES * PIECES_MAX
+        {
+            piece_bytes *= 2;
+        }
+        // The pieces come from different parts of the chunks, because the ends of chunks are filled
+        // last.
+        let pieces = chunks.iter().step_by(step).enumerate().map(|(number, chunk)| {
             let part = number as u64 % (CHUNK_BYTES / piece_bytes as u64);
             memory.words(chunk + part * piece_bytes as u64, piece_bytes)
-        })
-        .collect();
-    // Counts by the word that may be a map.
+        });
+        Self { pieces: pieces.collect(), scale: step as u64 * (CHUNK_BYTES / piece_bytes as u64) }
+    }
+
+    fn is_all(&self) -> bool {
+        self.scale == 1
+    }
+}
+
+/// Counts references, numbers, weak pairs and the longest small array of a sample. Returns a count
+/// for each word that may be the address of a map.
+fn count_words(memory: &mut HeapMemory, sample: &Sample, found: &mut HeapShape) -> HashMap<u64, Count> {
     let mut counts: HashMap<u64, Count> = HashMap::new();
-    let mut found = HeapShape::default();
-    let is_all_read = step == 1 && piece_bytes == CHUNK_BYTES as usize;
-    let mut longest = if is_all_read { 0 } else { SMALL_ARRAY_LENGTH_MAX };
-    for (piece, at) in pieces.iter().flat_map(|piece| (0..piece.len()).map(move |at| (piece, at))) {
+    let mut longest = if sample.is_all() { 0 } else { SMALL_ARRAY_LENGTH_MAX };
+    for (piece, at) in sample.pieces.iter().flat_map(|piece| (0..piece.len()).map(move |at| (piece, at))) {
         let word = piece[at];
         found.references += u64::from(memory.is_reference(word));
         found.numbers += u64::from(is_number(word));
@@ -175,7 +209,7 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
             count.objects += 1;
             count.characters += behind_map.first().map_or(0, |word| (word >> 32).min(TEXT_LENGTH_MAX));
             let pairs = behind_map.get(..4).and_then(weak_pairs).unwrap_or(0);
-            if pairs > 0 && !has_names_as_keys(&mut memory, &behind_map[4..]) {
+            if pairs > 0 && !has_names_as_keys(memory, &behind_map[4..]) {
                 found.weak_pairs += pairs;
             }
             let Some(length) = behind_map.first().and_then(|&word| either_half(word)) else { continue };
@@ -194,6 +228,12 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
             }
         }
     }
+    found.longest_small_array = longest;
+    counts
+}
+
+/// Counts objects, strings and the references that a snapshot adds, by the types of their maps.
+fn count_objects(memory: &mut HeapMemory, counts: HashMap<u64, Count>, found: &mut HeapShape) {
     // A map with a single object in the sample is not worth a lookup.
     for (map, count) in counts.into_iter().filter(|(_, count)| count.objects > 1) {
         let Some(kind) = memory.type_of(map) else { continue };
@@ -213,16 +253,6 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
         }
     }
     found.references += found.unique_strings;
-    let scale = step as u64 * (CHUNK_BYTES / piece_bytes as u64);
-    shape.objects += found.objects * scale;
-    shape.unique_strings += found.unique_strings * scale;
-    shape.strings += found.strings * scale;
-    shape.text_bytes += found.text_bytes * scale;
-    shape.references += found.references * scale;
-    shape.numbers += found.numbers * scale;
-    shape.weak_pairs += found.weak_pairs * scale;
-    shape.longest_small_array = longest;
-    (found.objects > 0).then_some(shape)
 }
 
 /// Returns the address and number of elements, if the first object of a chunk is a large array.

@@ -22,7 +22,7 @@ use super::profile::{self, SamplingOptions};
 use super::scripts::{self, Script};
 use super::signal_file::SnapshotSignal;
 use super::signal_handler;
-use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
+use super::snapshot::{self, Delivery, SnapshotOptions, SnapshotProgress, TakenSnapshot};
 use super::target::{Target, choose, targets};
 use super::v8_memory::{self, V8Memory};
 use super::worker::{self, Worker};
@@ -176,7 +176,8 @@ impl Inspector {
         on_progress: &mut dyn FnMut(SnapshotProgress),
         is_cancelled: &AtomicBool,
     ) -> Result<TakenSnapshot> {
-        snapshot::take(&mut self.connection, &isolate(worker), options, sink, on_progress, is_cancelled)
+        let delivery = Delivery { sink, on_progress, is_cancelled };
+        snapshot::take(&mut self.connection, &isolate(worker), options, delivery)
     }
 
     /// Makes the program write a snapshot on each future signal, as if it had been started with
@@ -208,18 +209,9 @@ impl Inspector {
         on_progress: &mut dyn FnMut(SnapshotProgress),
         is_cancelled: &AtomicBool,
     ) -> Result<TakenSnapshot> {
-        let connection = &mut self.connection;
-        let wait = self.wait;
-        profile::record_timeline(
-            connection,
-            &isolate(worker),
-            options,
-            until,
-            wait,
-            sink,
-            on_progress,
-            is_cancelled,
-        )
+        let delivery = Delivery { sink, on_progress, is_cancelled };
+        let (isolate, wait) = (isolate(worker), self.wait);
+        profile::record_timeline(&mut self.connection, &isolate, options, until, wait, delivery)
     }
 
     /// Calls `wants` for each script of the main thread or the page, or of a worker. Scripts for

@@ -1,7 +1,6 @@
 //! Captures with low overhead: the sampling profile (`.heapprofile`), and the allocation timeline
 //! (`.heaptimeline`).
 
-use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use serde_json::value::RawValue;
 use super::connection::{Connection, Isolate, Patience};
 use super::error::Result;
 use super::message::parse_value;
-use super::snapshot::{SnapshotOptions, SnapshotProgress, TakenSnapshot, stream};
+use super::snapshot::{Delivery, SnapshotOptions, TakenSnapshot, stream};
 
 /// Options of a sampling profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,17 +62,15 @@ pub(crate) fn sample(
     Ok(parse_value::<Answer<'_>>(&answer)?.profile.get().as_bytes().to_vec())
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call from the inspector, which names them all")]
 pub(crate) fn record_timeline(
     connection: &mut Connection,
     isolate: &Isolate,
     options: SnapshotOptions,
     until: Instant,
     wait: Duration,
-    sink: &mut (dyn Write + Send),
-    on_progress: &mut dyn FnMut(SnapshotProgress),
-    is_cancelled: &AtomicBool,
+    delivery: Delivery<'_>,
 ) -> Result<TakenSnapshot> {
+    let is_cancelled = delivery.is_cancelled;
     let patience = Patience { silence_max: wait, deadline: None, is_cancelled };
     connection.call(isolate, "HeapProfiler.enable", &json!({}), patience, &mut |_, _| Ok(()))?;
     if options.collects_garbage_first {
@@ -89,5 +86,7 @@ pub(crate) fn record_timeline(
         "captureNumericValue": options.has_numeric_values,
         "exposeInternals": options.exposes_internals,
     });
-    stream(connection, isolate, "HeapProfiler.stopTrackingHeapObjects", &params, sink, on_progress, &never)
+    let Delivery { sink, on_progress, .. } = delivery;
+    let delivery = Delivery { sink, on_progress, is_cancelled: &never };
+    stream(connection, isolate, "HeapProfiler.stopTrackingHeapObjects", &params, delivery)
 }

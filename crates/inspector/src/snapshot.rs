@@ -55,15 +55,21 @@ pub struct TakenSnapshot {
     pub pause: Duration,
 }
 
+/// Destination of a snapshot that arrives, receiver of its progress, and the flag that ends it.
+pub(crate) struct Delivery<'a> {
+    pub(crate) sink: &'a mut (dyn Write + Send),
+    pub(crate) on_progress: &'a mut dyn FnMut(SnapshotProgress),
+    pub(crate) is_cancelled: &'a AtomicBool,
+}
+
 /// Takes a snapshot of an isolate and writes it as it arrives.
 pub(crate) fn take(
     connection: &mut Connection,
     isolate: &Isolate,
     options: SnapshotOptions,
-    sink: &mut (dyn Write + Send),
-    on_progress: &mut dyn FnMut(SnapshotProgress),
-    is_cancelled: &AtomicBool,
+    delivery: Delivery<'_>,
 ) -> Result<TakenSnapshot> {
+    let is_cancelled = delivery.is_cancelled;
     let patience = Patience { silence_max: SILENCE_MAX, deadline: None, is_cancelled };
     connection.call(isolate, "HeapProfiler.enable", &json!({}), patience, &mut |_, _| Ok(()))?;
     if options.collects_garbage_first {
@@ -74,7 +80,7 @@ pub(crate) fn take(
         "captureNumericValue": options.has_numeric_values,
         "exposeInternals": options.exposes_internals,
     });
-    stream(connection, isolate, "HeapProfiler.takeHeapSnapshot", &params, sink, on_progress, is_cancelled)
+    stream(connection, isolate, "HeapProfiler.takeHeapSnapshot", &params, delivery)
 }
 
 /// Sends a request that is answered by the chunks of a snapshot, and writes them as they arrive.
@@ -83,10 +89,9 @@ pub(crate) fn stream(
     isolate: &Isolate,
     method: &str,
     params: &Value,
-    sink: &mut (dyn Write + Send),
-    on_progress: &mut dyn FnMut(SnapshotProgress),
-    is_cancelled: &AtomicBool,
+    delivery: Delivery<'_>,
 ) -> Result<TakenSnapshot> {
+    let Delivery { sink, on_progress, is_cancelled } = delivery;
     let patience = Patience { silence_max: SILENCE_MAX, deadline: None, is_cancelled };
     let started = Instant::now();
     let mut first_byte = None;

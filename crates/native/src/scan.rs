@@ -13,7 +13,7 @@ use crate::python_types::PythonTypes;
 use crate::scanned::Scanned;
 use crate::shape_nodes::Links;
 use crate::shapes::{Around, Chain, Seen, Shape};
-use crate::text::{LOOKED_AT_BYTES, text_of};
+use crate::text::{Beginning, LOOKED_AT_BYTES, text_of};
 use crate::type_names::{ToldBy, kept_name};
 
 /// Largest number of bytes per read.
@@ -186,8 +186,11 @@ impl<M: Memory> Scan<'_, M> {
                 if self.texts == Texts::Kept {
                     let start = &bytes[..bytes.len().min(size_bytes as usize).min(LOOKED_AT_BYTES)];
                     let is_cut = start.len() < size_bytes as usize;
-                    let is_address = reference(self.map, self.heads[block]).is_some();
-                    if let Some(text) = text_of(start, is_cut, is_address) {
+                    let beginning = match reference(self.map, self.heads[block]) {
+                        Some(_) => Beginning::Header,
+                        None => Beginning::Unknown,
+                    };
+                    if let Some(text) = text_of(start, is_cut, beginning) {
                         self.found.texts.push(block as u32, text);
                     }
                 }

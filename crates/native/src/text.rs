@@ -13,11 +13,21 @@ const TEXT_BYTES_MIN: usize = 4;
 /// their bytes in a row are often text by chance.
 const TEXT_BYTES_MIN_BEHIND: usize = 7;
 
+/// Knowledge of the first bytes of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    Unknown,
+    /// Other data than text.
+    Header,
+}
+
 /// Returns the text at the start of a block, or the first one behind a header, up to a zero or the
-/// block's end. `bytes`: the block's first bytes; `is_cut`: the block is longer; `has_header`: the
-/// block is known to begin with other data.
-pub(crate) fn text_of(bytes: &[u8], is_cut: bool, has_header: bool) -> Option<&str> {
-    let at_start = if has_header { None } else { text_at(bytes, is_cut, TEXT_BYTES_MIN) };
+/// block's end. `bytes`: the block's first bytes; `is_cut`: the block is longer.
+pub(crate) fn text_of(bytes: &[u8], is_cut: bool, beginning: Beginning) -> Option<&str> {
+    let at_start = match beginning {
+        Beginning::Header => None,
+        Beginning::Unknown => text_at(bytes, is_cut, TEXT_BYTES_MIN),
+    };
     at_start.or_else(|| {
         // A printable byte before an ASCII letter belongs to the text; any other byte may belong to
         // a number: a hash, minus one.
@@ -70,43 +80,49 @@ mod tests {
 
     #[test]
     fn text_ends_at_a_zero_or_with_the_block_and_a_cut_character_is_left_out() {
-        assert_eq!(text_of(b"GET /index\0\x01\x02", false, false), Some("GET /index"));
-        assert_eq!(text_of(b"GET /index", false, false), Some("GET /index"));
-        assert_eq!(text_of("größe".as_bytes(), false, false), Some("größe"));
+        assert_eq!(text_of(b"GET /index\0\x01\x02", false, Beginning::Unknown), Some("GET /index"));
+        assert_eq!(text_of(b"GET /index", false, Beginning::Unknown), Some("GET /index"));
+        assert_eq!(text_of("größe".as_bytes(), false, Beginning::Unknown), Some("größe"));
         let cut = &"größe".as_bytes()[..5];
-        assert_eq!((text_of(cut, true, false), text_of(cut, false, false)), (Some("grö"), None));
+        assert_eq!(
+            (text_of(cut, true, Beginning::Unknown), text_of(cut, false, Beginning::Unknown)),
+            (Some("grö"), None)
+        );
         let within = &"abcdé".as_bytes()[..5];
-        assert_eq!((text_of(within, true, false), text_of(within, false, false)), (Some("abcd"), None));
+        assert_eq!(
+            (text_of(within, true, Beginning::Unknown), text_of(within, false, Beginning::Unknown)),
+            (Some("abcd"), None)
+        );
     }
 
     #[test]
     fn numbers_and_addresses_are_no_text() {
-        assert_eq!(text_of(&0x5555_5577_1230_u64.to_le_bytes(), false, false), None);
-        assert_eq!(text_of(&[7, 0, 0, 0, 0, 0, 0, 0], false, false), None);
-        assert_eq!(text_of(b"ab\0", false, false), None);
-        assert_eq!(text_of(b"", true, false), None);
+        assert_eq!(text_of(&0x5555_5577_1230_u64.to_le_bytes(), false, Beginning::Unknown), None);
+        assert_eq!(text_of(&[7, 0, 0, 0, 0, 0, 0, 0], false, Beginning::Unknown), None);
+        assert_eq!(text_of(b"ab\0", false, Beginning::Unknown), None);
+        assert_eq!(text_of(b"", true, Beginning::Unknown), None);
     }
 
     #[test]
     fn text_behind_a_header_is_found() {
         // redis: length, room, kind; CPython: count, type, length, hash, state.
-        assert_eq!(text_of(b"\x07\x07\x01user 42\0", false, false), Some("user 42"));
+        assert_eq!(text_of(b"\x07\x07\x01user 42\0", false, Beginning::Unknown), Some("user 42"));
         let python =
             [&1_u64.to_le_bytes()[..], &0x7f12_3456_7890_u64.to_le_bytes(), &[7, 0, 0, 0, 0, 0, 0, 0]];
         let python =
             [&python.concat()[..], &u64::MAX.to_le_bytes(), &[0xe4, 0, 0, 0, 0, 0, 0, 0], b"user 42\0"];
-        assert_eq!(text_of(&python.concat(), false, false), Some("user 42"));
+        assert_eq!(text_of(&python.concat(), false, Beginning::Unknown), Some("user 42"));
         let minus_one = [&[0_u8; 8][..], &u64::MAX.to_le_bytes(), b"payload\0"].concat();
-        assert_eq!(text_of(&minus_one, false, false), Some("payload"));
+        assert_eq!(text_of(&minus_one, false, Beginning::Unknown), Some("payload"));
         let long = [&[1_u8; 40][..], &[b'x'; 100]].concat();
-        assert_eq!(text_of(&long, true, false), Some(&*"x".repeat(64)));
+        assert_eq!(text_of(&long, true, Beginning::Unknown), Some(&*"x".repeat(64)));
         let far = [&[1_u8; 90][..], b"too far away"].concat();
-        assert_eq!(text_of(&far, false, false), None);
+        assert_eq!(text_of(&far, false, Beginning::Unknown), None);
     }
 
     #[test]
     fn a_number_before_an_address_is_no_text() {
         let words = [0x4142_0000_0000_0001_u64.to_le_bytes(), 0x5555_4443_4241_u64.to_le_bytes()].concat();
-        assert_eq!(text_of(&words, true, false), None);
+        assert_eq!(text_of(&words, true, Beginning::Unknown), None);
     }
 }

@@ -73,6 +73,78 @@ struct Segment {
     core_bytes: u64,
 }
 
+/// Reads the program headers, after a check that the file is a core of this kind of machine.
+fn program_headers(source: &Source) -> Result<Vec<u8>, CoreError> {
+    let mut header = [0; HEADER_BYTES];
+    if source.read_at(0, &mut header) < HEADER_BYTES || header[..6] != *b"\x7fELF\x02\x01" {
+        return Err(CoreError::NotCore("it does not begin as one"));
+    }
+    let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+    // ET_CORE, EM_X86_64
+    if half(16) != 4 || half(18) != 62 || usize::from(half(54)) != PROGRAM_HEADER_BYTES {
+        return Err(CoreError::NotCore("it is an ELF file of another kind"));
+    }
+    let word = |at: usize| word_at(&header, at);
+    let mut count = u64::from(half(56));
+    if count == 0xffff {
+        // The number does not fit; the first section's header holds it.
+        let mut section = [0; 64];
+        source.read_at(word(40), &mut section);
+        count = u64::from(word_at(&section, 44) as u32);
+    }
+    Ok(source.read_whole(word(32), count.min(SEGMENTS_MAX) * PROGRAM_HEADER_BYTES as u64))
+}
+
+fn is_of(kind: u32) -> impl Fn(&&[u8; PROGRAM_HEADER_BYTES]) -> bool {
+    move |header| word_at(*header, 0) as u32 == kind
+}
+
+/// Returns the memory that a program header describes; `None` if it is empty or impossible.
+fn memory(header: &[u8; PROGRAM_HEADER_BYTES], notes: &Notes) -> Option<(Segment, Mapping)> {
+    let (flags, start_avma) = (word_at(header, 0) >> 32, word_at(header, 16));
+    let end_avma = start_avma.checked_add(word_at(header, 40)).filter(|&end_avma| end_avma != start_avma)?;
+    let core_bytes = word_at(header, 32).min(end_avma - start_avma);
+    let segment = Segment { start_avma, end_avma, core_off: word_at(header, 8), core_bytes };
+    let file = notes.file_at(start_avma);
+    let mapping = Mapping {
+        start_avma,
+        end_avma,
+        is_readable: flags & 4 != 0,
+        is_writable: flags & 2 != 0,
+        is_executable: flags & 1 != 0,
+        is_shared: false,
+        file_off: file.map_or(0, |file| file.file_off + (start_avma - file.start_avma)),
+        inode: file.map_or(0, |file| u64::from(file.number) + 1),
+        name: file.map_or_else(String::new, |file| file.path.clone()),
+    };
+    Some((segment, mapping))
+}
+
+/// Mapped files of the notes that no program header describes. Debuggers leave out unmodified
+/// memory; [`CoreFile::use_files`] says whether it is executable. `found`: sorted.
+fn left_out(found: &[(Segment, Mapping)], notes: &Notes) -> impl Iterator<Item = (Segment, Mapping)> {
+    let is_left_out = |file: &&MappedFile| {
+        let next = found.partition_point(|(segment, _)| segment.end_avma <= file.start_avma);
+        let next = found.get(next).map_or(u64::MAX, |(segment, _)| segment.start_avma);
+        file.start_avma < file.end_avma && file.end_avma <= next
+    };
+    notes.files().iter().filter(is_left_out).map(|file| {
+        let (start_avma, end_avma) = (file.start_avma, file.end_avma);
+        let mapping = Mapping {
+            start_avma,
+            end_avma,
+            is_readable: true,
+            is_writable: false,
+            is_executable: false,
+            is_shared: false,
+            file_off: file.file_off,
+            inode: u64::from(file.number) + 1,
+            name: file.path.clone(),
+        };
+        (Segment { start_avma, end_avma, core_off: 0, core_bytes: 0 }, mapping)
+    })
+}
+
 /// An opened core file. See the module's documentation.
 #[derive(Debug)]
 pub struct CoreFile {
@@ -104,56 +176,16 @@ impl CoreFile {
     }
 
     fn read(source: Source) -> Result<Self, CoreError> {
-        let mut header = [0; HEADER_BYTES];
-        if source.read_at(0, &mut header) < HEADER_BYTES || header[..6] != *b"\x7fELF\x02\x01" {
-            return Err(CoreError::NotCore("it does not begin as one"));
-        }
-        let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
-        // ET_CORE, EM_X86_64
-        if half(16) != 4 || half(18) != 62 || usize::from(half(54)) != PROGRAM_HEADER_BYTES {
-            return Err(CoreError::NotCore("it is an ELF file of another kind"));
-        }
-        let word = |at: usize| word_at(&header, at);
-        let mut count = u64::from(half(56));
-        if count == 0xffff {
-            // The number does not fit; the first section's header holds it.
-            let mut section = [0; 64];
-            source.read_at(word(40), &mut section);
-            count = u64::from(word_at(&section, 44) as u32);
-        }
-        let headers = source.read_whole(word(32), count.min(SEGMENTS_MAX) * PROGRAM_HEADER_BYTES as u64);
+        let headers = program_headers(&source)?;
         let headers = headers.as_chunks::<PROGRAM_HEADER_BYTES>().0;
-        let is_of =
-            |kind: u32| move |header: &&[u8; PROGRAM_HEADER_BYTES]| word_at(*header, 0) as u32 == kind;
         let is_aligned =
             headers.iter().filter(is_of(PT_LOAD)).all(|header| word_at(header, 48) >= PAGE_BYTES);
         let mut notes = Notes::default();
         for header in headers.iter().filter(is_of(PT_NOTE)) {
             notes.take(&source.read_whole(word_at(header, 8), word_at(header, 32).min(NOTES_BYTES_MAX)));
         }
-        let mut found: Vec<(Segment, Mapping)> = Vec::new();
-        for header in headers.iter().filter(is_of(PT_LOAD)) {
-            let (flags, start_avma) = (word_at(header, 0) >> 32, word_at(header, 16));
-            let Some(end_avma) = start_avma.checked_add(word_at(header, 40)) else { continue };
-            if end_avma == start_avma {
-                continue;
-            }
-            let core_bytes = word_at(header, 32).min(end_avma - start_avma);
-            let segment = Segment { start_avma, end_avma, core_off: word_at(header, 8), core_bytes };
-            let file = notes.file_at(start_avma);
-            let mapping = Mapping {
-                start_avma,
-                end_avma,
-                is_readable: flags & 4 != 0,
-                is_writable: flags & 2 != 0,
-                is_executable: flags & 1 != 0,
-                is_shared: false,
-                file_off: file.map_or(0, |file| file.file_off + (start_avma - file.start_avma)),
-                inode: file.map_or(0, |file| u64::from(file.number) + 1),
-                name: file.map_or_else(String::new, |file| file.path.clone()),
-            };
-            found.push((segment, mapping));
-        }
+        let loaded = headers.iter().filter(is_of(PT_LOAD));
+        let mut found: Vec<(Segment, Mapping)> = loaded.filter_map(|header| memory(header, &notes)).collect();
         let ends = found.iter().map(|(segment, _)| segment.core_off.saturating_add(segment.core_bytes));
         if let Some(end_off) = ends.max().filter(|&end_off| end_off > 0)
             && source.read_at(end_off - 1, &mut [0]) == 0
@@ -163,31 +195,7 @@ impl CoreFile {
         found.sort_by_key(|(segment, _)| segment.start_avma);
         // Overlapping segments are not memory of a process.
         found.dedup_by(|later, earlier| later.0.start_avma < earlier.0.end_avma);
-        // Debuggers leave out unmodified memory. The file says whether it is executable: see
-        // [`CoreFile::use_files`].
-        let is_left_out = |file: &&MappedFile| {
-            let next = found.partition_point(|(segment, _)| segment.end_avma <= file.start_avma);
-            let next = found.get(next).map_or(u64::MAX, |(segment, _)| segment.start_avma);
-            file.start_avma < file.end_avma && file.end_avma <= next
-        };
-        let listed = notes.files().iter().filter(is_left_out);
-        let listed: Vec<(Segment, Mapping)> = listed
-            .map(|file| {
-                let (start_avma, end_avma) = (file.start_avma, file.end_avma);
-                let mapping = Mapping {
-                    start_avma,
-                    end_avma,
-                    is_readable: true,
-                    is_writable: false,
-                    is_executable: false,
-                    is_shared: false,
-                    file_off: file.file_off,
-                    inode: u64::from(file.number) + 1,
-                    name: file.path.clone(),
-                };
-                (Segment { start_avma, end_avma, core_off: 0, core_bytes: 0 }, mapping)
-            })
-            .collect();
+        let listed: Vec<(Segment, Mapping)> = left_out(&found, &notes).collect();
         found.extend(listed);
         found.sort_by_key(|(segment, _)| segment.start_avma);
         found.dedup_by(|later, earlier| later.0.start_avma < earlier.0.end_avma);

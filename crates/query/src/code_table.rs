@@ -10,6 +10,7 @@ use heapr_trace::{
 
 use crate::frames::{FrameKey, FrameTable, Location};
 use crate::integer_hash::mix;
+use crate::name_table::Name;
 use crate::stack_source::StackSource;
 use crate::symbol_source::{SourceFrame, SymbolSource};
 
@@ -150,17 +151,8 @@ impl CodeTable {
     ) {
         let known = self.starts.len().saturating_sub(1);
         let shown = self.shown.unwrap_or_else(|| stacks.language_frames());
-        let is_shown = |&code: &CodeId| !self.is_hidden(code, shown);
-        let mut by_module: Vec<CodeId> =
-            (known as CodeId..self.places.len() as CodeId).filter(is_shown).collect();
-        by_module.sort_unstable_by_key(|&code| {
-            let place = self.places[code as usize];
-            (place.module, place.process, place.address)
-        });
-        // Locations arrive by module; at the end they are ordered by location number.
-        let mut arrived: Vec<Location> = Vec::with_capacity(by_module.len() * 2);
-        // Range in `arrived` for each new location.
-        let mut spans: Vec<(u32, u32)> = vec![(0, 0); self.places.len() - known];
+        let by_module = self.unnamed_by_module(known, shown);
+        let mut named = NamedPlaces::new(known, self.places.len() - known, by_module.len());
         let mut addresses = Vec::new();
         let same_module = |a: &CodeId, b: &CodeId| {
             let (a, b) = (self.places[*a as usize], self.places[*b as usize]);
@@ -173,10 +165,7 @@ impl CodeTable {
             {
                 let symbol = Some(frames.names.intern(name));
                 let frame = frames.intern(FrameKey { module: None, symbol, offset: 0, line: None });
-                for &code in codes {
-                    spans[code as usize - known] = (arrived.len() as u32, arrived.len() as u32 + 1);
-                    arrived.push(Location { frame, file: None, line: 0, is_inlined: false });
-                }
+                codes.iter().for_each(|&code| named.push(code, Location::of_frame(frame)));
                 continue;
             }
             let module = first.module.map(|module| frames.names.intern(stacks.module_path(module)));
@@ -184,55 +173,71 @@ impl CodeTable {
                 codes.iter().partition(|&&code| module.is_none() && self.language_place(code).is_some());
             for code in languages {
                 let Some(place) = self.language_place(code) else { continue };
-                spans[code as usize - known] = (arrived.len() as u32, arrived.len() as u32 + 1);
-                arrived.push(language_location(stacks, first.process, place, frames));
+                named.push(code, language_location(stacks, first.process, place, frames));
             }
             if codes.is_empty() {
                 continue;
             }
             addresses.clear();
             addresses.extend(codes.iter().map(|&code| self.places[code as usize].address));
-            let mut sink = |number: usize, named: &[SourceFrame<'_>]| {
+            let mut sink = |number: usize, found: &[SourceFrame<'_>]| {
                 let Some((&code, &address)) = codes.get(number).zip(addresses.get(number)) else { return };
-                let start = arrived.len() as u32;
-                for frame in named {
-                    let symbol = frame.symbol.map(|symbol| frames.names.intern(symbol));
-                    let offset = if symbol.is_some() { 0 } else { address };
-                    let file = frame.file.map(|file| frames.names.intern(file));
-                    let line = file.zip(frame.line).filter(|_| self.tells_lines);
-                    let frame_id = frames.intern(FrameKey { module, symbol, offset, line });
-                    frames.keep_file(frame_id, file);
-                    arrived.push(Location {
-                        frame: frame_id,
-                        file,
-                        line: frame.line.unwrap_or(0),
-                        is_inlined: frame.is_inlined,
-                    });
-                }
-                spans[code as usize - known] = (start, arrived.len() as u32);
+                let locations = found.iter().map(|frame| self.location(frames, module, address, frame));
+                named.extend(code, locations);
             };
             match first.module {
                 Some(module) => symbols.resolve(module, &addresses, &mut sink),
                 None => symbols.resolve_unmapped(first.process, &addresses, &mut sink),
             }
-            for &code in &codes {
-                let span = &mut spans[code as usize - known];
-                if span.0 == span.1 {
+            for code in codes {
+                if !named.has(code) {
                     let offset = self.places[code as usize].address;
                     let frame = frames.intern(FrameKey { module, symbol: None, offset, line: None });
-                    let start = arrived.len() as u32;
-                    arrived.push(Location { frame, file: None, line: 0, is_inlined: false });
-                    *span = (start, start + 1);
+                    named.push(code, Location::of_frame(frame));
                 }
             }
         }
+        self.lay_out(&named);
+    }
+
+    /// Locations behind the first `known` that are to be shown, by module, process and address.
+    fn unnamed_by_module(&self, known: usize, shown: LanguageFrames) -> Vec<CodeId> {
+        let is_shown = |&code: &CodeId| !self.is_hidden(code, shown);
+        let mut by_module: Vec<CodeId> =
+            (known as CodeId..self.places.len() as CodeId).filter(is_shown).collect();
+        by_module.sort_unstable_by_key(|&code| {
+            let place = self.places[code as usize];
+            (place.module, place.process, place.address)
+        });
+        by_module
+    }
+
+    /// Interns a frame that the symbols give for an address.
+    fn location(
+        &self,
+        frames: &mut FrameTable,
+        module: Option<Name>,
+        address: u64,
+        found: &SourceFrame<'_>,
+    ) -> Location {
+        let symbol = found.symbol.map(|symbol| frames.names.intern(symbol));
+        let offset = if symbol.is_some() { 0 } else { address };
+        let file = found.file.map(|file| frames.names.intern(file));
+        let line = file.zip(found.line).filter(|_| self.tells_lines);
+        let frame = frames.intern(FrameKey { module, symbol, offset, line });
+        frames.keep_file(frame, file);
+        Location { frame, file, line: found.line.unwrap_or(0), is_inlined: found.is_inlined }
+    }
+
+    /// Appends the frames of newly named locations, by location number.
+    fn lay_out(&mut self, named: &NamedPlaces) {
         self.starts.reserve_exact(self.places.len() + 1 - self.starts.len());
         if self.starts.is_empty() {
             self.starts.push(0);
         }
-        self.locations.reserve_exact(arrived.len());
-        for (start, end) in spans {
-            self.locations.extend_from_slice(&arrived[start as usize..end as usize]);
+        self.locations.reserve_exact(named.locations.len());
+        for &(start, end) in &named.spans {
+            self.locations.extend_from_slice(&named.locations[start as usize..end as usize]);
             self.starts.push(self.locations.len() as u32);
         }
     }
@@ -270,6 +275,36 @@ impl CodeTable {
             None => Place { module: None, process: node.process, address: call_address(&node) },
         };
         self.numbers.get(&place).copied()
+    }
+}
+
+/// Frames of newly named locations, module by module.
+struct NamedPlaces {
+    /// Number of the locations that had names before.
+    known: usize,
+    locations: Vec<Location>,
+    /// Range in `locations` for each new location.
+    spans: Vec<(u32, u32)>,
+}
+
+impl NamedPlaces {
+    fn new(known: usize, unnamed: usize, shown: usize) -> Self {
+        Self { known, locations: Vec::with_capacity(shown * 2), spans: vec![(0, 0); unnamed] }
+    }
+
+    fn push(&mut self, code: CodeId, location: Location) {
+        self.extend(code, std::iter::once(location));
+    }
+
+    fn extend(&mut self, code: CodeId, locations: impl Iterator<Item = Location>) {
+        let start = self.locations.len() as u32;
+        self.locations.extend(locations);
+        self.spans[code as usize - self.known] = (start, self.locations.len() as u32);
+    }
+
+    fn has(&self, code: CodeId) -> bool {
+        let (start, end) = self.spans[code as usize - self.known];
+        start < end
     }
 }
 

@@ -145,7 +145,6 @@ impl<'a> Collector<'a> {
         range: Span,
         has_required: Option<&'a [bool]>,
         is_by_thread: bool,
-        histograms: &[HistogramOf],
     ) -> Self {
         Self {
             choice,
@@ -157,7 +156,7 @@ impl<'a> Collector<'a> {
             is_temporary_only: filter.is_temporary_only,
             has_required,
             rows: RowTable::new(is_by_thread),
-            histograms: histograms.iter().map(|&of| HistogramCounter::new(of)).collect(),
+            histograms: Vec::new(),
             level: Level::default(),
             heap_levels: Vec::new(),
             heap_places: hashbrown::HashMap::new(),
@@ -168,6 +167,11 @@ impl<'a> Collector<'a> {
             counts_failures: filter.is_known_at_birth(),
             oddities: BTreeMap::new(),
         }
+    }
+
+    /// Sets the histograms that are counted.
+    pub(crate) fn with_histograms(self, histograms: &[HistogramOf]) -> Self {
+        Self { histograms: histograms.iter().map(|&of| HistogramCounter::new(of)).collect(), ..self }
     }
 
     /// Weighs blocks as samples, unless `sampling` is exact.

@@ -41,6 +41,13 @@ pub(crate) struct Location {
     pub(crate) is_inlined: bool,
 }
 
+impl Location {
+    /// A frame without a place in a source.
+    pub(crate) fn of_frame(frame: FrameId) -> Self {
+        Self { frame, file: None, line: 0, is_inlined: false }
+    }
+}
+
 /// A frame with its names, for output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FrameView<'a> {

@@ -95,8 +95,8 @@ impl Replay<'_, '_> {
         let filter = &query.filter;
         let range = filter.range.unwrap_or(ALWAYS);
         let new_collector = |counted| {
-            let (is_by_thread, histograms) = (query.is_by_thread(), &query.histograms);
-            Collector::new(choice, filter, counted, range, has_required, is_by_thread, histograms)
+            Collector::new(choice, filter, counted, range, has_required, query.is_by_thread())
+                .with_histograms(&query.histograms)
                 .of_samples(self.trace.sampling())
                 .until(range.to.min(self.trace.duration_ns()))
         };
@@ -186,7 +186,7 @@ impl Replay<'_, '_> {
         }
         let range = filter.range.unwrap_or(ALWAYS);
         let nothing_else = Filter::default();
-        let mut collector = Collector::new(choice, &nothing_else, Counted::Live, range, None, false, &[])
+        let mut collector = Collector::new(choice, &nothing_else, Counted::Live, range, None, false)
             .of_samples(self.trace.sampling());
         let mut ledger = self.new_ledger();
         self.feed((range.from, range.to), &mut ledger, &mut collector, |_| false)?;
