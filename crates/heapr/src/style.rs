@@ -30,13 +30,9 @@ impl Style {
     fn of(is_terminal: bool) -> Self {
         let value = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let is_dumb = value("TERM").is_some_and(|term| term == "dumb");
-        Self {
-            is_on: decide(
-                value("NO_COLOR").is_some(),
-                value("CLICOLOR_FORCE").as_deref(),
-                is_terminal && !is_dumb,
-            ),
-        }
+        let forced = value("CLICOLOR_FORCE");
+        let wish = Wish { is_off: value("NO_COLOR").is_some(), forced: forced.as_deref() };
+        Self { is_on: wish.is_on(is_terminal && !is_dumb) }
     }
 
     pub(crate) fn bold(self, text: &str) -> String {
@@ -52,10 +48,20 @@ impl Style {
     }
 }
 
-/// Decides on styles: `NO_COLOR` goes before `CLICOLOR_FORCE`, and both before the kind of the
-/// output.
-fn decide(no_color: bool, forced: Option<&OsStr>, is_terminal: bool) -> bool {
-    !no_color && (forced.is_some_and(|forced| forced != "0") || is_terminal)
+/// Variables of the environment that turn styles on or off.
+struct Wish<'a> {
+    /// `NO_COLOR` is set.
+    is_off: bool,
+    /// `CLICOLOR_FORCE`.
+    forced: Option<&'a OsStr>,
+}
+
+impl Wish<'_> {
+    /// Decides on styles: `NO_COLOR` goes before `CLICOLOR_FORCE`, and both before the kind of the
+    /// output.
+    fn is_on(&self, is_terminal: bool) -> bool {
+        !self.is_off && (self.forced.is_some_and(|forced| forced != "0") || is_terminal)
+    }
 }
 
 /// Returns the escape sequence of a mark.
@@ -75,9 +81,10 @@ mod tests {
     #[test]
     fn styles_are_for_terminals_unless_the_user_says_otherwise() {
         let forced = Some(OsStr::new("1"));
-        assert!(decide(false, None, true) && decide(false, forced, false));
-        assert!(!decide(false, None, false) && !decide(true, forced, true));
-        assert!(!decide(false, Some(OsStr::new("0")), false));
+        let wish = |is_off: bool, forced| Wish { is_off, forced };
+        assert!(wish(false, None).is_on(true) && wish(false, forced).is_on(false));
+        assert!(!wish(false, None).is_on(false) && !wish(true, forced).is_on(true));
+        assert!(!wish(false, Some(OsStr::new("0"))).is_on(false));
         assert_eq!(Style::default().bold("a"), "a");
         assert_eq!(Style { is_on: true }.bold("a"), "\u{f8f0}a\u{f8f2}");
     }

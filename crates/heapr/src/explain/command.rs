@@ -1,5 +1,6 @@
 //! Runs `heapr explain`: resolves the target, and writes the answer.
 
+use heapr_files::Existing;
 use heapr_table::json_text::json_lines;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
     let target = Target::of(&arguments.target)?;
     let output_file = arguments.output.as_deref();
     if let Target::Process(pid) = target {
-        let out = || growing_output(output_file, arguments.force);
+        let out = || growing_output(output_file, Existing::replaced_if(arguments.force));
         if resident::series(pid, &arguments.resident, out)? {
             return Ok(ExitCode::SUCCESS);
         }
@@ -54,7 +55,7 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
         Target::Files(files) => findings::of_files(files, &arguments)?,
     };
     let is_text = arguments.format == Form::Text;
-    let mut out = output(arguments.output.as_deref(), arguments.force, is_text)?;
+    let mut out = output(arguments.output.as_deref(), Existing::replaced_if(arguments.force), is_text)?;
     let is_failure = |subject: &Subject, finding: &Finding| is_failure(subject, finding, &arguments.fail_on);
     match arguments.format {
         Form::Text => {

@@ -17,6 +17,7 @@ use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
 use crate::snapshot::v8::allocations;
 use crate::trace_file::{open, tell_warnings};
+use heapr_files::Existing;
 use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr export`.
@@ -125,7 +126,7 @@ fn write(
             arguments.file.display()
         );
     }
-    let mut out = output(arguments.output.as_deref(), arguments.force, false)?;
+    let mut out = output(arguments.output.as_deref(), Existing::replaced_if(arguments.force), false)?;
     let title = format!("{} ({})", arguments.file.display(), sort.key());
     let profile = Profile { tells_intervals: true, ..Profile::new(samples, sort, &title) };
     let profile = match trace {

@@ -40,8 +40,8 @@ pub(crate) struct Output {
     file: Option<OutputFile>,
 }
 
-/// Opens standard output, or a file, which must be new unless `may_overwrite`.
-pub(crate) fn output(path: Option<&Path>, may_overwrite: bool, is_text: bool) -> anyhow::Result<Output> {
+/// Opens standard output, or a file.
+pub(crate) fn output(path: Option<&Path>, existing: Existing, is_text: bool) -> anyhow::Result<Output> {
     let Some(path) = path else { return Ok(Output { out: printed(is_text), file: None }) };
     let named = |file| Output { out: protected(BufWriter::new(file), is_text), file: None };
     let refused = |error| refusal(path, error);
@@ -49,14 +49,14 @@ pub(crate) fn output(path: Option<&Path>, may_overwrite: bool, is_text: bool) ->
     if heapr_files::is_stream(path) {
         return Ok(named(heapr_files::stream(path).map_err(refused)?));
     }
-    match NewFile::create(path, Existing::replaced_if(may_overwrite)) {
+    match NewFile::create(path, existing) {
         Ok(file) => {
             let out = protected(BufWriter::new(file.try_clone().map_err(refused)?), is_text);
             Ok(Output { out, file: Some(OutputFile::of(file, path)) })
         }
         // In a folder where no file can be created, an existing file can still be overwritten.
         Err(error)
-            if may_overwrite
+            if existing == Existing::Replaced
                 && matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
         {
             Ok(named(heapr_files::make(path, Existing::Replaced).map_err(|_| refused(error))?))
@@ -66,11 +66,11 @@ pub(crate) fn output(path: Option<&Path>, may_overwrite: bool, is_text: bool) ->
 }
 
 /// Opens a destination for results that are read while they grow: a file has its name at once.
-pub(crate) fn growing_output(path: Option<&Path>, may_overwrite: bool) -> anyhow::Result<Output> {
+pub(crate) fn growing_output(path: Option<&Path>, existing: Existing) -> anyhow::Result<Output> {
     let Some(path) = path.filter(|path| !heapr_files::is_stream(path)) else {
-        return output(path, may_overwrite, false);
+        return output(path, existing, false);
     };
-    let file = heapr_files::make(path, Existing::replaced_if(may_overwrite));
+    let file = heapr_files::make(path, existing);
     let file = file.map_err(|error| refusal(path, error))?;
     Ok(Output { out: protected(BufWriter::new(file), false), file: None })
 }

@@ -23,6 +23,7 @@ use crate::report::text::TextOptions;
 use crate::report::{csv, json, text, xperf};
 use crate::style::Style;
 use crate::trace_file::{open, other_builds, tell_warnings};
+use heapr_files::Existing;
 use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr report`.
@@ -135,11 +136,12 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     subject.advice = names.advice();
     subject.warnings.extend(other_builds(&trace));
     subject.own = arguments.own.code(&trace)?;
-    if arguments.format == Format::Text {
+    let is_text = arguments.format == Format::Text;
+    if is_text {
         subject.own_memory = heapr_export::own_memory_by_name(&trace, &subject.own, &mut names);
     }
     tell_warnings(&subject);
-    let mut out = output(arguments.output.as_deref(), arguments.force, arguments.format == Format::Text)?;
+    let mut out = output(arguments.output.as_deref(), Existing::replaced_if(arguments.force), is_text)?;
     match (arguments.format, arguments.layout) {
         (Format::Json, _) => json::write_json(&mut out, &subject, &report)?,
         (Format::Csv, _) => csv::write_csv(&mut out, &subject, &report)?,
@@ -202,7 +204,11 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
     let report = FreeReport::new(&found, groups, top(arguments.top, arguments.format, false));
     let subject = Subject::new(file, trace, &found.damage, arguments.filters.counted());
     tell_warnings(&subject);
-    let mut out = output(arguments.output.as_deref(), arguments.force, arguments.format == Format::Text)?;
+    let mut out = output(
+        arguments.output.as_deref(),
+        Existing::replaced_if(arguments.force),
+        arguments.format == Format::Text,
+    )?;
     match arguments.format {
         Format::Text => {
             let depth = arguments.depth.unwrap_or(DEFAULT_DEPTH_SHOWN);

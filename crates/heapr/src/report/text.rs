@@ -128,27 +128,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
     let processes: std::collections::BTreeSet<_> = report.by_heap.iter().map(|row| row.process).collect();
     for kind in kinds.iter().filter(|_| kinds.len() > 1 && processes.len() > 1) {
         let of_it = report.by_heap.iter().filter(|row| subject.heap(row.process, row.heap) == **kind);
-        let mut sum = heapr_trace::Totals::default();
-        for heapr_trace::Totals {
-            alloc_count,
-            alloc_bytes,
-            realloc_count,
-            outstanding_count,
-            outstanding_bytes,
-            peak_bytes,
-            variances,
-            ..
-        } in of_it.map(|row| row.totals)
-        {
-            sum.alloc_count += alloc_count;
-            sum.alloc_bytes = sum.alloc_bytes.saturating_add(alloc_bytes);
-            sum.realloc_count += realloc_count;
-            sum.outstanding_count += outstanding_count;
-            sum.outstanding_bytes = sum.outstanding_bytes.saturating_add(outstanding_bytes);
-            sum.peak_bytes = sum.peak_bytes.saturating_add(peak_bytes);
-            sum.variances += &variances;
-        }
-        let mut cells = row("TOTAL".to_owned(), kind.clone(), &sum);
+        let mut cells = row("TOTAL".to_owned(), kind.clone(), &sum_of(of_it));
         // Peaks at different moments have no sum.
         if let Some(peak) = cells.last_mut().filter(|_| report.is_own_peak) {
             *peak = Cell::Nothing;
@@ -159,6 +139,21 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
         table.row(row("TOTAL".to_owned(), String::new(), &report.totals));
     }
     write_lines(out, table.lines(0, width))
+}
+
+/// Adds up the columns that the table of heaps shows.
+fn sum_of<'a>(heaps: impl Iterator<Item = &'a HeapRow>) -> heapr_trace::Totals {
+    let mut sum = heapr_trace::Totals::default();
+    for HeapRow { totals, .. } in heaps {
+        sum.alloc_count += totals.alloc_count;
+        sum.alloc_bytes = sum.alloc_bytes.saturating_add(totals.alloc_bytes);
+        sum.realloc_count += totals.realloc_count;
+        sum.outstanding_count += totals.outstanding_count;
+        sum.outstanding_bytes = sum.outstanding_bytes.saturating_add(totals.outstanding_bytes);
+        sum.peak_bytes = sum.peak_bytes.saturating_add(totals.peak_bytes);
+        sum.variances += &totals.variances;
+    }
+    sum
 }
 
 fn write_totals(out: &mut dyn Write, report: &Report<'_>, is_sampled: bool) -> io::Result<()> {

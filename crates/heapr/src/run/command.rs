@@ -6,14 +6,16 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
-use heapr_session::{NO_GRAPH_AT_END, OrderDesk, Session, SessionName, SessionProperties, SnapshotRequest};
+use heapr_session::{
+    NO_GRAPH_AT_END, OrderDesk, Session, SessionName, SessionProperties, SessionSummary, SnapshotRequest,
+};
 use heapr_trace::{Notice, SnapshotTrigger, Trace};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::run::output_error::{self, keeps_heapr_out};
 use crate::run::passed_signals::{Passed, PassedSignals};
-use crate::run::program::{self, Traceability};
+use crate::run::program::{self, Found, Traceability};
 use crate::run::progress_line::ProgressLine;
 use crate::run::record_arguments::RecordArguments;
 use crate::run::snapshot_rules::SnapshotRuleArguments;
@@ -87,13 +89,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     properties.command_line =
         arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let is_output_named = arguments.output.is_some();
-    let started = Session::start(properties)
-        .map_err(|error| (keeps_heapr_out(&error, is_output_named), output_error::explain(error, &output)))
-        .and_then(|session| match PassedSignals::watch() {
-            Ok(signals) => Ok((session, signals)),
-            Err(error) => Err((true, anyhow::Error::from(error).context("cannot watch for signals"))),
-        });
-    let (mut session, mut signals) = match started {
+    let (mut session, mut signals) = match start(properties, is_output_named, &output) {
         Ok(started) => started,
         Err((true, error)) => {
             arguments.needs_no_recording(&found.path, &format!("{error:#}"))?;
@@ -103,18 +99,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     };
     session.use_spare_time();
     arguments.snapshots.rules().into_iter().for_each(|rule| session.add_snapshot_rule(rule));
-    let mut environment = session.environment_for_target();
-    if found.traceability == Traceability::HeldAlone {
-        environment.retain(|(name, _)| name != "LD_PRELOAD");
-        warn!("{}: it loads no library: programs that it starts are not recorded", found.path.display());
-    }
-    heapr_inject::start_as_given(&mut command, &environment);
-    heapr_inject::program_starts();
-    let spawned = match found.traceability {
-        Traceability::Held | Traceability::HeldAlone => session.spawn_held(&mut command),
-        _ => command.spawn(),
-    };
-    let child = match spawned {
+    let child = match spawn(&mut session, &mut command, &found) {
         Ok(child) => child,
         // There is no process or memory for a second one: the program replaces this process.
         Err(error) if is_want(&error) => {
@@ -135,18 +120,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     let mut has_told_incomplete = false;
     let status = record(&mut session, child, &mut signals, &arguments, desk, &mut has_told_incomplete)?;
     let ended = session.stop();
-    if let Some(error) = ended.write_error.as_ref().filter(|_| !has_told_incomplete) {
-        warn!("{} is incomplete: {error}", output.display());
-    }
-    let path = found.path.display();
-    if let Some(reason) = &ended.not_held {
-        warn!("{path} ran untraced: {reason}");
-    } else if ended.process_count == 0 {
-        warn!("{path} ran untraced: it has not loaded the agent; heapr doctor tells what works here");
-    }
-    if let Err(error) = symbolize::embed_held(&output, &ended.held_modules, &ended.held_made_code) {
-        warn!("no names of files that are no longer where they were: {error:#}");
-    }
+    tell_shortcomings(&ended, &found.path, &output, has_told_incomplete);
     // The program's status is passed through, whatever becomes of the summary.
     if !arguments.quiet
         && let Err(error) = summary::print(&summary::Ending::of(&ended, status), &output)
@@ -157,16 +131,56 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
         if ended.process_count == 0 {
             arguments.needs_no_recording(&found.path, "it has not loaded the agent")?;
         }
-        let mut failures = judge(&output, &arguments.fail_on)?;
-        if arguments.snapshots.graph_at_exit && arguments.fail_on.contains(&Threshold::Leak) {
-            failures.extend(missing_graphs(&open(&output)?));
-        }
-        failures.iter().for_each(|failure| tell!("heapr: failed: {failure}"));
-        if !failures.is_empty() {
+        if arguments.fails(&output, judge)? {
             return Ok(ExitCode::FAILURE);
         }
     }
     Ok(end_as(status))
+}
+
+/// Starts the session and the watch for signals. An error comes with whether the program runs
+/// untraced all the same.
+fn start(
+    properties: SessionProperties,
+    is_output_named: bool,
+    output: &Path,
+) -> Result<(Session, PassedSignals), (bool, anyhow::Error)> {
+    let session = Session::start(properties)
+        .map_err(|error| (keeps_heapr_out(&error, is_output_named), output_error::explain(error, output)))?;
+    let signals = PassedSignals::watch()
+        .map_err(|error| (true, anyhow::Error::from(error).context("cannot watch for signals")))?;
+    Ok((session, signals))
+}
+
+/// Starts the program, with the session's environment.
+fn spawn(session: &mut Session, command: &mut Command, found: &Found) -> std::io::Result<Child> {
+    let mut environment = session.environment_for_target();
+    if found.traceability == Traceability::HeldAlone {
+        environment.retain(|(name, _)| name != "LD_PRELOAD");
+        warn!("{}: it loads no library: programs that it starts are not recorded", found.path.display());
+    }
+    heapr_inject::start_as_given(command, &environment);
+    heapr_inject::program_starts();
+    match found.traceability {
+        Traceability::Held | Traceability::HeldAlone => session.spawn_held(command),
+        _ => command.spawn(),
+    }
+}
+
+/// Warns of an incomplete file, of a program that ran untraced, and of missing names.
+fn tell_shortcomings(ended: &SessionSummary, program: &Path, output: &Path, has_told_incomplete: bool) {
+    if let Some(error) = ended.write_error.as_ref().filter(|_| !has_told_incomplete) {
+        warn!("{} is incomplete: {error}", output.display());
+    }
+    let path = program.display();
+    if let Some(reason) = &ended.not_held {
+        warn!("{path} ran untraced: {reason}");
+    } else if ended.process_count == 0 {
+        warn!("{path} ran untraced: it has not loaded the agent; heapr doctor tells what works here");
+    }
+    if let Err(error) = symbolize::embed_held(output, &ended.held_modules, &ended.held_made_code) {
+        warn!("no names of files that are no longer where they were: {error:#}");
+    }
 }
 
 /// Returns sentences on processes whose leaks are unknown, because they have no graph of their end.
@@ -187,6 +201,16 @@ impl RunArguments {
         let is_judged = !self.fail_on.is_empty();
         anyhow::ensure!(!is_judged, "--fail-on cannot be judged: {} runs untraced: {why}", program.display());
         Ok(())
+    }
+
+    /// Judges the file by `--fail-on`, and tells the failures.
+    fn fails(&self, output: &Path, judge: Judge) -> anyhow::Result<bool> {
+        let mut failures = judge(output, &self.fail_on)?;
+        if self.snapshots.graph_at_exit && self.fail_on.contains(&Threshold::Leak) {
+            failures.extend(missing_graphs(&open(output)?));
+        }
+        failures.iter().for_each(|failure| tell!("heapr: failed: {failure}"));
+        Ok(!failures.is_empty())
     }
 }
 
@@ -230,19 +254,16 @@ fn record(
             };
             warn!("{}; the program runs on, {left}", error.message);
         }
-        if session.is_full() && !has_told_full {
-            has_told_full = true;
+        if session.is_full() && !std::mem::replace(&mut has_told_full, true) {
             warn!("the file has the size of --max-file: recording has ended, the program runs on untraced");
         }
         for passed in signals.pending(pid) {
             let signal = match passed {
-                Passed::Signal(signal) => signal,
-                Passed::OfGroup(signal) => {
-                    if status.is_some() && is_end(signal) {
-                        return status.context("the program has ended");
-                    }
+                Passed::Signal(signal) if arguments.snapshot_signal == Some(signal) => {
+                    request_snapshot(session, signal);
                     continue;
                 }
+                Passed::Signal(signal) | Passed::OfGroup(signal) => signal,
                 Passed::TimeUsedUp => {
                     session.end_recording();
                     warn!(
@@ -251,18 +272,13 @@ fn record(
                     continue;
                 }
             };
-            if arguments.snapshot_signal == Some(signal) {
-                request_snapshot(session, signal);
-                continue;
+            match status {
+                // The program has ended, so the signal cannot be passed on.
+                Some(status) if is_end(signal) => return Ok(status),
+                Some(_) => {}
+                None if matches!(passed, Passed::Signal(_)) => signals.pass_on(pid, signal),
+                None => {}
             }
-            // The program has ended, so the signal cannot be passed on.
-            if status.is_some() {
-                if is_end(signal) {
-                    return status.context("the program has ended");
-                }
-                continue;
-            }
-            signals.pass_on(pid, signal);
         }
         if status.is_none() {
             status = session.child_ended(&mut child).context("cannot wait for the program")?;
@@ -277,14 +293,8 @@ fn record(
             session.look_for_ends();
             next_look = std::time::Instant::now();
         }
-        let is_waiting = session.has_forks_on_their_way() && ended.elapsed() < FORK_WAIT;
-        if session.live_process_count() == 0 && !is_waiting {
-            // A forked process may have registered since the last round: one more step decides.
-            session.step_now();
-            session.look_for_ends();
-            if session.live_process_count() == 0 {
-                return Ok(status);
-            }
+        if has_no_process(session, ended) {
+            return Ok(status);
         }
         if !has_told && ended.elapsed() >= TELL_AFTER {
             has_told = true;
@@ -294,6 +304,18 @@ fn record(
             );
         }
     }
+}
+
+/// True if all processes have ended. `ended`: when the program did.
+fn has_no_process(session: &mut Session, ended: std::time::Instant) -> bool {
+    let is_waiting = session.has_forks_on_their_way() && ended.elapsed() < FORK_WAIT;
+    if session.live_process_count() != 0 || is_waiting {
+        return false;
+    }
+    // A forked process may have registered since the last round: one more step decides.
+    session.step_now();
+    session.look_for_ends();
+    session.live_process_count() == 0
 }
 
 fn request_snapshot(session: &mut Session, signal: i32) {

@@ -12,6 +12,7 @@ use heapr_inspector::{
 use serde_json::json;
 
 use super::file_name::Destination;
+use super::preflight::Consent;
 use super::redaction::{Redaction, redacted};
 use super::{kept_scripts, preflight};
 use crate::output::OutputFile;
@@ -219,8 +220,8 @@ fn capture_one(
         worker.map_or_else(|| format!("process {pid}"), |worker| format!("process {pid}, {}", worker.title));
     let usage = inspector.heap_usage(worker, is_cancelled)?;
     let facts = arguments.facts(inspector, usage);
-    let estimate =
-        preflight::check(pid, &what, facts, &[destination.directory()], arguments.at_risk, is_quiet)?;
+    let consent = Consent { may_risk: arguments.at_risk, is_quiet };
+    let estimate = preflight::check(pid, &what, facts, &[destination.directory()], consent)?;
     // V8 names and hashes each requested script, and keeps these strings. With scripts requested
     // before the first snapshot, the strings are in all of them, and no snapshot seems to have
     // grown by them. They also are texts of the program, so redaction excludes them.

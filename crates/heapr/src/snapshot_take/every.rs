@@ -10,7 +10,7 @@ use anyhow::{bail, ensure};
 use heapr_inspector::Process;
 
 use super::capture::CaptureArguments;
-use super::file_name::Destination;
+use super::file_name::{Destination, FileCount};
 use super::hold::Held;
 use super::{interrupt, javascript, kept_scripts};
 
@@ -95,7 +95,7 @@ struct Watched {
 pub(crate) fn every(asked: &EveryQuestion, arguments: &EveryOptions) -> anyhow::Result<ExitCode> {
     let (period, names) = asked.interval_and_names()?;
     let is_cancelled = interrupt::watch()?;
-    let destination = Destination::new(asked.output.as_deref(), false, false)?;
+    let destination = Destination::new(asked.output.as_deref(), false, FileCount::Several)?;
     let pids = javascript::named(names, asked.tree)?;
     let keeps_session = !arguments.close_between && pids.len() == 1;
     let watch = |&pid: &u32| Watched {

@@ -6,6 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use jiff::Zoned;
 
+/// Number of files that are to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileCount {
+    One,
+    Several,
+}
+
 /// Destination of captured files.
 #[derive(Debug, Clone)]
 pub(crate) enum Destination {
@@ -22,12 +29,12 @@ pub(crate) enum Destination {
 
 impl Destination {
     /// Parses `-o`; the default is the working directory.
-    pub(crate) fn new(output: Option<&Path>, may_replace: bool, is_for_one: bool) -> anyhow::Result<Self> {
+    pub(crate) fn new(output: Option<&Path>, may_replace: bool, count: FileCount) -> anyhow::Result<Self> {
         let Some(path) = output else { return Ok(Self::Directory(PathBuf::new())) };
         if path.is_dir() {
             return Ok(Self::Directory(path.to_owned()));
         }
-        if !is_for_one {
+        if count == FileCount::Several {
             bail!(
                 "{} is no directory, and more than one file is to be written: name one with -o",
                 path.display()
@@ -89,7 +96,7 @@ mod tests {
     #[test]
     fn a_name_that_is_taken_is_not_given_again() {
         let directory = tempfile::tempdir().unwrap();
-        let destination = Destination::new(Some(directory.path()), false, false).unwrap();
+        let destination = Destination::new(Some(directory.path()), false, FileCount::Several).unwrap();
         let mut names = std::collections::HashSet::new();
         for _ in 0..5 {
             let (path, may_replace) = destination.path("Heap", 1, 0, "heapsnapshot");
@@ -116,8 +123,8 @@ mod tests {
 
     #[test]
     fn one_name_for_many_files_is_refused() {
-        assert!(Destination::new(Some(Path::new("x.heapsnapshot")), false, false).is_err());
-        let one = Destination::new(Some(Path::new("x.heapsnapshot")), false, true).unwrap();
+        assert!(Destination::new(Some(Path::new("x.heapsnapshot")), false, FileCount::Several).is_err());
+        let one = Destination::new(Some(Path::new("x.heapsnapshot")), false, FileCount::One).unwrap();
         assert_eq!(one.directory(), Path::new("."));
     }
 }

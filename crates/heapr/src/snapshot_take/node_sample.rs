@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use heapr_inspector::SamplingOptions;
 
 use super::capture::{OpenArguments, close, open};
-use super::file_name::Destination;
+use super::file_name::{Destination, FileCount};
 use super::interrupt;
 use crate::output::OutputFile;
 
@@ -44,7 +44,7 @@ pub(crate) struct SampleArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: SampleArguments) -> anyhow::Result<ExitCode> {
     let is_cancelled = interrupt::watch()?;
-    let destination = Destination::new(arguments.output.as_deref(), arguments.force, true)?;
+    let destination = Destination::new(arguments.output.as_deref(), arguments.force, FileCount::One)?;
     let mut inspector = open(arguments.pid, &arguments.open, &is_cancelled)?;
     let outcome = (|| {
         let (path, may_replace) = destination.path("Heap", arguments.pid, 0, "heapprofile");

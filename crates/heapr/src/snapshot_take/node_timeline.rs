@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use super::capture::{CaptureArguments, close, open};
-use super::file_name::Destination;
+use super::file_name::{Destination, FileCount};
+use super::preflight::Consent;
 use super::{interrupt, preflight};
 use crate::output::OutputFile;
 use heapr_table::quantity;
@@ -34,7 +35,7 @@ pub(crate) struct TimelineArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
     let is_cancelled = interrupt::watch()?;
-    let destination = Destination::new(arguments.output.as_deref(), arguments.force, true)?;
+    let destination = Destination::new(arguments.output.as_deref(), arguments.force, FileCount::One)?;
     let pid = arguments.pid;
     let is_quiet = arguments.capture.open().is_quiet();
     let mut inspector = open(pid, arguments.capture.open(), &is_cancelled)?;
@@ -47,8 +48,7 @@ pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
             &what,
             arguments.capture.facts(&inspector, usage),
             &[destination.directory()],
-            arguments.capture.may_risk(),
-            is_quiet,
+            Consent { may_risk: arguments.capture.may_risk(), is_quiet },
         )?;
         let (path, may_replace) = destination.path("Heap", pid, 0, "heaptimeline");
         let mut file = OutputFile::create(&path, may_replace)?;

@@ -9,21 +9,29 @@ use heapr_inspector::{
 
 use heapr_table::quantity;
 
+/// Wishes of the user about costs and dangers of a snapshot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Consent {
+    /// A snapshot is taken even if it would likely end the process.
+    pub(crate) may_risk: bool,
+    /// The costs are not told.
+    pub(crate) is_quiet: bool,
+}
+
 /// Prints the cost on standard error. Refuses a snapshot that would likely end the process, unless
-/// `may_risk`.
+/// the user consents.
 pub(crate) fn check(
     pid: u32,
     what: &str,
     facts: HeapFacts,
     directories: &[&Path],
-    may_risk: bool,
-    is_quiet: bool,
+    consent: Consent,
 ) -> anyhow::Result<Estimate> {
     let estimate = estimate(facts);
     let room = memory_room(pid);
     let disks = directories.iter().filter_map(|&directory| rustix::fs::statvfs(directory).ok());
     let disk_free_bytes = disks.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)).min();
-    if !is_quiet {
+    if !consent.is_quiet {
         tell!(
             "heapr: {what}: {} of heap in use, {} resident; the thread will stand still for about {}, and take {} to {} more \
              ({} free); the file: up to {}",
@@ -38,7 +46,7 @@ pub(crate) fn check(
     }
     let dangers: Vec<String> = dangers(estimate, &room, disk_free_bytes).iter().map(told).collect();
     if !dangers.is_empty() {
-        if !may_risk {
+        if !consent.may_risk {
             bail!(
                 "{what}: {}; --at-risk takes it nevertheless, `heapr node sample {pid}` costs next to nothing",
                 dangers.join("; ")
@@ -99,10 +107,12 @@ mod tests {
     fn a_refusal_says_what_would_happen_and_what_to_do() {
         let usage = HeapUsage { used_bytes: 1 << 50, total_bytes: 1 << 50 };
         let facts = HeapFacts { usage, shape: None, has_numeric_values: false, node_major: None };
-        let error = check(std::process::id(), "process 7", facts, &[Path::new(".")], false, true)
-            .unwrap_err()
-            .to_string();
+        let check = |may_risk| {
+            let consent = Consent { may_risk, is_quiet: true };
+            check(std::process::id(), "process 7", facts, &[Path::new(".")], consent)
+        };
+        let error = check(false).unwrap_err().to_string();
         assert!(error.contains("would likely be killed") && error.contains("--at-risk"), "{error}");
-        assert!(check(std::process::id(), "process 7", facts, &[Path::new(".")], true, true).is_ok());
+        assert!(check(true).is_ok());
     }
 }

@@ -13,6 +13,7 @@ use heapr_inspector::{
 };
 
 use super::file_name::Destination;
+use super::preflight::Consent;
 use super::{preflight, ready_processes};
 use crate::output::OutputFile;
 use heapr_table::quantity;
@@ -22,10 +23,9 @@ use heapr_table::quantity;
 pub(crate) fn take(
     pid: u32,
     signal: Option<SnapshotSignal>,
-    may_risk: bool,
+    consent: Consent,
     wait: Duration,
     destination: &Destination,
-    is_quiet: bool,
     is_cancelled: &AtomicBool,
 ) -> anyhow::Result<PathBuf> {
     let process = Process::examine(pid)?;
@@ -34,7 +34,7 @@ pub(crate) fn take(
     let Some(signal) = signal.or(prepared.as_ref().map(|(signal, _)| *signal)) else {
         anyhow::bail!("process {pid} has not been prepared for snapshots by a signal");
     };
-    let is_sure = may_risk || prepared.is_some();
+    let is_sure = consent.may_risk || prepared.is_some();
     signal.check(&process, is_sure)?;
     let directory = prepared.as_ref().map(|(_, directory)| directory.as_path());
     let what = format!("process {pid}");
@@ -45,10 +45,10 @@ pub(crate) fn take(
     // The process writes the snapshot where it may, and heapr moves it from there.
     let own = prepared.is_none().then(|| written_directory(&process));
     let directories: Vec<&Path> = own.as_deref().into_iter().chain([destination.directory()]).collect();
-    preflight::check(pid, &what, facts, &directories, may_risk, is_quiet)?;
+    preflight::check(pid, &what, facts, &directories, consent)?;
     let written = signal.take(&process, is_sure, directory, wait, &mut |_| {}, is_cancelled)?;
     let path = fetch(&written, destination)?;
-    if !is_quiet {
+    if !consent.is_quiet {
         tell!(
             "heapr: {}: {}, written by the process in {}; which scripts it runs was not asked",
             path.display(),

@@ -11,8 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::capture::CaptureArguments;
-use super::file_name::{Destination, latest_of};
+use super::file_name::{Destination, FileCount, latest_of};
 use super::hold::Held;
+use super::preflight::Consent;
 use super::{interrupt, javascript, ready_processes, signal_snapshot};
 use crate::containers;
 
@@ -93,8 +94,9 @@ fn parse_signal(name: &str) -> Result<SnapshotSignal, String> {
 pub(crate) fn take(asked: &TakeQuestion, options: &TakeOptions) -> anyhow::Result<ExitCode> {
     let is_cancelled = interrupt::watch()?;
     let pids = javascript::named(&asked.pids, asked.tree)?;
-    let is_for_one = pids.len() == 1 && !options.capture.has_workers() && !options.again;
-    let destination = Destination::new(asked.output.as_deref(), asked.force, is_for_one)?;
+    let is_one = pids.len() == 1 && !options.capture.has_workers() && !options.again;
+    let count = if is_one { FileCount::One } else { FileCount::Several };
+    let destination = Destination::new(asked.output.as_deref(), asked.force, count)?;
     let mut written = Vec::new();
     let mut status = ExitCode::SUCCESS;
     for pid in pids {
@@ -177,16 +179,9 @@ fn by_signal(
     written: &mut Vec<Value>,
 ) -> anyhow::Result<()> {
     let open = options.capture.open();
-    let may_risk = options.capture.may_risk();
-    let path = signal_snapshot::take(
-        pid,
-        options.signal,
-        may_risk,
-        open.options().wait,
-        destination,
-        open.is_quiet(),
-        is_cancelled,
-    )?;
+    let consent = Consent { may_risk: options.capture.may_risk(), is_quiet: open.is_quiet() };
+    let wait = open.options().wait;
+    let path = signal_snapshot::take(pid, options.signal, consent, wait, destination, is_cancelled)?;
     if asked.format == Format::Text {
         say!("{}", path.display());
     }

@@ -7,7 +7,7 @@ use heapr_proc::smaps::MappingPages;
 use heapr_proc::{Mapping, PageMap, ResidentCounters, machine, smaps};
 use heapr_resident::{Account, Beside, BlockWatcher, MallocFigures, Subject};
 
-use super::heap_look::{self, BothStates};
+use super::heap_look::{self, BothStates, HeapLook};
 use super::quiet_memory::QuietMemory;
 use super::{Moment, Resident};
 
@@ -34,18 +34,7 @@ pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> 
     let addresses = addresses_of(&mappings);
     let memory = QuietMemory::new(&process, page_map, &addresses);
     let heap = heap_of(&memory, is_readable, &mut limits);
-    let look = match (&heap, page_map) {
-        (Heap::Glibc(plan, _), Some(pages)) if is_deep => {
-            let look = heap_look::look(pid, plan, &process, pages);
-            look.map_err(|error| limits.push(format!("malloc's heap was not looked into: {error:#}"))).ok()
-        }
-        (Heap::Glibc(..), _) => None,
-        _ if is_deep => {
-            limits.push("only glibc's heap can be looked into, and this process has none".to_owned());
-            None
-        }
-        _ => None,
-    };
+    let look = if is_deep { look_into(&heap, &process, page_map, &mut limits) } else { None };
     let mut stack_pointers = heapr_proc::stack_pointers(pid);
     let (mut malloc, mut allocator) = match heap {
         Heap::Glibc(_, regions) => (regions, None),
@@ -175,6 +164,26 @@ fn heap_of(memory: &impl HeapMemory, is_readable: bool, limits: &mut Vec<String>
         Err(error) => {
             limits.push(format!("glibc's heap is told by the names of mappings only: {error}"));
             Heap::None
+        }
+    }
+}
+
+/// Reads the blocks of glibc's heap; `None`, with a reason in `limits`, where that is not possible.
+fn look_into(
+    heap: &Heap,
+    process: &StoppedProcess,
+    page_map: Option<&PageMap>,
+    limits: &mut Vec<String>,
+) -> Option<HeapLook> {
+    match (heap, page_map) {
+        (Heap::Glibc(plan, _), Some(pages)) => {
+            let look = heap_look::look(process.pid(), plan, process, pages);
+            look.map_err(|error| limits.push(format!("malloc's heap was not looked into: {error:#}"))).ok()
+        }
+        (Heap::Glibc(..), None) => None,
+        _ => {
+            limits.push("only glibc's heap can be looked into, and this process has none".to_owned());
+            None
         }
     }
 }

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use heapr_native::{LastingReferences, LeakKind};
 use heapr_query::{CullList, GroupBy, StackGroups};
-use heapr_trace::{Block, EdgeGrade, HeapGraph};
+use heapr_trace::{Block, EdgeGrade, GraphTexts, HeapGraph};
 use serde_json::json;
 
 use super::block_names::BlockNames;
@@ -104,12 +104,11 @@ impl NativeHeap {
 
     /// Writes the graph in DevTools' format.
     pub(crate) fn write(mut self, out: &mut impl Write) -> io::Result<()> {
-        let block_count = self.blocks.len() as u64;
+        let texts = std::mem::take(&mut self.graph.texts);
         let area_count = self.graph.areas.len() as u64;
         // Order of nodes: the root, the areas, the leaked blocks' node, the blocks.
         let first_block = 2 + area_count;
-        let first_text = first_block + block_count;
-        let texts = std::mem::take(&mut self.graph.texts);
+        let first_text = first_block + self.blocks.len() as u64;
         let node_count = first_text + texts.len() as u64;
         let edge_count = area_count
             + 1
@@ -122,6 +121,30 @@ impl NativeHeap {
         for (number, root) in self.graph.roots.iter().enumerate() {
             roots_of[root.area as usize].push(number as u32);
         }
+        self.write_nodes(out, &roots_of, &texts)?;
+        self.write_edges_of_roots(out, &roots_of, first_block)?;
+        self.write_edges_of_blocks(out, &texts, first_block)?;
+        write!(
+            out,
+            "],\n\"trace_function_infos\":[],\"trace_tree\":[],\"samples\":[],\"locations\":[],\n\"strings\":["
+        )?;
+        for (number, text) in self.strings.texts.iter().enumerate() {
+            if number > 0 {
+                out.write_all(b",\n")?;
+            }
+            write_json(&mut *out, text, false)?;
+        }
+        out.write_all(b"]}\n")
+    }
+
+    /// Writes the nodes. `roots_of`: numbers of the roots by area.
+    fn write_nodes(
+        &mut self,
+        out: &mut impl Write,
+        roots_of: &[Vec<u32>],
+        texts: &GraphTexts,
+    ) -> io::Result<()> {
+        let area_count = roots_of.len() as u64;
         write!(out, ",\n\"nodes\":[")?;
         let root = self.strings.number("");
         node(out, true, [SYNTHETIC.into(), root.into(), 1, 0, area_count + 1])?;
@@ -144,24 +167,43 @@ impl NativeHeap {
             let id = self.blocks[block as usize].address_avma | 1;
             node(out, false, [STRING.into(), name, id, 0, 0])?;
         }
+        Ok(())
+    }
+
+    /// Writes the references of the root, the areas and the node of leaks.
+    fn write_edges_of_roots(
+        &mut self,
+        out: &mut impl Write,
+        roots_of: &[Vec<u32>],
+        first_block: u64,
+    ) -> io::Result<()> {
         write!(out, "],\n\"edges\":[")?;
-        let mut is_first = true;
-        for child in 0..=area_count {
-            edge(out, &mut is_first, [ELEMENT.into(), child, 1 + child])?;
+        for child in 0..=roots_of.len() as u64 {
+            edge(out, child == 0, [ELEMENT.into(), child, 1 + child])?;
         }
         for root in roots_of.iter().flatten() {
             let name = u64::from(self.root_names[*root as usize]);
             let root = &self.graph.roots[*root as usize];
             let kind = if self.lasting.counts_root(&self.graph, root) { PROPERTY } else { WEAK };
-            edge(out, &mut is_first, [kind.into(), name, first_block + u64::from(root.target)])?;
+            edge(out, false, [kind.into(), name, first_block + u64::from(root.target)])?;
         }
         let leaked_edge = self.strings.number("leaked");
         for &target in &self.leaked {
-            edge(out, &mut is_first, [INTERNAL.into(), leaked_edge.into(), first_block + u64::from(target)])?;
+            edge(out, false, [INTERNAL.into(), leaked_edge.into(), first_block + u64::from(target)])?;
         }
+        Ok(())
+    }
+
+    /// Writes the references of each block, and the one to its text.
+    fn write_edges_of_blocks(
+        &mut self,
+        out: &mut impl Write,
+        texts: &GraphTexts,
+        first_block: u64,
+    ) -> io::Result<()> {
         let mut slots: HashMap<(u32, EdgeGrade), u32> = HashMap::new();
         let text_edge = u64::from(self.strings.number("text"));
-        let mut next_text = first_text;
+        let mut next_text = first_block + self.blocks.len() as u64;
         for block in 0..self.graph.node_count() {
             for number in self.graph.edges(block) {
                 let key = (self.graph.slots[number], self.graph.grades[number]);
@@ -171,24 +213,14 @@ impl NativeHeap {
                 });
                 let target = first_block + u64::from(self.graph.targets[number]);
                 let kind = if self.lasting.counts_edge(&self.graph, number) { PROPERTY } else { WEAK };
-                edge(out, &mut is_first, [kind.into(), name.into(), target])?;
+                edge(out, false, [kind.into(), name.into(), target])?;
             }
             if texts.of(block).is_some() {
-                edge(out, &mut is_first, [INTERNAL.into(), text_edge, next_text])?;
+                edge(out, false, [INTERNAL.into(), text_edge, next_text])?;
                 next_text += 1;
             }
         }
-        write!(
-            out,
-            "],\n\"trace_function_infos\":[],\"trace_tree\":[],\"samples\":[],\"locations\":[],\n\"strings\":["
-        )?;
-        for (number, text) in self.strings.texts.iter().enumerate() {
-            if number > 0 {
-                out.write_all(b",\n")?;
-            }
-            write_json(&mut *out, text, false)?;
-        }
-        out.write_all(b"]}\n")
+        Ok(())
     }
 }
 
@@ -218,9 +250,8 @@ fn node(out: &mut impl Write, is_first: bool, row: [u64; 5]) -> io::Result<()> {
     write!(out, "{comma}{kind},{name},{id},{self_bytes},{edge_count},0,0")
 }
 
-fn edge(out: &mut impl Write, is_first: &mut bool, [kind, name, target]: [u64; 3]) -> io::Result<()> {
-    let comma = if *is_first { "" } else { "\n," };
-    *is_first = false;
+fn edge(out: &mut impl Write, is_first: bool, [kind, name, target]: [u64; 3]) -> io::Result<()> {
+    let comma = if is_first { "" } else { "\n," };
     write!(out, "{comma}{kind},{name},{}", target * NODE_FIELDS)
 }
 

@@ -152,6 +152,11 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
         tell!("heapr: {advice}");
     }
     answers.keep();
+    judge(arguments, &chosen, &totals)
+}
+
+/// Returns the exit code by `--fail-if-leaks`.
+fn judge(arguments: &LeaksArguments, chosen: &ChosenGraph, totals: &Totals) -> anyhow::Result<ExitCode> {
     let has_leaks = totals.get(LeakKind::Definite).count > 0;
     let is_undecided = chosen.facts.has_left_out && totals.get(LeakKind::Possible).count > 0;
     ensure!(

@@ -48,6 +48,16 @@ enum Order {
     Growth,
 }
 
+impl From<Order> for SuspectOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Oldest => Self::Oldest,
+            Order::Rate => Self::Rate,
+            Order::Growth => Self::Growth,
+        }
+    }
+}
+
 /// Runs the command.
 pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow::Result<ExitCode> {
     ensure!(
@@ -77,14 +87,7 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
         0 | 2 => None,
         _ => HeldGrowth::read(graphs, series.is_one_recording())?,
     };
-    let held_suspects: Vec<&HolderGrowth> = held.as_ref().map_or_else(Vec::new, |held| {
-        let is_growth = held.points.len() > 1;
-        let is_suspect = |holder: &&HolderGrowth| match is_growth {
-            true => holder.confidence.is_some() && holder.growth_bytes() >= i128::from(options.min_growth),
-            false => u128::from(holder.last().bytes) * 100 >= u128::from(held.block_bytes) * LARGE_PERCENT,
-        };
-        held.holders.iter().filter(is_suspect).collect()
-    });
+    let held_suspects = held.as_ref().map_or_else(Vec::new, |held| suspects_of(held, options.min_growth));
     let [first, .., last] = series.taken.as_slice() else {
         return print_largest(asked, options, held.as_ref(), &held_suspects, warnings);
     };
@@ -93,12 +96,7 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
         warn!("{others}");
         warnings.push(others.to_owned());
     }
-    let order = match options.sort {
-        Order::Oldest => SuspectOrder::Oldest,
-        Order::Rate => SuspectOrder::Rate,
-        Order::Growth => SuspectOrder::Growth,
-    };
-    let suspects = series.suspects(options.min_growth, order);
+    let suspects = series.suspects(options.min_growth, options.sort.into());
     let mut title = vec![
         format!(
             "{} in {}: {} to {}",
@@ -110,17 +108,7 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
         String::new(),
     ];
     if let Some(held) = &held {
-        let graphs = plural(held.points.len() as u64, "graph");
-        title.extend([
-            match held_suspects.len() {
-                0 => format!("HELD BY: no variable, stack or mapping holds ever more alone, by {graphs}"),
-                1 => format!("HELD BY: 1 variable, stack or mapping holds ever more alone, by {graphs}"),
-                more => {
-                    format!("HELD BY: {more} variables, stacks or mappings hold ever more alone, by {graphs}")
-                }
-            },
-            String::new(),
-        ]);
+        title.extend([held_title(held_suspects.len(), held.points.len()), String::new()]);
         let shown = held_suspects.iter().take(asked.output.top()).copied();
         title.extend(suspects_in_words(shown, true));
     }
@@ -143,16 +131,38 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
     let row = |suspect: &Suspect<'_>| suspect.row(read.frames_cell(suspect.line));
     table.rows(asked.output.top(), suspects.iter().map(row));
     print_table(&table, asked.output.format, &title)?;
-    let is_over = |suspect: &Suspect<'_>| {
-        asked.fail_if_growth.is_some_and(|limit| suspect.trend.growth > i128::from(limit))
-            && suspect.confidence >= Confidence::Medium
-    };
-    let is_holder_over = |holder: &&HolderGrowth| {
-        asked.fail_if_growth.is_some_and(|limit| holder.growth_bytes() > i128::from(limit))
-            && holder.confidence >= Some(Confidence::Medium)
-    };
-    let is_over = suspects.iter().any(is_over) || held_suspects.iter().any(is_holder_over);
+    let is_over =
+        asked.fail_if_growth.is_some_and(|limit| is_over(i128::from(limit), &suspects, &held_suspects));
     Ok(if is_over { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Returns the holders that grow; of a single graph those that hold a large part of it.
+fn suspects_of(held: &HeldGrowth, min_growth: u64) -> Vec<&HolderGrowth> {
+    let is_growth = held.points.len() > 1;
+    let is_suspect = |holder: &&HolderGrowth| match is_growth {
+        true => holder.confidence.is_some() && holder.growth_bytes() >= i128::from(min_growth),
+        false => u128::from(holder.last().bytes) * 100 >= u128::from(held.block_bytes) * LARGE_PERCENT,
+    };
+    held.holders.iter().filter(is_suspect).collect()
+}
+
+fn held_title(holder_count: usize, graph_count: usize) -> String {
+    let graphs = plural(graph_count as u64, "graph");
+    match holder_count {
+        0 => format!("HELD BY: no variable, stack or mapping holds ever more alone, by {graphs}"),
+        1 => format!("HELD BY: 1 variable, stack or mapping holds ever more alone, by {graphs}"),
+        more => format!("HELD BY: {more} variables, stacks or mappings hold ever more alone, by {graphs}"),
+    }
+}
+
+/// True if a stack or a holder has grown by more than a limit in bytes, and that is not in doubt.
+fn is_over(limit: i128, suspects: &[Suspect<'_>], holders: &[&HolderGrowth]) -> bool {
+    let is_over =
+        |suspect: &Suspect<'_>| suspect.trend.growth > limit && suspect.confidence >= Confidence::Medium;
+    let is_holder_over = |holder: &&HolderGrowth| {
+        holder.growth_bytes() > limit && holder.confidence >= Some(Confidence::Medium)
+    };
+    suspects.iter().any(is_over) || holders.iter().any(is_holder_over)
 }
 
 /// Prints the largest holders of a single graph, and where they collect blocks.
