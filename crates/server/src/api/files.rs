@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Change, Content};
+use crate::entry::{Change, Content, Entry};
 use crate::error::Result;
+use crate::host::Host;
 use crate::request::{Answer, Context, read};
 
 use super::trace_facts::TraceFacts;
@@ -16,94 +17,94 @@ use crate::trace_file::TraceFile;
 
 pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
     let all = context.files.entries();
-    let entries = all.iter().enumerate();
-    let files: Vec<OpenFile> = entries
-        .map(|(number, entry)| {
-            if let Some(session) = &entry.session {
-                session.note_interest();
-            }
-            let (content, path) = (entry.content(), entry.path());
-            let change = entry.change();
-            let (mut error, mut offset) = (None, None);
-            let mut state = match &content {
-                Content::Opening => "opening",
-                Content::Failed { message, offset: at } => {
-                    (error, offset) = (Some(message.clone()), *at);
-                    "failed"
-                }
-                _ => "ready",
-            };
-            if state == "ready" {
-                (state, error) = match change {
-                    Change::None => (state, error),
-                    Change::Gone => {
-                        ("gone", Some("the file has vanished: what is shown was read before".to_owned()))
-                    }
-                    Change::Replaced => (
-                        "changed",
-                        Some(
-                            "another file has this name now: what is shown is the one that was opened"
-                                .to_owned(),
-                        ),
-                    ),
-                    Change::Shrunk { was_bytes, is_bytes } => (
-                        "changed",
-                        Some(format!(
-                            "the file has shrunk from {was_bytes} to {is_bytes} bytes since it was opened"
-                        )),
-                    ),
-                    Change::Grown => ("grown", None),
-                };
-            }
-            let (mut trace, mut snapshot, mut resident) = (None, None, None);
-            let (tasks, warnings) = match &content {
-                Content::Trace(file) => {
-                    let is_running =
-                        entry.session.as_ref().is_some_and(|session| session.stage().is_running());
-                    trace = Some(TraceFacts::new(&*context.files.host, file));
-                    (tasks(file), file.warnings(is_running))
-                }
-                Content::Snapshot(file) => {
-                    snapshot = file.facts();
-                    (Vec::new(), file.warnings())
-                }
-                Content::Resident(file) => {
-                    resident = Some(file.facts());
-                    (Vec::new(), Vec::new())
-                }
-                Content::Opening => {
-                    (vec![FileTask { what: "reading the snapshot", done: 0, all: 0 }], Vec::new())
-                }
-                Content::Failed { .. } => (Vec::new(), Vec::new()),
-            };
-            OpenFile {
-                file: number,
-                kind: match &content {
-                    Content::Resident(_) => "resident",
-                    _ if entry.is_snapshot => "v8",
-                    _ => "trace",
-                },
-                name: path.file_name().map(|name| name.to_string_lossy().into_owned()),
-                path: path.display().to_string(),
-                file_bytes: entry.bytes(),
-                generation: entry.generation(),
-                state,
-                error,
-                offset,
-                tasks,
-                warnings,
-                trace,
-                snapshot,
-                resident,
-                session: entry.session.as_ref().map(|session| session.facts()),
-            }
-        })
-        .collect();
+    let host = &*context.files.host;
+    let files = all.iter().enumerate().map(|(number, entry)| open_file(number, entry, host)).collect();
     crate::request::json(&Files {
         schema: "heapr.view.files/1",
         heapr_version: context.files.host.version().to_owned(),
         files,
     })
+}
+
+fn open_file(number: usize, entry: &Entry, host: &dyn Host) -> OpenFile {
+    if let Some(session) = &entry.session {
+        session.note_interest();
+    }
+    let (content, path) = (entry.content(), entry.path());
+    let State { name: state, error, offset } = State::of(&content, entry.change());
+    let (mut trace, mut snapshot, mut resident) = (None, None, None);
+    let (tasks, warnings) = match &content {
+        Content::Trace(file) => {
+            let is_running = entry.session.as_ref().is_some_and(|session| session.stage().is_running());
+            trace = Some(TraceFacts::new(host, file));
+            (tasks(file), file.warnings(is_running))
+        }
+        Content::Snapshot(file) => {
+            snapshot = file.facts();
+            (Vec::new(), file.warnings())
+        }
+        Content::Resident(file) => {
+            resident = Some(file.facts());
+            (Vec::new(), Vec::new())
+        }
+        Content::Opening => (vec![FileTask { what: "reading the snapshot", done: 0, all: 0 }], Vec::new()),
+        Content::Failed { .. } => (Vec::new(), Vec::new()),
+    };
+    OpenFile {
+        file: number,
+        kind: match &content {
+            Content::Resident(_) => "resident",
+            _ if entry.is_snapshot => "v8",
+            _ => "trace",
+        },
+        name: path.file_name().map(|name| name.to_string_lossy().into_owned()),
+        path: path.display().to_string(),
+        file_bytes: entry.bytes(),
+        generation: entry.generation(),
+        state,
+        error,
+        offset,
+        tasks,
+        warnings,
+        trace,
+        snapshot,
+        resident,
+        session: entry.session.as_ref().map(|session| session.facts()),
+    }
+}
+
+/// State of an open file, as the page names it.
+struct State {
+    name: &'static str,
+    error: Option<String>,
+    offset: Option<u64>,
+}
+
+impl State {
+    fn of(content: &Content, change: Change) -> Self {
+        let new = |name, error| Self { name, error, offset: None };
+        match (content, change) {
+            (Content::Opening, _) => new("opening", None),
+            (Content::Failed { message, offset }, _) => {
+                Self { name: "failed", error: Some(message.clone()), offset: *offset }
+            }
+            (_, Change::None) => new("ready", None),
+            (_, Change::Gone) => {
+                let error = "the file has vanished: what is shown was read before";
+                new("gone", Some(error.to_owned()))
+            }
+            (_, Change::Replaced) => {
+                let error = "another file has this name now: what is shown is the one that was opened";
+                new("changed", Some(error.to_owned()))
+            }
+            (_, Change::Shrunk { was_bytes, is_bytes }) => {
+                let error =
+                    format!("the file has shrunk from {was_bytes} to {is_bytes} bytes since it was opened");
+                new("changed", Some(error))
+            }
+            (_, Change::Grown) => new("grown", None),
+        }
+    }
 }
 
 /// Progress of reading a file.

@@ -48,6 +48,53 @@ impl Default for TimelineRequest {
     }
 }
 
+impl TimelineRequest {
+    /// The groups that series stand for.
+    fn by(&self) -> Result<TimelineBy> {
+        Ok(match self.by.as_str() {
+            "none" => TimelineBy::Nothing,
+            "process" => TimelineBy::Processes,
+            "thread" => TimelineBy::Threads,
+            "image" => TimelineBy::Images,
+            "frame" => TimelineBy::Frames,
+            "stack" => TimelineBy::Stacks,
+            by => {
+                return Err(Error::bad(
+                    "by",
+                    format!("{by:?} is none of none, process, thread, image, frame, stack"),
+                ));
+            }
+        })
+    }
+
+    /// The quantity that series count.
+    fn of(&self) -> Result<TimelineOf> {
+        Ok(match self.value.as_str() {
+            "bytes" => TimelineOf::LiveBytes,
+            "count" => TimelineOf::LiveCount,
+            "alloc_bytes" => TimelineOf::AllocBytes,
+            "alloc_count" => TimelineOf::AllocCount,
+            // Live memory is one of the bands of resident memory.
+            "resident" => TimelineOf::LiveBytes,
+            value => {
+                return Err(Error::bad(
+                    "value",
+                    format!("{value:?} is none of bytes, count, alloc_bytes, alloc_count, resident"),
+                ));
+            }
+        })
+    }
+
+    /// The range of times; its end is exclusive: the last event lies inside.
+    fn time(&self, file: &TraceFile) -> Result<Span> {
+        let to_ns = self.to_ns.unwrap_or_else(|| file.trace().duration_ns().saturating_add(1));
+        if self.from_ns >= to_ns {
+            return Err(Error::bad("to_ns", format!("the time {}..{to_ns} is empty", self.from_ns)));
+        }
+        Ok(Span { from: self.from_ns, to: to_ns })
+    }
+}
+
 /// A native snapshot on the time axis.
 #[derive(Serialize)]
 struct SnapshotMark {
@@ -82,6 +129,13 @@ struct TimelinePeak {
     bytes_plus_minus: u64,
     #[serde(skip_serializing_if = "is_counted")]
     count_plus_minus: u64,
+}
+
+impl TimelinePeak {
+    fn of(equal: EqualBlocks, (time_ns, bytes, count): (u64, u64, u64)) -> Self {
+        let bytes_plus_minus = equal.half_of_bytes(bytes, count);
+        Self { time_ns, bytes, count, bytes_plus_minus, count_plus_minus: equal.half_of_count(count, bytes) }
+    }
 }
 
 #[derive(Serialize)]
@@ -126,39 +180,8 @@ struct TimelineAnswer {
 pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TimelineRequest = read(body)?;
     let file = context.files.trace(request.file)?.shown(&request.filter);
-    let by = match request.by.as_str() {
-        "none" => TimelineBy::Nothing,
-        "process" => TimelineBy::Processes,
-        "thread" => TimelineBy::Threads,
-        "image" => TimelineBy::Images,
-        "frame" => TimelineBy::Frames,
-        "stack" => TimelineBy::Stacks,
-        by => {
-            return Err(Error::bad(
-                "by",
-                format!("{by:?} is none of none, process, thread, image, frame, stack"),
-            ));
-        }
-    };
-    let of = match request.value.as_str() {
-        "bytes" => TimelineOf::LiveBytes,
-        "count" => TimelineOf::LiveCount,
-        "alloc_bytes" => TimelineOf::AllocBytes,
-        "alloc_count" => TimelineOf::AllocCount,
-        // Live memory is one of the bands of resident memory.
-        "resident" => TimelineOf::LiveBytes,
-        value => {
-            return Err(Error::bad(
-                "value",
-                format!("{value:?} is none of bytes, count, alloc_bytes, alloc_count, resident"),
-            ));
-        }
-    };
-    // The end of a range is exclusive: one more, to include the last event.
-    let to_ns = request.to_ns.unwrap_or_else(|| file.trace().duration_ns().saturating_add(1));
-    if request.from_ns >= to_ns {
-        return Err(Error::bad("to_ns", format!("the time {}..{to_ns} is empty", request.from_ns)));
-    }
+    let (by, of) = (request.by()?, request.of()?);
+    let time = request.time(&file)?;
     if request.bins == 0 || request.bins > BINS_MAX {
         return Err(Error::bad("bins", format!("{} bins: 1 to {BINS_MAX}", request.bins)));
     }
@@ -176,7 +199,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let query = TimelineQuery {
         filter: read.filter,
         cull: read.cull,
-        time: Span { from: request.from_ns, to: to_ns },
+        time,
         bins: request.bins,
         by,
         series_max: request.series_max.min(SERIES_MAX),
@@ -210,19 +233,11 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let values_plus_minus = of_values(equal, &series.values, &series.beside);
         TimelineSeries { name, filter, id, values: series.values, values_plus_minus }
     }));
-    let (time_ns, bytes, count) = course.peak;
-    let peak = TimelinePeak {
-        time_ns,
-        bytes,
-        count,
-        bytes_plus_minus: equal.half_of_bytes(bytes, count),
-        count_plus_minus: equal.half_of_count(count, bytes),
-    };
     crate::request::json(&TimelineAnswer {
         schema: "heapr.view.timeline/1",
         note: None,
-        from_ns: request.from_ns,
-        to_ns,
+        from_ns: time.from,
+        to_ns: time.to,
         bins: request.bins,
         series,
         resident_bytes,
@@ -238,7 +253,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         rss: rss(&file, query.time, request.bins),
         markers: markers(&file, query.time),
         snapshots: snapshots(&*context.files.host, &file, query.time),
-        peak: Some(peak),
+        peak: Some(TimelinePeak::of(equal, course.peak)),
     })
 }
 

@@ -63,6 +63,37 @@ impl Growth {
         self.new_items.extend(other.new_items.into_iter().take(room));
     }
 
+    /// Adds a node that came.
+    fn add_node(&mut self, node: u32, class: u32, bytes: i64, is_item: bool) {
+        self.bytes += bytes;
+        let of_class = self.by_class.entry(class).or_default();
+        of_class.count += 1;
+        of_class.bytes += bytes;
+        if is_item {
+            self.item_count += 1;
+            of_class.item_count += 1;
+            if self.new_items.len() < ITEMS_KEPT {
+                self.new_items.push(node);
+            }
+        }
+        if of_class.example.is_none() || is_item && !of_class.is_example_item {
+            of_class.example = Some(node);
+            of_class.is_example_item = is_item;
+        }
+    }
+
+    /// Subtracts a node that went.
+    fn remove_node(&mut self, class: u32, bytes: i64, is_item: bool) {
+        self.bytes -= bytes;
+        let of_class = self.by_class.entry(class).or_default();
+        of_class.count -= 1;
+        of_class.bytes -= bytes;
+        if is_item {
+            self.item_count -= 1;
+            of_class.item_count -= 1;
+        }
+    }
+
     /// Returns the nodes that hold at least half of what the owner gained, the largest part first.
     pub(super) fn also_held_by(&self) -> Vec<u32> {
         let mut holders: Vec<(i64, u32)> = self
@@ -133,22 +164,7 @@ pub(super) fn growth_between<H: HeapView>(
         let holding = holding_of(after, ownership, &mut classes, names, item);
         let growth = all.entry(holding).or_default();
         let bytes = is_own.bytes(node) as i64;
-        growth.bytes += bytes;
-        let of_class = growth.by_class.entry(class).or_default();
-        of_class.count += 1;
-        of_class.bytes += bytes;
-        let is_item = item == node && !is_storage(after, node);
-        if is_item {
-            growth.item_count += 1;
-            of_class.item_count += 1;
-            if growth.new_items.len() < ITEMS_KEPT {
-                growth.new_items.push(node);
-            }
-        }
-        if of_class.example.is_none() || is_item && !of_class.is_example_item {
-            of_class.example = Some(node);
-            of_class.is_example_item = is_item;
-        }
+        growth.add_node(node, class, bytes, item == node && !is_storage(after, node));
     }
 
     let mut classes = Classes::of(before);
@@ -168,15 +184,7 @@ pub(super) fn growth_between<H: HeapView>(
             owner => owner,
         };
         let growth = all.entry(Holding { owner, ..was }).or_default();
-        let bytes = was_own.bytes(node) as i64;
-        growth.bytes -= bytes;
-        let of_class = growth.by_class.entry(class).or_default();
-        of_class.count -= 1;
-        of_class.bytes -= bytes;
-        if item == node && !is_storage(before, node) {
-            growth.item_count -= 1;
-            of_class.item_count -= 1;
-        }
+        growth.remove_node(class, was_own.bytes(node) as i64, item == node && !is_storage(before, node));
     }
     all
 }
