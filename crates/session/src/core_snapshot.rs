@@ -3,6 +3,7 @@
 //! Its calls were not recorded. Blocks are the chunks in use in the C library's heap, with the
 //! sizes of chunks, without stacks and ages.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use heapr_glibc_heap::Plan;
@@ -11,8 +12,8 @@ use heapr_native::{BlockMap, Cut, KnownBlock, ProcessFacts, Regions, root_areas,
 use heapr_proc::{CoreFile, CoreThread, Mapping};
 use heapr_symbols::FrameWalker;
 use heapr_trace::{
-    Block, HeapGraph, HeapId, Module, Process, ProcessOrigin, Snapshot, SnapshotColumns, SnapshotProcess,
-    SnapshotTrigger, StackIndex, Summary, Thread, ThreadIndex, TraceWriter,
+    Block, HeapGraph, HeapId, Module, Process, ProcessIndex, ProcessOrigin, Snapshot, SnapshotColumns,
+    SnapshotProcess, SnapshotTrigger, StackIndex, Summary, Thread, ThreadIndex, TraceWriter,
 };
 
 use crate::Error;
@@ -149,32 +150,7 @@ fn write(
         start_unix_ns: written_unix_ns(&request.core),
         ..heapr_trace::Session::default()
     })?;
-    let process = writer.add_process(Process {
-        pid: core.pid(),
-        parent_pid: 0,
-        origin: ProcessOrigin::Exec,
-        start_ns: 0,
-        end_ns: None,
-        executable: core.executable().to_owned(),
-        command_line: core.command_line().split(' ').map(str::to_owned).collect(),
-        exit_status: None,
-    })?;
-    for thread in core.threads() {
-        let name = String::new();
-        writer.add_thread(Thread { process, tid: thread.tid, name, start_ns: 0, end_ns: None })?;
-    }
-    for (path, start_avma, end_avma, bias_avma) in modules(core) {
-        let module = writer.add_module(Module { path, build_id: Vec::new() })?;
-        writer.add_mapping(heapr_trace::Mapping {
-            process,
-            module,
-            start_avma,
-            end_avma,
-            bias_avma,
-            loaded_ns: 0,
-            unloaded_ns: u64::MAX,
-        })?;
-    }
+    let process = write_tables(&mut writer, core)?;
     let mut snapshot = Snapshot {
         number: 1,
         time_ns: 0,
@@ -214,6 +190,37 @@ fn write(
     writer.heap_graph(&snapshot, &graph)?;
     writer.snapshot(&snapshot)?;
     writer.finish(&Summary::default())
+}
+
+/// Writes the process, its threads and the files that it has loaded. Returns the process's number.
+fn write_tables(writer: &mut TraceWriter<File>, core: &CoreFile) -> Result<ProcessIndex, heapr_trace::Error> {
+    let process = writer.add_process(Process {
+        pid: core.pid(),
+        parent_pid: 0,
+        origin: ProcessOrigin::Exec,
+        start_ns: 0,
+        end_ns: None,
+        executable: core.executable().to_owned(),
+        command_line: core.command_line().split(' ').map(str::to_owned).collect(),
+        exit_status: None,
+    })?;
+    for thread in core.threads() {
+        let name = String::new();
+        writer.add_thread(Thread { process, tid: thread.tid, name, start_ns: 0, end_ns: None })?;
+    }
+    for (path, start_avma, end_avma, bias_avma) in modules(core) {
+        let module = writer.add_module(Module { path, build_id: Vec::new() })?;
+        writer.add_mapping(heapr_trace::Mapping {
+            process,
+            module,
+            start_avma,
+            end_avma,
+            bias_avma,
+            loaded_ns: 0,
+            unloaded_ns: u64::MAX,
+        })?;
+    }
+    Ok(process)
 }
 
 /// Time at which the core was written, which stands for the process's end.

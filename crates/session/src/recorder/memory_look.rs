@@ -88,44 +88,21 @@ impl MemoryLook {
                 has_go && mapping.start_avma.is_multiple_of(go::ARENA_BYTES) && mapping.name.is_empty();
             is_go && go::ARENAS_AVMA.contains(&mapping.start_avma) || is_anywhere
         };
-        // A running thread's stack pointer is unknown, and the C library caches stacks of ended
-        // threads. Such stacks are recognised by the size of another stack, the default size, or
-        // the thread descriptor at the end.
-        let is_of_thread = |mapping: &Mapping| pointers.iter().any(|&pointer| mapping.contains(pointer));
-        let of_threads: Vec<u64> = found
-            .iter()
-            .filter(|found| is_of_thread(&found.mapping))
-            .map(|found| found.mapping.bytes())
-            .collect();
-        let is_stack_size = |bytes: u64| {
-            pointers.is_empty()
-                || of_threads.contains(&bytes)
-                || [STACK_BYTES, STACK_BYTES - GUARD_BYTES].contains(&bytes)
-        };
-        // Ends of the mapping before: data continues in nameless memory, guard pages lie below
-        // stacks.
-        let (mut data_end, mut guard_end) = (0, 0);
-        let (mut module_end, mut was_agent_file) = (None, false);
+        let stacks = StackSizes::of(found, pointers);
+        let mut before = Before::default();
         for MappingPages { mapping, pages } in found {
             let bytes = pages.anonymous_bytes.saturating_add(pages.swapped_bytes);
             let is_file = mapping.inode != 0;
             if is_file && mapping.file_off == 0 {
-                module_end = loaded_end(mapping);
+                before.module_end = loaded_end(mapping);
             }
             if is_file {
-                let file = file_name(&mapping.name);
-                if allocator_libraries::is_library(file)
-                    && !look.malloc_libraries.iter().any(|known| known == file)
-                {
-                    look.malloc_libraries.push(file.to_owned());
-                }
+                look.note_library(file_name(&mapping.name));
             }
             let is_agent_file = file_name(&mapping.name).starts_with("heapr-agent-");
-            let is_data = is_file || (mapping.start_avma == data_end && mapping.name.is_empty());
-            let is_guarded = mapping.start_avma == guard_end;
-            data_end = if is_file && mapping.is_writable { mapping.end_avma } else { 0 };
-            let is_guard = !mapping.is_readable && mapping.bytes() == GUARD_BYTES;
-            guard_end = if is_guard { mapping.end_avma } else { 0 };
+            let is_data = is_file || (mapping.start_avma == before.data_end && mapping.name.is_empty());
+            let is_guarded = mapping.start_avma == before.guard_end;
+            before.step(mapping);
             if bytes == 0 || mapping.is_shared {
                 continue;
             }
@@ -134,26 +111,18 @@ impl MemoryLook {
                 let at_or_before = own.range(..=(mapping.start_avma, u64::MAX)).next_back();
                 at_or_before.is_some_and(|&(_, end)| mapping.start_avma < end)
             };
-            let is_like_one = || is_stack_size(mapping.bytes()) || ends_as_stack(mapping);
-            let is_stack = || is_guarded && is_like_one() || is_of_thread(mapping);
+            let is_like_one = || stacks.has(mapping.bytes()) || ends_as_stack(mapping);
+            let is_stack = || is_guarded && is_like_one() || is_of_thread(pointers, mapping);
             if mapping.name == "[heap]" {
                 look.by_brk.push((mapping.start_avma, mapping.end_avma, bytes));
             }
             // The agent's file, with the zeroed data behind it.
-            let is_of_agent_file = is_data && if is_file { is_agent_file } else { was_agent_file };
-            was_agent_file = is_file && is_agent_file;
+            let is_of_agent_file = is_data && if is_file { is_agent_file } else { before.was_agent_file };
+            before.was_agent_file = is_file && is_agent_file;
             let part = if is_own() || is_of_agent_file {
                 &mut look.agent_bytes
             } else if is_data {
-                // The kernel merges adjacent mappings with a module's zeroed data.
-                let end_avma = module_end.filter(|_| !is_file).unwrap_or(u64::MAX);
-                let mut data_bytes = bytes;
-                if end_avma < mapping.end_avma {
-                    data_bytes = bytes.min(end_avma.saturating_sub(mapping.start_avma));
-                    let behind_avma = end_avma.max(mapping.start_avma);
-                    look.mapped.push((behind_avma, mapping.end_avma, bytes - data_bytes));
-                }
-                look.data_bytes = look.data_bytes.saturating_add(data_bytes);
+                look.add_data(mapping, bytes, before.module_end.filter(|_| !is_file));
                 continue;
             } else if mapping.name == "[heap]" || (mapping.name.is_empty() && is_arena(mapping)) {
                 &mut look.heap_bytes
@@ -170,6 +139,82 @@ impl MemoryLook {
         }
         look
     }
+
+    fn note_library(&mut self, file: &str) {
+        if allocator_libraries::is_library(file) && !self.malloc_libraries.iter().any(|known| known == file) {
+            self.malloc_libraries.push(file.to_owned());
+        }
+    }
+
+    /// Adds a mapping that begins with data of a module, which ends at `module_end`.
+    fn add_data(&mut self, mapping: &Mapping, bytes: u64, module_end: Option<u64>) {
+        // The kernel merges adjacent mappings with a module's zeroed data.
+        let end_avma = module_end.unwrap_or(u64::MAX);
+        let mut data_bytes = bytes;
+        if end_avma < mapping.end_avma {
+            data_bytes = bytes.min(end_avma.saturating_sub(mapping.start_avma));
+            let behind_avma = end_avma.max(mapping.start_avma);
+            self.mapped.push((behind_avma, mapping.end_avma, bytes - data_bytes));
+        }
+        self.data_bytes = self.data_bytes.saturating_add(data_bytes);
+    }
+}
+
+/// Facts of the mappings before one: data continues in nameless memory, guard pages lie below
+/// stacks.
+#[derive(Default)]
+struct Before {
+    /// End of the writable mapping of a file.
+    data_end: u64,
+    /// End of the guard of a stack.
+    guard_end: u64,
+    /// End of the module in memory.
+    module_end: Option<u64>,
+    was_agent_file: bool,
+}
+
+impl Before {
+    fn step(&mut self, mapping: &Mapping) {
+        let is_data = mapping.inode != 0 && mapping.is_writable;
+        self.data_end = if is_data { mapping.end_avma } else { 0 };
+        let is_guard = !mapping.is_readable && mapping.bytes() == GUARD_BYTES;
+        self.guard_end = if is_guard { mapping.end_avma } else { 0 };
+    }
+}
+
+/// Sizes that stacks of threads have.
+///
+/// A running thread's stack pointer is unknown, and the C library caches stacks of ended threads.
+/// Such stacks are recognised by the size of another stack, the default size, or the thread
+/// descriptor at the end.
+enum StackSizes {
+    Unknown,
+    /// Sizes of the stacks of known threads.
+    OfThreads(Vec<u64>),
+}
+
+impl StackSizes {
+    fn of(found: &[MappingPages], pointers: &[u64]) -> Self {
+        if pointers.is_empty() {
+            return Self::Unknown;
+        }
+        let stacks = found.iter().filter(|found| is_of_thread(pointers, &found.mapping));
+        Self::OfThreads(stacks.map(|found| found.mapping.bytes()).collect())
+    }
+
+    fn has(&self, bytes: u64) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::OfThreads(sizes) => {
+                sizes.contains(&bytes) || [STACK_BYTES, STACK_BYTES - GUARD_BYTES].contains(&bytes)
+            }
+        }
+    }
+}
+
+/// True if a thread's stack pointer is in a mapping.
+fn is_of_thread(pointers: &[u64], mapping: &Mapping) -> bool {
+    pointers.iter().any(|&pointer| mapping.contains(pointer))
 }
 
 fn file_name(path: &str) -> &str {

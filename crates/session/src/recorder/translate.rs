@@ -5,12 +5,13 @@
 //! which proves that the block has moved. Then the reallocation is written as two halves (see
 //! `heapr_trace::Action`).
 
+mod heaps;
 mod languages;
 mod modules;
 mod regions;
 
 use heapr_ring::Pool;
-use heapr_trace::{Action, Event, HeapId, ProcessIndex, StackIndex, StackNode, ThreadIndex};
+use heapr_trace::{Action, Event, HeapId, StackIndex, StackNode, ThreadIndex};
 use heapr_wire::{
     ADDRESS_MASK, HEAP_MALLOC, HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE, RecordKind, SAMPLE_ALL,
     SAMPLE_NOTHING, STACK_BITS, of_stack_word, short_address,
@@ -46,6 +47,28 @@ pub(crate) enum Outcome {
     Invalid,
 }
 
+/// Moment, thread, heap and address of a record.
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    time_ns: u64,
+    thread: ThreadIndex,
+    heap: u8,
+    address_avma: u64,
+}
+
+impl Call {
+    #[inline(always)]
+    fn event(&self, action: Action) -> Event {
+        Event { time_ns: self.time_ns, thread: self.thread, heap: HeapId(self.heap), action }
+    }
+
+    /// The record as a call of mmap or one of its kin.
+    fn on_mapping(&self, size_bytes: u64) -> MappingCall {
+        let &Self { time_ns, thread, address_avma: start_avma, .. } = self;
+        MappingCall { time_ns, thread, start_avma, size_bytes }
+    }
+}
+
 /// Translates one record and passes its events to the sink.
 #[inline(always)]
 pub(crate) fn translate(
@@ -55,200 +78,112 @@ pub(crate) fn translate(
     process: &mut ProcessState,
     sink: &mut Sink,
 ) -> Outcome {
+    match hand_on(record, time_ns, thread, process, sink) {
+        Some(()) => Outcome::Done,
+        None => Outcome::Invalid,
+    }
+}
+
+/// Hands the events of a record on; `None` if it is invalid.
+#[inline(always)]
+fn hand_on(
+    record: &Record<'_>,
+    time_ns: u64,
+    thread: ThreadIndex,
+    process: &mut ProcessState,
+    sink: &mut Sink,
+) -> Option<()> {
     let is_short = matches!(record.kind, RecordKind::ShortAlloc | RecordKind::ShortFree);
     let place = if is_short { short_address(record.head.word0) } else { record.word(1) };
     let heap = (place >> 56) as u8;
-    let address_avma = place & ADDRESS_MASK;
+    let call = Call { time_ns, thread, heap, address_avma: place & ADDRESS_MASK };
     match record.kind {
         RecordKind::Alloc | RecordKind::ShortAlloc => {
             let packed = record.word(if is_short { 1 } else { 2 });
-            let Some(stack) = stack(record.pool, process, sink, packed, time_ns) else {
-                return Outcome::Invalid;
-            };
-            let event = Event {
-                time_ns,
-                thread,
-                heap: HeapId(heap),
-                action: Action::Alloc {
-                    address_avma,
-                    size_bytes: packed >> STACK_BITS,
-                    stack,
-                    is_moved_realloc: false,
-                },
-            };
-            alloc(process, sink, event, heap, address_avma, packed >> STACK_BITS, stack);
+            let stack = stack(record.pool, process, sink, packed, time_ns)?;
+            alloc(process, sink, Placed::new(call, packed >> STACK_BITS, stack));
         }
         RecordKind::AllocBig => {
-            let size_bytes = record.word(2);
-            let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
-                return Outcome::Invalid;
-            };
-            let event = Event {
-                time_ns,
-                thread,
-                heap: HeapId(heap),
-                action: Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false },
-            };
-            alloc(process, sink, event, heap, address_avma, size_bytes, stack);
+            let stack = stack(record.pool, process, sink, record.word(3), time_ns)?;
+            alloc(process, sink, Placed::new(call, record.word(2), stack));
         }
         RecordKind::Free | RecordKind::ShortFree | RecordKind::FreeStack | RecordKind::CandidateFree => {
             let word = if record.kind == RecordKind::FreeStack { record.word(2) } else { 0 };
-            let Some(stack) = stack(record.pool, process, sink, word, time_ns) else {
-                return Outcome::Invalid;
-            };
-            if process.own_heaps.follows(heap) {
-                process.own_heaps.removed(heap, address_avma);
-            }
-            let action = Action::Free { address_avma, stack, is_moved_realloc: false };
-            sink.is_marked = record.kind == RecordKind::CandidateFree;
-            sink.event(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
-            sink.is_marked = false;
+            let stack = stack(record.pool, process, sink, word, time_ns)?;
+            free(record.kind, call, stack, process, sink);
         }
-        RecordKind::Sample => {
-            let size_bytes = record.word(2);
-            let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
-                return Outcome::Invalid;
-            };
+        RecordKind::Sample | RecordKind::ResizedSample => {
+            let stack = stack(record.pool, process, sink, record.word(3), time_ns)?;
             if heap != HEAP_MALLOC || !draw(process, sink, time_ns, record.word(4)) {
-                return Outcome::Invalid;
+                return None;
             }
-            let event = Event {
-                time_ns,
-                thread,
-                heap: HeapId(heap),
-                action: Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false },
-            };
-            place_block(process, sink, event, heap, address_avma, size_bytes, stack);
-        }
-        RecordKind::ResizedSample => {
-            let size_bytes = record.word(2);
-            let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
-                return Outcome::Invalid;
-            };
-            if heap != HEAP_MALLOC || !draw(process, sink, time_ns, record.word(4)) {
-                return Outcome::Invalid;
+            let placed = Placed::new(call, record.word(2), stack);
+            match record.kind {
+                RecordKind::Sample => place_block(process, sink, placed),
+                _ => commit(process, sink, placed),
             }
-            commit(process, sink, Commit { time_ns, thread, heap, address_avma, size_bytes, stack });
         }
         RecordKind::ReallocPrepare => {
             process.reallocs.retain(|moving| moving.thread != thread || moving.heap != heap);
+            let address_avma = call.address_avma;
             process.reallocs.push(InMotion { thread, heap, address_avma, is_displaced: false });
         }
         RecordKind::ReallocCommit => {
-            let size_bytes = record.word(2);
-            let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
-                return Outcome::Invalid;
-            };
-            if process.sample_mean_bytes != SAMPLE_ALL && heap == HEAP_MALLOC && address_avma != 0 {
+            let stack = stack(record.pool, process, sink, record.word(3), time_ns)?;
+            if process.sample_mean_bytes != SAMPLE_ALL && heap == HEAP_MALLOC && call.address_avma != 0 {
                 note_mean(process, sink, time_ns, SAMPLE_ALL);
             }
-            commit(process, sink, Commit { time_ns, thread, heap, address_avma, size_bytes, stack });
+            commit(process, sink, Placed::new(call, record.word(2), stack));
         }
         RecordKind::ReallocAbort => {
             process.reallocs.retain(|moving| moving.thread != thread || moving.heap != heap);
             let action = Action::Failed { size_bytes: record.word(2), stack: StackIndex::EMPTY };
-            sink.event_of_any_heap(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
+            sink.event_of_any_heap(&call.event(action), process.index);
         }
         RecordKind::AllocFailed => {
-            let Some(stack) = stack(record.pool, process, sink, record.word(2), time_ns) else {
-                return Outcome::Invalid;
-            };
+            let stack = stack(record.pool, process, sink, record.word(2), time_ns)?;
             let action = Action::Failed { size_bytes: place, stack };
             sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process.index);
         }
         RecordKind::Module => return modules::module(record, time_ns, process, sink),
-        RecordKind::Unmap => {
-            let call = MappingCall { time_ns, thread, start_avma: address_avma, size_bytes: record.word(2) };
-            regions::unmap(process, sink, call);
+        RecordKind::Unmap => regions::unmap(process, sink, call.on_mapping(record.word(2))),
+        RecordKind::Protect => return protect(record, call, process, sink),
+        RecordKind::HeapName | RecordKind::HeapCreate | RecordKind::HeapDestroy => {
+            return heaps::of_heap(record, call, process, sink);
         }
-        RecordKind::Protect => {
-            let packed = record.word(3);
-            let Some(stack) = stack(record.pool, process, sink, packed, time_ns) else {
-                return Outcome::Invalid;
-            };
-            let call = MappingCall { time_ns, thread, start_avma: address_avma, size_bytes: record.word(2) };
-            match (packed >> STACK_BITS) as u32 {
-                PROTECT_MAP => regions::reserve(process, sink, call, stack),
-                PROTECT_USE => regions::protect(process, sink, call, stack, true),
-                PROTECT_RESERVE => regions::protect(process, sink, call, stack, false),
-                _ => return Outcome::Invalid,
-            }
+        RecordKind::PoolAlloc | RecordKind::PoolClear | RecordKind::PoolJoin | RecordKind::PoolDissolve => {
+            return heaps::of_pool(record, call, process, sink);
         }
-        RecordKind::HeapName if OwnHeaps::is_own(heap) => {
-            let mut bytes = [0; 16];
-            let words = [record.word(2).to_le_bytes(), record.word(3).to_le_bytes()];
-            bytes.iter_mut().zip(words.as_flattened()).for_each(|(to, &from)| *to = from);
-            process.own_heaps.name_part(heap, address_avma, bytes);
-        }
-        RecordKind::HeapCreate if OwnHeaps::is_own(heap) => {
-            let (name, left) = process.own_heaps.created(process.index, heap, time_ns);
-            if let Some(name) = name {
-                let outcome = sink.writer.heap_name(&name);
-                sink.keep(outcome);
-            }
-            let freeing = Freeing { time_ns, thread, heap: HeapId(heap), stack: StackIndex::EMPTY };
-            free_all(process.index, sink, freeing, left);
-        }
-        RecordKind::HeapDestroy if OwnHeaps::is_own(heap) => {
-            let Some(stack) = stack(record.pool, process, sink, record.word(2), time_ns) else {
-                return Outcome::Invalid;
-            };
-            let blocks = process.own_heaps.destroyed(heap);
-            let freeing = Freeing { time_ns, thread, heap: HeapId(heap), stack };
-            free_all(process.index, sink, freeing, blocks);
-        }
-        RecordKind::PoolAlloc if OwnHeaps::is_own(heap) => {
-            let size_bytes = record.word(2);
-            let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
-                return Outcome::Invalid;
-            };
-            let action = Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false };
-            let event = Event { time_ns, thread, heap: HeapId(heap), action };
-            place_block(process, sink, event, heap, address_avma, size_bytes, stack);
-            process.own_heaps.added_to_pool(heap, record.word(4) & ADDRESS_MASK, address_avma);
-        }
-        RecordKind::PoolClear if heap != HEAP_MMAP => {
-            let Some(stack) = stack(record.pool, process, sink, record.word(2), time_ns) else {
-                return Outcome::Invalid;
-            };
-            let blocks = process.own_heaps.cleared(heap, address_avma);
-            let freeing = Freeing { time_ns, thread, heap: HeapId(heap), stack };
-            // Most blocks of a sampled heap are in no record.
-            sink.is_marked = heap == HEAP_MALLOC && process.sample_mean_bytes != SAMPLE_ALL;
-            free_all(process.index, sink, freeing, blocks);
-            sink.is_marked = false;
-        }
-        RecordKind::PoolJoin if heap != HEAP_MMAP => {
-            process.own_heaps.joined(heap, record.word(2) & ADDRESS_MASK, address_avma);
-        }
-        RecordKind::PoolDissolve if heap != HEAP_MMAP => process.own_heaps.dissolved(heap, address_avma),
-        RecordKind::PoolAlloc | RecordKind::PoolClear => return Outcome::Invalid,
-        RecordKind::PoolJoin | RecordKind::PoolDissolve => return Outcome::Invalid,
-        RecordKind::HeapName | RecordKind::HeapCreate | RecordKind::HeapDestroy => return Outcome::Invalid,
         RecordKind::Function => return languages::function(record, process, sink),
         RecordKind::UnknownLanguage => languages::unknown(record, time_ns, process, sink),
         RecordKind::ThreadName => {}
     }
-    Outcome::Done
+    Some(())
 }
 
-/// Time, thread, heap and stack of the call that ends a heap.
-struct Freeing {
-    time_ns: u64,
-    thread: ThreadIndex,
-    heap: HeapId,
-    stack: StackIndex,
-}
-
-/// Frees the blocks of a heap that was destroyed: one event each, so that every replay sees the
-/// same.
-#[cold]
-fn free_all(process: ProcessIndex, sink: &mut Sink, freeing: Freeing, blocks: Vec<u64>) {
-    let Freeing { time_ns, thread, heap, stack } = freeing;
-    for address_avma in blocks {
-        let action = Action::Free { address_avma, stack, is_moved_realloc: false };
-        sink.event(&Event { time_ns, thread, heap, action }, process);
+#[inline(always)]
+fn free(kind: RecordKind, call: Call, stack: StackIndex, process: &mut ProcessState, sink: &mut Sink) {
+    let address_avma = call.address_avma;
+    if process.own_heaps.follows(call.heap) {
+        process.own_heaps.removed(call.heap, address_avma);
     }
+    let action = Action::Free { address_avma, stack, is_moved_realloc: false };
+    sink.is_marked = kind == RecordKind::CandidateFree;
+    sink.event(&call.event(action), process.index);
+    sink.is_marked = false;
+}
+
+fn protect(record: &Record<'_>, call: Call, process: &mut ProcessState, sink: &mut Sink) -> Option<()> {
+    let packed = record.word(3);
+    let stack = stack(record.pool, process, sink, packed, call.time_ns)?;
+    let call = call.on_mapping(record.word(2));
+    match (packed >> STACK_BITS) as u32 {
+        PROTECT_MAP => regions::reserve(process, sink, call, stack),
+        PROTECT_USE => regions::protect(process, sink, call, stack, true),
+        PROTECT_RESERVE => regions::protect(process, sink, call, stack, false),
+        _ => return None,
+    }
+    Some(())
 }
 
 /// Returns the file's stack for a word with a stack.
@@ -344,39 +279,40 @@ fn note_mean(process: &mut ProcessState, sink: &mut Sink, time_ns: u64, mean_byt
     sink.note_mean(process.index, time_ns, mean_bytes);
 }
 
-/// Writes the allocation of a block of a process whose allocations are all recorded.
-#[inline(always)]
-fn alloc(
-    process: &mut ProcessState,
-    sink: &mut Sink,
-    event: Event,
-    heap: u8,
-    address_avma: u64,
+/// A block that an allocating call has given.
+#[derive(Debug, Clone, Copy)]
+struct Placed {
+    call: Call,
     size_bytes: u64,
     stack: StackIndex,
-) {
-    if process.sample_mean_bytes != SAMPLE_ALL && heap == HEAP_MALLOC {
-        note_mean(process, sink, event.time_ns, SAMPLE_ALL);
+    is_moved_realloc: bool,
+}
+
+impl Placed {
+    #[inline(always)]
+    fn new(call: Call, size_bytes: u64, stack: StackIndex) -> Self {
+        Self { call, size_bytes, stack, is_moved_realloc: false }
     }
-    place_block(process, sink, event, heap, address_avma, size_bytes, stack);
+}
+
+/// Writes the allocation of a block of a process whose allocations are all recorded.
+#[inline(always)]
+fn alloc(process: &mut ProcessState, sink: &mut Sink, placed: Placed) {
+    if process.sample_mean_bytes != SAMPLE_ALL && placed.call.heap == HEAP_MALLOC {
+        note_mean(process, sink, placed.call.time_ns, SAMPLE_ALL);
+    }
+    place_block(process, sink, placed);
 }
 
 #[inline(always)]
-fn place_block(
-    process: &mut ProcessState,
-    sink: &mut Sink,
-    event: Event,
-    heap: u8,
-    address_avma: u64,
-    size_bytes: u64,
-    stack: StackIndex,
-) {
+fn place_block(process: &mut ProcessState, sink: &mut Sink, placed: Placed) {
+    let Placed { call, size_bytes, stack, is_moved_realloc } = placed;
+    let Call { heap, address_avma, .. } = call;
     if !process.reallocs.is_empty() {
-        displace(process, sink, event, heap, address_avma, size_bytes);
+        displace(process, sink, call, size_bytes);
     }
     if heap == HEAP_MMAP {
-        let (time_ns, thread) = (event.time_ns, event.thread);
-        regions::unmap(process, sink, MappingCall { time_ns, thread, start_avma: address_avma, size_bytes });
+        regions::unmap(process, sink, call.on_mapping(size_bytes));
         process.regions.insert(address_avma, Region { size_bytes, stack, is_reserved: false });
     } else if OwnHeaps::is_own(heap) {
         process.own_heaps.added(heap, address_avma);
@@ -384,25 +320,20 @@ fn place_block(
         // In a sampling session the free of the previous block at this address may be missing.
         process.own_heaps.removed(heap, address_avma);
     }
-    sink.event_of_any_heap(&event, process.index);
+    let action = Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc };
+    sink.event_of_any_heap(&call.event(action), process.index);
 }
 
 /// Ends the reallocation of a block whose address another call was given: the block has moved. A
 /// new mapping may cover several moving ones.
-fn displace(
-    process: &mut ProcessState,
-    sink: &mut Sink,
-    event: Event,
-    heap: u8,
-    address_avma: u64,
-    size_bytes: u64,
-) {
+fn displace(process: &mut ProcessState, sink: &mut Sink, call: Call, size_bytes: u64) {
+    let Call { heap, address_avma, .. } = call;
     let end_avma = if heap == HEAP_MMAP { address_avma.saturating_add(size_bytes) } else { address_avma };
     let is_given_away = |moving: &InMotion| {
         moving.heap == heap
             && (moving.address_avma == address_avma
                 || (address_avma..end_avma).contains(&moving.address_avma))
-            && moving.thread != event.thread
+            && moving.thread != call.thread
             && !moving.is_displaced
     };
     while let Some(moved) = process.reallocs.iter_mut().find(|moving| is_given_away(moving)) {
@@ -417,22 +348,13 @@ fn displace(
             process.own_heaps.removed(heap, address_avma);
         }
         let action = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: true };
-        sink.event_of_any_heap(&Event { thread, action, ..event }, process.index);
+        sink.event_of_any_heap(&Call { thread, ..call }.event(action), process.index);
     }
 }
 
-struct Commit {
-    time_ns: u64,
-    thread: ThreadIndex,
-    heap: u8,
-    address_avma: u64,
-    size_bytes: u64,
-    stack: StackIndex,
-}
-
-fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
-    let Commit { time_ns, thread, heap, address_avma, size_bytes, stack } = commit;
-    let event = |action| Event { time_ns, thread, heap: HeapId(heap), action };
+fn commit(process: &mut ProcessState, sink: &mut Sink, placed: Placed) {
+    let Placed { call, size_bytes, stack, .. } = placed;
+    let Call { thread, heap, address_avma, .. } = call;
     let moving = process.reallocs.iter().position(|moving| moving.thread == thread && moving.heap == heap);
     let moving = moving.map(|place| process.reallocs.swap_remove(place));
     let is_displaced = moving.is_some_and(|moving| moving.is_displaced);
@@ -445,19 +367,12 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
         (Some(old), _) if address_avma == 0 && size_bytes == 0 => {
             let action =
                 Action::Free { address_avma: old, stack: StackIndex::EMPTY, is_moved_realloc: false };
-            sink.event_of_any_heap(&event(action), process.index);
+            sink.event_of_any_heap(&call.event(action), process.index);
         }
         (None, _) if address_avma == 0 => {}
         (Some(old), _) => {
             if old != address_avma {
-                displace(
-                    process,
-                    sink,
-                    event(Action::Failed { size_bytes, stack }),
-                    heap,
-                    address_avma,
-                    size_bytes,
-                );
+                displace(process, sink, call, size_bytes);
             }
             if heap == HEAP_MMAP {
                 let is_reserved = process.regions.remove(&old).is_some_and(|region| region.is_reserved);
@@ -467,13 +382,10 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
                 }
             }
             let action = Action::Realloc { old_address_avma: old, address_avma, size_bytes, stack };
-            sink.event_of_any_heap(&event(action), process.index);
+            sink.event_of_any_heap(&call.event(action), process.index);
         }
         // The old block was displaced earlier. Another thread's block may still be registered at
         // the new address.
-        (None, is_moved_realloc) => {
-            let action = Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc };
-            alloc(process, sink, event(action), heap, address_avma, size_bytes, stack);
-        }
+        (None, is_moved_realloc) => alloc(process, sink, Placed { is_moved_realloc, ..placed }),
     }
 }

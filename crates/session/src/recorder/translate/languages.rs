@@ -5,7 +5,7 @@ use heapr_wire::{
     FunctionRecord, LANGUAGE_JAVASCRIPT, LANGUAGE_PYTHON, VERSION_WITHOUT_LOCK, language_place,
 };
 
-use super::{Outcome, Record};
+use super::Record;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
 
@@ -13,7 +13,7 @@ const _: () = assert!(Language::PYTHON.0 == LANGUAGE_PYTHON);
 
 /// Translates the record of a function that language frames name.
 #[cold]
-pub(super) fn function(record: &Record<'_>, process: &ProcessState, sink: &mut Sink) -> Outcome {
+pub(super) fn function(record: &Record<'_>, process: &ProcessState, sink: &mut Sink) -> Option<()> {
     let (what, lengths) = (record.word(2), record.word(4));
     let (name_bytes, file_bytes) = ((lengths >> 32) as usize, lengths as u32 as usize);
     let words = FunctionRecord::FIXED_WORDS
@@ -24,7 +24,7 @@ pub(super) fn function(record: &Record<'_>, process: &ProcessState, sink: &mut S
         .ok()
         .and_then(|language| LanguagePlace::of_call(language_place(language, what as u32, 0)));
     let Some(place) = place.filter(|place| words == record.words && place.function == what as u32) else {
-        return Outcome::Invalid;
+        return None;
     };
     let text = |first: usize, bytes: usize| {
         let words = (first..first + bytes.div_ceil(8)).flat_map(|number| record.word(number).to_le_bytes());
@@ -41,7 +41,7 @@ pub(super) fn function(record: &Record<'_>, process: &ProcessState, sink: &mut S
     };
     let outcome = sink.writer.function(&function);
     sink.keep(outcome);
-    Outcome::Done
+    Some(())
 }
 
 /// Translates the record of an interpreter whose version the agent does not know.

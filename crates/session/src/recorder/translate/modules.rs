@@ -3,18 +3,19 @@
 use heapr_trace::{Mapping, Module};
 use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
 
-use super::{Outcome, Record};
+use super::Record;
 use crate::recorder::module_files::{self, SeenModule};
 use crate::recorder::process_facts;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
 
+/// Hands a module that was loaded or unloaded on; `None` if the record is invalid.
 pub(super) fn module(
     record: &Record<'_>,
     time_ns: u64,
     process: &mut ProcessState,
     sink: &mut Sink,
-) -> Outcome {
+) -> Option<()> {
     let lengths = record.word(5);
     let (build_id_bytes, path_bytes) = ((lengths >> 32) as usize, (lengths as u32) as usize);
     let command_bytes = usize::try_from(record.word(7)).unwrap_or(usize::MAX);
@@ -28,22 +29,11 @@ pub(super) fn module(
     let (bias_avma, start_avma, end_avma) = (record.word(2), record.word(3), record.word(4));
     let flags = record.word(6);
     if !is_sane || start_avma >= end_avma {
-        return Outcome::Invalid;
+        return None;
     }
-    let overlapping: Vec<u64> = process
-        .mappings
-        .range(..end_avma)
-        .filter(|&(_, &(end, _))| end > start_avma)
-        .map(|(&start, _)| start)
-        .collect();
-    for start in overlapping {
-        if let Some((_, number)) = process.mappings.remove(&start) {
-            let outcome = sink.writer.unload_mapping(number, time_ns);
-            sink.keep(outcome);
-        }
-    }
+    unload_overlapping((start_avma, end_avma), time_ns, process, sink);
     if flags & MODULE_UNLOADED != 0 {
-        return Outcome::Done;
+        return Some(());
     }
     let text = |first: usize, bytes: usize| -> Vec<u8> {
         let words = (first..first + bytes.div_ceil(8)).flat_map(|number| record.word(number).to_le_bytes());
@@ -88,7 +78,28 @@ pub(super) fn module(
         }
         Err(error) => sink.keep(Err(error)),
     }
-    Outcome::Done
+    Some(())
+}
+
+/// Unloads the mappings of modules that overlap a range of addresses.
+fn unload_overlapping(
+    (start_avma, end_avma): (u64, u64),
+    time_ns: u64,
+    process: &mut ProcessState,
+    sink: &mut Sink,
+) {
+    let overlapping: Vec<u64> = process
+        .mappings
+        .range(..end_avma)
+        .filter(|&(_, &(end, _))| end > start_avma)
+        .map(|(&start, _)| start)
+        .collect();
+    for start in overlapping {
+        if let Some((_, number)) = process.mappings.remove(&start) {
+            let outcome = sink.writer.unload_mapping(number, time_ns);
+            sink.keep(outcome);
+        }
+    }
 }
 
 /// Notes that the process runs `path`, started with these words, as the agent reports.
