@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use crate::attach_request::AttachRequest;
 use crate::error::{Error, Result};
 use crate::exec_stop::HeldExec;
-use crate::install::{Installed, install};
+use crate::install::{Installed, StoppedTarget, install};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::own_thread::in_own_thread;
 use crate::plan::Plan;
@@ -30,7 +30,7 @@ use crate::report::{AttachReport, PauseParts, Stopwatch};
 use crate::restless::Restless;
 use crate::stop::{Settled, Stopped};
 use crate::timed_look::look_in_time;
-use crate::{detach, orphan, protection, seccomp, target, thread_place};
+use crate::{orphan, protection, removal, seccomp, target, thread_place};
 use heapr_proc::Mapping;
 
 /// Longest wait for a suitable moment.
@@ -284,7 +284,8 @@ impl Attaching<'_> {
             return Ok(Outcome::Again { reason: "no thread has room on its stack" });
         };
         parts.check = stopwatch.lap();
-        let installed = install(self.request, memory, &mappings, plan, stopped, &thread, &mut self.report)?;
+        let target = StoppedTarget { memory, mappings: &mappings, stopped };
+        let installed = install(self.request, target, plan, &thread, &mut self.report)?;
         self.installed = Some(installed);
         parts.install = stopwatch.lap();
         Ok(Outcome::Done)
@@ -296,7 +297,7 @@ impl Attaching<'_> {
             let pid = self.request.pid;
             // The process may have ended.
             let _ = gate.lead_around(self.memory);
-            let _ = detach::remove(pid, self.memory, &record, detach::Whose::Own, &mut || ());
+            let _ = removal::remove(pid, self.memory, &record, removal::Whose::Own, &mut || ());
         }
     }
 }

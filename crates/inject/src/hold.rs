@@ -29,7 +29,7 @@ use crate::remote::{Borrowed, Gadgets};
 use crate::report::Stopwatch;
 use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::thread_place::{choose_thread, stack_words};
-use crate::timed_look::look_in_time;
+use crate::timed_look::{LetGo, look_in_time};
 use crate::{plan, ptrace, seccomp, target};
 
 /// Longest wait for a suitable moment.
@@ -177,20 +177,7 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
     })?;
     let mut report = HoldReport::default();
     // Obstacles are found before the process is stopped.
-    let gadgets = match request.copies.then(|| copy::obstacle(pid)) {
-        None => None,
-        Some(None) => match plan::gadgets(pid, &memory) {
-            Ok(gadgets) => Some(gadgets),
-            Err(error) => {
-                report.no_copy = Some(error.to_string());
-                None
-            }
-        },
-        Some(obstacle) => {
-            report.no_copy = obstacle;
-            None
-        }
-    };
+    let gadgets = if request.copies { gadgets_for_copy(pid, &memory, &mut report) } else { None };
     let may_be_urgent = copy::may_be_urgent(pid);
     let agent = agent_place(pid, &memory)?;
     let begin = Instant::now();
@@ -241,13 +228,7 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
         match copied {
             None => {
                 held.name_threads(pid);
-                let is_over = AtomicBool::new(false);
-                let look = || looks.look(&held, ReadFrom::Process, &|| !is_over.load(Relaxed));
-                let let_go = || {
-                    is_over.store(true, Relaxed);
-                    stopped.release();
-                };
-                report.is_let_go = look_in_time(request.longest, look, let_go).is_err();
+                report.is_let_go = look_at_process(&mut stopped, request.longest, &held, looks).is_err();
                 report.pause = stopped.resume();
             }
             Some(copied) => {
@@ -258,30 +239,67 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
                 report.parts.resume = watch.lap();
                 held.name_threads(pid);
                 if is_worth_it {
-                    copied.settle_down();
-                    let looked = Cell::new(Instant::now());
-                    let goes_on = || {
-                        if looked.get().elapsed() < LOOK_AGAIN {
-                            return true;
-                        }
-                        looked.set(Instant::now());
-                        copied.is_there() && !copy::is_room_short(copied.number())
-                    };
-                    let is_kept = looks.keep(copied.number(), &goes_on);
-                    if !is_kept {
-                        looks.look(&held, ReadFrom::Copy(copied.number()), &goes_on);
-                    }
-                    // Data from a copy that ended meanwhile is incomplete.
-                    report.is_copy_lost = !copied.is_there();
-                    drop(copied);
-                    report.copy_life = Some(since.elapsed());
-                    if is_kept && !report.is_copy_lost {
-                        looks.look(&held, ReadFrom::Kept, &|| true);
-                    }
+                    look_at_copy(copied, since, &held, looks, &mut report);
                 }
             }
         }
         return Ok(report);
+    }
+}
+
+/// Finds the instructions that make a copy; `None`, with the reason in the report, if the process
+/// cannot be copied.
+fn gadgets_for_copy(pid: u32, memory: &ProcessMemory, report: &mut HoldReport) -> Option<Gadgets> {
+    report.no_copy = copy::obstacle(pid);
+    if report.no_copy.is_some() {
+        return None;
+    }
+    plan::gadgets(pid, memory).map_err(|error| report.no_copy = Some(error.to_string())).ok()
+}
+
+/// Reads a stopped process, which is released if that takes too long.
+fn look_at_process(
+    stopped: &mut Stopped,
+    longest: Option<Duration>,
+    held: &HeldProcess,
+    looks: &mut dyn Look,
+) -> std::result::Result<(), LetGo> {
+    let is_over = AtomicBool::new(false);
+    let look = || looks.look(held, ReadFrom::Process, &|| !is_over.load(Relaxed));
+    let let_go = || {
+        is_over.store(true, Relaxed);
+        stopped.release();
+    };
+    look_in_time(longest, look, let_go)
+}
+
+/// Reads a copy while the process runs, and ends the copy. `since`: when it was made.
+fn look_at_copy(
+    copied: Copied,
+    since: Instant,
+    held: &HeldProcess,
+    looks: &mut dyn Look,
+    report: &mut HoldReport,
+) {
+    copied.settle_down();
+    let looked = Cell::new(Instant::now());
+    let goes_on = || {
+        if looked.get().elapsed() < LOOK_AGAIN {
+            return true;
+        }
+        looked.set(Instant::now());
+        copied.is_there() && !copy::is_room_short(copied.number())
+    };
+    let is_kept = looks.keep(copied.number(), &goes_on);
+    if !is_kept {
+        looks.look(held, ReadFrom::Copy(copied.number()), &goes_on);
+    }
+    // Data from a copy that ended meanwhile is incomplete.
+    report.is_copy_lost = !copied.is_there();
+    drop(copied);
+    report.copy_life = Some(since.elapsed());
+    if is_kept && !report.is_copy_lost {
+        looks.look(held, ReadFrom::Kept, &|| true);
     }
 }
 

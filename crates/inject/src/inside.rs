@@ -10,6 +10,8 @@
 //! ```
 //! The jumps lead to the agent at once, because it is active already.
 
+mod hooks;
+
 use std::mem::offset_of;
 use std::time::Duration;
 
@@ -17,7 +19,6 @@ use heapr_wire::{
     BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, INNER_FUNCTIONS, INNER_HEAPS, Injection, InnerFunction,
 };
 
-use crate::address_room;
 use crate::change::Change;
 use crate::detach::find_record;
 use crate::error::{Error, Result};
@@ -26,10 +27,10 @@ use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::own_thread::in_own_thread;
 use crate::plan;
-use crate::record::{ISLANDS_MAX, PATCHES_MAX, Patch, Record};
+use crate::record::Record;
 use crate::remote::Borrowed;
-use crate::stop::{Settled, Stopped, StoppedThread};
-use crate::x86_64::{Countdown, Island, Place, Prologue, Sampling, Way, island_of};
+use crate::stop::{Settled, Stopped};
+use crate::x86_64::{Countdown, KeptCounted, Place, Prologue, Sampling, Way, island_of};
 use crate::{target, thread_place};
 use heapr_proc::{Mapping, mappings};
 
@@ -61,16 +62,14 @@ pub struct InsideReport {
     pub pause: Duration,
 }
 
+impl InsideReport {
+    fn refuse(&mut self, function: &InsideFunction, reason: &str) {
+        self.not_hooked.push((function.name.clone(), reason.to_owned()));
+    }
+}
+
 const STOP_LIMIT: Duration = Duration::from_millis(200);
 const SETTLE_LIMIT: Duration = Duration::from_millis(100);
-/// Largest distance in bytes of a trampoline area: just under 2 GiB, the range of a jump.
-const JUMP_DISTANCE: u64 = (1 << 31) - (64 << 20);
-const SYS_MMAP: u64 = 9;
-const SYS_MPROTECT: u64 = 10;
-const PROT_READ_WRITE: u64 = 3;
-const PROT_READ_EXECUTE: u64 = 5;
-/// Private, anonymous, without reserved swap, and never replacing a mapping.
-const MAP_FLAGS: u64 = 0x02 | 0x20 | 0x4000 | 0x10_0000;
 
 fn open(pid: u32) -> Result<ProcessMemory> {
     ProcessMemory::open(pid).map_err(|error| match error.kind() {
@@ -157,6 +156,35 @@ struct Planned {
     real_avma: Option<u64>,
 }
 
+impl Planned {
+    /// Plans the entry of the agent's table with a number.
+    fn new(
+        function: &InsideFunction,
+        prologue: Prologue,
+        counted: Option<KeptCounted>,
+        (table, number): (&AgentTable, usize),
+        heap: u64,
+    ) -> Self {
+        let at = |field: usize| table.entry_avma(number) + field as u64;
+        let mut words = vec![
+            (at(offset_of!(InnerFunction, signature)), function.signature.word()),
+            (at(offset_of!(InnerFunction, heap)), heap),
+        ];
+        let (real, own) = (at(offset_of!(InnerFunction, real)), at(offset_of!(InnerFunction, own)));
+        words.extend(function.instead_avma.map(|instead_avma| (real, instead_avma)));
+        words.extend(function.code_words(table.entry_avma(number)));
+        let entry_avma = if function.keeps_convention { table.light_avma } else { table.kept_avma };
+        let function_avma = table.first_kept_avma + number as u64 * table.kept_bytes;
+        Self {
+            name: function.name.clone(),
+            prologue,
+            way: Way::Kept { entry_avma, function_avma, counted },
+            words,
+            real_avma: Some(if function.instead_avma.is_some() { own } else { real }),
+        }
+    }
+}
+
 /// Hooks functions of a process, whose agent may wait for that.
 ///
 /// # Errors
@@ -194,9 +222,57 @@ fn hook_here(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
     let Some(&thread) = thread_place::choose_thread(memory, &mappings, &stopped.threads) else {
         return Err(no_moment("no thread has room on its stack"));
     };
-    write_hooks(pid, memory, gadgets, &thread, &planned, agent.record.as_mut(), &mut report)?;
+    let borrowed = Borrowed::new(pid, memory, gadgets, &thread)?;
+    hooks::write(pid, memory, borrowed, &planned, agent.record.as_mut(), &mut report)?;
     report.pause = stopped.resume();
     Ok(report)
+}
+
+/// Addresses in the agent's table of embedded functions.
+struct AgentTable {
+    /// Entry that saves all registers.
+    kept_avma: u64,
+    /// Entry for functions that keep the calling convention.
+    light_avma: u64,
+    /// First entry of the table.
+    first_avma: u64,
+    /// Code of the first function, and size of each in bytes.
+    first_kept_avma: u64,
+    kept_bytes: u64,
+    /// Names of the heaps.
+    names_avma: u64,
+    after_load_avma: u64,
+}
+
+impl AgentTable {
+    fn of(agent: &Agent, pid: u32, memory: &ProcessMemory) -> Result<Self> {
+        let field = |at: usize| agent.word(memory, at).ok_or(Error::NotAttached { pid });
+        Ok(Self {
+            kept_avma: field(offset_of!(Injection, kept_entry))?,
+            light_avma: field(offset_of!(Injection, light_entry))?,
+            first_avma: field(offset_of!(Injection, inner))?,
+            first_kept_avma: field(offset_of!(Injection, inner_kept))?,
+            kept_bytes: field(offset_of!(Injection, inner_kept_bytes))?,
+            names_avma: field(offset_of!(Injection, inner_heap_names))?,
+            after_load_avma: field(offset_of!(Injection, after_load))?,
+        })
+    }
+
+    fn entry_avma(&self, number: usize) -> u64 {
+        self.first_avma + (number * size_of::<InnerFunction>()) as u64
+    }
+
+    fn is_free(&self, number: usize, memory: &ProcessMemory) -> bool {
+        memory.read_u64(self.entry_avma(number) + offset_of!(InnerFunction, real) as u64) == Ok(0)
+    }
+
+    /// Heaps that have names in the table.
+    fn heaps(&self, memory: &ProcessMemory) -> InsideHeaps {
+        InsideHeaps::known((0..INNER_HEAPS).map(|heap| {
+            let name = memory.read_vec(self.names_avma + heap as u64 * 32, 32).unwrap_or_default();
+            String::from_utf8_lossy(name.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+        }))
+    }
 }
 
 fn plan_functions(
@@ -207,21 +283,9 @@ fn plan_functions(
     functions: &[InsideFunction],
     report: &mut InsideReport,
 ) -> Result<Vec<Planned>> {
-    let field = |at: usize| agent.word(memory, at).ok_or(Error::NotAttached { pid });
-    let kept_avma = field(offset_of!(Injection, kept_entry))?;
-    let light_avma = field(offset_of!(Injection, light_entry))?;
-    let first_avma = field(offset_of!(Injection, inner))?;
-    let first_kept_avma = field(offset_of!(Injection, inner_kept))?;
-    let kept_bytes = field(offset_of!(Injection, inner_kept_bytes))?;
-    let names_avma = field(offset_of!(Injection, inner_heap_names))?;
-    let place = |number: usize| first_avma + (number * size_of::<InnerFunction>()) as u64;
-    let mut free = (0..INNER_FUNCTIONS)
-        .filter(|&number| memory.read_u64(place(number) + offset_of!(InnerFunction, real) as u64) == Ok(0));
-    let known = (0..INNER_HEAPS).map(|heap| {
-        let name = memory.read_vec(names_avma + heap as u64 * 32, 32).unwrap_or_default();
-        String::from_utf8_lossy(name.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
-    });
-    let mut heaps = InsideHeaps::known(known);
+    let table = AgentTable::of(agent, pid, memory)?;
+    let mut free = (0..INNER_FUNCTIONS).filter(|&number| table.is_free(number, memory));
+    let mut heaps = table.heaps(memory);
     let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
     let sampling = agent.sampling(memory);
     let broken = broken_groups(memory, functions, agent.record.is_some());
@@ -229,19 +293,19 @@ fn plan_functions(
     for function in functions {
         let seen: Vec<u64> = planned.iter().map(|planned| planned.prologue.function_avma).collect();
         if function.may_throw && agent.record.is_some() {
-            report.not_hooked.push((function.name.clone(), THROWS.to_owned()));
+            report.refuse(function, THROWS);
             continue;
         }
         let prologue = match function.prologue(memory, &seen) {
             Ok(Some(prologue)) => prologue,
             Ok(None) => continue,
             Err(reason) => {
-                report.not_hooked.push((function.name.clone(), reason.to_owned()));
+                report.refuse(function, reason);
                 continue;
             }
         };
         if function.whole_of.is_some_and(|group| broken.contains(&group)) {
-            report.not_hooked.push((function.name.clone(), NOT_ALL.to_owned()));
+            report.refuse(function, NOT_ALL);
             continue;
         }
         // The function is hooked already, in the process that this one was forked from.
@@ -253,46 +317,21 @@ fn plan_functions(
             continue;
         }
         let Some(number) = free.next() else {
-            report.not_hooked.push((function.name.clone(), "there are too many".to_owned()));
+            report.refuse(function, "there are too many");
             continue;
         };
-        let at = |field: usize| place(number) + field as u64;
-        let mut words = vec![
-            (at(offset_of!(InnerFunction, signature)), function.signature.word()),
-            (at(offset_of!(InnerFunction, heap)), heaps.number_of(function)),
-        ];
-        let (real, own) = (at(offset_of!(InnerFunction, real)), at(offset_of!(InnerFunction, own)));
-        words.extend(function.instead_avma.map(|instead_avma| (real, instead_avma)));
-        words.extend(function.code_words(place(number)));
         let counted = sampling.and_then(|sampling| {
             function.counted(memory, &prologue, sampling, &|avma| {
                 functions.iter().any(|function| function.begins_at(avma))
                     || jumps_to_island(memory, &mappings, avma)
             })
         });
-        let entry_avma = if function.keeps_convention { light_avma } else { kept_avma };
-        planned.push(Planned {
-            name: function.name.clone(),
-            prologue,
-            way: Way::Kept {
-                entry_avma,
-                function_avma: first_kept_avma + number as u64 * kept_bytes,
-                counted,
-            },
-            words,
-            real_avma: Some(if function.instead_avma.is_some() { own } else { real }),
-        });
+        planned.push(Planned::new(function, prologue, counted, (&table, number), heaps.number_of(function)));
     }
     if let Some(first) = planned.first_mut() {
-        first.words.extend(heaps.words().map(|(offset, word)| (names_avma + offset, word)));
+        first.words.extend(heaps.words().map(|(offset, word)| (table.names_avma + offset, word)));
     }
-    planned.extend(after_load(
-        memory,
-        &mappings,
-        modules,
-        kept_avma,
-        field(offset_of!(Injection, after_load))?,
-    ));
+    planned.extend(after_load(memory, &mappings, modules, table.kept_avma, table.after_load_avma));
     Ok(planned)
 }
 
@@ -319,110 +358,4 @@ fn after_load(
     }
     let way = Way::Kept { entry_avma, function_avma, counted: None };
     Some(Planned { name: function.name, prologue, way, words: Vec::new(), real_avma: None })
-}
-
-/// Maps the trampoline areas by a thread of the process, fills the agent's table, writes the jumps.
-fn write_hooks(
-    pid: u32,
-    memory: &ProcessMemory,
-    gadgets: crate::remote::Gadgets,
-    thread: &StoppedThread,
-    planned: &[Planned],
-    mut record: Option<&mut Record>,
-    report: &mut InsideReport,
-) -> Result<()> {
-    let memory_error = |source| Error::Memory { pid, source };
-    let mut borrowed = Borrowed::new(pid, memory, gadgets, thread)?;
-    let mut islands: Vec<(Island, u64)> = Vec::new();
-    let mut jumps = Vec::new();
-    for function in planned {
-        let entry_avma = function.prologue.entry_avma;
-        let near =
-            islands.iter().position(|(island, _)| island.start_avma.abs_diff(entry_avma) < JUMP_DISTANCE);
-        let near = match near {
-            Some(near) => near,
-            None => {
-                let bytes = Island::bytes_for(planned.len());
-                if record.as_ref().is_some_and(|record| record.islands.len() >= ISLANDS_MAX) {
-                    report.not_hooked.push((function.name.clone(), "there are too many".to_owned()));
-                    continue;
-                }
-                let start = map_near(pid, memory, &mut borrowed, entry_avma, bytes)?;
-                let island = match &mut record {
-                    Some(record) => {
-                        record.islands.push((start, bytes));
-                        memory.write(record.start_avma, &record.to_bytes()).map_err(memory_error)?;
-                        Island::new(start, record.start_avma, record.gate_avma())
-                    }
-                    None => Island::new(start, start, start),
-                };
-                islands.push((island, bytes));
-                islands.len() - 1
-            }
-        };
-        let (island, _) = &mut islands[near];
-        let added = island
-            .add(&function.prologue, &function.way)
-            .and_then(|landing| Ok((landing, Island::jump_from(&function.prologue, landing)?)));
-        match added {
-            Ok((landing, jump)) => {
-                // No gate is needed, because the agent is active.
-                let at = (landing.target_avma - island.start_avma) as usize;
-                island.bytes[at..at + 8].copy_from_slice(&landing.trampoline_avma.to_le_bytes());
-                island.count(landing);
-                jumps.push((function, landing, jump));
-            }
-            Err(reason) => report.not_hooked.push((function.name.clone(), reason.to_owned())),
-        }
-    }
-    for (island, bytes) in &islands {
-        memory.write(island.start_avma, &island.bytes).map_err(memory_error)?;
-        let arguments = [island.start_avma, *bytes, PROT_READ_EXECUTE, 0, 0, 0];
-        borrowed.call_system("mprotect", SYS_MPROTECT, arguments)?;
-    }
-    borrowed.bring_home()?;
-    for (function, landing, _) in &jumps {
-        let real = function.real_avma.map(|avma| (avma, landing.moved_avma));
-        for (avma, word) in function.words.iter().copied().chain(real) {
-            memory.write(avma, &word.to_le_bytes()).map_err(memory_error)?;
-        }
-    }
-    if let Some(record) = record {
-        record.code.has_other = true;
-        let room = PATCHES_MAX.saturating_sub(record.patches.len());
-        for (function, ..) in jumps.drain(room.min(jumps.len())..) {
-            report.not_hooked.push((function.name.clone(), "there are too many".to_owned()));
-        }
-        for (function, landing, new) in &jumps {
-            let counts = landing.counts;
-            let (address_avma, target_avma) = (function.prologue.entry_avma, landing.target_avma);
-            let mut original = [0; 5];
-            memory.read(address_avma, &mut original).map_err(memory_error)?;
-            record.patches.push(Patch { address_avma, original, new: *new, target_avma, counts });
-        }
-        // The record must list the changes before they are made.
-        memory.write(record.start_avma, &record.to_bytes()).map_err(memory_error)?;
-    }
-    for (function, _, jump) in &jumps {
-        memory.write(function.prologue.entry_avma, jump).map_err(memory_error)?;
-        if function.real_avma.is_some() {
-            report.hooked.push(function.name.clone());
-        }
-    }
-    Ok(())
-}
-
-/// Maps memory near a function.
-fn map_near(
-    pid: u32,
-    memory: &ProcessMemory,
-    thread: &mut Borrowed<'_>,
-    near_avma: u64,
-    bytes: u64,
-) -> Result<u64> {
-    let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
-    let hint = address_room::room_near(&mappings, near_avma, bytes, JUMP_DISTANCE)
-        .ok_or(Error::Unsupported { pid, reason: "there is no free address range near its allocator" })?;
-    let arguments = [hint, bytes, PROT_READ_WRITE, MAP_FLAGS, u64::MAX, 0];
-    thread.call_system("mmap", SYS_MMAP, arguments)
 }

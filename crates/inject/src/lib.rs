@@ -46,6 +46,7 @@ mod ptrace;
 mod record;
 mod recorder_life;
 mod remote;
+mod removal;
 mod report;
 mod restless;
 mod return_chain;

@@ -6,11 +6,12 @@ use std::os::fd::AsRawFd as _;
 use heapr_proc::{Mapping, telling_thread};
 use heapr_wire::{SESSION_CLOSED, SESSION_RECORDING};
 
-use crate::detach::{Whose, find_record, remove};
+use crate::detach::find_record;
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::record::{RECORD_MAGIC, Record};
 use crate::recorder_life::is_recorder_alive;
+use crate::removal::{Whose, remove};
 use crate::{loaded_agent, target};
 
 /// Removes an agent whose recorder is gone. Returns the number of its bytes that stay mapped,

@@ -115,14 +115,7 @@ impl Plan {
         is_at_start: bool,
     ) -> Result<Self> {
         let &AttachRequest { pid, hooks_mmap, .. } = request;
-        let mut image = Image::load(request.agent)?;
-        // Relocated to 0, pointers in the agent's table are offsets.
-        image.relocate(0, 0, |_| Some(0))?;
-        let injection =
-            image.export(INJECTION_SYMBOL).ok_or(Error::BadAgent { what: "it cannot be injected" })?;
-        if image.word(injection)? != INJECTION_MAGIC || image.word(injection + 8)? != BUILD_ID {
-            return Err(Error::BadAgent { what: "it is of another build" });
-        }
+        let (image, injection) = image_of(request)?;
         let modules = Modules::read(pid, memory)?;
         let mappings = memory.mappings().map_err(|_| Error::NoSuchProcess { pid })?;
         let (libc, name) = c_library(pid, memory, &modules)?;
@@ -141,14 +134,10 @@ impl Plan {
             let reason = "it makes threads, and there is no function in it by which one tells its end (pthread_setspecific)";
             return Err(Error::Unsupported { pid, reason });
         }
-        let mut imports = Vec::new();
-        for name in image.imports().into_iter().filter(|_| statics.is_none()) {
-            let found =
-                libc.symbol(memory, &name).or_else(|| modules.find(memory, &name).map(|(_, symbol)| symbol));
-            let symbol =
-                found.ok_or(Error::Unsupported { pid, reason: "its C library lacks a basic function" })?;
-            imports.push((name, symbol));
-        }
+        let imports = match statics {
+            Some(_) => Vec::new(),
+            None => imports_of(&image, pid, memory, &modules, libc)?,
+        };
         let private_lock_range = libc
             .symbol(memory, "__lll_lock_wait_private")
             .map(|symbol| (symbol.address_avma, symbol.address_avma + symbol.size_bytes.max(64)));
@@ -408,10 +397,15 @@ impl Plan {
         self.hooks.iter().any(is_at)
     }
 
-    /// Plans one function.
-    fn choose(&mut self, places: &Places<'_>, entry: Entry, module: &Module, symbol: Symbol) -> Result<()> {
+    /// Notes the code of an allocator, and which kinds of allocators there are.
+    fn note_kind(
+        &mut self,
+        places: &Places<'_>,
+        entry: &Entry,
+        module: &Module,
+        address_avma: u64,
+    ) -> FunctionKind {
         let &Places { memory, mappings, libc, libc_code, .. } = places;
-        let address_avma = symbol.address_avma;
         let code = code_around(mappings, address_avma);
         let is_of_libc = std::ptr::eq(module, libc) && !module.is_main;
         let is_allocators = matches!(entry.group, HOOK_ALLOCATOR | HOOK_FOREIGN | HOOK_OPERATOR);
@@ -440,17 +434,18 @@ impl Plan {
         if counted.is_some() {
             self.counted_family = family;
         }
-        self.code.has_other |= is_allocators && !is_of_libc;
+        let is_others = is_allocators && !is_of_libc;
+        self.code.has_other |= is_others;
         self.has_libc_functions |= is_allocators && is_of_libc;
-        self.has_other_functions |= is_allocators && !is_of_libc;
-        self.plain.push((entry.real, address_avma));
-        if symbol.is_indirect {
-            self.not_hooked.push((entry.name, "it is chosen by the loader (ifunc)".to_owned()));
-            return Ok(());
-        }
+        self.has_other_functions |= is_others;
+        FunctionKind { family, is_others, counted }
+    }
+
+    /// Returns the path from a function to the agent.
+    fn way(&self, entry: &Entry, module: &Module, kind: &FunctionKind) -> Result<Way> {
         let is_library =
             !module.is_main && LIBRARIES.iter().any(|library| file_name(&module.name).starts_with(library));
-        let way = if is_allocators && !is_of_libc && !is_library {
+        Ok(if kind.is_others && !is_library {
             Way::Kept {
                 entry_avma: self.image.word(self.injection + offset_of!(Injection, kept_entry) as u64)?,
                 function_avma: entry.kept,
@@ -459,11 +454,24 @@ impl Plan {
         } else {
             Way::Convention {
                 trampoline_avma: entry.trampoline,
-                ranges: family.map(|(start, end)| (start, end - start)).into_iter().collect(),
+                ranges: kind.family.map(|(start, end)| (start, end - start)).into_iter().collect(),
                 keeps_inner: is_library,
                 counted: None,
             }
-        };
+        })
+    }
+
+    /// Plans one function.
+    fn choose(&mut self, places: &Places<'_>, entry: Entry, module: &Module, symbol: Symbol) -> Result<()> {
+        let memory = places.memory;
+        let address_avma = symbol.address_avma;
+        let kind = self.note_kind(places, &entry, module, address_avma);
+        self.plain.push((entry.real, address_avma));
+        if symbol.is_indirect {
+            self.not_hooked.push((entry.name, "it is chosen by the loader (ifunc)".to_owned()));
+            return Ok(());
+        }
+        let way = self.way(&entry, module, &kind)?;
         // Two names of one function need one hook.
         const BEHIND_BYTES: usize = 16;
         let bytes = if symbol.size_bytes == 0 { 64 } else { symbol.size_bytes.min(16 << 10) } as usize;
@@ -490,7 +498,13 @@ impl Plan {
                     Some(hook) => hook.real.push(entry.real),
                     None => {
                         let real = vec![entry.real];
-                        self.hooks.push(Hook { name: entry.name, way, real, prologue, counted });
+                        self.hooks.push(Hook {
+                            name: entry.name,
+                            way,
+                            real,
+                            prologue,
+                            counted: kind.counted,
+                        });
                     }
                 }
             }
@@ -501,6 +515,46 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Allocator that a function belongs to.
+struct FunctionKind {
+    /// Code whose calls of the function are embedded ones.
+    family: Option<(u64, u64)>,
+    /// The allocator is not the C library's.
+    is_others: bool,
+    counted: Option<Counted>,
+}
+
+/// Loads the agent's image. Returns the offset of its table too.
+fn image_of(request: &AttachRequest<'_>) -> Result<(Image, u64)> {
+    let mut image = Image::load(request.agent)?;
+    // Relocated to 0, pointers in the agent's table are offsets.
+    image.relocate(0, 0, |_| Some(0))?;
+    let injection =
+        image.export(INJECTION_SYMBOL).ok_or(Error::BadAgent { what: "it cannot be injected" })?;
+    if image.word(injection)? != INJECTION_MAGIC || image.word(injection + 8)? != BUILD_ID {
+        return Err(Error::BadAgent { what: "it is of another build" });
+    }
+    Ok((image, injection))
+}
+
+/// Finds the functions that the agent calls, first in the C library.
+fn imports_of(
+    image: &Image,
+    pid: u32,
+    memory: &ProcessMemory,
+    modules: &Modules,
+    libc: &Module,
+) -> Result<Vec<(String, Symbol)>> {
+    let symbol_of = |name: String| {
+        let found =
+            libc.symbol(memory, &name).or_else(|| modules.find(memory, &name).map(|(_, symbol)| symbol));
+        let symbol =
+            found.ok_or(Error::Unsupported { pid, reason: "its C library lacks a basic function" })?;
+        Ok((name, symbol))
+    };
+    image.imports().into_iter().map(symbol_of).collect()
 }
 
 /// True if a name is another one of a function that is hooked by its first instructions.

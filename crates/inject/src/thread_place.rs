@@ -135,33 +135,44 @@ pub(crate) fn is_on_way_through(agent: (u64, u64), thread: &StoppedThread) -> bo
     is_in(&[agent], thread.registers.rip) || is_in(&[agent], thread.registers.rsp)
 }
 
-/// True if a thread may return to the agent, which lies in `agent`.
-///
-/// A word that looks like a return address may be left from a finished call. A thread in a wait
-/// that no allocator makes was not called by the agent. The exceptions are signal handlers and a
-/// library's destructors in between, which show on its stack.
-///
-/// `others` are functions besides the allocator's that the agent calls; `sigreturn_avma` is the
-/// return address of handlers.
-pub(crate) fn may_return_to_agent(
-    agent: (u64, u64),
-    code: &AllocatorCode,
-    others: &[(u64, u64)],
-    sigreturn_avma: u64,
-    memory: &ProcessMemory,
-    mappings: &[Mapping],
-    thread: &StoppedThread,
-) -> bool {
-    if is_on_way_through(agent, thread) {
-        return true;
+/// Place of an agent in memory, and the code from which threads return to it.
+#[derive(Debug)]
+pub(crate) struct AgentCalls<'a> {
+    /// First byte and end.
+    pub(crate) agent: (u64, u64),
+    pub(crate) code: &'a AllocatorCode,
+    /// Functions besides the allocator's that the agent calls.
+    pub(crate) others: Vec<(u64, u64)>,
+    /// Return address of signal handlers.
+    pub(crate) sigreturn_avma: u64,
+}
+
+impl AgentCalls<'_> {
+    /// True if a thread may return to the agent.
+    ///
+    /// A word that looks like a return address may be left from a finished call. A thread in a wait
+    /// that no allocator makes was not called by the agent. The exceptions are signal handlers and
+    /// a library's destructors in between, which show on its stack.
+    pub(crate) fn may_return_to_agent(
+        &self,
+        memory: &ProcessMemory,
+        mappings: &[Mapping],
+        thread: &StoppedThread,
+    ) -> bool {
+        let &Self { agent, code, ref others, sigreturn_avma } = self;
+        if is_on_way_through(agent, thread) {
+            return true;
+        }
+        let Some(mut words) = stack_words(memory, mappings, thread.registers.rsp, u64::MAX) else {
+            return true;
+        };
+        words.extend(interrupted_words(&words, sigreturn_avma, memory, mappings));
+        if !words.iter().any(|&word| is_in(&[agent], word)) {
+            return false;
+        }
+        let is_between = |&word: &u64| word == sigreturn_avma || is_in(others, word);
+        !waits_for_others(code, thread) || words.iter().any(is_between)
     }
-    let Some(mut words) = stack_words(memory, mappings, thread.registers.rsp, u64::MAX) else { return true };
-    words.extend(interrupted_words(&words, sigreturn_avma, memory, mappings));
-    if !words.iter().any(|&word| is_in(&[agent], word)) {
-        return false;
-    }
-    let is_between = |&word: &u64| word == sigreturn_avma || is_in(others, word);
-    !waits_for_others(code, thread) || words.iter().any(is_between)
 }
 
 /// Words of the stacks that signal handlers on alternate stacks have interrupted, according to the

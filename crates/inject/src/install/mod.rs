@@ -54,16 +54,23 @@ pub(crate) struct Installed {
     pub(crate) trampolines: Vec<u64>,
 }
 
+/// Stopped process that gets an agent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoppedTarget<'a> {
+    pub(crate) memory: &'a ProcessMemory,
+    pub(crate) mappings: &'a [Mapping],
+    pub(crate) stopped: &'a Stopped,
+}
+
 /// Installs agent and hooks with the help of one thread; undoes everything if a step fails.
 pub(crate) fn install(
     request: &AttachRequest<'_>,
-    memory: &ProcessMemory,
-    mappings: &[Mapping],
+    target: StoppedTarget<'_>,
     plan: &mut Plan,
-    stopped: &Stopped,
     thread: &StoppedThread,
     report: &mut AttachReport,
 ) -> Result<Installed> {
+    let StoppedTarget { memory, mappings, stopped } = target;
     let mut borrowed = Borrowed::new(request.pid, memory, plan.gadgets, thread)?;
     let own_frame_avma = borrowed.frame_avma();
     let mut done = Done::default();

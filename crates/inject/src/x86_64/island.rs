@@ -108,6 +108,18 @@ enum Counting<'a> {
     Kept(&'a KeptCounted),
 }
 
+impl Way {
+    fn counting(&self) -> Option<Counting<'_>> {
+        match self {
+            Self::Convention { counted, keeps_inner: false, .. } => {
+                counted.map(|(counted, countdown)| Counting::Convention(counted, countdown))
+            }
+            Self::Convention { .. } => None,
+            Self::Kept { counted, .. } => counted.as_ref().map(Counting::Kept),
+        }
+    }
+}
+
 impl Counting<'_> {
     /// Offset at which the address of the marks is written later.
     fn marks_offset(&self) -> Option<u64> {
@@ -181,80 +193,21 @@ impl Island {
         let mut entry_avma = self.here();
         let mut marks_avma = None;
         let mut to_inner = Vec::new();
-        let mut inner = Vec::new();
-        if let Way::Convention { ranges, keeps_inner, .. } = way {
-            if *keeps_inner {
-                // push rax; push r11; pushfq
-                self.bytes.extend_from_slice(&[0x50, 0x41, 0x53, 0x9c]);
-                // popfq; pop r11; pop rax
-                inner.extend_from_slice(&[0x9d, 0x41, 0x5b, 0x58]);
-            }
-            for &(start_avma, bytes) in ranges {
-                let bytes = u32::try_from(bytes).ok().filter(|&bytes| bytes < 1 << 31);
-                let length = bytes.ok_or("the allocator's code is too large")?;
-                // mov rax, [rsp]; mov r11, start; sub rax, r11; cmp rax, bytes; jb inner
-                let load: &[u8] =
-                    if *keeps_inner { &[0x48, 0x8b, 0x44, 0x24, 24] } else { &[0x48, 0x8b, 0x04, 0x24] };
-                self.bytes.extend_from_slice(load);
-                self.bytes.extend_from_slice(&[0x49, 0xbb]);
-                self.bytes.extend_from_slice(&start_avma.to_le_bytes());
-                self.bytes.extend_from_slice(&[0x4c, 0x29, 0xd8, 0x48, 0x3d]);
-                self.bytes.extend_from_slice(&length.to_le_bytes());
-                self.bytes.extend_from_slice(&[0x0f, 0x82, 0, 0, 0, 0]);
-                to_inner.push(self.bytes.len());
-            }
-            if *keeps_inner {
-                // lea rsp, [rsp + 24]
-                self.bytes.extend_from_slice(&[0x48, 0x8d, 0x64, 0x24, 24]);
-            }
-        }
-        self.bytes.extend_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
-        let target_avma = self.here();
-        let gate_avma = target_avma + GATE_OFFSET;
-        self.bytes.extend_from_slice(&gate_avma.to_le_bytes());
-        // pushfq; push rax; call wait
-        self.bytes.extend_from_slice(&[0x9c, 0x50]);
-        let wait_avma = self.start_avma + OPENING_BYTES as u64;
-        let [_, to_wait @ ..] = jump(self.here(), wait_avma).ok_or("the island is too large")?;
-        self.bytes.push(0xe8);
-        self.bytes.extend(to_wait);
-        debug_assert_eq!(self.here(), target_avma + WAITED_OFFSET);
-        // jne around; pop rax; popfq; jmp [target]; around: pop rax; popfq
-        self.bytes.extend_from_slice(&[0x75, 8, 0x58, 0x9d, 0xff, 0x25]);
-        let back = (target_avma.wrapping_sub(self.here() + 4)) as u32;
-        self.bytes.extend(back.to_le_bytes());
-        self.bytes.extend_from_slice(&[0x58, 0x9d]);
+        let inner = self.add_range_checks(way, &mut to_inner)?;
+        let target_avma = self.add_gate()?;
         if !inner.is_empty() {
             // jmp moved
             self.bytes.extend_from_slice(&[0xeb, inner.len() as u8]);
         }
-        let counted = match way {
-            Way::Convention { counted, keeps_inner: false, .. } => {
-                counted.map(|(counted, countdown)| Counting::Convention(counted, countdown))
-            }
-            Way::Convention { .. } => None,
-            Way::Kept { counted, .. } => counted.as_ref().map(Counting::Kept),
-        };
+        let counted = way.counting();
         let counting = counted.as_ref().map(|counted| {
             // jmp moved
             self.bytes.extend_from_slice(&[0xe9, 0, 0, 0, 0]);
             to_inner.push(self.bytes.len());
             let beginning_avma = entry_avma;
-            self.bytes.extend(counted.restoring());
-            let out_avma = self.here();
-            self.bytes.extend_from_slice(&[0xff, 0x25]);
-            let back = (target_avma.wrapping_sub(self.here() + 4)) as u32;
-            self.bytes.extend(back.to_le_bytes());
-            entry_avma = self.here() + COUNTING_BYTES as u64;
+            let code;
+            (entry_avma, code) = self.add_counting(counted, beginning_avma, target_avma);
             marks_avma = counted.marks_offset().map(|offset| entry_avma + offset);
-            let mut code = counted.code(out_avma.wrapping_sub(entry_avma) as i32);
-            let closed = jump(entry_avma, beginning_avma).unwrap_or_default();
-            let (first, _) = code.split_at_mut(closed.len());
-            for bytes in [&*first, &closed] {
-                self.bytes.extend_from_slice(bytes);
-                self.bytes.extend_from_slice(&[0xcc; COUNTING_BYTES / 2 - 5]);
-            }
-            first.copy_from_slice(&closed);
             code
         });
         let moved_from = self.bytes.len() + counting.as_ref().map_or(0, Vec::len);
@@ -281,6 +234,85 @@ impl Island {
         };
         let counts = counted.is_some();
         Ok(Landing { entry_avma, moved_avma, target_avma, trampoline_avma, counts, marks_avma })
+    }
+
+    /// Adds comparisons of the caller with the allocator's code. Returns what such calls execute
+    /// first; the ends of the jumps to there, whose distances are 0 yet, go to `to_inner`.
+    fn add_range_checks(&mut self, way: &Way, to_inner: &mut Vec<usize>) -> Result<Vec<u8>, &'static str> {
+        let mut inner = Vec::new();
+        let Way::Convention { ranges, keeps_inner, .. } = way else { return Ok(inner) };
+        if *keeps_inner {
+            // push rax; push r11; pushfq
+            self.bytes.extend_from_slice(&[0x50, 0x41, 0x53, 0x9c]);
+            // popfq; pop r11; pop rax
+            inner.extend_from_slice(&[0x9d, 0x41, 0x5b, 0x58]);
+        }
+        for &(start_avma, bytes) in ranges {
+            let bytes = u32::try_from(bytes).ok().filter(|&bytes| bytes < 1 << 31);
+            let length = bytes.ok_or("the allocator's code is too large")?;
+            // mov rax, [rsp]; mov r11, start; sub rax, r11; cmp rax, bytes; jb inner
+            let load: &[u8] =
+                if *keeps_inner { &[0x48, 0x8b, 0x44, 0x24, 24] } else { &[0x48, 0x8b, 0x04, 0x24] };
+            self.bytes.extend_from_slice(load);
+            self.bytes.extend_from_slice(&[0x49, 0xbb]);
+            self.bytes.extend_from_slice(&start_avma.to_le_bytes());
+            self.bytes.extend_from_slice(&[0x4c, 0x29, 0xd8, 0x48, 0x3d]);
+            self.bytes.extend_from_slice(&length.to_le_bytes());
+            self.bytes.extend_from_slice(&[0x0f, 0x82, 0, 0, 0, 0]);
+            to_inner.push(self.bytes.len());
+        }
+        if *keeps_inner {
+            // lea rsp, [rsp + 24]
+            self.bytes.extend_from_slice(&[0x48, 0x8d, 0x64, 0x24, 24]);
+        }
+        Ok(inner)
+    }
+
+    /// Adds the jump through the target's word, and the wait at the closed gate. Returns the
+    /// address of the word.
+    fn add_gate(&mut self) -> Result<u64, &'static str> {
+        self.bytes.extend_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
+        let target_avma = self.here();
+        let gate_avma = target_avma + GATE_OFFSET;
+        self.bytes.extend_from_slice(&gate_avma.to_le_bytes());
+        // pushfq; push rax; call wait
+        self.bytes.extend_from_slice(&[0x9c, 0x50]);
+        let wait_avma = self.start_avma + OPENING_BYTES as u64;
+        let [_, to_wait @ ..] = jump(self.here(), wait_avma).ok_or("the island is too large")?;
+        self.bytes.push(0xe8);
+        self.bytes.extend(to_wait);
+        debug_assert_eq!(self.here(), target_avma + WAITED_OFFSET);
+        // jne around; pop rax; popfq; jmp [target]; around: pop rax; popfq
+        self.bytes.extend_from_slice(&[0x75, 8, 0x58, 0x9d, 0xff, 0x25]);
+        let back = (target_avma.wrapping_sub(self.here() + 4)) as u32;
+        self.bytes.extend(back.to_le_bytes());
+        self.bytes.extend_from_slice(&[0x58, 0x9d]);
+        Ok(target_avma)
+    }
+
+    /// Adds the path out of the counting, and the open and closed beginnings of its code. Returns
+    /// the address of the code and the code.
+    fn add_counting(
+        &mut self,
+        counted: &Counting<'_>,
+        beginning_avma: u64,
+        target_avma: u64,
+    ) -> (u64, Vec<u8>) {
+        self.bytes.extend(counted.restoring());
+        let out_avma = self.here();
+        self.bytes.extend_from_slice(&[0xff, 0x25]);
+        let back = (target_avma.wrapping_sub(self.here() + 4)) as u32;
+        self.bytes.extend(back.to_le_bytes());
+        let entry_avma = self.here() + COUNTING_BYTES as u64;
+        let mut code = counted.code(out_avma.wrapping_sub(entry_avma) as i32);
+        let closed = jump(entry_avma, beginning_avma).unwrap_or_default();
+        let (first, _) = code.split_at_mut(closed.len());
+        for bytes in [&*first, &closed] {
+            self.bytes.extend_from_slice(bytes);
+            self.bytes.extend_from_slice(&[0xcc; COUNTING_BYTES / 2 - 5]);
+        }
+        first.copy_from_slice(&closed);
+        (entry_avma, code)
     }
 
     /// Turns counting on from the beginning for a function.
