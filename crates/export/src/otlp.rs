@@ -81,42 +81,9 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     let location_of: Vec<u64> = samples.frames().iter().map(|frame| dictionary.location(frame)).collect();
     let (stack_of, stacks) = numbered_stacks(samples);
     let mut scope_profiles = Message::default();
-    let mut scope = Message::default();
-    scope.bytes(1, b"heapr");
-    scope.bytes(2, env!("CARGO_PKG_VERSION").as_bytes());
-    if let Some(sampled) = &profile.sampled {
-        scope.message(3, &attribute("heapr.sampling", &text_value(sampled)));
-        for (name, plus_minus) in profile.whole_intervals() {
-            scope.message(3, &attribute(&format!("heapr.{name}_plus_minus"), &number_value(plus_minus)));
-        }
-    }
-    scope_profiles.message(1, &scope);
+    scope_profiles.message(1, &scope(profile));
     for &metric in &profile.metrics {
-        let mut written = Message::default();
-        let sample_type = dictionary.value_type(metric.pprof(), unit(metric));
-        written.message(1, &sample_type);
-        for row in samples.rows() {
-            let value = metric.of(&row.amounts).min(LARGEST);
-            if value > 0 {
-                let mut entry = Message::default();
-                entry.number(1, stack_of[row.stack as usize]);
-                if profile.tells_intervals {
-                    let own = intervals(&[metric], &row.amounts).into_iter();
-                    let own: Vec<u64> = own.map(|(_, number)| dictionary.interval(metric, number)).collect();
-                    entry.packed(2, own);
-                }
-                entry.packed(4, [value]);
-                written.message(2, &entry);
-            }
-        }
-        written.fixed64(3, profile.start_unix_ns);
-        written.number(4, profile.duration_ns);
-        let period_type = dictionary.value_type("space", "bytes");
-        written.message(5, &period_type);
-        written.number(6, profile.period_bytes);
-        let of = [profile.start_unix_ns, profile.duration_ns].map(u64::to_le_bytes).concat();
-        written.bytes(7, &content_id(&[profile.title.as_bytes(), metric.name().as_bytes(), &of]));
-        scope_profiles.message(2, &written);
+        scope_profiles.message(2, &metric_profile(profile, metric, &stack_of, &mut dictionary));
     }
     let mut resource = Message::default();
     for (key, value) in &profile.labels {
@@ -134,6 +101,65 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     out.write_all(&scope_profiles.0)?;
     drop(scope_profiles);
     let tables = dictionary.written();
+    write_dictionary(out, &tables, samples, &location_of, &stacks)
+}
+
+/// Description of what wrote the profiles.
+fn scope(profile: &Profile<'_>) -> Message {
+    let mut scope = Message::default();
+    scope.bytes(1, b"heapr");
+    scope.bytes(2, env!("CARGO_PKG_VERSION").as_bytes());
+    if let Some(sampled) = &profile.sampled {
+        scope.message(3, &attribute("heapr.sampling", &text_value(sampled)));
+        for (name, plus_minus) in profile.whole_intervals() {
+            scope.message(3, &attribute(&format!("heapr.{name}_plus_minus"), &number_value(plus_minus)));
+        }
+    }
+    scope
+}
+
+/// Profile of one metric, with a sample for each stack.
+fn metric_profile(
+    profile: &Profile<'_>,
+    metric: Metric,
+    stack_of: &[u64],
+    dictionary: &mut Dictionary<'_>,
+) -> Message {
+    let mut written = Message::default();
+    let sample_type = dictionary.value_type(metric.pprof(), unit(metric));
+    written.message(1, &sample_type);
+    for row in profile.samples.rows() {
+        let value = metric.of(&row.amounts).min(LARGEST);
+        if value > 0 {
+            let mut entry = Message::default();
+            entry.number(1, stack_of[row.stack as usize]);
+            if profile.tells_intervals {
+                let own = intervals(&[metric], &row.amounts).into_iter();
+                let own: Vec<u64> = own.map(|(_, number)| dictionary.interval(metric, number)).collect();
+                entry.packed(2, own);
+            }
+            entry.packed(4, [value]);
+            written.message(2, &entry);
+        }
+    }
+    written.fixed64(3, profile.start_unix_ns);
+    written.number(4, profile.duration_ns);
+    let period_type = dictionary.value_type("space", "bytes");
+    written.message(5, &period_type);
+    written.number(6, profile.period_bytes);
+    let of = [profile.start_unix_ns, profile.duration_ns].map(u64::to_le_bytes).concat();
+    written.bytes(7, &content_id(&[profile.title.as_bytes(), metric.name().as_bytes(), &of]));
+    written
+}
+
+/// Writes the dictionary: its tables, and the stacks.
+fn write_dictionary(
+    out: &mut dyn Write,
+    tables: &Message,
+    samples: &Samples,
+    location_of: &[u64],
+    stacks: &[Node],
+) -> io::Result<()> {
     let stack = |stack: Node, message: &mut Message| {
         message.0.clear();
         let locations = samples.frame_numbers(stack).map(|frame| location_of[frame as usize]);
@@ -144,7 +170,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     let mut message = Message::default();
     // The dictionary's length must be known first: the stacks are encoded twice.
     let mut bytes = tables.0.len();
-    for &number in &stacks {
+    for &number in stacks {
         stack(number, &mut message);
         bytes += message.0.len();
     }
@@ -152,7 +178,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     message.head(2, bytes);
     out.write_all(&message.0)?;
     out.write_all(&tables.0)?;
-    for &number in &stacks {
+    for &number in stacks {
         stack(number, &mut message);
         out.write_all(&message.0)?;
     }

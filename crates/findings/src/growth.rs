@@ -172,12 +172,44 @@ impl Growing<'_> {
         let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
         let half = said.half_of_change(first, last, self.kept >= KEPT_ALL);
         let more = recording.rate(self.growth_bytes, half, first_ns, last_ns);
-        let mean = last.bytes / last.count.max(1);
-        let blocks = |count: u64| said.count(count, count.saturating_mul(mean));
         let is_left = self.site.amounts.outstanding_bytes.saturating_mul(2) >= last.bytes;
+        let fate = self.fate(recording, is_left);
+        let map = if self.kept >= 0.5 && recording.fills_a_map(self.site) {
+            " It goes into a map that nothing is taken out of: a cache or a registry without eviction."
+        } else {
+            ""
+        };
+        let sentence = format!(
+            "Memory grows: {name} holds {} {}, {more}; {fate}.{map}",
+            said.held(last),
+            recording.after(last_ns),
+        );
+        let chosen = Chosen {
+            at: Some(format!("{last_ns}ns")),
+            require_frames: recording.required(&own_frame),
+            ..Chosen::default()
+        };
+        let finding = Finding {
+            kind: Kind::Growth,
+            sentence,
+            confidence: self.confidence(work),
+            own_frame: Some(own_frame),
+            bytes: last.bytes,
+            is_left,
+            evidence: self.evidence(recording),
+            curve: recording.curve(self.site),
+            ..Finding::default()
+        };
+        finding.choosing(chosen, &recording.file)
+    }
+
+    /// Part of the blocks that is freed, in words. `is_left`: at least half of the bytes are live
+    /// when the recording ends.
+    fn fate(&self, recording: &Recording<'_>, is_left: bool) -> String {
+        let said = recording.said;
         // Data after the cut, or later events, are unknown.
         let is_cut = !recording.trace.is_complete() || !recording.damage.is_empty();
-        let fate = match (is_left, self.kept >= KEPT_ALL) {
+        match (is_left, self.kept >= KEPT_ALL) {
             // A source that does not record numbers of blocks does not record frees either.
             _ if !said.tells_counts() => "how much of it is freed is not told".to_owned(),
             (true, true) if is_cut => "none of it is freed in the part that was read".to_owned(),
@@ -194,17 +226,15 @@ impl Growing<'_> {
                     self.kept * 100.0
                 )
             }
-        };
-        let map = if self.kept >= 0.5 && recording.fills_a_map(self.site) {
-            " It goes into a map that nothing is taken out of: a cache or a registry without eviction."
-        } else {
-            ""
-        };
-        let sentence = format!(
-            "Memory grows: {name} holds {} {}, {more}; {fate}.{map}",
-            said.held(last),
-            recording.after(last_ns),
-        );
+        }
+    }
+
+    fn evidence(&self, recording: &Recording<'_>) -> Vec<String> {
+        let (work, said) = (&recording.processes[self.site.process.0 as usize], recording.said);
+        let (first, last) = (self.site.held[self.from], self.site.held[self.to]);
+        let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
+        let mean = last.bytes / last.count.max(1);
+        let blocks = |count: u64| said.count(count, count.saturating_mul(mean));
         let mut evidence = vec![
             format!(
                 "{} {}, {} {}: it rises in {:.0} % of the steps between {} moments",
@@ -233,23 +263,7 @@ impl Growing<'_> {
                 duration(took_ns)
             ));
         }
-        let chosen = Chosen {
-            at: Some(format!("{last_ns}ns")),
-            require_frames: recording.required(&own_frame),
-            ..Chosen::default()
-        };
-        let finding = Finding {
-            kind: Kind::Growth,
-            sentence,
-            confidence: self.confidence(work),
-            own_frame: Some(own_frame),
-            bytes: last.bytes,
-            is_left,
-            evidence,
-            curve: recording.curve(self.site),
-            ..Finding::default()
-        };
-        finding.choosing(chosen, &recording.file)
+        evidence
     }
 }
 

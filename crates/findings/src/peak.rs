@@ -75,21 +75,7 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
         recording.when(totals.peak_time_ns),
         if is_spike { format!(", where {} are usual", recording.bytes(usual)) } else { String::new() },
     );
-    let mut evidence = vec![format!(
-        "live are {} in the middle of the time and {} at the end of the program's work",
-        recording.bytes(usual),
-        recording.bytes(last),
-    )];
-    if together.is_some() {
-        let most = said.bytes(site.amounts.peak_bytes, site.amounts.peak_count);
-        evidence.push(format!("no function holds more than {most} by itself"));
-    } else if site.amounts.outstanding_bytes < held / 2 {
-        let left = match site.amounts.outstanding_bytes {
-            0 => "nothing".to_owned(),
-            left => said.bytes(left, site.amounts.outstanding_count),
-        };
-        evidence.push(format!("{left} of it is left when the recording ends"));
-    }
+    let evidence = evidence(recording, site, together.is_some(), held, (usual, last));
     let is_sure =
         together.is_none() && is_spike && share >= 0.5 && totals.peak_bytes as f64 >= usual as f64 * 2.5;
     let chosen = Chosen {
@@ -112,6 +98,34 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
         ..Finding::default()
     };
     Some(finding.choosing(chosen, &recording.file))
+}
+
+/// Sentences that support the finding. `held`: bytes at the peak; `usual` and `last`: bytes in the
+/// middle of the time and at its end.
+fn evidence(
+    recording: &Recording<'_>,
+    site: &Site,
+    is_together: bool,
+    held: u64,
+    (usual, last): (u64, u64),
+) -> Vec<String> {
+    let said = recording.said;
+    let mut evidence = vec![format!(
+        "live are {} in the middle of the time and {} at the end of the program's work",
+        recording.bytes(usual),
+        recording.bytes(last),
+    )];
+    if is_together {
+        let most = said.bytes(site.amounts.peak_bytes, site.amounts.peak_count);
+        evidence.push(format!("no function holds more than {most} by itself"));
+    } else if site.amounts.outstanding_bytes < held / 2 {
+        let left = match site.amounts.outstanding_bytes {
+            0 => "nothing".to_owned(),
+            left => said.bytes(left, site.amounts.outstanding_count),
+        };
+        evidence.push(format!("{left} of it is left when the recording ends"));
+    }
+    evidence
 }
 
 /// Whether live memory stays near the peak from there to the end of work.

@@ -10,6 +10,7 @@ use crate::peak::ALONE_SHARE;
 use crate::recording::Recording;
 use crate::site::Held;
 use crate::together;
+use crate::work_time::WorkTime;
 
 /// Smallest amount of resident memory without blocks that is reported: in bytes, and as a share of
 /// the anonymous resident memory.
@@ -36,14 +37,7 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let until_ns = recording.times_ns.get(work.end.checked_sub(1)?).copied()?;
     let mut samples = recording.trace.resident_samples().iter().filter(|sample| sample.process == process);
     let sample = samples.rfind(|sample| sample.time_ns <= until_ns)?;
-    // From the moment before to the moment after the sample: memory allocated in that step must not
-    // count as freed.
-    let times = &recording.times_ns;
-    let first = times.partition_point(|&time_ns| time_ns.saturating_add(LOOK_NS) <= sample.time_ns);
-    let end = times.partition_point(|&time_ns| time_ns <= sample.time_ns.saturating_add(LOOK_NS));
-    let first = first.saturating_sub(1).saturating_sub(work.first);
-    let end = (end + 1).checked_sub(work.first)?.min(work.live_bytes.len());
-    let live = work.live_bytes.get(first..end)?.iter().copied().max()?;
+    let (live, end) = live_about(recording, work, sample.time_ns)?;
     let resident = sample.anonymous_bytes.saturating_sub(agent_bytes(recording, process));
     let unexplained = resident.saturating_sub(live).saturating_sub(BARE_BYTES);
     if unexplained < RESIDENT_MIN_BYTES || (unexplained as f64) < resident as f64 * RESIDENT_MIN_SHARE {
@@ -56,27 +50,7 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
         if unexplained < UNSEEN_MIN_BYTES {
             return None;
         }
-        return Some(Finding {
-            kind: Kind::Unseen,
-            sentence: format!(
-                "Most of the memory is not malloc's: {} are resident without a file, and at most {} were ever live in \
-                 blocks.",
-                bytes(resident),
-                recording.bytes(peak)
-            ),
-            confidence: Confidence::Medium,
-            own_frame: None,
-            bytes: resident - peak,
-            bytes_plus_minus: recording.half_of_bytes(peak),
-            is_left: false,
-            evidence: vec![format!(
-                "looked at after {}: heaps of language runtimes, mappings of the program's own and stacks are not in \
-                 the recording",
-                duration(sample.time_ns)
-            )],
-            command: "heapr explain PID".to_owned(),
-            ..Finding::default()
-        });
+        return Some(unseen(recording, sample.time_ns, resident, peak));
     }
     let survivors = survivors(recording, process, sample.time_ns);
     let is_pinned =
@@ -114,19 +88,7 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
         bytes: unexplained,
         bytes_plus_minus: recording.half_of_bytes(live),
         is_left: false,
-        evidence: vec![
-            format!("up to {} were live in blocks before, and are free now", recording.bytes(peak)),
-            if is_pinned {
-                format!(
-                    "{} made meanwhile live on and keep pages from being given back: one place for what lives long, \
-                     or fewer arenas, help",
-                    recording.said.blocks(survivors.count, survivors.bytes)
-                )
-            } else {
-                "nearly all of it is free: the allocator keeps it for later, malloc_trim gives it back"
-                    .to_owned()
-            },
-        ],
+        evidence: evidence(recording, peak, is_pinned, &survivors),
         curve: match together {
             Some(_) => together::curve(recording, work),
             None => recording.curve(site),
@@ -135,6 +97,59 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
         ..Finding::default()
     };
     Some(finding.choosing(chosen, &recording.file))
+}
+
+/// Returns the most that was live in blocks about a time, and the end of the moments about it.
+fn live_about(recording: &Recording<'_>, work: &WorkTime, at_ns: u64) -> Option<(u64, usize)> {
+    // From the moment before to the moment after the sample: memory allocated in that step must not
+    // count as freed.
+    let times = &recording.times_ns;
+    let first = times.partition_point(|&time_ns| time_ns.saturating_add(LOOK_NS) <= at_ns);
+    let end = times.partition_point(|&time_ns| time_ns <= at_ns.saturating_add(LOOK_NS));
+    let first = first.saturating_sub(1).saturating_sub(work.first);
+    let end = (end + 1).checked_sub(work.first)?.min(work.live_bytes.len());
+    let live = work.live_bytes.get(first..end)?.iter().copied().max()?;
+    Some((live, end))
+}
+
+/// Finding of memory that was never in blocks. `peak`: bytes of the blocks at most.
+fn unseen(recording: &Recording<'_>, time_ns: u64, resident: u64, peak: u64) -> Finding {
+    Finding {
+        kind: Kind::Unseen,
+        sentence: format!(
+            "Most of the memory is not malloc's: {} are resident without a file, and at most {} were ever live in \
+             blocks.",
+            bytes(resident),
+            recording.bytes(peak)
+        ),
+        confidence: Confidence::Medium,
+        own_frame: None,
+        bytes: resident - peak,
+        bytes_plus_minus: recording.half_of_bytes(peak),
+        is_left: false,
+        evidence: vec![format!(
+            "looked at after {}: heaps of language runtimes, mappings of the program's own and stacks are not in \
+             the recording",
+            duration(time_ns)
+        )],
+        command: "heapr explain PID".to_owned(),
+        ..Finding::default()
+    }
+}
+
+fn evidence(recording: &Recording<'_>, peak: u64, is_pinned: bool, survivors: &Held) -> Vec<String> {
+    vec![
+        format!("up to {} were live in blocks before, and are free now", recording.bytes(peak)),
+        if is_pinned {
+            format!(
+                "{} made meanwhile live on and keep pages from being given back: one place for what lives long, \
+                 or fewer arenas, help",
+                recording.said.blocks(survivors.count, survivors.bytes)
+            )
+        } else {
+            "nearly all of it is free: the allocator keeps it for later, malloc_trim gives it back".to_owned()
+        },
+    ]
 }
 
 /// Memory of heapr's agent in a process, which is not the program's.
