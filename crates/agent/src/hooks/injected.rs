@@ -172,7 +172,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     modules::ON_NEW.set(hooks::look_at_new_modules);
     modules::start_with(parameters.find_object_avma as usize);
     let records_mappings = flags & FLAG_HOOK_MMAP != 0;
-    mapping_hooks::arm(records_mappings, true);
+    mapping_hooks::arm(records_mappings);
     thread_key::register_as(parameters.end_key, parameters.set_specific_avma as usize);
     if foreign::is_any_known() || parameters.nests != 0 {
         hooks::watch_inner_calls();

@@ -164,14 +164,16 @@ pub(crate) unsafe extern "C" fn after_mremap(
 }
 
 /// Chooses the hooks of mmap and mremap once the session is known.
-pub(crate) fn arm(is_heap: bool, is_hooked: bool) {
+pub(crate) fn arm(is_heap: bool) {
     IS_HEAP.store(is_heap, Relaxed);
-    if is_hooked {
-        MAPPING_SLOTS.mmap.store(mmap_hook as *mut (), Relaxed);
-        MAPPING_SLOTS.mremap.store(mremap_hook as *mut (), Relaxed);
-    } else {
-        bypass();
-    }
+    MAPPING_SLOTS.mmap.store(mmap_hook as *mut (), Relaxed);
+    MAPPING_SLOTS.mremap.store(mremap_hook as *mut (), Relaxed);
+}
+
+/// Leaves calls that map memory unrecorded, for good.
+pub(crate) fn disarm() {
+    IS_HEAP.store(false, Relaxed);
+    bypass();
 }
 
 /// Points the trampolines of all functions that map memory at the real functions.

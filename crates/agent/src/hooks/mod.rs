@@ -81,7 +81,7 @@ pub(crate) unsafe extern "C" fn start_for_mapping() {
     start_agent();
     if AGENT.state.load(Relaxed) == STARTING {
         // Called from within the start itself.
-        mapping_hooks::arm(false, false);
+        mapping_hooks::disarm();
     }
 }
 

@@ -83,7 +83,7 @@ fn join(path: &environment::PoolPath) -> Result<(), DisableReason> {
     AGENT.has_own_malloc.store(u32::from(has_own_malloc), Relaxed);
     modules::ON_NEW.set(hooks::look_at_new_modules);
     modules::start();
-    mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0, true);
+    mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
     inner_calls::start();
     foreign::start();
     by_handle::look();

@@ -50,6 +50,9 @@ enum Outcome {
 
 /// Unwinds until the cached stack is met, or to the end. `new`: the tag of the stack's suffix if
 /// that is not known, and is to be remembered.
+///
+/// Long: one loop over frames, whose dozen variables stay in registers; parts of it as functions
+/// would take them through memory at each frame.
 #[inline(never)]
 pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, new: Option<Tag>) -> u32 {
     let mut range = first_range;

@@ -12,6 +12,8 @@ use super::unwind_row::{Cfa, Column, Expression, Row};
 const REMEMBERED_MAX: usize = 2;
 
 /// Executes call frame instructions from the location `start` until it passes `until`.
+///
+/// Long: one table of the instructions, in the order of their numbers.
 pub(super) fn run<const N: usize>(
     row: &mut Row<N>,
     initial: &Row<N>,
