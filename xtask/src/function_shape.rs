@@ -11,66 +11,6 @@ const BOOLS_MAX: usize = 1;
 /// Beginning of the comment that says why a function is long.
 const REASON: &str = "Long: ";
 
-/// Functions that still break the rules: file and name.
-const LEFT: &[(&str, &str)] = &[
-    ("crates/agent/src/hooks/mapping_hooks.rs", "arm"),
-    ("crates/agent/src/stack/any_frames.rs", "unwind"),
-    ("crates/agent/src/x86_64/frame_instructions.rs", "run"),
-    ("crates/explore/src/allocation_walk.rs", "count"),
-    ("crates/explore/src/allocation_walk.rs", "for_each"),
-    ("crates/explore/src/timeline_pass.rs", "part"),
-    ("crates/export/src/otlp.rs", "write"),
-    ("crates/export/src/parquet/pages.rs", "new"),
-    ("crates/findings/src/growth.rs", "finding_of"),
-    ("crates/findings/src/peak.rs", "peak"),
-    ("crates/findings/src/seen.rs", "resident"),
-    ("crates/heapr/src/explain/resident/reading.rs", "read"),
-    ("crates/heapr/src/output/destination.rs", "output"),
-    ("crates/heapr/src/report/text.rs", "write_heaps"),
-    ("crates/heapr/src/run/command.rs", "record"),
-    ("crates/heapr/src/run/command.rs", "run"),
-    ("crates/heapr/src/snapshot/native/as_heap.rs", "write"),
-    ("crates/heapr/src/snapshot/native/leaks.rs", "run"),
-    ("crates/heapr/src/snapshot/native/suspects.rs", "run"),
-    ("crates/heapr/src/snapshot_take/file_name.rs", "new"),
-    ("crates/heapr/src/snapshot_take/preflight.rs", "check"),
-    ("crates/heapr/src/snapshot_take/signal_snapshot.rs", "take"),
-    ("crates/heapr/src/style.rs", "decide"),
-    ("crates/import/src/heaptrack.rs", "take"),
-    ("crates/import/src/massif.rs", "read"),
-    ("crates/inject/src/detach.rs", "remove"),
-    ("crates/inject/src/hold.rs", "hold_here"),
-    ("crates/inject/src/inside.rs", "plan_functions"),
-    ("crates/inject/src/inside.rs", "write_hooks"),
-    ("crates/inject/src/install/mod.rs", "install"),
-    ("crates/inject/src/plan.rs", "choose"),
-    ("crates/inject/src/plan.rs", "make"),
-    ("crates/inject/src/thread_place.rs", "may_return_to_agent"),
-    ("crates/inject/src/x86_64/island.rs", "add"),
-    ("crates/inspector/src/heap_shape.rs", "shape_of"),
-    ("crates/inspector/src/profile.rs", "record_timeline"),
-    ("crates/inspector/src/snapshot.rs", "stream"),
-    ("crates/ledger/examples/snapshot_speed.rs", "main"),
-    ("crates/native/src/text.rs", "text_of"),
-    ("crates/proc/src/core_file.rs", "read"),
-    ("crates/query/src/code_table.rs", "resolve"),
-    ("crates/query/src/collector.rs", "new"),
-    ("crates/server/src/api/files.rs", "files"),
-    ("crates/server/src/api/timeline.rs", "timeline"),
-    ("crates/session/src/core_snapshot.rs", "write"),
-    ("crates/session/src/recorder/memory_look.rs", "sorted"),
-    ("crates/session/src/recorder/translate.rs", "alloc"),
-    ("crates/session/src/recorder/translate.rs", "place_block"),
-    ("crates/session/src/recorder/translate.rs", "translate"),
-    ("crates/session/src/recorder/translate/modules.rs", "module"),
-    ("crates/v8/src/analysis/suspects/growth.rs", "growth_between"),
-];
-
-/// True if a function of a file is among those that still break the rules.
-pub(crate) fn is_left(file: &str, function: &str) -> bool {
-    LEFT.contains(&(file, function))
-}
-
 /// Returns the breaches of a source's functions, each with line and name.
 pub(crate) fn breaches(source: &str) -> Vec<(usize, String, String)> {
     let code = code_of(source);
