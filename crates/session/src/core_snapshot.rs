@@ -193,7 +193,10 @@ fn write(
 }
 
 /// Writes the process, its threads and the files that it has loaded. Returns the process's number.
-fn write_tables(writer: &mut TraceWriter<File>, core: &CoreFile) -> Result<ProcessIndex, heapr_trace::Error> {
+fn write_tables(
+    writer: &mut TraceWriter<impl Write>,
+    core: &CoreFile,
+) -> Result<ProcessIndex, heapr_trace::Error> {
     let process = writer.add_process(Process {
         pid: core.pid(),
         parent_pid: 0,
