@@ -23,9 +23,7 @@ pub(super) fn function(record: &Record<'_>, process: &ProcessState, sink: &mut S
     let place = u8::try_from(what >> 32)
         .ok()
         .and_then(|language| LanguagePlace::of_call(language_place(language, what as u32, 0)));
-    let Some(place) = place.filter(|place| words == record.words && place.function == what as u32) else {
-        return None;
-    };
+    let place = place.filter(|place| words == record.words && place.function == what as u32)?;
     let text = |first: usize, bytes: usize| {
         let words = (first..first + bytes.div_ceil(8)).flat_map(|number| record.word(number).to_le_bytes());
         let bytes: Vec<u8> = words.take(bytes).collect();
