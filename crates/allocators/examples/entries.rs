@@ -6,15 +6,15 @@
 
 use std::path::Path;
 
-use heapr_allocators::{InsideOf, ModuleKind, Table};
+use heapr_allocators::{InsideOf, ModuleKind, Sought, Table};
 use heapr_symbols::SymbolOptions;
 
 fn main() {
+    let sought = Sought::new(Table::default());
     for file in std::env::args().skip(1) {
         let path = Path::new(&file);
         let kind = ModuleKind { is_main: true, exports_malloc: false };
-        let Some(inside) = InsideOf::read(&Table::default(), path, path, &SymbolOptions::default(), kind)
-        else {
+        let Some(inside) = InsideOf::read(&sought, path, path, &SymbolOptions::default(), kind) else {
             println!("{file}: it is no ELF file");
             continue;
         };

@@ -1,7 +1,8 @@
 //! Search for allocators in a module, by the names of its functions.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use heapr_symbols::{SymbolOptions, Told, visit_functions};
 use heapr_wire::{InnerAction, Signature};
@@ -75,7 +76,7 @@ impl InsideOf {
     /// file.
     #[must_use]
     pub fn read(
-        table: &Table,
+        sought: &Sought,
         file: &Path,
         path: &Path,
         options: &SymbolOptions,
@@ -86,7 +87,8 @@ impl InsideOf {
         if kind.exports_malloc && !kind.is_main {
             return Some(Self::default());
         }
-        let wanted = Wanted::of(table);
+        let table = sought.table();
+        let wanted = sought.wanted.get_or_init(|| Wanted::of(table));
         let (mut symbols, mut places) = (Symbols::new(), Vec::new());
         let told = visit_functions(file, path, options, &mut |function| {
             places.push((function.svma, function.size_bytes));
@@ -238,39 +240,65 @@ fn plain_name(symbol: &str) -> &str {
     }
 }
 
-/// Filter for symbols, most of which (some 100,000) need not be stored.
-struct Wanted<'a> {
-    names: HashSet<&'a str>,
-    ends: Vec<&'a str>,
+/// What is looked for in modules: a table, and which symbols it may mean, made once for all files.
+#[derive(Debug)]
+pub struct Sought {
+    table: Table,
+    wanted: OnceLock<Wanted>,
 }
 
-impl<'a> Wanted<'a> {
-    fn of(table: &'a Table) -> Self {
-        let (mut names, mut ends) = (HashSet::new(), Vec::new());
+impl Sought {
+    /// The allocators of a table.
+    #[must_use]
+    pub fn new(table: Table) -> Self {
+        Self { table, wanted: OnceLock::new() }
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+}
+
+/// Which symbols need not be kept: most of some 100,000.
+#[derive(Debug)]
+struct Wanted {
+    names: HashSet<String>,
+    /// Ends of names, by their last byte.
+    ends: BTreeMap<u8, Vec<String>>,
+}
+
+impl Wanted {
+    fn of(table: &Table) -> Self {
+        let (mut names, mut all_ends) = (HashSet::new(), BTreeSet::new());
         for allocator in &table.allocators {
             let of_family = allocator.any_of.iter().flatten();
-            names
-                .extend(allocator.needs.iter().chain(&allocator.absent).chain(of_family).map(String::as_str));
-            let of_functions = allocator.functions.iter().map(|row| row.name.as_str());
+            names.extend(allocator.needs.iter().chain(&allocator.absent).chain(of_family).cloned());
+            let of_functions = allocator.functions.iter().map(|row| row.name.clone());
             if allocator.any_prefix.is_empty() {
                 names.extend(of_functions);
             } else {
-                ends.extend(of_functions);
-                ends.extend(allocator.any_prefix.iter().map(String::as_str));
+                all_ends.extend(of_functions);
+                all_ends.extend(allocator.any_prefix.iter().cloned());
             }
         }
-        ends.sort_unstable();
-        ends.dedup();
+        let mut ends: BTreeMap<u8, Vec<String>> = BTreeMap::new();
+        for end in all_ends {
+            if let Some(&last) = end.as_bytes().last() {
+                ends.entry(last).or_default().push(end);
+            }
+        }
         Self { names, ends }
     }
 
     fn may_mean(&self, name: &str) -> bool {
         /// Largest length in bytes of an allocator's symbol with its prefix.
         const BYTES_MAX: usize = 64;
-        self.names.contains(name)
-            || name.len() <= BYTES_MAX
-                && matches!(name.as_bytes(), [.., b'b' | b'c' | b'd' | b'e' | b'l' | b'n' | b'x'])
-                && self.ends.iter().any(|end| name.ends_with(end))
+        let ends_so = |last: &u8| {
+            self.ends.get(last).is_some_and(|ends| ends.iter().any(|end| name.ends_with(end.as_str())))
+        };
+        name.len() <= BYTES_MAX && name.as_bytes().last().is_some_and(ends_so) || self.names.contains(name)
     }
 }
 
@@ -306,6 +334,17 @@ mod tests {
             assert_eq!(functions.len(), 3, "{prefix}");
         }
         assert!(found(&["my_sdallocx"]).is_empty());
+    }
+
+    #[test]
+    fn what_may_be_meant_is_kept_and_all_else_is_not() {
+        let wanted = Wanted::of(&Table::default());
+        for name in ["my_own_sdallocx", "je_malloc", "__rust_dealloc"] {
+            assert!(wanted.may_mean(name), "{name}");
+        }
+        for name in ["", "library_function17", "main"] {
+            assert!(!wanted.may_mean(name), "{name}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod row;
 mod table;
 mod texts;
 
-pub use finding::{FoundAllocator, FoundFunction, InsideOf, ModuleKind};
+pub use finding::{FoundAllocator, FoundFunction, InsideOf, ModuleKind, Sought};
 pub use grammar::ParseError;
 pub use row::{Allocator, FunctionRow};
 pub use table::Table;

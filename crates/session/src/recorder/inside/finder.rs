@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use heapr_allocators::{FoundAllocator, InsideOf, ModuleKind, Table};
+use heapr_allocators::{FoundAllocator, InsideOf, ModuleKind, Sought, Table};
 use heapr_inject::{InsideFunction, LoadedModule};
 use heapr_symbols::{DebugServers, GoProgram, SymbolOptions, debuginfod};
 
@@ -74,7 +74,7 @@ pub struct Inside {
 /// Searches files for embedded allocators, each file once.
 #[derive(Debug)]
 pub(crate) struct Finder {
-    table: Table,
+    sought: Sought,
     options: SymbolOptions,
     known: HashMap<(FileIdentity, bool, bool), Found>,
     cache: Option<LookCache>,
@@ -92,7 +92,7 @@ impl Finder {
         let debug_servers = DebugServers::Kept;
         let options = SymbolOptions { debug_servers, cache_dir: None, ..SymbolOptions::default() };
         let cache = LookCache::of_user(&table);
-        Self { table, options, known: HashMap::new(), cache, asked: HashSet::new() }
+        Self { sought: Sought::new(table), options, known: HashMap::new(), cache, asked: HashSet::new() }
     }
 
     /// Returns the debug files that would name more of what was found, each once.
@@ -101,7 +101,8 @@ impl Finder {
             return Vec::new();
         }
         let lacking = inside.modules.iter().filter(|module| {
-            let is_known = |name: &String| self.table.allocators.iter().any(|known| known.name == *name);
+            let is_known =
+                |name: &String| self.sought.table().allocators.iter().any(|known| known.name == *name);
             module.is_stripped && module.named_allocators.iter().any(is_known) && !module.build_id.is_empty()
         });
         let new = lacking.filter(|module| self.asked.insert(module.build_id.clone()));
@@ -166,7 +167,7 @@ impl Finder {
         let found = match cached {
             Some(found) => found,
             None => {
-                let inside = InsideOf::read(&self.table, file, path, &self.options, kind)?;
+                let inside = InsideOf::read(&self.sought, file, path, &self.options, kind)?;
                 let found = (inside, GoProgram::read(file));
                 if let Some(cache) = &self.cache {
                     cache.store(&module, &found);

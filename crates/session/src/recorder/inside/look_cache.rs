@@ -25,9 +25,11 @@ use crate::content_hash::content_hash;
 
 /// Version of the record: increases with each change of the record or of what a search finds.
 const VERSION: u32 = 1;
-/// Smallest file in bytes that is cached; smaller ones are read as fast as their records.
-const FILE_BYTES_LEAST: u64 = 1 << 20;
-/// Largest record in bytes; a larger file was not written by heapr.
+/// A smaller file is read as fast as its record.
+const FILE_BYTES_LEAST: u64 = 64 << 10;
+/// Records of one folder: what a machine's builds map, many times over.
+const RECORDS_MAX: usize = 4096;
+/// A larger record is none of ours.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
 
 /// Identity of a file: device, inode, bytes, times of the last changes of content and metadata in
@@ -150,9 +152,30 @@ impl LookCache {
             let mut file = NewFile::create_in(&folder, &name_of(module))?;
             writeln!(file, "{}", shown_hash(&text))?;
             file.write_all(text.as_bytes())?;
-            file.keep_unsynced()
+            file.keep_unsynced()?;
+            bound(folder.path(), RECORDS_MAX)
         });
     }
+}
+
+/// Removes the records that were written first where there are too many: a quarter of them, so that
+/// not each new one does. (Files that are gone, builds of every day, have records, too.)
+fn bound(folder: &Path, records_max: usize) -> std::io::Result<()> {
+    let is_record = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "look");
+    let paths: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).filter(is_record).collect();
+    if paths.len() <= records_max {
+        return Ok(());
+    }
+    let age = |path: PathBuf| Some((std::fs::symlink_metadata(&path).ok()?.modified().ok()?, path));
+    let mut by_age: Vec<_> = paths.into_iter().filter_map(age).collect();
+    by_age.sort_unstable();
+    let too_many = by_age.len().saturating_sub(records_max - records_max / 4);
+    for (_, path) in by_age.into_iter().take(too_many) {
+        // Another recorder may be at the same.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 fn is_worth_it(module: &ModuleFile<'_>) -> bool {
@@ -284,6 +307,28 @@ mod tests {
         };
         let places = GoPlaces { buckets_svma: 1, rate_svma: 2, cycle_svma: 3, unwanted_svma: 0 };
         (inside, Some(GoProgram { version: "go1.22".into(), places: Some(places) }))
+    }
+
+    #[test]
+    fn records_that_were_written_first_go_where_there_are_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = std::time::SystemTime::UNIX_EPOCH;
+        for number in 0..9_u64 {
+            let file = std::fs::File::create(folder.path().join(format!("{number}.look"))).unwrap();
+            file.set_modified(begin + std::time::Duration::from_secs(number * 60)).unwrap();
+        }
+        std::fs::write(folder.path().join("other"), "").unwrap();
+        let left = || {
+            let entries = std::fs::read_dir(folder.path()).unwrap();
+            let mut names: Vec<String> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort_unstable();
+            names
+        };
+        bound(folder.path(), 9).unwrap();
+        assert_eq!(left().len(), 10);
+        bound(folder.path(), 8).unwrap();
+        assert_eq!(left(), ["3.look", "4.look", "5.look", "6.look", "7.look", "8.look", "other"]);
     }
 
     #[test]
