@@ -128,7 +128,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
 ///
 /// # Safety
 /// 1. `parameters` points to parameters that are never moved (children read the path in them), and
-/// the table of real functions is filled.
+///    the table of real functions is filled.
 pub(crate) unsafe extern "C" fn attach(parameters: *mut AttachParameters) {
     // SAFETY: (1).
     let parameters = unsafe { &mut *parameters };

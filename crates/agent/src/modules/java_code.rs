@@ -50,7 +50,7 @@ impl JavaCode {
 ///
 /// # Safety
 /// 1. `address` is that of a variable of its module, or of a structure that the machine has made
-/// and never frees.
+///    and never frees.
 #[inline(always)]
 unsafe fn word(address: usize) -> usize {
     // SAFETY: (1).

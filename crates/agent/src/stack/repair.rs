@@ -40,7 +40,7 @@ use crate::x86_64::{Rule, Step};
 ///
 /// # Safety
 /// 1. A stack is cached, and its words lie in `range` or outwards of it, where the thread's stack
-/// continues.
+///    continues.
 /// 2. `change` is at least 1 and not above the number of its words.
 #[inline(never)]
 pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usize) -> Option<u32> {

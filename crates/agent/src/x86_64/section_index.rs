@@ -32,7 +32,7 @@ impl ToIndex<'_> {
     ///
     /// # Safety
     /// 1. `memory..memory + bytes` is mapped for this index alone, aligned as an entry, and never
-    /// unmapped.
+    ///    unmapped.
     pub(crate) unsafe fn index_in(&self, memory: *mut u8, bytes: usize) -> FrameIndex {
         // SAFETY: (1); any bits are a valid entry.
         let entries =
