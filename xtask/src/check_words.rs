@@ -58,9 +58,9 @@ const RELATIVE: &[&str] = &["which", "what", "whom", "whose"];
 /// Verbs before "none" as a predicate.
 const VERBS: &[&str] = &["is", "are", "was", "were", "be", "has", "have"];
 
-/// Folders whose comments are not rewritten yet, with the number of breaches in each. A number
-/// above is an error; so is one below, so that the table follows.
-const LEFT: &[(&str, usize)] = &[];
+/// Folders whose comments are also texts that users read (help, `heapr.h`), with the number of
+/// breaches in each. A number above is an error; so is one below, so that the table follows.
+const LEFT: &[(&str, usize)] = &[("crates/capi", 11), ("crates/filters", 2), ("crates/heapr", 82)];
 
 /// Checks the comments of all crates. `shown`: a folder whose breaches are listed, whatever is
 /// left of it.
@@ -138,7 +138,7 @@ fn bad_opening(text: &str) -> Option<String> {
     (is_relative || OPENINGS.contains(first) || OPENINGS.contains(&both.as_str())).then_some(both)
 }
 
-/// True for "nobody", and for "none" after a form of "be" or "have".
+/// True for words that describe a thing by its absence: see the tests.
 fn is_negative(words: &[&str]) -> bool {
     let lower: Vec<String> = words.iter().map(|word| bare(word).to_lowercase()).collect();
     lower.iter().any(|word| word == "nobody")

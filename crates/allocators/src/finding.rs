@@ -240,7 +240,8 @@ fn plain_name(symbol: &str) -> &str {
     }
 }
 
-/// What is looked for in modules: a table, and which symbols it may mean, made once for all files.
+/// Allocators that modules are searched for: the table, and the symbols that it names, computed
+/// once for all files.
 #[derive(Debug)]
 pub struct Sought {
     table: Table,

@@ -69,7 +69,7 @@ impl RunsAlone {
     /// grow ends the process. (The limit of the stack itself leaves at least so much.)
     pub fn reserve_stack(&self) {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a mapping of its own, which nobody is told of.
+        // SAFETY: a new mapping, whose address does not leave this function.
         let has_room = unsafe {
             let place = libc::mmap(std::ptr::null_mut(), STACK_BYTES, libc::PROT_NONE, flags, -1, 0);
             place != libc::MAP_FAILED && libc::munmap(place, STACK_BYTES) == 0

@@ -11,7 +11,7 @@ pub const ARENA_HEAP_BYTES: u64 = 64 << 20;
 pub const THREAD_ID_OFFSET: usize = 0x2d0;
 
 /// Offset of the values of thread keys (`specific_1stblock`) in `struct pthread` of glibc 2.2 to
-/// 2.43: two words for each key, of which the second is the value.
+/// 2.43. Each key has two words; the second is the value.
 pub const KEY_VALUES_OFFSET: usize = 0x310;
 
 /// Offsets at which `specific_1stblock` is looked for: [`KEY_VALUES_OFFSET`] with room on either

@@ -30,7 +30,7 @@ pub enum V8Program {
     Embedder,
 }
 
-/// What shows a runtime's heap.
+/// Tool that shows a runtime's heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShownBy {
     /// A command, variable or page of the runtime, or a command of heapr.
@@ -48,7 +48,7 @@ pub struct Row {
     pub files: &'static [&'static str],
     /// Name of its heap in a sentence.
     pub heap: &'static str,
-    /// What shows the heap.
+    /// Tool that shows the heap.
     pub shown_by: ShownBy,
 }
 
@@ -138,7 +138,7 @@ pub fn of_program(file: &str) -> Option<Runtime> {
     RUNTIMES.iter().find(|row| row.files.iter().any(is_it)).map(|row| row.runtime)
 }
 
-/// Returns what shows the heap of a runtime's file. Python without the interpreter's lock
+/// Returns the tool that shows the heap of a runtime's file. Python without the interpreter's lock
 /// (`python3.14t`) has no other object allocator that could be chosen.
 #[must_use]
 pub fn shown_by(file: &str, row: &Row) -> ShownBy {

@@ -25,7 +25,7 @@ pub struct CullList {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ByStart {
     by_byte: BTreeMap<u8, Vec<FramePattern>>,
-    /// Those that begin with a star.
+    /// Patterns that begin with a star.
     of_any: Vec<FramePattern>,
 }
 

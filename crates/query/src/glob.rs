@@ -23,7 +23,7 @@ impl Glob {
         self.text.bytes().next().filter(|&byte| byte != b'*')
     }
 
-    /// Whether it matches all of `name_lower`, which must be in lower case.
+    /// Whether the pattern matches all of `name_lower`, which must be in lower case.
     pub(crate) fn matches_lower(&self, name_lower: &str) -> bool {
         if !self.has_star {
             return *self.text == *name_lower;

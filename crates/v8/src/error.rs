@@ -62,7 +62,7 @@ pub enum Error {
         offset: u64,
         /// Name of the count.
         name: &'static str,
-        /// Its value.
+        /// Value in the file.
         found: String,
     },
     /// The description of the snapshot is not JSON.

@@ -16,8 +16,8 @@ macro_rules! called_functions {
         new { $($new:ident: $nothrow:ident)* }
         $($group:ident { $($name:ident)* })*
     ) => {
-        /// All functions, each at the index of its number: first those that the agent exports, then
-        /// those of allocator libraries, then those of embedded allocators and of programs' own.
+        /// All functions, each at the index of its number. The order is: functions that the agent
+        /// exports, those of allocator libraries, those of embedded allocators and of programs.
         pub const CALLED: &[&str] = &[
             "malloc",
             "free",

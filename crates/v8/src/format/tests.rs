@@ -337,7 +337,7 @@ fn names_that_a_cut_file_does_not_have_are_said_to_be_absent() {
     for cut in [strings, text.find("\"text\"").unwrap()] {
         let heap = crate::devtools::Heap::with_summary(read(&text.as_bytes()[..cut]).unwrap()).unwrap();
         let class = heap.classes().get(heap.classes().of_node(1)).name_text().into_owned();
-        // (It is marked as detached: that name is put behind the table, and is none of the absent.)
+        // The node is marked as detached. Its name is stored behind the table, so it is not absent.
         assert!(class.ends_with(absent), "{class}");
         // Two texts that are not there are not the same text.
         assert!(crate::devtools::DuplicateStrings::of(&heap).groups.is_empty());

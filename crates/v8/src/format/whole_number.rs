@@ -2,8 +2,8 @@
 
 use serde_json::Number;
 
-/// Returns a JSON number that is whole and not negative, in any notation (`1500`, `1.5e3`); `None`
-/// for other numbers, and for those that a float cannot represent exactly.
+/// Returns a JSON number that is whole and not negative, in any notation (`1500`, `1.5e3`). Returns
+/// `None` for other numbers, and for those that a float cannot represent exactly.
 #[must_use]
 pub fn whole_number(number: &Number) -> Option<u64> {
     /// Largest number below which a float represents all whole numbers.

@@ -19,7 +19,7 @@ const SOURCE: &str = "#include <map>\n#include <string>\nstd::map<std::string, i
 pub(super) struct Scale {
     /// Units of `benches/make_snapshot.js`, of half a MB each; `None`: there are no snapshots.
     snapshot_units: Option<&'static str>,
-    /// What is recorded for the commands that read traces: two commands.
+    /// Two commands whose recordings are the inputs of the jobs that read traces.
     recorded: [&'static [&'static str]; 2],
     /// Functions of each of the forty libraries.
     functions: usize,
@@ -43,7 +43,7 @@ impl Scale {
     };
 }
 
-/// Where programs are looked for.
+/// Folders in which programs are searched.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The inputs of the jobs, in a folder that is removed with this value. Its path is as long on each

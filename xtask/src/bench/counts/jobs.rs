@@ -9,14 +9,14 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Whether it is a recorded program that is counted.
+    /// Whether the job counts a recorded program.
     pub(super) fn is_of_program(&self) -> bool {
         matches!(self.work, Work::Program { .. })
     }
 
-    /// Whether it is measured of a build without optimization, too: the check of each commit. What
-    /// recorders and servers do depends on how often they look while a busy machine keeps them
-    /// waiting; where samples fall is chance; V8's snapshots take minutes without optimization.
+    /// Whether the check of each commit measures the job, too, with a build without optimization.
+    /// Recorders and servers look more often while a busy machine keeps them waiting. Samples fall
+    /// by chance. V8's snapshots take minutes without optimization.
     pub(super) fn is_checked(&self) -> bool {
         match &self.work {
             Work::Events { options, .. } => !options.contains(&"--sample"),
@@ -30,7 +30,7 @@ impl Job {
     }
 }
 
-/// What is done and counted. In arguments, `{name}` is an input of [`super::inputs::Inputs`].
+/// Work that is done and counted. In arguments, `{name}` is an input of [`super::inputs::Inputs`].
 #[derive(Debug)]
 pub(super) enum Work {
     /// A thousand more events of a kind in `benches/events.c`: the agent's instructions.

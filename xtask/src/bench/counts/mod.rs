@@ -133,8 +133,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     )
 }
 
-/// What counts depend on beside heapr: the compiler, the C library and the tools that count or make
-/// inputs, and what the processor has that Valgrind shows to programs.
+/// Returns the facts that counts depend on beside heapr: compiler, C library, and the tools that
+/// count or make inputs. The processor's features that Valgrind shows to programs follow.
 fn makers() -> anyhow::Result<String> {
     let mut all = Vec::new();
     for tool in ["rustc", "gcc", "ldd", "valgrind", "strace"] {
@@ -155,8 +155,8 @@ fn makers() -> anyhow::Result<String> {
     Ok(all.join(", "))
 }
 
-/// Counts of a job, measured up to three times while they are above their line: what waits for
-/// another process looks for it more often on a busy machine.
+/// Counts of a job, measured up to three times while they are above their line. On a busy machine a
+/// process that waits for another one looks for it more often.
 fn least(job: &Job, inputs: &Inputs, line: Option<&Line>) -> anyhow::Result<Counts> {
     let mut counts = measure::measure(job, inputs)?;
     for _ in 1..3 {

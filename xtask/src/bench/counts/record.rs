@@ -41,13 +41,13 @@ pub(super) struct Line {
     pub(super) counts: Counts,
 }
 
-/// How the line begins that names compiler and tools.
+/// Beginning of the line that names compiler and tools.
 const MAKERS: &str = "# measured with ";
 
 /// The whole file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
-    /// What the lines were measured with: see [`super::makers`]. Empty: unknown.
+    /// Compiler and tools of the lines: see [`super::makers`]. Empty: unknown.
     pub(super) makers: String,
     lines: Vec<Line>,
 }

@@ -25,11 +25,11 @@ use crate::content_hash::content_hash;
 
 /// Version of the record: increases with each change of the record or of what a search finds.
 const VERSION: u32 = 1;
-/// A smaller file is read as fast as its record.
+/// Least size of a file that has a record. A smaller one is read as fast as its record.
 const FILE_BYTES_LEAST: u64 = 64 << 10;
-/// Records of one folder: what a machine's builds map, many times over.
+/// Largest number of records in the folder: many times what a machine's builds map.
 const RECORDS_MAX: usize = 4096;
-/// A larger record is none of ours.
+/// Largest size of a record that this cache writes.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
 
 /// Identity of a file: device, inode, bytes, times of the last changes of content and metadata in
