@@ -13,13 +13,13 @@ export interface Bucket extends TotalIntervals {
 
 /** Neighbouring cells. */
 export interface CellRun {
-  /** The first one. */
+  /** Index of the first cell. */
   cell: number;
-  /** Its address, as hexadecimal text: no number of JavaScript holds all of them. */
+  /** Address of the first cell, as hexadecimal text: JavaScript's numbers cannot hold all addresses. */
   start_avma: string;
 }
 
-/** Half of the 95 % intervals of a change's amounts that are estimates. */
+/** Halves of the 95 % intervals of a change's amounts, if they are estimates. */
 export interface ChangeIntervals {
   before_bytes_plus_minus?: number;
   after_bytes_plus_minus?: number;
@@ -31,23 +31,23 @@ export interface ChangeIntervals {
   gone_count_plus_minus?: number;
 }
 
-/** Which allocations of a recording a finding is about, in the words of the options of `heapr report`. */
+/** Allocations of a recording that a finding is about, as options of `heapr report`. */
 export interface Chosen {
-  /** `peak`, or a time. */
+  /** Moment: `peak`, or a time. */
   at?: string;
-  /** Only what was freed at once. */
+  /** Whether only temporary allocations are chosen. */
   temporary?: boolean;
-  /** Only stacks with this frame. */
+  /** Names of frames that a stack must contain. */
   require_frames?: string[];
-  /** The order of stacks; empty: by what is outstanding. */
+  /** Order of stacks; empty: by outstanding bytes. */
   sort?: string;
 }
 
-/** What came and went of a class. */
+/** New and deleted objects of a class. */
 export interface ClassDiffRow {
   class: string;
   class_key: string;
-  /** Of its constructor. */
+  /** Location of the constructor. */
   place: string | null;
   new_count: number;
   deleted_count: number;
@@ -61,7 +61,7 @@ export interface ClassDiffRow {
 export interface ClassRow {
   class: string;
   class_key: string;
-  /** Of its constructor. */
+  /** Location of the constructor. */
   place: string | null;
   object_count: number;
   distance: number;
@@ -69,22 +69,22 @@ export interface ClassRow {
   retained_bytes: number;
 }
 
-/** A class over several snapshots: one number for each. */
+/** A class over several snapshots, with one number for each. */
 export interface ClassSeriesRow {
   class: string;
   place: string | null;
-  /** Its key in each snapshot that has it. */
+  /** Key of the class in each snapshot that has it. */
   class_keys: (string | null)[];
   object_count_at: number[];
   shallow_bytes_at: number[];
   retained_bytes_at: number[];
   count_growth: number;
   growth_bytes: number;
-  /** 0 to 1. */
+  /** Steadiness of the growth, 0 to 1. */
   steadiness: number;
 }
 
-/** A part of the file that can't be read. */
+/** A part of the file that cannot be read. */
 export interface Damage {
   offset: number;
   bytes: number;
@@ -96,7 +96,7 @@ export interface DiffAnswer {
   command: string | null;
   before: Amounts;
   after: Amounts;
-  /** Half of the 95 % interval of their difference in what is sorted by; 0: it was counted. */
+  /** Half of the 95 % interval of the difference in the sort key; 0: counted exactly. */
   delta_plus_minus?: number;
   group_count: number;
   match_count: number;
@@ -122,7 +122,7 @@ export interface DiffFlameNodes {
   frame: number[];
   before: number[];
   after: number[];
-  /** Half of the 95 % intervals of both and of their difference, where they are estimates. */
+  /** Halves of the 95 % intervals of both sides and of their difference, if they are estimates. */
   before_plus_minus?: number[];
   after_plus_minus?: number[];
   delta_plus_minus?: number[];
@@ -130,12 +130,12 @@ export interface DiffFlameNodes {
 
 export interface DiffGroup {
   names: string[];
-  /** Which of them is the program's own. */
+  /** Index of the innermost frame of user code in `names`. */
   own: number | null;
   before: Amounts;
   after: Amounts;
   delta: number;
-  /** Half of its 95 % interval; 0: it was counted. */
+  /** Half of the 95 % interval of `delta`; 0: counted exactly. */
   delta_plus_minus?: number;
 }
 
@@ -145,7 +145,7 @@ export interface EdgeRow extends HeapObject {
   edge_type: string;
 }
 
-/** What is being read of a file, and how far. */
+/** Progress of reading a file. */
 export interface FileTask {
   what: string;
   done: number;
@@ -159,31 +159,31 @@ export interface Files {
   files: OpenFile[];
 }
 
-/** A sentence about what stands out. */
+/** Sentence about a fact that stands out, with its evidence. */
 export interface Finding {
-  /** What it is about. */
+  /** Subject of the finding. */
   kind: Kind;
   /** One or two sentences, with the own frame's name and the figures. */
   sentence: string;
-  /** How sure it is. */
+  /** Degree of certainty. */
   confidence: string;
-  /** Whose it is; `None`: nobody's of the program's code. */
+  /** Own frame of the memory; `None`: unknown, or no code of the program. */
   own_frame: OwnFrame | null;
-  /** How much memory it is about. */
+  /** Amount of memory in bytes. */
   bytes: number;
-  /** Half of the 95 % interval of that, where it is an estimate. */
+  /** Half of the 95 % interval of `bytes`, if that is an estimate; else 0. */
   bytes_plus_minus?: number;
-  /** It is never freed, not even at the program's end. */
+  /** Whether at least half of the memory is never freed, not even at the program's end. */
   left: boolean;
-  /** What speaks for it, a sentence each. */
+  /** Sentences with evidence. */
   evidence: string[];
-  /** The command that shows more. */
+  /** Command that shows more. */
   command: string;
-  /** What that command chooses; of recordings. */
+  /** Allocations that the command chooses; only in findings of recordings. */
   chosen?: Chosen;
-  /** What the own frame held over time: moments in ns, and bytes. */
+  /** Live bytes of the own frame over time: pairs of a time in nanoseconds and bytes. */
   curve?: ([number, number])[];
-  /** Half of the 95 % interval of each of its amounts, where they are estimates. */
+  /** Half of the 95 % interval of each amount of `curve`, if they are estimates. */
   curve_plus_minus?: number[];
 }
 
@@ -192,7 +192,7 @@ export interface FlameAnswer {
   command: string;
   value: string;
   total: number;
-  /** Half of its 95 % interval; 0: it was counted. */
+  /** Half of the 95 % interval of `total`; 0: counted exactly. */
   total_plus_minus?: number;
   node_count: number;
   names: string[];
@@ -205,7 +205,7 @@ export interface FlameFrame {
   symbol: number;
   module: number;
   offset: number;
-  /** Source file and line, where lines are told apart. */
+  /** Source file, if lines are told apart. */
   file?: number;
   line?: number;
 }
@@ -219,17 +219,17 @@ export interface FlameNodes extends NodeIntervals {
   left_out: number[];
 }
 
-/** A frame; what is not known is null. */
+/** A frame; unknown fields are null. */
 export interface Frame {
-  /** Path of its file. */
+  /** Path of the frame's file. */
   module: string | null;
-  /** Demangled. */
+  /** Demangled symbol. */
   symbol: string | null;
   /** Source file. */
   file: string | null;
-  /** Line in it, from 1. */
+  /** Source line, from 1. */
   line: number | null;
-  /** Inlined into the next one. */
+  /** True if the function is inlined into the next one. */
   inlined: boolean;
   /** Bytes from the start of the symbol, or of the module. */
   offset: number;
@@ -256,7 +256,7 @@ export interface FrameGroup extends Amounts {
 export interface FunctionRow {
   id: string;
   frame: Frame | null;
-  /** It is the program's. */
+  /** Whether the function is user code. */
   is_own: boolean;
   inclusive: Amounts;
   own: Amounts;
@@ -272,15 +272,15 @@ export interface FunctionsAnswer {
   functions: FunctionRow[];
 }
 
-/** Blocks of a native heap of which the same is known. */
+/** Blocks of a native heap about which the same facts are known. */
 export interface GraphKind {
-  /** Its key in tables. */
+  /** Key in tables. */
   kind: string;
-  /** In words. */
+  /** Heading in words. */
   heading: string;
-  /** How many. */
+  /** Number of blocks. */
   count: number;
-  /** How large together. */
+  /** Bytes of the blocks. */
   bytes: number;
 }
 
@@ -289,7 +289,7 @@ export interface Group extends Amounts {
   id: string | null;
   frames: Frame[];
   frame_count: number;
-  /** The program's own frame, and its place among all of the stack's. */
+  /** Innermost frame of user code, with its index among all frames of the stack. */
   own?: Own;
   thread?: Thread;
 }
@@ -307,9 +307,9 @@ export interface HeapObject {
   name: string;
   class: string;
   type: string;
-  /** -1: nothing leads here. */
+  /** Distance from the roots; -1: unreachable. */
   distance: number;
-  /** Only system roots lead here. */
+  /** Whether only system roots reach the object. */
   system?: boolean;
   shallow_bytes: number;
   retained_bytes: number;
@@ -324,54 +324,54 @@ export interface Histogram {
   buckets: Bucket[];
 }
 
-/** See the module. */
+/** Columns of the status over time. */
 export interface History {
   time_ns: number[];
   live_bytes: number[];
   live_count: number[];
-  /** Half of the 95 % intervals of both, where they are estimates. */
+  /** Halves of the 95 % intervals of both, if they are estimates. */
   live_bytes_plus_minus?: number[];
   live_count_plus_minus?: number[];
   event_count: number[];
 }
 
-/** A finding's words. */
+/** Texts of a finding. */
 export interface KeptFinding {
-  /** What is so. */
+  /** Statement. */
   sentence: string;
-  /** How sure that is. */
+  /** Confidence: low, medium or high. */
   confidence: string;
-  /** What speaks for it. */
+  /** Evidence. */
   evidence: string[];
 }
 
-/** A class. */
+/** Line of a class. */
 export interface KeptLine {
-  /** Its key. */
+  /** Key of the class. */
   class: string;
-  /** Its name. */
+  /** Name of the class. */
   label: string;
-  /** What is resident. */
+  /** Resident bytes. */
   bytes: number;
-  /** Half of the 95 % interval of that; 0: it was counted. */
+  /** Half of the 95 % interval of `bytes`; 0: counted exactly. */
   bytes_plus_minus: number;
-  /** What other processes have mapped, too. */
+  /** Bytes that other processes have mapped, too. */
   shared_bytes: number;
-  /** What stands beside the number in texts. */
+  /** Text beside the number. */
   note: string;
-  /** The largest first; some may be missing. */
+  /** Parts, largest first; small ones may be missing. */
   parts: KeptPart[];
 }
 
-/** What belongs to a class. */
+/** Part of a class. */
 export interface KeptPart {
-  /** Which of that kind. */
+  /** Name of the part. */
   name: string;
-  /** What is resident of it. */
+  /** Resident bytes. */
   bytes: number;
 }
 
-/** What a finding is about. */
+/** Subject of a finding. */
 export type Kind = 'growth' | 'peak' | 'churn' | 'idle' | 'resident' | 'overhead' | 'duplicates' | 'frees' | 'unseen';
 
 export interface Leak extends Group {
@@ -379,7 +379,7 @@ export interface Leak extends Group {
   newest_ns: number | null;
   mean_age_ns: number | null;
   growth: number[];
-  /** Half of the 95 % interval of each, where they are estimates. */
+  /** Half of the 95 % interval of each value of `growth`, if they are estimates. */
   growth_plus_minus?: number[];
 }
 
@@ -396,22 +396,22 @@ export interface LeaksAnswer {
   groups: Leak[];
 }
 
-/** One of the lists. */
+/** Answer of a list. */
 export interface Listing<R> {
   schema: string;
   command: string;
   rows: R;
-  /** Whether there are more. */
+  /** Whether the list was cut: further rows exist. */
   is_cut: boolean;
 }
 
-/** Half of the 95 % intervals of amounts that are estimates. */
+/** Halves of the 95 % intervals of amounts, if these are estimates. */
 export interface LiveIntervals {
   block_bytes_plus_minus?: number;
   block_count_plus_minus?: number;
 }
 
-/** What was lost. */
+/** Numbers of lost records. */
 export interface Loss {
   events_lost: number;
   stacks_lost: number;
@@ -426,7 +426,7 @@ export interface Marker {
   text: string;
 }
 
-/** A change; what is new and gone is known within one recording. */
+/** A change; new and gone blocks are known within one recording only. */
 export interface NativeChange extends ChangeIntervals {
   before_bytes: number;
   after_bytes: number;
@@ -438,7 +438,7 @@ export interface NativeChange extends ChangeIntervals {
   gone_count: number | null;
 }
 
-/** Two or more snapshots side by side. */
+/** Comparison of two or more snapshots. */
 export interface NativeDiff extends NativeChange {
   schema: string;
   command: string | null;
@@ -453,18 +453,18 @@ export interface NativeDiff extends NativeChange {
 /** A line of a comparison. */
 export interface NativeDiffRow extends NativeChange {
   id: string | null;
-  /** Which of the frames is the program's own. */
+  /** Index of the innermost frame of user code. */
   own: number | null;
-  /** `module!symbol`, the innermost first. */
+  /** Frames as `module!symbol`, innermost first. */
   frames: string[];
   state: string;
-  /** 0 to 1: how steadily the bytes grew over the snapshots. */
+  /** Steadiness of the growth in bytes over the snapshots, 0 to 1. */
   steadiness: number;
-  /** By snapshot. */
+  /** Bytes in each snapshot. */
   block_bytes: number[];
-  /** By snapshot. */
+  /** Number of blocks in each snapshot. */
   block_count: number[];
-  /** Half of the 95 % intervals of the bytes, where they are estimates. */
+  /** Halves of the 95 % intervals of `block_bytes`, if they are estimates. */
   block_bytes_plus_minus?: number[];
 }
 
@@ -478,9 +478,9 @@ export interface NativePart extends LiveIntervals {
 /** A line of a snapshot. */
 export interface NativeRow extends LiveIntervals {
   id: string | null;
-  /** Which of the frames is the program's own. */
+  /** Index of the innermost frame of user code. */
   own: number | null;
-  /** `module!symbol`, the innermost first. */
+  /** Frames as `module!symbol`, innermost first. */
   frames: string[];
   block_bytes: number;
   block_count: number;
@@ -495,7 +495,7 @@ export interface NativeSnapshot extends LiveIntervals {
   time_ns: number;
   event_index: number;
   name: string;
-  /** Why it was taken, in words. */
+  /** Reason of the snapshot in words. */
   trigger: string;
   block_count: number;
   block_bytes: number;
@@ -504,14 +504,14 @@ export interface NativeSnapshot extends LiveIntervals {
   notes: string[];
 }
 
-/** What a snapshot consists of. */
+/** Composition of a snapshot. */
 export interface NativeStatistics {
   schema: string;
   command: string;
   shown: number;
   total_bytes: number;
   total_count: number;
-  /** Half of their 95 % intervals; 0: they were counted. */
+  /** Halves of the 95 % intervals of both; 0: counted exactly. */
   total_bytes_plus_minus?: number;
   total_count_plus_minus?: number;
   heaps: NativePart[];
@@ -521,15 +521,15 @@ export interface NativeStatistics {
   ages: Histogram | null;
 }
 
-/** What one snapshot holds. */
+/** Contents of one snapshot. */
 export interface NativeSummary {
   schema: string;
   command: string;
-  /** Its number. */
+  /** Number of the snapshot. */
   shown: number;
   total_bytes: number;
   total_count: number;
-  /** Half of their 95 % intervals; 0: they were counted. */
+  /** Halves of the 95 % intervals of both; 0: counted exactly. */
   total_bytes_plus_minus?: number;
   total_count_plus_minus?: number;
   oldest_ns: number;
@@ -541,19 +541,19 @@ export interface NativeSummary {
   rows: NativeRow[];
 }
 
-/** Beside the amounts of a tree's nodes: half of the 95 % interval of each, where they are estimates. */
+/** Halves of the 95 % intervals beside the amounts of a tree's nodes, if these are estimates. */
 export interface NodeIntervals {
   value_plus_minus?: number[];
   self_plus_minus?: number[];
   left_out_plus_minus?: number[];
 }
 
-/** All that is known of an object. */
+/** Details of an object. */
 export interface ObjectAnswer {
   schema: string;
   command: string;
   object: HeapObject;
-  /** The whole name, or the whole string. */
+  /** Whole name, or whole string. */
   text: string;
   place: string | null;
   dominator: HeapObject;
@@ -571,7 +571,7 @@ export interface OpenFile {
   generation: number;
   state: string;
   error: string | null;
-  /** Where in the file the error is. */
+  /** Offset of the error in the file. */
   offset: number | null;
   tasks: FileTask[];
   warnings: string[];
@@ -581,34 +581,34 @@ export interface OpenFile {
   session: SessionFacts | null;
 }
 
-/** The program's own frame of a stack. */
+/** Innermost frame of user code in a stack. */
 export interface Own extends Frame {
   place: number;
 }
 
-/** The program's own code that a finding names. */
+/** Own frame that a finding names. */
 export interface OwnFrame {
   /** Path of the module. */
   module: string | null;
-  /** Demangled. */
+  /** Demangled name of the function. */
   symbol: string | null;
   /** Source file. */
   file: string | null;
-  /** Line in it, from 1. */
+  /** Line in `file`, from 1. */
   line: number | null;
 }
 
-/** Cells of one size; what is not mapped has none. */
+/** Cells of one size over all mapped addresses. */
 export interface PageCells {
-  /** Addresses in a cell. */
+  /** Bytes of addresses in a cell. */
   cell_bytes: number;
-  /** Where cells that follow one another begin. */
+  /** Runs of neighbouring cells. */
   runs: CellRun[];
-  /** The classes that occur, by their keys. */
+  /** Keys of the classes that occur. */
   classes: string[];
-  /** Of each cell the class that has most of it, as a place in `classes`; `None`: nothing is resident. */
+  /** Class with the most resident bytes of each cell, as an index in `classes`; `None`: the cell has no resident bytes. */
   class: (number | null)[];
-  /** What is resident of each cell. */
+  /** Resident bytes of each cell. */
   resident_bytes: number[];
 }
 
@@ -625,23 +625,23 @@ export interface ReportAnswer {
   groups: Group[];
 }
 
-/** What all of it was. */
+/** Resident memory over time, with one moment in full. */
 export interface ResidentAnswer {
   schema: string;
   command: string;
-  /** The process. */
+  /** Name of the process. */
   of: string;
   times_ns: (number | null)[];
   names: string[];
   rss_bytes: number[];
-  /** The largest at the moment that is shown first. */
+  /** Bands, largest at the shown moment first. */
   bands: ResidentBand[];
-  /** The moment that is told in full. */
+  /** Index of the moment that is answered in full. */
   shown: number;
   lines: KeptLine[];
   pages: PageCells | null;
   findings: KeptFinding[];
-  /** What could not be told. */
+  /** Limits: facts that could not be determined. */
   limits: string[];
 }
 
@@ -649,17 +649,17 @@ export interface ResidentAnswer {
 export interface ResidentBand {
   class: string;
   label: string;
-  /** Its place among all classes: its colour. */
+  /** Index of the class among all classes, for its colour. */
   place: number;
-  /** By moment. */
+  /** Resident bytes at each moment. */
   values: number[];
-  /** Half of their 95 % intervals, where they are estimates. */
+  /** Halves of their 95 % intervals, if they are estimates. */
   plus_minus?: number[];
 }
 
-/** What is known of it before anything is asked. */
+/** Facts of the file that are sent before any query. */
 export interface ResidentFacts {
-  /** The process. */
+  /** Name of the process. */
   of: string;
   moment_count: number;
 }
@@ -671,25 +671,25 @@ export interface RssSeries {
   rss_bytes: number[];
 }
 
-/** What is said of a recording whose numbers are estimates. */
+/** Precision of a recording whose numbers are estimates. */
 export interface Sampling {
-  /** The largest mean distance of two samples, in bytes asked for. */
+  /** Largest mean distance of two samples, in requested bytes. */
   mean_bytes: number;
-  /** How sure the intervals are. */
+  /** Confidence of the intervals, from 0 to 1. */
   confidence: number;
 }
 
-/** A session that is looked at. */
+/** Facts of a session that a page shows. */
 export interface SessionFacts {
   name: string;
   state: string;
   shown_until_ns: number;
   trouble: string | null;
-  /** As `heapr status --format json` has it. */
+  /** Status as `heapr status --format json` writes it. */
   status: unknown | null;
 }
 
-/** What is known of a snapshot before anything is asked. */
+/** Facts of a snapshot that are sent before any query. */
 export interface SnapshotFacts {
   node_count: number;
   edge_count: number;
@@ -707,7 +707,7 @@ export interface SnapshotMark {
   trigger: string;
   block_bytes: number;
   block_count: number;
-  /** Half of the 95 % interval of the bytes; 0: they were counted. */
+  /** Half of the 95 % interval of `block_bytes`; 0: counted exactly. */
   block_bytes_plus_minus?: number;
   pids: number[];
 }
@@ -721,7 +721,7 @@ export interface SnapshotProcess extends LiveIntervals {
   block_bytes: number;
 }
 
-/** Lines around one. */
+/** A line with its neighbours. */
 export interface Source {
   first_line: number;
   lines: string[];
@@ -759,7 +759,7 @@ export interface Thread {
 
 export interface TimelineAnswer extends TimelineIntervals {
   schema: string;
-  /** Why there is no course. */
+  /** Reason why the course is missing. */
   note: string | null;
   from_ns: number;
   to_ns: number;
@@ -771,7 +771,7 @@ export interface TimelineAnswer extends TimelineIntervals {
   alloc_count: number[];
   free_count: number[];
   series: TimelineSeries[];
-  /** All that is resident, of the value `resident`. */
+  /** Sum of the resident bytes, for the value `resident`. */
   resident_bytes: number[];
   rest: number[];
   rest_plus_minus?: number[];
@@ -781,7 +781,7 @@ export interface TimelineAnswer extends TimelineIntervals {
   peak: TimelinePeak | null;
 }
 
-/** By bin half of the 95 % intervals of the curves, where those are estimated. */
+/** Halves of the 95 % intervals of the curves by bin, if they are estimates. */
 export interface TimelineIntervals {
   live_bytes_plus_minus?: number[];
   live_count_plus_minus?: number[];
@@ -791,12 +791,12 @@ export interface TimelineIntervals {
   free_count_plus_minus?: number[];
 }
 
-/** The most that was live. */
+/** Largest amount of live memory. */
 export interface TimelinePeak {
   time_ns: number;
   bytes: number;
   count: number;
-  /** Half of their 95 % intervals; 0: they were counted. */
+  /** Halves of the 95 % intervals of both; 0: counted exactly. */
   bytes_plus_minus?: number;
   count_plus_minus?: number;
 }
@@ -806,16 +806,16 @@ export interface TimelineSeries {
   filter: unknown;
   id: string | null;
   values: number[];
-  /** Half of the 95 % interval of each, where they are estimates. */
+  /** Halves of the 95 % intervals of `values`, if they are estimates. */
   values_plus_minus?: number[];
 }
 
-/** Totals of the whole or of a heap; null: not known. */
+/** Totals of the whole or of a heap; null if unknown. */
 export interface Totals extends TotalIntervals {
   alloc_count: number | null;
   alloc_bytes: number | null;
   free_count: number | null;
-  /** Half of its 95 % interval; 0: it was counted. */
+  /** Half of the 95 % interval of the number of frees; 0 if they were counted. */
   free_count_plus_minus?: number;
   realloc_count: number | null;
   failed_count: number;
@@ -830,7 +830,7 @@ export interface Totals extends TotalIntervals {
   implied_frees: number;
 }
 
-/** What is known of a trace before anything is asked. */
+/** Facts of a trace that are sent before any query. */
 export interface TraceFacts {
   duration_ns: number;
   start_unix_ns: number;
@@ -846,13 +846,13 @@ export interface TraceFacts {
   threads: TraceThread[];
   modules: TraceModule[];
   markers: Marker[];
-  /** Languages whose frames its stacks have: what stands before a frame's name, and theirs. */
+  /** Languages with frames in the stacks: the prefix of a frame's name, and the language's name. */
   languages: string[][];
-  /** Which frames of such stacks are shown where a filter does not say: `mixed`, `own`, `native`. */
+  /** Default for the frames shown in such stacks: `mixed`, `own` or `native`. */
   lang_frames: string;
-  /** What of the largest process's own memory is explained, and what it is. */
+  /** Statements on the explained parts of the largest process's own memory. */
   own_memory: string[];
-  /** Looks at the resident memory. */
+  /** Number of samples of resident memory. */
   resident_samples: number;
   /** Native snapshots in the file. */
   snapshots: NativeSnapshot[];
@@ -870,7 +870,7 @@ export interface TraceProcess {
   process: number;
   pid: number;
   name: string;
-  /** The program's file: not always called as the process, where that was started by a link. */
+  /** Path of the program's file. Its name may differ from the process's name if it was started through a link. */
   executable: string;
   command_line: string[];
   start_ns: number;
@@ -879,7 +879,7 @@ export interface TraceProcess {
   signal: number | null;
 }
 
-/** The system that was recorded on. */
+/** The system that the trace was recorded on. */
 export interface TraceSystem {
   kernel: string;
   machine: string;
@@ -899,12 +899,12 @@ export interface TraceThread {
   end_ns: number | null;
 }
 
-/** The answer. */
+/** Answer with a treemap. */
 export interface Treemap<I> {
   schema: string;
   command: string;
   total: number;
-  /** Half of its 95 % interval; 0: it was counted. */
+  /** Half of the 95 % interval of `total`; 0: counted exactly. */
   total_plus_minus?: number;
   names: string[];
   nodes: TreemapNodes<I>;
@@ -924,7 +924,7 @@ export interface TypeSum {
   command: string;
   count: number;
   bytes: number;
-  /** Half of their 95 % intervals; 0: they were counted. */
+  /** Halves of the 95 % intervals of both; 0: counted exactly. */
   count_plus_minus?: number;
   bytes_plus_minus?: number;
 }
