@@ -65,9 +65,13 @@ impl RunsAlone {
         block
     }
 
-    /// Takes what the first thread's stack will need before the heap has it: a stack that cannot
-    /// grow ends the process. (The limit of the stack itself leaves at least so much.)
+    /// Takes what the first thread's stack will need before the heap has it, under a limit of
+    /// addresses or of data: a stack that cannot grow ends the process. The limit of the stack itself
+    /// leaves at least [`STACK_BYTES`].
     pub fn reserve_stack(&self) {
+        if !is_limited() {
+            return;
+        }
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping, whose address does not leave this function.
         let has_room = unsafe {
@@ -121,6 +125,17 @@ impl RunsAlone {
 
 /// More than the command line's parser has on the stack.
 const STACK_BYTES: usize = 512 << 10;
+
+/// Whether addresses or data of the process are limited; `true` if that cannot be asked.
+fn is_limited() -> bool {
+    let mut limits = [libc::rlimit { rlim_cur: 0, rlim_max: 0 }; 2];
+    let [addresses, data] = &mut limits;
+    // SAFETY: both structures are written.
+    let is_known = unsafe {
+        libc::getrlimit(libc::RLIMIT_AS, addresses) == 0 && libc::getrlimit(libc::RLIMIT_DATA, data) == 0
+    };
+    !is_known || limits.iter().any(|limit| limit.rlim_cur != libc::RLIM_INFINITY)
+}
 
 /// Makes the stack grow: each page of a large frame is touched as the function begins.
 #[inline(never)]
