@@ -1,11 +1,11 @@
 //! Fuzzes saved answers of `heapr explain`: each moment is formatted, in full and thinned.
 #![no_main]
 
-use heapr_resident::KeptMoments;
+use heapr_resident::SavedMoments;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let Ok(Some(mut kept)) = KeptMoments::parse(text) else { return };
+    let Ok(Some(mut kept)) = SavedMoments::parse(text) else { return };
     for moment in &kept.moments {
         let detail = moment.detail(text);
         if let Some(pages) = detail.pages {

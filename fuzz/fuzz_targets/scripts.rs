@@ -4,7 +4,7 @@
 
 use heapr_v8::analysis::{Naming, unused_variables};
 use heapr_v8::devtools::Heap;
-use heapr_v8::{KeptScript, ReadOptions, Snapshot};
+use heapr_v8::{SavedScript, ReadOptions, Snapshot};
 use libfuzzer_sys::fuzz_target;
 
 /// Function in line 1 whose context has a variable.
@@ -16,7 +16,7 @@ const HEAP: &str = r#"{"snapshot":{"meta":{"node_fields":["type","name","id","se
 "locations":[5,7,1,0],"strings":["","f","system / Context","Big","context","big"]}"#;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = KeptScript::read_all(bytes);
+    let _ = SavedScript::read_all(bytes);
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let options = ReadOptions { thread_count: 1, ..ReadOptions::default() };
     let snapshot = Snapshot::read(std::io::Cursor::new(HEAP.as_bytes()), &options).expect("a snapshot");

@@ -5,7 +5,7 @@ use std::ops::Range;
 use heapr_query::{Error, Filter, Result, Span};
 
 use crate::allocation_set::AllocationSet;
-use crate::kept_sums::SumsView;
+use crate::cached_sums::SumsView;
 use crate::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of_class, class_of};
 use crate::site_sums::SiteSums;
 

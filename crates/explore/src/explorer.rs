@@ -13,9 +13,9 @@ use heapr_query::{
 use heapr_trace::{Damage, LanguageFrames, StackIndex, Summary, Trace};
 
 use crate::allocation_set::AllocationSet;
+use crate::cached_sums::CachedSums;
 use crate::event_table::{EventTable, TableLimit};
 use crate::frame_number::FrameNumber;
-use crate::kept_sums::KeptSums;
 use crate::parallelism::Parallelism;
 use crate::recent_results::RecentResults;
 use crate::row_plan::RowPlan;
@@ -59,7 +59,7 @@ pub struct Explorer {
     pub(crate) site_groups: RecentResults<(CullList, TimelineBy), SiteGroups>,
     pub(crate) plans: Arc<OnceLock<[RowPlan; 2]>>,
     /// Sums of the table.
-    pub(crate) sums: Arc<KeptSums>,
+    pub(crate) sums: Arc<CachedSums>,
     /// Allocations that pass a filter, by filter without range, moment and type.
     pub(crate) passing: RecentResults<Filter, AllocationSet>,
     /// Whether each stack of the file passes, by filter with only conditions on frames.

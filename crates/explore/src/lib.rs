@@ -17,6 +17,7 @@
 mod allocation_set;
 mod allocation_walk;
 mod bit_sums;
+mod cached_sums;
 mod difference;
 mod difference_frames;
 mod estimate;
@@ -25,7 +26,6 @@ mod explorer;
 mod flame;
 mod frame_number;
 mod inverted_flame;
-mod kept_sums;
 mod landmarks;
 mod last_ends;
 mod lazy_value;

@@ -5,7 +5,7 @@ use heapr_query::Result;
 
 use crate::allocation_walk::{AtPeak, Window};
 use crate::bit_sums::Histograms;
-use crate::kept_sums::SumsView;
+use crate::cached_sums::SumsView;
 use crate::lifetime_column::bits_of;
 use crate::site_sums::{SitePrefixes, SiteSums};
 

@@ -7,9 +7,9 @@ use heapr_query::engine::{Choice, chosen_stacks};
 use heapr_query::{CullList, Filter, Result};
 
 use crate::allocation_set::{AllocationSet, AllocationSetQuery};
+use crate::cached_sums::SumsView;
 use crate::event_table::EventTable;
 use crate::explorer::Explorer;
-use crate::kept_sums::SumsView;
 use crate::row_plan::RowPlan;
 use crate::scan::Scan;
 use crate::site_table::Site;

@@ -30,7 +30,7 @@ use crate::plan;
 use crate::record::Record;
 use crate::remote::Borrowed;
 use crate::stop::{Settled, Stopped};
-use crate::x86_64::{Countdown, KeptCounted, Place, Prologue, Sampling, Way, island_of};
+use crate::x86_64::{AllRegistersCountdown, Countdown, Place, Prologue, Sampling, Way, island_of};
 use crate::{target, thread_place};
 use heapr_proc::{Mapping, mappings};
 
@@ -161,7 +161,7 @@ impl Planned {
     fn new(
         function: &InsideFunction,
         prologue: Prologue,
-        counted: Option<KeptCounted>,
+        counted: Option<AllRegistersCountdown>,
         (table, number): (&AgentTable, usize),
         heap: u64,
     ) -> Self {
@@ -248,7 +248,7 @@ impl AgentTable {
     fn of(agent: &Agent, pid: u32, memory: &ProcessMemory) -> Result<Self> {
         let field = |at: usize| agent.word(memory, at).ok_or(Error::NotAttached { pid });
         Ok(Self {
-            kept_avma: field(offset_of!(Injection, kept_entry))?,
+            kept_avma: field(offset_of!(Injection, all_registers_entry))?,
             light_avma: field(offset_of!(Injection, light_entry))?,
             first_avma: field(offset_of!(Injection, inner))?,
             first_kept_avma: field(offset_of!(Injection, inner_kept))?,

@@ -6,7 +6,7 @@ use heapr_wire::{INNER_HEAP_FIRST, INNER_HEAPS, InnerAction, InnerFunction, Sign
 
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
-use crate::x86_64::{KeptCounted, Prologue, Sampling, calls_one_of, may_jump_to};
+use crate::x86_64::{AllRegistersCountdown, Prologue, Sampling, calls_one_of, may_jump_to};
 
 /// A function that can be hooked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,13 +73,13 @@ impl InsideFunction {
         prologue: &Prologue,
         sampling: Sampling,
         is_other: &dyn Fn(u64) -> bool,
-    ) -> Option<KeptCounted> {
+    ) -> Option<AllRegistersCountdown> {
         let (body, _) = self.code(memory);
         // All blocks of separate heaps are recorded.
         if !self.heap.is_empty() || body.len() as u64 != self.size_bytes || prologue.calls() {
             return None;
         }
-        let counted = KeptCounted::plan(self.signature, &body, sampling)?;
+        let counted = AllRegistersCountdown::plan(self.signature, &body, sampling)?;
         let is_asked = self.signature.action != InnerAction::Free;
         let may_jump = is_asked && may_jump_to(memory, self.address_avma, self.size_bytes, is_other);
         (!may_jump).then_some(counted)

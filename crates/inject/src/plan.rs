@@ -296,7 +296,7 @@ impl Plan {
     /// Plans the hooks of embedded allocators: their entries in the agent's table.
     fn choose_inside(&mut self, memory: &ProcessMemory, functions: &[InsideFunction]) -> Result<()> {
         let word = |image: &Image, at: usize| image.word(self.injection + at as u64);
-        let kept_avma = word(&self.image, offset_of!(Injection, kept_entry))?;
+        let kept_avma = word(&self.image, offset_of!(Injection, all_registers_entry))?;
         let light_avma = word(&self.image, offset_of!(Injection, light_entry))?;
         let first = word(&self.image, offset_of!(Injection, inner))?;
         let first_kept = word(&self.image, offset_of!(Injection, inner_kept))?;
@@ -373,7 +373,7 @@ impl Plan {
     fn choose_after_load(&mut self, memory: &ProcessMemory, modules: &Modules) -> Result<()> {
         let word = |at: usize| self.image.word(self.injection + at as u64);
         let way = Way::Kept {
-            entry_avma: word(offset_of!(Injection, kept_entry))?,
+            entry_avma: word(offset_of!(Injection, all_registers_entry))?,
             function_avma: word(offset_of!(Injection, after_load))?,
             counted: None,
         };
@@ -447,7 +447,9 @@ impl Plan {
             !module.is_main && LIBRARIES.iter().any(|library| file_name(&module.name).starts_with(library));
         Ok(if kind.is_others && !is_library {
             Way::Kept {
-                entry_avma: self.image.word(self.injection + offset_of!(Injection, kept_entry) as u64)?,
+                entry_avma: self
+                    .image
+                    .word(self.injection + offset_of!(Injection, all_registers_entry) as u64)?,
                 function_avma: entry.kept,
                 counted: None,
             }

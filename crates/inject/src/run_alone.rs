@@ -65,9 +65,9 @@ impl RunsAlone {
         block
     }
 
-    /// Takes what the first thread's stack will need before the heap has it, under a limit of
-    /// addresses or of data: a stack that cannot grow ends the process. The limit of the stack itself
-    /// leaves at least [`STACK_BYTES`].
+    /// Makes the first thread's stack grow before the heap takes its room, under a limit of
+    /// addresses or of data. A stack that cannot grow ends the process. The limit of the stack
+    /// itself leaves at least [`STACK_BYTES`].
     pub fn reserve_stack(&self) {
         if !is_limited() {
             return;

@@ -30,14 +30,14 @@ mod heap_account;
 mod heap_detail;
 mod heap_pages;
 mod heap_spans;
-mod kept_detail;
-mod kept_moments;
 mod malloc_figures;
 mod owners;
 mod page_cells;
 mod python_pools;
 mod recorded_moments;
 mod residency;
+mod saved_detail;
+mod saved_moments;
 mod subject;
 mod thread_stacks;
 
@@ -48,12 +48,12 @@ pub use class::{Class, ToldBy, class_label};
 pub use foreign::{Figure, ForeignHeap};
 pub use heap_detail::HeapDetail;
 pub use heap_pages::{BlockWatcher, HeapDivision};
-pub use kept_detail::{KeptDetail, KeptFinding, KeptLine, KeptPart};
-pub use kept_moments::{KeptError, KeptMoment, KeptMoments};
 pub use malloc_figures::MallocFigures;
 pub use owners::Runtime;
 pub use page_cells::{CellRun, PageCells};
 pub use python_pools::PythonPools;
+pub use saved_detail::{SavedDetail, SavedFinding, SavedLine, SavedPart};
+pub use saved_moments::{SavedError, SavedMoment, SavedMoments};
 pub use subject::{PageStates, Subject};
 
 /// Whether a mapping is private anonymous memory that the program may write.

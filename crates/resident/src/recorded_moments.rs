@@ -4,9 +4,9 @@ use heapr_table::quantity::count;
 use heapr_trace::{Course, EqualBlocks, ProcessIndex, ResidentSample, Trace};
 
 use crate::class::Class;
-use crate::kept_moments::{KeptMoment, KeptMoments, LIVE_BLOCKS, UNKNOWN};
+use crate::saved_moments::{LIVE_BLOCKS, SavedMoment, SavedMoments, UNKNOWN};
 
-impl KeptMoments {
+impl SavedMoments {
     /// Moments of the process that had the most resident bytes. `None`: the recording has no
     /// counters.
     ///
@@ -17,7 +17,7 @@ impl KeptMoments {
     }
 }
 
-fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error> {
+fn of_recording(trace: &Trace) -> Result<Option<SavedMoments>, heapr_trace::Error> {
     let samples = trace.resident_samples();
     let Some(largest) = samples.iter().max_by_key(|sample| sample.rss_bytes()) else { return Ok(None) };
     let process = largest.process;
@@ -29,15 +29,15 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
     let equal = EqualBlocks::of(trace.sampling());
     let of_sample = |sample: &&ResidentSample| {
         let (live_bytes, live_count) = live.at(sample.time_ns).unwrap_or_default();
-        KeptMoment {
+        SavedMoment {
             time_ns: Some(sample.time_ns),
             lines: lines(sample, live_bytes, agent_bytes),
             live_plus_minus: equal.half_of_bytes(live_bytes, live_count),
             rss_bytes: sample.rss_bytes(),
-            ..KeptMoment::default()
+            ..SavedMoment::default()
         }
     };
-    let mut moments: Vec<KeptMoment> = samples.iter().map(of_sample).collect();
+    let mut moments: Vec<SavedMoment> = samples.iter().map(of_sample).collect();
     for snapshot in trace.snapshots() {
         let Some(own) = snapshot.processes.iter().find(|own| own.process == process) else { continue };
         let near = samples.iter().min_by_key(|sample| sample.time_ns.abs_diff(snapshot.time_ns));
@@ -47,13 +47,13 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
         let shared_memory_bytes = near.shared_memory_bytes.min(rss_bytes - file_bytes);
         let anonymous_bytes = rss_bytes - file_bytes - shared_memory_bytes;
         let sample = ResidentSample { anonymous_bytes, file_bytes, shared_memory_bytes, ..**near };
-        moments.push(KeptMoment {
+        moments.push(SavedMoment {
             time_ns: Some(snapshot.time_ns),
             name: format!("snapshot {} {}", snapshot.number, snapshot.name).trim().to_owned(),
             rss_bytes,
             lines: lines(&sample, own.block_bytes, agent_bytes),
             live_plus_minus: equal.half_of_bytes(own.block_bytes, own.block_count),
-            ..KeptMoment::default()
+            ..SavedMoment::default()
         });
     }
     moments.sort_by_key(|moment| moment.time_ns);
@@ -67,7 +67,7 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
     if others > 0 {
         limits.push(format!("{} more of the recording's processes, which had less resident", count(others)));
     }
-    Ok(Some(KeptMoments { of, moments, limits }))
+    Ok(Some(SavedMoments { of, moments, limits }))
 }
 
 /// Lines of a sample. Anonymous memory counts as live first: blocks that were never written have no

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use heapr_resident::KeptMoments;
+use heapr_resident::SavedMoments;
 use serde::Serialize;
 
 /// Largest file that is read, in bytes; an answer takes some 30 KB.
@@ -15,7 +15,7 @@ pub(crate) struct ResidentFile {
     pub(crate) path: PathBuf,
     /// Text of the file.
     pub(crate) text: String,
-    pub(crate) kept: KeptMoments,
+    pub(crate) kept: SavedMoments,
 }
 
 /// Facts of the file that are sent before any query.
@@ -33,7 +33,7 @@ impl ResidentFile {
         let mut file = heapr_files::regular(path).map_err(told)?;
         let mut start = [0; 64];
         let count = file.read(&mut start).map_err(told)?;
-        if !KeptMoments::may_be(&start[..count]) {
+        if !SavedMoments::may_be(&start[..count]) {
             return Ok(None);
         }
         if file.metadata().is_ok_and(|metadata| metadata.len() > FILE_BYTES_MAX) {
@@ -43,7 +43,7 @@ impl ResidentFile {
         let mut text = start[..count].to_vec();
         file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(told)?;
         let Ok(text) = String::from_utf8(text) else { return Ok(None) };
-        let kept = KeptMoments::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let kept = SavedMoments::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(kept.map(|kept| Self { path: path.to_owned(), text, kept }))
     }
 

@@ -80,7 +80,7 @@ pub(crate) struct ReadFilter {
 
 /// A cached ranking.
 #[derive(Debug)]
-pub(crate) struct KeptRanking {
+pub(crate) struct CachedRanking {
     pub(crate) groups: Vec<Group>,
     pub(crate) group_count: usize,
     pub(crate) all: Amounts,
@@ -135,7 +135,7 @@ pub(crate) struct TraceFile {
     /// Views with other language frames; made on demand.
     shown_otherwise: Mutex<Vec<Arc<TraceFile>>>,
     selections: ResultCache<(FilterArguments, Found), Selection>,
-    rankings: ResultCache<RankingKey, KeptRanking>,
+    rankings: ResultCache<RankingKey, CachedRanking>,
     /// Numbers of tables and flame graphs that were begun, and that are made.
     answers_begun: AtomicUsize,
     answers_made: AtomicUsize,
@@ -406,7 +406,7 @@ impl TraceFile {
         by: GroupBy,
         sort: Metric,
         cancel: &Cancel,
-    ) -> Result<(Arc<Selection>, Arc<KeptRanking>)> {
+    ) -> Result<(Arc<Selection>, Arc<CachedRanking>)> {
         let found = Found { threads: by == GroupBy::Threads, histograms: false };
         let _answering = self.answering(&read.filter, found);
         let selection = self.select(words, &read.filter, found, cancel)?;
@@ -415,7 +415,7 @@ impl TraceFile {
             let ranking = explorer.rank(&selection, &read.cull, by, sort)?;
             let mut all = ranking.rest;
             ranking.groups.iter().for_each(|group| all += &group.amounts);
-            Ok(KeptRanking { groups: ranking.groups, group_count: ranking.group_count, all })
+            Ok(CachedRanking { groups: ranking.groups, group_count: ranking.group_count, all })
         })?;
         Ok((selection, ranking))
     }

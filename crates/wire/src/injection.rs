@@ -45,7 +45,7 @@ pub struct Injection {
     pub clock: *const AtomicU8,
     /// Entry for calls whose callers may hold values in any register. The address of
     /// [`InjectedHook::kept`] is on top of the stack.
-    pub kept_entry: *const (),
+    pub all_registers_entry: *const (),
     /// Entry for calls whose callers follow the calling convention; it saves only the arguments.
     pub light_entry: *const (),
     /// First of `more_count` hooks for further allocators of the process: [`MORE_ALLOCATORS`]
@@ -58,8 +58,8 @@ pub struct Injection {
     pub claim_key: *const (),
     /// First of [`crate::INNER_FUNCTIONS`] entries for functions of embedded allocators.
     pub inner: *const InnerFunction,
-    /// First of the handlers that [`Injection::kept_entry`] runs for the entries at `inner`, in the
-    /// same order.
+    /// First of the handlers that [`Injection::all_registers_entry`] runs for the entries at
+    /// `inner`, in the same order.
     pub inner_kept: *const (),
     /// Distance in bytes from one handler at `inner_kept` to the next.
     pub inner_kept_bytes: usize,
@@ -115,7 +115,8 @@ pub struct InjectedHook {
     pub real: *const AtomicUsize,
     /// `HOOK_*`.
     pub group: u64,
-    /// Handler for [`Injection::kept_entry`]; null if the function can be hooked only with its
+    /// Handler for [`Injection::all_registers_entry`]; null if the function can be hooked only with
+    /// its
     /// `trampoline`.
     pub kept: *const (),
 }

@@ -1,9 +1,9 @@
 //! A thread's cached frames and the tables of its recent stacks: see [`crate::stack`].
 
 pub(crate) mod bounds;
+pub(crate) mod cached_stack;
 pub(crate) mod control_block;
 pub(crate) mod frame;
-pub(crate) mod kept_stack;
 pub(crate) mod known_rules;
 pub(crate) mod path_node;
 pub(crate) mod repairs;

@@ -1,7 +1,7 @@
 //! The node of the cached stack. It is found by the hash of its path; if it is new, it is made
 //! together with missing outer nodes.
 
-use crate::frames::kept_stack::Kept;
+use crate::frames::cached_stack::CachedStack;
 use crate::modules;
 use crate::tree;
 
@@ -9,7 +9,7 @@ use crate::tree;
 /// remembers. (Prefetching the large table's entry too is no faster on clang than waiting for it
 /// later. The miss is that of the address translation.)
 #[inline(always)]
-pub(crate) fn prefetch(kept: &Kept, hash: u64) {
+pub(crate) fn prefetch(kept: &CachedStack, hash: u64) {
     // SAFETY: null, or a table of this level alone, which is never unmapped.
     if let Some(shortcuts) = unsafe { kept.shortcuts.as_ref() } {
         shortcuts.prefetch_node(hash);
@@ -22,7 +22,7 @@ pub(crate) fn prefetch(kept: &Kept, hash: u64) {
 /// # Safety
 /// 1. `base` frames are cached and `fresh` ones unwound.
 #[inline(always)]
-pub(crate) unsafe fn hash_fresh(kept: &mut Kept, base: usize, fresh: usize) {
+pub(crate) unsafe fn hash_fresh(kept: &mut CachedStack, base: usize, fresh: usize) {
     let salt = modules::salt();
     if kept.hashed < base {
         kept.settle_hashes();
@@ -47,7 +47,7 @@ pub(crate) unsafe fn hash_fresh(kept: &mut Kept, base: usize, fresh: usize) {
 /// stack that gets no node is dropped from the cache, so that the next such stack is counted as
 /// lost again.
 #[inline(always)]
-pub(crate) fn enter(kept: &mut Kept, shared: usize) {
+pub(crate) fn enter(kept: &mut CachedStack, shared: usize) {
     (kept.comparing, kept.last_suffix) = (0, core::ptr::null());
     kept.node = if kept.depth == 0 { tree::ROOT } else { of(kept, shared) };
     if kept.node == tree::ROOT {
@@ -58,7 +58,7 @@ pub(crate) fn enter(kept: &mut Kept, shared: usize) {
 
 /// Returns the node of the cached stack, of which the outer `shared` frames have nodes.
 #[inline(always)]
-fn of(kept: &mut Kept, shared: usize) -> u32 {
+fn of(kept: &mut CachedStack, shared: usize) -> u32 {
     let hash = kept.path_hash;
     // SAFETY: null, or a table of this level alone, which is never unmapped.
     let known = match unsafe { kept.shortcuts.as_mut() } {
@@ -73,7 +73,7 @@ fn of(kept: &mut Kept, shared: usize) -> u32 {
 /// innermost is looked up.
 #[cold]
 #[inline(never)]
-fn add_nodes(kept: &mut Kept, shared: usize) -> u32 {
+fn add_nodes(kept: &mut CachedStack, shared: usize) -> u32 {
     kept.settle_hashes();
     // SAFETY: below the depth.
     let hash_of = |index: usize| unsafe { kept.frame(index).hash };

@@ -74,7 +74,7 @@ impl Tag {
 
 /// The cached stack; a suffix must lead to one of its frames.
 #[derive(Clone, Copy)]
-pub(crate) struct KeptFrames {
+pub(crate) struct CachedFrames {
     pub(crate) frames: *const Frame,
     pub(crate) depth: usize,
 }
@@ -99,7 +99,7 @@ impl SuffixTable {
         tag: Tag,
         start: Start,
         high: usize,
-        kept: KeptFrames,
+        kept: CachedFrames,
     ) -> Option<(&StackSuffix, &Frame)> {
         let set = self.set_of(tag);
         // SAFETY: the index of a set, by (3).
@@ -277,7 +277,7 @@ mod tests {
 
         fn find<'t>(&self, table: &'t SuffixTable, start: Start) -> Option<&'t StackSuffix> {
             let high = self.memory.as_ptr_range().end as usize;
-            let kept = KeptFrames { frames: self.frames.as_ptr(), depth: self.frames.len() - 1 };
+            let kept = CachedFrames { frames: self.frames.as_ptr(), depth: self.frames.len() - 1 };
             // SAFETY: the stack's memory up to its end, and its frames except the innermost; the
             // suffixes are of stacks of as many frames.
             let found = unsafe { table.find(Tag::of(start, 0), start, high, kept) };
@@ -334,7 +334,7 @@ mod tests {
         stack.frames[1].bp = 0;
         // The base is still in memory, but it is not cached any more.
         for depth in 0..3 {
-            let kept = KeptFrames { frames: stack.frames.as_ptr(), depth };
+            let kept = CachedFrames { frames: stack.frames.as_ptr(), depth };
             let high = stack.memory.as_ptr_range().end as usize;
             // SAFETY: the stack's memory up to its end, and its frames.
             let found = unsafe { table.find(Tag::of(start, 0), start, high, kept) };

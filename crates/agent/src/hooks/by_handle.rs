@@ -2,10 +2,10 @@
 //! `RTLD_NEXT`, `ctypes.CDLL("libc.so.6").free`. That search does not find the agent's functions.
 //!
 //! So each allocator's own symbol table is changed to name the agent's functions, as for libraries
-//! that are bound past the agent ([`crate::hooks::apart`]). For the process's allocator these are
-//! the ordinary trampolines. An allocator that the program's calls do not reach gets separate
-//! hooks, which call its own functions. An example is one that a preloaded library precedes and
-//! looks up.
+//! that are bound past the agent ([`crate::hooks::other_namespaces`]). For the process's allocator
+//! these are the ordinary trampolines. An allocator that the program's calls do not reach gets
+//! separate hooks, which call its own functions. An example is one that a preloaded library
+//! precedes and looks up.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 

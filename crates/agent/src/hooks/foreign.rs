@@ -14,8 +14,8 @@ use heapr_known::allocator_libraries::{PREFIXES, PROBES, SUFFIX};
 use heapr_ring::sys;
 use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook, called};
 
+use crate::hooks::all_registers::{self as of_kept, HookedFunction, NOTHING, Outcome};
 use crate::hooks::forwarded::{run_alloc, run_free, run_posix, run_realloc, run_resize, run_string};
-use crate::hooks::kept::{self as of_kept, Kept, NOTHING, Outcome};
 use crate::hooks::shared::Shared;
 use crate::hooks::{self, Caller, arenas, inner_calls};
 use crate::modules::dynamic_section::{Dynamic, Relocation};
@@ -34,7 +34,7 @@ pub(crate) struct Foreign {
     is_operator: bool,
 }
 
-const fn hook_of(name: &'static str, trampoline: *const (), kept: &'static Kept) -> InjectedHook {
+const fn hook_of(name: &'static str, trampoline: *const (), kept: &'static HookedFunction) -> InjectedHook {
     let is_operator = matches!(name.as_bytes(), [b'_', b'Z', ..]);
     InjectedHook {
         name: name.as_ptr(),
@@ -356,7 +356,7 @@ macro_rules! foreign {
         #[allow(non_upper_case_globals, reason = "named as the C functions")]
         mod kept {
             use super::*;
-            $(pub(super) static $new: Kept = Kept {
+            $(pub(super) static $new: HookedFunction = HookedFunction {
                 run: if is_aligned(stringify!($new)) { of_kept::new::<true> } else { of_kept::new::<false> },
                 real: &real::$new,
                 throwing: &throwing::$new,
@@ -364,7 +364,7 @@ macro_rules! foreign {
                 inner: None,
                 note_inner: None,
             };)*
-            $(pub(super) static $free: Kept = Kept {
+            $(pub(super) static $free: HookedFunction = HookedFunction {
                 run: of_kept::freed,
                 real: &real::$free,
                 throwing: &NOTHING,
@@ -372,7 +372,7 @@ macro_rules! foreign {
                 inner: None,
                 note_inner: None,
             };)*
-            $($(pub(super) static $name: Kept = Kept {
+            $($(pub(super) static $name: HookedFunction = HookedFunction {
                 run: |kept, &all, caller| Outcome::Answered(super::run::$name(kept.real, all, caller)),
                 real: &real::$name,
                 throwing: &NOTHING,
@@ -380,7 +380,7 @@ macro_rules! foreign {
                 inner: None,
                 note_inner: None,
             };)*)*
-            $(pub(super) static $noted: Kept = Kept {
+            $(pub(super) static $noted: HookedFunction = HookedFunction {
                 run: |kept, all, caller| {
                     $before(kept.real, all, caller);
                     Outcome::PassOn

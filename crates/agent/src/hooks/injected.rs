@@ -18,13 +18,13 @@ use heapr_wire::{
 
 use crate::frames::control_block;
 use crate::hooks;
+use crate::hooks::all_registers::{self, HookedFunction};
 use crate::hooks::call_by_number;
 use crate::hooks::entries;
 use crate::hooks::exec;
 use crate::hooks::foreign;
 use crate::hooks::inner_functions;
 use crate::hooks::inner_table;
-use crate::hooks::kept::{self, Kept};
 use crate::hooks::last_facts;
 use crate::hooks::locking;
 use crate::hooks::look_inside;
@@ -44,7 +44,12 @@ use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::x86_64::wide_registers;
 
-const fn hook(real: &'static Real, trampoline: *const (), group: u64, kept: *const Kept) -> InjectedHook {
+const fn hook(
+    real: &'static Real,
+    trampoline: *const (),
+    group: u64,
+    kept: *const HookedFunction,
+) -> InjectedHook {
     InjectedHook {
         name: real.name.as_ptr(),
         name_bytes: real.name.len(),
@@ -64,8 +69,8 @@ macro_rules! hooks {
         }
     };
     (@all $($name:ident)* ; $($code:ident)*) => {
-        static HOOKS: Shared<[InjectedHook; kept::COUNT + 24]> = Shared([
-            $(hook(&REAL.$name, entries::$name as *const (), HOOK_ALLOCATOR, &raw const kept::first::$name),)*
+        static HOOKS: Shared<[InjectedHook; all_registers::COUNT + 24]> = Shared([
+            $(hook(&REAL.$name, entries::$name as *const (), HOOK_ALLOCATOR, &raw const all_registers::first::$name),)*
             hook(&REAL.dlclose, entries::dlclose as *const (), HOOK_LOADER, null()),
             hook(&REAL.munmap, entries::munmap as *const (), HOOK_MAPPING, null()),
             hook(&REAL.mprotect, entries::mprotect as *const (), HOOK_MAPPING, null()),
@@ -105,14 +110,14 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     mappings: (&raw const mappings::MAPPINGS).cast(),
     mapping_count: mappings::MAPPINGS.len(),
     clock: AGENT.clock.choice_place(),
-    kept_entry: kept::kept_entry as *const (),
-    light_entry: kept::light_entry as *const (),
-    more: (&raw const kept::MORE).cast(),
-    more_count: kept::MORE.0.len(),
+    all_registers_entry: all_registers::all_registers_entry as *const (),
+    light_entry: all_registers::light_entry as *const (),
+    more: (&raw const all_registers::MORE).cast(),
+    more_count: all_registers::MORE.0.len(),
     claim_key: thread_key::claim_key as *const (),
     inner: (&raw const inner_table::FUNCTIONS).cast(),
     inner_kept: (&raw const inner_functions::KEPT).cast(),
-    inner_kept_bytes: size_of::<Kept>(),
+    inner_kept_bytes: size_of::<HookedFunction>(),
     inner_heap_names: (&raw const plain_calls::HEAP_NAMES).cast(),
     after_load: (&raw const look_inside::AFTER_LOAD).cast(),
     marks: (&raw const page_marks::MARKS).cast(),

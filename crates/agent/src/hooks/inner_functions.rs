@@ -1,8 +1,8 @@
 //! Functions of embedded allocators, in the program or a library, which no call reaches through the
 //! loader. They are found from outside, and hooked by detours.
 //!
-//! Their callers lie in the same file, so that calls come through [`crate::hooks::kept`]. Calls
-//! that such an allocator makes in turn are not the program's: the outermost call counts.
+//! Their callers lie in the same file, so that calls come through [`crate::hooks::all_registers`].
+//! Calls that such an allocator makes in turn are not the program's: the outermost call counts.
 //! (Examples: Rust's allocation shim calls jemalloc, jemalloc calls mmap, an object allocator calls
 //! malloc.)
 
@@ -13,19 +13,19 @@ use heapr_wire::{
     FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, INNER_FUNCTIONS, InnerAction, POOL_BEFORE_BLOCK, Signature,
 };
 
+use crate::hooks::all_registers::{self, Arguments, HookedFunction, Outcome};
 use crate::hooks::forwarded;
 use crate::hooks::inner_table::FUNCTIONS;
-use crate::hooks::kept::{self, Arguments, Kept, Outcome};
 use crate::hooks::plain_calls::{note_block, note_free};
 use crate::hooks::{self, Caller, arenas, inner_calls, sampling, stack_for};
 use crate::record::events;
 use crate::record::thread::Scope;
 
 #[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and refuses an index out of range")]
-/// Description of each of [`FUNCTIONS`] for [`kept::make_call`].
-pub(crate) static KEPT: [Kept; INNER_FUNCTIONS] = {
-    const fn kept(number: usize) -> Kept {
-        Kept {
+/// Description of each of [`FUNCTIONS`] for [`all_registers::make_call`].
+pub(crate) static KEPT: [HookedFunction; INNER_FUNCTIONS] = {
+    const fn kept(number: usize) -> HookedFunction {
+        HookedFunction {
             run,
             real: &FUNCTIONS[number].real,
             throwing: &FUNCTIONS[number].own,
@@ -44,7 +44,7 @@ pub(crate) static KEPT: [Kept; INNER_FUNCTIONS] = {
 };
 
 /// Records a nested call that may matter: the end of a pool may end another pool.
-fn note_inner(kept: &Kept, all: &Arguments, caller: Caller) {
+fn note_inner(kept: &HookedFunction, all: &Arguments, caller: Caller) {
     let Some(function) = kept.inner else { return };
     let signature = Signature::of_word_untrusted(function.signature.load(Relaxed));
     if let Some(signature) = signature.filter(|signature| signature.action == InnerAction::Clear) {
@@ -64,7 +64,7 @@ fn note_clear(heap: u8, pool: usize, caller: Caller) {
     }
 }
 
-fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
+fn run(kept: &HookedFunction, all: &Arguments, caller: Caller) -> Outcome {
     let Some(function) = kept.inner else { return Outcome::PassOn };
     let Some(signature) = Signature::of_word_untrusted(function.signature.load(Relaxed)) else {
         return Outcome::PassOn;
@@ -111,7 +111,7 @@ fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
         action => action,
     };
     match (function.heap.load(Relaxed), action) {
-        (_, InnerAction::New) => kept::new_named(kept, all, signature.block.is_some(), caller),
+        (_, InnerAction::New) => all_registers::new_named(kept, all, signature.block.is_some(), caller),
         (0, _) if pool == 0 => call.run(action),
         (0, _) => {
             let outcome = call.run(action);

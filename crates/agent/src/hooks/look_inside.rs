@@ -16,8 +16,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use heapr_ring::{forbidden_calls, sys, writer};
 use heapr_wire::{FLAG_LOOK_INSIDE, MARK_EXEC_WANTED, MARK_MEMORY_WANTED};
 
+use crate::hooks::all_registers::{Arguments, HookedFunction, NOTHING, Outcome};
 use crate::hooks::inner_table;
-use crate::hooks::kept::{Arguments, Kept, NOTHING, Outcome};
 use crate::hooks::{self, Caller, by_handle, inner_calls};
 use crate::modules::{self, link_map};
 use crate::process::own_files::{decimal, for_each_line};
@@ -42,10 +42,16 @@ static UNLOADS: AtomicU64 = AtomicU64::new(0);
 
 /// Replacement of the loader's `_dl_debug_state`, which it calls before and after a change of its
 /// list.
-pub(crate) static AFTER_LOAD: Kept =
-    Kept { run: after_load, real: &NOTHING, throwing: &NOTHING, called: 0, inner: None, note_inner: None };
+pub(crate) static AFTER_LOAD: HookedFunction = HookedFunction {
+    run: after_load,
+    real: &NOTHING,
+    throwing: &NOTHING,
+    called: 0,
+    inner: None,
+    note_inner: None,
+};
 
-fn after_load(_kept: &Kept, _words: &Arguments, caller: Caller) -> Outcome {
+fn after_load(_kept: &HookedFunction, _words: &Arguments, caller: Caller) -> Outcome {
     let [loads, unloads] = load_counts();
     // (The loader's lock is held: no module can have been mapped yet where another was.)
     if UNLOADS.swap(unloads, Relaxed) != unloads

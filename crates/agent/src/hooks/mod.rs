@@ -11,7 +11,7 @@
 #[macro_use]
 pub(crate) mod real;
 
-pub(crate) mod apart;
+pub(crate) mod all_registers;
 pub(crate) mod arenas;
 pub(crate) mod by_handle;
 mod c_functions;
@@ -23,18 +23,18 @@ pub(crate) mod exec_lists;
 pub(crate) mod foreign;
 pub(crate) mod forwarded;
 pub(crate) mod heaps;
+pub(crate) mod hooked_function;
 pub(crate) mod injected;
 pub(crate) mod inner_calls;
 pub(crate) mod inner_functions;
 pub(crate) mod inner_table;
 pub(crate) mod inside;
-pub(crate) mod kept;
-pub(crate) mod kept_function;
 pub(crate) mod last_facts;
 pub(crate) mod locking;
 pub(crate) mod look_inside;
 pub(crate) mod mapping_hooks;
 pub(crate) mod other_allocators;
+pub(crate) mod other_namespaces;
 pub(crate) mod outermost;
 pub(crate) mod plain_calls;
 mod recording;

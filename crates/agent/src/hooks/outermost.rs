@@ -2,10 +2,10 @@
 //! not the program's.
 
 use crate::record::thread::{self, Outermost, Scope};
-use crate::x86_64::kept_entry::KeptCall;
+use crate::x86_64::all_registers_entry::AllRegistersCall;
 
 /// Methods for calls whose [`Outermost::function`] is the address of a
-/// [`crate::hooks::kept::Kept`].
+/// [`crate::hooks::all_registers::HookedFunction`].
 impl Outermost {
     pub(crate) const NONE: Self = Self { entry_sp: 0, function: 0 };
 
@@ -61,7 +61,8 @@ impl Outermost {
     /// 1. The stack at the call's entry may be read.
     unsafe fn is_under_way(self) -> bool {
         // SAFETY: (1).
-        let word = unsafe { *(self.entry_sp.wrapping_sub(KeptCall::FUNCTION_BELOW_ENTRY) as *const usize) };
+        let word =
+            unsafe { *(self.entry_sp.wrapping_sub(AllRegistersCall::FUNCTION_BELOW_ENTRY) as *const usize) };
         self.function != 0 && word == self.function
     }
 

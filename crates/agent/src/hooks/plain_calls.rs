@@ -7,7 +7,7 @@ use heapr_wire::{
     FLAG_STACK_ALLOC, HEAP_MALLOC, INNER_HEAP_FIRST, INNER_HEAPS, InnerFunction, PlainCall, Signature,
 };
 
-use crate::hooks::kept_function::{Arguments, Kept, Outcome};
+use crate::hooks::hooked_function::{Arguments, HookedFunction, Outcome};
 use crate::hooks::{self, Caller, forwarded, sampling, stack_for};
 use crate::record::events;
 use crate::record::thread::{Outermost, Scope};
@@ -22,7 +22,12 @@ static TOLD: [AtomicU32; INNER_HEAPS] = [const { AtomicU32::new(0) }; INNER_HEAP
 /// Records a call as [`crate::hooks::inner_functions`] does (checked by heapr's tests `victims` and
 /// `inner_allocators`). Returns `None`, without any effect, if the call needs the general path.
 #[inline(always)]
-pub(crate) fn run(kept: &Kept, function: &InnerFunction, all: &Arguments, caller: Caller) -> Option<Outcome> {
+pub(crate) fn run(
+    kept: &HookedFunction,
+    function: &InnerFunction,
+    all: &Arguments,
+    caller: Caller,
+) -> Option<Outcome> {
     let word = function.signature.load(Relaxed);
     let plain = PlainCall::of_word_untrusted(word)?;
     // A sample may have been drawn on the way here.

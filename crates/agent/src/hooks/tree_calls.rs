@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use heapr_wire::{FLAG_STACK_REALLOC, InnerAction, InnerFunction, MARK_TREE_UNKNOWN, Signature};
 
-use crate::hooks::kept_function::{Arguments, Kept, Outcome};
+use crate::hooks::hooked_function::{Arguments, HookedFunction, Outcome};
 use crate::hooks::outermost;
 use crate::hooks::plain_calls::note_block;
 use crate::hooks::{Caller, forwarded, stack_for};
@@ -160,7 +160,7 @@ fn learn(block: usize, bytes: usize) {
 }
 
 /// Handles a call of a tree function; `None` if the function is not one.
-pub(crate) fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Option<Outcome> {
+pub(crate) fn run(kept: &HookedFunction, all: &Arguments, caller: Caller) -> Option<Outcome> {
     let function: &InnerFunction = kept.inner?;
     let signature = Signature::of_word_untrusted(function.signature.load(Relaxed))?;
     if signature.action != InnerAction::Tree {
@@ -189,7 +189,7 @@ pub(crate) fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Option<Outcom
 }
 
 struct TreeCall<'a> {
-    kept: &'a Kept,
+    kept: &'a HookedFunction,
     all: &'a Arguments,
     heap: u8,
     /// Requested size in bytes, if the call states it.

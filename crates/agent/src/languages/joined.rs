@@ -10,8 +10,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::frames::frame::{Frame, Start};
 use crate::languages::path::Path;
+use crate::languages::python::cached_frames::CachedPython;
 use crate::languages::python::frame::PythonFrame;
-use crate::languages::python::kept::KeptPython;
 use crate::languages::python::layout::{self, Layout, Style};
 use crate::languages::verifying;
 use crate::modules::interpreters::PYTHON;
@@ -25,10 +25,10 @@ use crate::tree;
 pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     let Some(layout) = layout::chosen().filter(|_| native != tree::ROOT) else { return native };
     if scope.level().language.is_null() {
-        scope.level().language = KeptPython::allocate().cast();
+        scope.level().language = CachedPython::allocate().cast();
     }
     // SAFETY: null, or a mapping of this level alone, which is never unmapped.
-    let Some(kept) = (unsafe { scope.level().language.cast::<KeptPython>().as_mut() }) else {
+    let Some(kept) = (unsafe { scope.level().language.cast::<CachedPython>().as_mut() }) else {
         AGENT.count(|slot| &slot.stacks_lost);
         return native;
     };
@@ -47,7 +47,7 @@ pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
 #[inline(never)]
 fn build(
     scope: &mut Scope,
-    kept: &mut KeptPython,
+    kept: &mut CachedPython,
     layout: &Layout,
     (start, native, pair): (Start, u32, u64),
 ) -> u32 {

@@ -10,8 +10,8 @@ use heapr_ring::{early_ends, writer};
 use heapr_wire::{BufferHeader, THREAD_ENDED, ThreadSlot};
 
 use crate::frames::bounds::KnownRanges;
+use crate::frames::cached_stack::CachedStack;
 use crate::frames::control_block::{self, Identity};
-use crate::frames::kept_stack::Kept;
 use crate::frames::repairs::Repairs;
 use crate::record::countdown::Countdown;
 use crate::state::AGENT;
@@ -49,7 +49,7 @@ pub(crate) struct Level {
     /// Sequence number of the next buffer.
     pub(crate) sequence: u64,
     /// The cached stack: the last captured one.
-    pub(crate) kept: Kept,
+    pub(crate) kept: CachedStack,
     /// Room for changing the cached stack.
     pub(crate) repairs: Repairs,
     /// The last frames of the program's language, of a type that belongs to `languages`; null: no

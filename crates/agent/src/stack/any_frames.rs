@@ -18,12 +18,12 @@
 //! ```text
 //! stacks, from the innermost frame outwards     cached as proof
 //! any one                                       yes
-//! another one, then the thread's own            yes: see [`crate::frames::kept_stack::is_within`]
+//! another one, then the thread's own            yes: see [`crate::frames::cached_stack::is_within`]
 //! any other combination                         no: the next stack is unwound in full
 //! ```
 
+use crate::frames::cached_stack::{CachedStack, WORDS_PER_FRAME};
 use crate::frames::frame::{Frame, Start, Word, read};
-use crate::frames::kept_stack::{Kept, WORDS_PER_FRAME};
 use crate::frames::path_node;
 use crate::frames::stack_range::StackRange;
 use crate::frames::suffix_table::Tag;
@@ -233,7 +233,7 @@ fn slot(scope: &mut Scope) -> Option<&'static heapr_wire::ThreadSlot> {
 }
 
 /// Moves a valid cached frame to the fresh ones, because a frame further out has changed.
-fn take_over(kept: &mut Kept, index: usize, fresh: &mut usize, fresh_words: &mut usize) -> bool {
+fn take_over(kept: &mut CachedStack, index: usize, fresh: &mut usize, fresh_words: &mut usize) -> bool {
     if *fresh >= kept.capacity && !kept.grow(*fresh, *fresh_words) {
         return false;
     }

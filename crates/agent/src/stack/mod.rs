@@ -60,8 +60,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use heapr_ring::Pool;
 use heapr_wire::FLAG_STACK_SPECIAL;
 
+use crate::frames::cached_stack::{CUT_MEMO, CachedStack, is_surely_within, is_within};
 use crate::frames::frame::{Frame, Start};
-use crate::frames::kept_stack::{CUT_MEMO, Kept, is_surely_within, is_within};
 use crate::frames::shortcut::Shortcuts;
 use crate::frames::stack_range::StackRange;
 use crate::frames::suffix::StackSuffix;
@@ -139,7 +139,7 @@ fn range_of(scope: &mut Scope, sp: usize) -> StackRange {
 
 /// Returns the innermost frame of the cached stack, which must exist.
 #[inline(always)]
-fn top(kept: &Kept) -> &Frame {
+fn top(kept: &CachedStack) -> &Frame {
     // SAFETY: a stack is cached, of `depth` frames, and that is at most the capacity.
     unsafe { kept.frame(kept.depth.wrapping_sub(1)) }
 }
@@ -348,7 +348,7 @@ fn capture_anew(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
 /// Returns the rule for a frame that returns to `pc`, if it is known. The cached stack's epoch must
 /// be the present one.
 #[inline(always)]
-pub(crate) fn cached_rule(kept: &Kept, pc: usize) -> Option<Rule> {
+pub(crate) fn cached_rule(kept: &CachedStack, pc: usize) -> Option<Rule> {
     cached_rule_of(kept.shortcuts, pc)
 }
 

@@ -22,8 +22,8 @@
 
 use core::mem::MaybeUninit;
 
+use crate::frames::cached_stack::CachedStack;
 use crate::frames::frame::{Frame, Start, Word, read};
-use crate::frames::kept_stack::Kept;
 use crate::frames::path_node;
 use crate::frames::repairs::{Repairs, WORDS_MAX};
 use crate::frames::stack_range::StackRange;
@@ -67,7 +67,12 @@ pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usiz
 
 /// Unwinds from the innermost change on, out to the outermost frame that differs from before.
 #[inline(always)]
-unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &mut Repairs) -> Option<()> {
+unsafe fn unwind_in_place(
+    kept: &CachedStack,
+    range: StackRange,
+    change: usize,
+    work: &mut Repairs,
+) -> Option<()> {
     // SAFETY: (2) of `repair`.
     let mut index = unsafe { frame_of_word(kept, kept.depth, change) };
     // SAFETY: `index` is always below the depth.
@@ -133,7 +138,7 @@ unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &
 
 /// Returns the index of the frame, among the outer `depth`, that has read word number `end` - 1.
 #[inline(always)]
-unsafe fn frame_of_word(kept: &Kept, depth: usize, end: usize) -> usize {
+unsafe fn frame_of_word(kept: &CachedStack, depth: usize, end: usize) -> usize {
     let mut index = depth.wrapping_sub(1);
     // SAFETY: `index` stays below the depth.
     while index > 0 && unsafe { kept.frame(index - 1).words_end } as usize >= end {
@@ -170,7 +175,7 @@ fn step(
 
 /// Writes the frames into the cached stack, and finds its node.
 #[inline(always)]
-unsafe fn commit(kept: &mut Kept, work: &Repairs) {
+unsafe fn commit(kept: &mut CachedStack, work: &Repairs) {
     let salt = modules::salt();
     let mut hash = kept.path_hash;
     for repaired in work.all() {

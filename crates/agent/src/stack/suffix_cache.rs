@@ -10,12 +10,12 @@
 //! now      [main] [loop] [h] [k]        as recent: its words and those from the base outwards are unchanged
 //! ```
 
+use crate::frames::cached_stack::{CachedStack, INNERMOST};
 use crate::frames::frame::{Frame, Innermost, Start, read};
-use crate::frames::kept_stack::{INNERMOST, Kept};
 use crate::frames::shortcut::Shortcuts;
 use crate::frames::stack_range::StackRange;
 use crate::frames::suffix::{StackSuffix, Unwound};
-use crate::frames::suffix_table::{KeptFrames, Tag};
+use crate::frames::suffix_table::{CachedFrames, Tag};
 use crate::modules::rules;
 use crate::record::thread::Scope;
 use crate::stack::{self, finish_specially};
@@ -44,24 +44,26 @@ const MISS: u32 = 16;
 /// found by the other kind of tag, are seldom given up.
 const MISSES: u32 = 1 << 14;
 
-/// Limit of [`Kept::comparing`]: number of comparisons of a cached stack's words as they were read,
-/// before they are laid out in pairs. The layout takes about as long as these comparisons.
+/// Limit of [`CachedStack::comparing`]: number of comparisons of a cached stack's words as they
+/// were read, before they are laid out in pairs. The layout takes about as long as these
+/// comparisons.
 const COMPARED: u32 = 16;
-/// [`Kept::comparing`]: a layout was not worth it, and the words are compared as they were read.
+/// [`CachedStack::comparing`]: a layout was not worth it, and the words are compared as they were
+/// read.
 const AS_READ: u32 = COMPARED;
-/// [`Kept::comparing`]: the words are laid out in pairs.
+/// [`CachedStack::comparing`]: the words are laid out in pairs.
 const IN_PAIRS: u32 = COMPARED + 1;
 
 /// Returns the key for the suffix of the stack that begins at `start`. If many lookups fail, the
 /// key includes the innermost frame's return address, provided that frame is plain. The stack must
 /// be readable up to `high`.
 #[inline(always)]
-pub(crate) fn tag(kept: &mut Kept, start: Start, high: usize) -> Tag {
+pub(crate) fn tag(kept: &mut CachedStack, start: Start, high: usize) -> Tag {
     if kept.finds_by_return { tag_with_return(kept, start.pc, start.sp, high) } else { Tag::of(start, 0) }
 }
 
 #[inline(never)]
-fn tag_with_return(kept: &mut Kept, pc: usize, sp: usize, high: usize) -> Tag {
+fn tag_with_return(kept: &mut CachedStack, pc: usize, sp: usize, high: usize) -> Tag {
     let start = Start { pc, sp, bp: 0 };
     let Some(innermost) = kept.innermost.get_mut(rules::hash(pc as u64) % INNERMOST) else {
         return Tag::of(start, 0);
@@ -85,13 +87,13 @@ fn tag_with_return(kept: &mut Kept, pc: usize, sp: usize, high: usize) -> Tag {
 /// those of user code, with each stack cached and with this rule. Python: 0.328 and 0.283; jq:
 /// 0.129 and 0.110; Node: 0.278 and 0.262.)
 #[inline(always)]
-pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Recent<'_> {
+pub(crate) fn take(kept: &mut CachedStack, tag: Tag, start: Start, high: usize) -> Recent<'_> {
     // SAFETY: null, or a table of this level alone, which is never unmapped.
     let Some(Shortcuts { suffixes, .. }) = (unsafe { kept.shortcuts.as_ref() }) else {
         return Recent::Unknown;
     };
     kept.settle_hashes();
-    let frames = KeptFrames { frames: kept.frames, depth: kept.depth };
+    let frames = CachedFrames { frames: kept.frames, depth: kept.depth };
     // SAFETY: the stack pointer lies below `high`. `depth` frames are cached at `kept.frames`, and
     // so were the bases of all suffixes. If there are shortcuts, there is a table of suffixes.
     let found = unsafe { suffixes.find(tag, start, high, frames) };
@@ -117,7 +119,7 @@ pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Rece
 /// have their hashes. Returns `None` if the cached stack is the whole stack, or the base is not
 /// known.
 #[inline(always)]
-pub(crate) fn found_base(kept: &Kept, start: Start, node: u32) -> Option<usize> {
+pub(crate) fn found_base(kept: &CachedStack, start: Start, node: u32) -> Option<usize> {
     if kept.is_of(start, node) {
         return None;
     }
@@ -130,7 +132,7 @@ pub(crate) fn found_base(kept: &Kept, start: Start, node: u32) -> Option<usize> 
 /// True if the suffix was found in so many successive captures that its stack is worth caching as a
 /// whole.
 #[inline(always)]
-fn comes_again(kept: &mut Kept, suffix: &StackSuffix) -> bool {
+fn comes_again(kept: &mut CachedStack, suffix: &StackSuffix) -> bool {
     if core::ptr::eq(kept.last_suffix, suffix) {
         return kept.capture_count.wrapping_sub(kept.last_suffix_capture) >= REPEATS;
     }
@@ -143,7 +145,7 @@ fn comes_again(kept: &mut Kept, suffix: &StackSuffix) -> bool {
 /// # Safety
 /// 1. The frame is cached, and its words are readable.
 #[inline(always)]
-unsafe fn words_stand(kept: &mut Kept, frame_index: usize, words_end: usize) -> bool {
+unsafe fn words_stand(kept: &mut CachedStack, frame_index: usize, words_end: usize) -> bool {
     if kept.comparing == IN_PAIRS {
         // SAFETY: (1); there is a table, in which the words are laid out.
         return unsafe { (*kept.shortcuts).pairs.stand(frame_index) };
@@ -157,7 +159,7 @@ unsafe fn words_stand(kept: &mut Kept, frame_index: usize, words_end: usize) -> 
 
 #[cold]
 #[inline(never)]
-fn compared_again(kept: &mut Kept) {
+fn compared_again(kept: &mut CachedStack) {
     kept.comparing = kept.comparing.wrapping_add(1);
     if kept.comparing != COMPARED {
         return;

@@ -1,5 +1,5 @@
-//! Light entry: like [`crate::x86_64::kept_entry`], for a function whose callers obey the calling
-//! convention. See `convention` in heapr-allocators.
+//! Light entry: like [`crate::x86_64::all_registers_entry`], for a function whose callers obey the
+//! calling convention. See `convention` in heapr-allocators.
 //!
 //! ```text
 //! return address                     from the program

@@ -1,6 +1,7 @@
 //! Code that depends on the processor: unwinding, the entries' assembly, the thread pointer. It
 //! imports no other module of the agent.
 
+pub(crate) mod all_registers_entry;
 mod byte_reader;
 mod call_frame;
 pub(crate) mod entries;
@@ -12,7 +13,6 @@ pub(crate) mod frame_index;
 mod frame_instructions;
 pub(crate) mod full_unwind;
 mod go_stacks;
-pub(crate) mod kept_entry;
 pub(crate) mod leaving;
 pub(crate) mod light_entry;
 #[cfg(any(feature = "cdylib", test))]

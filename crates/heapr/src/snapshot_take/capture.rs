@@ -14,7 +14,7 @@ use serde_json::json;
 use super::file_name::Destination;
 use super::preflight::Consent;
 use super::redaction::{Redaction, redacted};
-use super::{kept_scripts, preflight};
+use super::{preflight, saved_scripts};
 use crate::output::OutputFile;
 use crate::report::progress_bar::ProgressBar;
 use heapr_table::quantity;
@@ -226,7 +226,7 @@ fn capture_one(
     // before the first snapshot, the strings are in all of them, and no snapshot seems to have
     // grown by them. They also are texts of the program, so redaction excludes them.
     let wants_scripts = !arguments.no_scripts && arguments.redact.is_none();
-    let scripts = wants_scripts.then(|| kept_scripts::ask(inspector, worker, is_cancelled));
+    let scripts = wants_scripts.then(|| saved_scripts::ask(inspector, worker, is_cancelled));
     let (path, may_replace) = destination.path("Heap", pid, thread_number, "heapsnapshot");
     let mut file = OutputFile::create(&path, may_replace)?;
     let mut display = Display::new(pid, estimate.file_bytes);
@@ -254,7 +254,7 @@ fn capture_one(
     drop(display);
     let path = file.keep_as(|| destination.path("Heap", pid, thread_number, "heapsnapshot").0)?;
     if let Some(scripts) = scripts {
-        kept_scripts::keep(scripts, &path);
+        saved_scripts::keep(scripts, &path);
     }
     let captured = Captured {
         path,

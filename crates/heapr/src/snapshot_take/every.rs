@@ -12,7 +12,7 @@ use heapr_inspector::Process;
 use super::capture::CaptureArguments;
 use super::file_name::{Destination, FileCount};
 use super::hold::Held;
-use super::{interrupt, javascript, kept_scripts};
+use super::{interrupt, javascript, saved_scripts};
 
 /// What `heapr snapshot every` is asked of any process.
 #[derive(Debug, clap::Args)]
@@ -166,7 +166,7 @@ fn look(
     watched.files.push_back(captured.into_iter().map(|captured| captured.path).collect());
     while arguments.keep.is_some_and(|keep| watched.files.len() > keep as usize) {
         for path in watched.files.pop_front().into_iter().flatten() {
-            kept_scripts::remove(&path);
+            saved_scripts::remove(&path);
             if let Err(error) = std::fs::remove_file(&path) {
                 tell!("heapr: cannot delete {}: {error}", path.display());
             }

@@ -7,7 +7,6 @@ mod file_name;
 mod hold;
 mod interrupt;
 pub(crate) mod javascript;
-mod kept_scripts;
 mod node;
 mod node_prepare;
 mod node_run;
@@ -16,6 +15,7 @@ mod node_timeline;
 mod preflight;
 mod ready_processes;
 mod redaction;
+mod saved_scripts;
 mod signal_snapshot;
 mod take;
 

@@ -37,8 +37,8 @@
 //! moments. With the gate closed, no thread enters, so that the heap is at rest as soon as those
 //! inside have left.
 
+use super::all_registers_countdown::AllRegistersCountdown;
 use super::countdown::{Countdown, Counted, MARKS_OFFSET};
-use super::kept_countdown::KeptCounted;
 use super::prologue::JUMP_BYTES;
 use super::{Prologue, jump};
 
@@ -98,14 +98,14 @@ pub(crate) enum Way {
         entry_avma: u64,
         function_avma: u64,
         /// Plan for counting first, if calls are sampled.
-        counted: Option<KeptCounted>,
+        counted: Option<AllRegistersCountdown>,
     },
 }
 
 /// Kind of the code that counts calls.
 enum Counting<'a> {
     Convention(Counted, Countdown),
-    Kept(&'a KeptCounted),
+    Kept(&'a AllRegistersCountdown),
 }
 
 impl Way {

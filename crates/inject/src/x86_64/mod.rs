@@ -1,15 +1,16 @@
 //! Code that depends on the processor: registers, the frame by which a thread returns, prologues
 //! and trampoline areas.
 
+mod all_registers_countdown;
 mod basic_functions;
 mod countdown;
 mod island;
 mod jumps;
-mod kept_countdown;
 mod prologue;
 mod registers;
 mod return_frame;
 
+pub(crate) use all_registers_countdown::{AllRegistersCountdown, Place, Sampling};
 pub(crate) use basic_functions::{BASIC_BYTES, ProgramHeaders, basic_functions};
 pub(crate) use countdown::{Countdown, Counted};
 pub(crate) use island::{
@@ -17,7 +18,6 @@ pub(crate) use island::{
     WAITED_OFFSET, Way, counting_at, island_of, record_of, waiting_range,
 };
 pub(crate) use jumps::may_jump_to;
-pub(crate) use kept_countdown::{KeptCounted, Place, Sampling};
 pub(crate) use prologue::{Prologue, calls_one_of, entry_of, jump};
 pub(crate) use registers::{
     DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER, FrameRegisters, Registers, is_kept_by_callees,

@@ -1,6 +1,6 @@
 //! Resident memory by class, at the moments of a saved answer or of a recording.
 
-use heapr_resident::{Class, KeptDetail, KeptFinding, KeptLine, KeptMoments, PageCells, class_label};
+use heapr_resident::{Class, PageCells, SavedDetail, SavedFinding, SavedLine, SavedMoments, class_label};
 use serde::{Deserialize, Serialize};
 
 use crate::command_line::command;
@@ -48,9 +48,9 @@ struct ResidentAnswer {
     bands: Vec<ResidentBand>,
     /// Index of the moment that is answered in full.
     shown: usize,
-    lines: Vec<KeptLine>,
+    lines: Vec<SavedLine>,
     pages: Option<PageCells>,
-    findings: Vec<KeptFinding>,
+    findings: Vec<SavedFinding>,
     /// Limits: facts that could not be determined.
     limits: Vec<String>,
 }
@@ -60,7 +60,7 @@ pub(super) fn resident(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let (path, text, mut kept) = match context.files.resident(request.file)? {
         ResidentSource::Kept(file) => (file.path.clone(), Some(file.clone()), file.kept.clone()),
         ResidentSource::Trace(file) => {
-            let kept = KeptMoments::of_recording(file.trace())
+            let kept = SavedMoments::of_recording(file.trace())
                 .map_err(heapr_query::Error::from)?
                 .unwrap_or_default();
             (file.path.clone(), None, kept)
@@ -70,8 +70,8 @@ pub(super) fn resident(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let text = text.as_ref().map_or("", |file| file.text.as_str());
     let last = kept.moments.len().saturating_sub(1);
     let shown = request.moment.unwrap_or(last).min(last);
-    let detail = kept.moments.get(shown).map_or_else(KeptDetail::default, |moment| moment.detail(text));
-    let KeptDetail { mut lines, pages, findings } = detail;
+    let detail = kept.moments.get(shown).map_or_else(SavedDetail::default, |moment| moment.detail(text));
+    let SavedDetail { mut lines, pages, findings } = detail;
     lines.retain(|line| line.bytes > 0);
     lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
     json(&ResidentAnswer {
@@ -91,7 +91,7 @@ pub(super) fn resident(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 }
 
 /// Bands of all classes that ever have resident bytes.
-fn bands(kept: &KeptMoments, shown: usize) -> Vec<ResidentBand> {
+fn bands(kept: &SavedMoments, shown: usize) -> Vec<ResidentBand> {
     let mut keys: Vec<&str> =
         kept.moments.iter().flat_map(|moment| &moment.lines).map(|(class, _)| class.as_str()).collect();
     keys.sort_unstable();

@@ -34,7 +34,7 @@ fn typescript() -> String {
     for other in [
         "query/src/json.rs",
         "findings/src/finding.rs",
-        "resident/src/kept_detail.rs",
+        "resident/src/saved_detail.rs",
         "resident/src/page_cells.rs",
     ] {
         files.push(root().join("crates").join(other));

@@ -16,8 +16,8 @@ use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
 use heapr_symbols::{FrameWalker, MappedCode};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
+use crate::snapshots::copied_memory::{CopiedMemory, WrittenMemory};
 use crate::snapshots::graph_notes::{of_mappings, of_served};
-use crate::snapshots::kept_memory::{KeptMemory, WrittenMemory};
 
 /// Facts that are found before the process is stopped, because finding them takes longer than the
 /// rest.
@@ -32,7 +32,7 @@ pub(crate) struct Prepared {
     mappings: Vec<Mapping>,
     kernel: Vec<(String, Vec<u64>)>,
     /// Memory that was copied out, and modules found in the copy.
-    kept: Option<(KeptMemory, Vec<ThreadModule>)>,
+    kept: Option<(CopiedMemory, Vec<ThreadModule>)>,
     texts: Texts,
 }
 
@@ -150,7 +150,7 @@ impl Prepared {
     pub(crate) fn keep(&mut self, copy: u32, goes_on: &dyn Fn() -> bool) -> bool {
         let memory = StoppedProcess::copy(copy);
         let of_copy = Still::of_copy(&memory, &self.memory, &self.not_copied);
-        let kept = KeptMemory::of(&of_copy, &self.mappings, goes_on);
+        let kept = CopiedMemory::of(&of_copy, &self.mappings, goes_on);
         self.kept = kept.map(|kept| (kept, thread_modules(copy)));
         self.kept.is_some()
     }

@@ -1,9 +1,9 @@
 //! Snapshots of the live native blocks: rules for them, the cut, and writing in slices.
 
+mod copied_memory;
 pub(crate) mod graph_capture;
 mod graph_notes;
 pub(crate) mod heap_look;
-mod kept_memory;
 pub(crate) mod native_snapshot;
 pub(crate) mod native_snapshot_rules;
 pub(crate) mod running_look;

@@ -44,7 +44,7 @@ impl ScriptPaths {
     /// Adds source maps, and the names that saved scripts gave themselves (`//# sourceURL=`).
     #[must_use]
     pub(crate) fn with_maps(mut self, maps: Option<Arc<SourceMaps>>) -> Self {
-        for script in maps.iter().flat_map(|maps| maps.kept_scripts()).filter(|it| !it.url.is_empty()) {
+        for script in maps.iter().flat_map(|maps| maps.saved_scripts()).filter(|it| !it.url.is_empty()) {
             self.paths.entry(script.id).or_insert_with(|| script.url.clone());
         }
         Self { maps, ..self }

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use mapping::Mapping;
 
-use crate::kept_scripts::KeptScript;
+use crate::saved_scripts::SavedScript;
 pub use search::{Unused, map_file};
 
 /// Source maps of a heap's scripts. Each is looked for when a location of its script is requested,
@@ -23,7 +23,7 @@ pub struct SourceMaps {
     folders: Vec<PathBuf>,
     taken_at: Option<SystemTime>,
     snapshot: Option<PathBuf>,
-    kept: OnceLock<Vec<KeptScript>>,
+    kept: OnceLock<Vec<SavedScript>>,
     known: Mutex<Known>,
 }
 
@@ -59,15 +59,15 @@ impl SourceMaps {
     }
 
     /// Scripts saved next to the snapshot, as they ran.
-    pub fn kept_scripts(&self) -> &[KeptScript] {
-        self.kept.get_or_init(|| self.snapshot.as_deref().map(KeptScript::beside).unwrap_or_default())
+    pub fn saved_scripts(&self) -> &[SavedScript] {
+        self.kept.get_or_init(|| self.snapshot.as_deref().map(SavedScript::beside).unwrap_or_default())
     }
 
     /// Returns the text of a script as it ran: saved next to the snapshot, or its file if unchanged
     /// since. A script that starts inside a page is padded to start at the same line and column.
     pub fn text_of(&self, script_id: u32, script: &str) -> Option<String> {
         const LINES_MAX: u32 = 1 << 20;
-        let Some(kept) = self.kept_scripts().iter().find(|kept| kept.id == script_id) else {
+        let Some(kept) = self.saved_scripts().iter().find(|kept| kept.id == script_id) else {
             return search::unchanged_text(script, self.taken_at);
         };
         let (line, column) = kept.start;
@@ -76,9 +76,9 @@ impl SourceMaps {
     }
 
     /// Returns the saved script of that name; `None` if several scripts of that name differ.
-    fn kept_script(&self, script: &str) -> Option<&KeptScript> {
+    fn kept_script(&self, script: &str) -> Option<&SavedScript> {
         let name = search::plain_name(script);
-        let mut of_name = self.kept_scripts().iter().filter(|kept| search::plain_name(&kept.url) == name);
+        let mut of_name = self.saved_scripts().iter().filter(|kept| search::plain_name(&kept.url) == name);
         let first = of_name.next().filter(|_| !name.is_empty())?;
         of_name.all(|other| other.text == first.text).then_some(first)
     }

@@ -11,7 +11,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use rustix::fs::OFlags;
 
 use super::mapping::Mapping;
-use crate::kept_scripts::KeptScript;
+use crate::saved_scripts::SavedScript;
 
 /// Largest size of a script or map, in bytes.
 const MOST_BYTES: u64 = 512 << 20;
@@ -49,7 +49,7 @@ pub enum Unused {
 pub(super) fn mapping_of(
     script: &str,
     folders: &[PathBuf],
-    kept: Option<&KeptScript>,
+    kept: Option<&SavedScript>,
     taken_at: Option<SystemTime>,
 ) -> Result<Option<Mapping>, Unused> {
     for candidate in in_folders(script, folders) {
@@ -100,7 +100,7 @@ pub(super) fn mapping_of(
 }
 
 /// Returns the map of a script that was saved with its snapshot.
-fn of_kept(kept: &KeptScript) -> Result<Option<Mapping>, Unused> {
+fn of_kept(kept: &SavedScript) -> Result<Option<Mapping>, Unused> {
     let path = PathBuf::from(plain_name(&kept.url));
     let folder = path.parent().unwrap_or(Path::new(""));
     let url = kept.source_map_url.as_str();

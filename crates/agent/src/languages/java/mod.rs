@@ -16,8 +16,8 @@
 //! which the frame points is read at each event: code is freed, and other code is made at its
 //! address.
 
+mod cached_frames;
 mod inlined;
-mod kept;
 mod line_numbers;
 mod method;
 mod small_numbers;
@@ -27,7 +27,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use heapr_wire::LANGUAGE_JAVA;
 
 use crate::frames::frame::{Frame, Start};
-use crate::languages::java::kept::{Followed, KeptJava};
+use crate::languages::java::cached_frames::{CachedJava, Followed};
 use crate::languages::path::Path;
 use crate::languages::{unknown, verifying};
 use crate::modules;
@@ -57,10 +57,10 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
         return native;
     };
     if scope.level().language.is_null() {
-        scope.level().language = KeptJava::allocate().cast();
+        scope.level().language = CachedJava::allocate().cast();
     }
     // SAFETY: null, or a mapping of this level alone, which is never unmapped.
-    let Some(kept) = (unsafe { scope.level().language.cast::<KeptJava>().as_mut() }) else {
+    let Some(kept) = (unsafe { scope.level().language.cast::<CachedJava>().as_mut() }) else {
         AGENT.count(|slot| &slot.stacks_lost);
         return native;
     };
@@ -82,7 +82,7 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
 #[inline(always)]
 fn follow(
     scope: &mut Scope,
-    kept: &mut KeptJava,
+    kept: &mut CachedJava,
     layout: &'static Layout,
     start: Start,
     mut native: u32,
@@ -107,7 +107,7 @@ fn follow(
 /// Joins the frames of both stacks, and makes the node.
 #[cold]
 #[inline(never)]
-fn build(scope: &mut Scope, kept: &mut KeptJava, native: u32, pair: u64) -> u32 {
+fn build(scope: &mut Scope, kept: &mut CachedJava, native: u32, pair: u64) -> u32 {
     let native_kept = &scope.level().kept;
     // SAFETY: `depth` frames are cached, and no code here changes them.
     let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };

@@ -10,11 +10,11 @@
 //! read. A known layout is used only if the thread state is verified to be the thread's. The
 //! objects used as code, texts and bytes must be of these types.
 
+pub(crate) mod cached_frames;
 mod code;
 mod debug_offsets;
 pub(crate) mod frame;
 mod interpreter;
-pub(crate) mod kept;
 pub(crate) mod layout;
 mod line_table;
 mod reading;

@@ -18,10 +18,10 @@
 //! cached words.
 
 mod bytecode_sizes;
+mod cached_frames;
 mod finding;
 mod function;
 mod heap;
-mod kept;
 mod layout;
 mod made_code;
 mod translation;
@@ -34,7 +34,7 @@ use heapr_wire::LANGUAGE_JAVASCRIPT;
 use crate::frames::frame::{Frame, Start};
 use crate::languages::path::Path;
 use crate::languages::unknown;
-use crate::languages::v8::kept::KeptV8;
+use crate::languages::v8::cached_frames::CachedV8;
 use crate::languages::verifying;
 use crate::modules::interpreters::V8;
 use crate::record::thread::Scope;
@@ -72,10 +72,10 @@ pub(super) fn look() -> bool {
 pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     let Some(layout) = layout::chosen().filter(|_| native != tree::ROOT) else { return native };
     if scope.level().language.is_null() {
-        scope.level().language = KeptV8::allocate().cast();
+        scope.level().language = CachedV8::allocate().cast();
     }
     // SAFETY: null, or a mapping of this level alone, which is never unmapped.
-    let Some(kept) = (unsafe { scope.level().language.cast::<KeptV8>().as_mut() }) else {
+    let Some(kept) = (unsafe { scope.level().language.cast::<CachedV8>().as_mut() }) else {
         AGENT.count(|slot| &slot.stacks_lost);
         return native;
     };
@@ -119,7 +119,7 @@ fn settle(scope: &mut Scope, start: Start, native: u32) {
 /// Joins the frames of both stacks, and makes the node.
 #[cold]
 #[inline(never)]
-fn build(scope: &mut Scope, kept: &mut KeptV8, native: u32, pair: u64) -> u32 {
+fn build(scope: &mut Scope, kept: &mut CachedV8, native: u32, pair: u64) -> u32 {
     let native_kept = &scope.level().kept;
     // SAFETY: `depth` frames are cached, and no code here changes them.
     let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };

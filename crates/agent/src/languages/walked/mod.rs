@@ -5,8 +5,8 @@
 //! the code from other code at its address. A run of frames belongs to one call of the
 //! interpreter's evaluating function: the innermost run to the innermost call.
 
+mod cached_frames;
 mod describing;
-mod kept;
 mod learned;
 mod lua;
 mod perl;
@@ -20,7 +20,7 @@ use crate::languages::path::Path;
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
 use crate::languages::verifying;
-use crate::languages::walked::kept::{KeptWalk, WalkedFrame};
+use crate::languages::walked::cached_frames::{CachedWalk, WalkedFrame};
 use crate::record::thread::Scope;
 use crate::stack;
 use crate::state::AGENT;
@@ -150,10 +150,10 @@ fn node_of<D: Dialect>(scope: &mut Scope, start: Start, native: u32) -> u32 {
         return native;
     }
     if scope.level().language.is_null() {
-        scope.level().language = KeptWalk::allocate().cast();
+        scope.level().language = CachedWalk::allocate().cast();
     }
     // SAFETY: null, or a mapping of this level alone, which is never unmapped.
-    let Some(kept) = (unsafe { scope.level().language.cast::<KeptWalk>().as_mut() }) else {
+    let Some(kept) = (unsafe { scope.level().language.cast::<CachedWalk>().as_mut() }) else {
         AGENT.count(|slot| &slot.stacks_lost);
         return native;
     };
@@ -176,7 +176,7 @@ fn node_of<D: Dialect>(scope: &mut Scope, start: Start, native: u32) -> u32 {
 #[inline(never)]
 fn build<D: Dialect>(
     scope: &mut Scope,
-    kept: &mut KeptWalk,
+    kept: &mut CachedWalk,
     (start, native, pair): (Start, u32, u64),
 ) -> u32 {
     stack::settle(scope, start, native);

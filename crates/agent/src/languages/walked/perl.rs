@@ -8,7 +8,7 @@ use crate::languages::readable::{Readable, half, word};
 use crate::languages::unknown;
 use heapr_known::glibc::{INLINE_KEYS, KEY_VALUES_OFFSET};
 
-use crate::languages::walked::kept::WalkedFrame;
+use crate::languages::walked::cached_frames::WalkedFrame;
 use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::modules::interpreters::PERL as EXPORTS;
 use crate::x86_64::thread_pointer;

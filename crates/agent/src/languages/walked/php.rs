@@ -6,7 +6,7 @@ use heapr_wire::LANGUAGE_PHP;
 
 use crate::languages::readable::{Readable, word};
 use crate::languages::unknown;
-use crate::languages::walked::kept::WalkedFrame;
+use crate::languages::walked::cached_frames::WalkedFrame;
 use crate::languages::walked::{Described, Dialect, Position, Walk, Walked};
 use crate::modules::interpreters::PHP as EXPORTS;
 

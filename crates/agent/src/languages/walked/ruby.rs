@@ -11,7 +11,7 @@ use crate::frames::frame::Frame;
 use crate::languages::readable::{Readable, word};
 use crate::languages::text::Text;
 use crate::languages::unknown;
-use crate::languages::walked::kept::WalkedFrame;
+use crate::languages::walked::cached_frames::WalkedFrame;
 use crate::languages::walked::learned::Learned;
 use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::modules::interpreters::RUBY as EXPORTS;

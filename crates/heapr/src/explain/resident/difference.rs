@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
-use heapr_resident::{KeptMoment, KeptMoments, class_label};
+use heapr_resident::{SavedMoment, SavedMoments, class_label};
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
 
-use super::kept_file;
+use super::saved_file;
 use crate::plain_text::line_width;
 
 /// Resident memory at an earlier moment and at a later one.
@@ -23,9 +23,9 @@ pub(in crate::explain) struct Difference {
 
 /// Compares with an earlier answer (`heapr explain PID --format json`), or with the last one of a
 /// series.
-pub(super) fn since(path: &Path, now: &KeptMoment) -> anyhow::Result<Difference> {
-    let then = kept_file::read(path)?;
-    let then = then.as_ref().and_then(KeptMoments::last);
+pub(super) fn since(path: &Path, now: &SavedMoment) -> anyhow::Result<Difference> {
+    let then = saved_file::read(path)?;
+    let then = then.as_ref().and_then(SavedMoments::last);
     let then =
         then.with_context(|| format!("{} holds no answer of heapr explain --format json", path.display()))?;
     let mut both: BTreeMap<&str, (u64, u64)> = BTreeMap::new();

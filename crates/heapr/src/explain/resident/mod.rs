@@ -4,12 +4,12 @@ mod difference;
 mod group;
 mod heap_look;
 mod json;
-mod kept_file;
 mod moments;
 mod pinning;
 mod quiet_memory;
 mod reading;
 mod recorded;
+mod saved_file;
 mod series;
 mod text;
 mod v8_figures;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use heapr_filters::quantity::parse_seconds;
 use heapr_findings::{Finding, Kind};
 use heapr_query::Confidence;
-use heapr_resident::{Account, Advice, Beside, Certainty, KeptMoment, MallocFigures, advice};
+use heapr_resident::{Account, Advice, Beside, Certainty, MallocFigures, SavedMoment, advice};
 use heapr_session::SessionClient;
 use heapr_table::quantity::{bytes, plural};
 
@@ -103,7 +103,7 @@ pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Resul
         resident.limits.push("how much of V8's heap is used (--v8 asks over the inspector)".to_owned());
     }
     if let Some(old) = &options.diff {
-        resident.difference = Some(difference::since(old, &KeptMoment::of_account(&resident.account))?);
+        resident.difference = Some(difference::since(old, &SavedMoment::of_account(&resident.account))?);
     }
     if options.cgroup {
         resident.group = Some(group::of_process(pid)?);

@@ -6,20 +6,20 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
-use heapr_resident::{KeptMoment, KeptMoments, class_label};
+use heapr_resident::{SavedMoment, SavedMoments, class_label};
 use heapr_table::quantity::{bytes, duration, plural, share};
 use heapr_table::{Cell, Column, Table, row};
 use heapr_trace::Trace;
 use serde_json::{Value, json};
 
 use super::difference::{self, Difference};
-use super::kept_file;
+use super::saved_file;
 use crate::plain_text::line_width;
 
 /// Moments of one process.
 #[derive(Debug, Clone)]
 pub(in crate::explain) struct Moments {
-    pub(super) kept: KeptMoments,
+    pub(super) kept: SavedMoments,
     /// Changes since an earlier answer.
     difference: Option<Difference>,
 }
@@ -27,19 +27,19 @@ pub(in crate::explain) struct Moments {
 /// Reads an answer (`heapr explain PID --format json`) or a series of them (`--every`); `None` if
 /// the file is something else.
 pub(in crate::explain) fn of_answers(path: &Path) -> anyhow::Result<Option<Moments>> {
-    Ok(kept_file::read(path)?.map(Moments::of))
+    Ok(saved_file::read(path)?.map(Moments::of))
 }
 
 /// Reads the moments of a recording; `None` if it has no moments.
 pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<Moments>> {
-    Ok(KeptMoments::of_recording(trace)?.map(Moments::of))
+    Ok(SavedMoments::of_recording(trace)?.map(Moments::of))
 }
 
 /// Bytes, and half of their 95 % interval.
 type Estimate = (u64, u64);
 
 impl Moments {
-    pub(super) fn of(kept: KeptMoments) -> Self {
+    pub(super) fn of(kept: SavedMoments) -> Self {
         Self { kept, difference: None }
     }
 
@@ -60,7 +60,7 @@ impl Moments {
             }
         }
         for (class, amounts) in &mut classes {
-            let of = |moment: &KeptMoment| (moment.bytes(class), moment.plus_minus(class));
+            let of = |moment: &SavedMoment| (moment.bytes(class), moment.plus_minus(class));
             *amounts = [
                 self.kept.moments.first().map(of).unwrap_or_default(),
                 self.kept.moments.iter().map(of).max().unwrap_or_default(),
@@ -117,12 +117,12 @@ impl Moments {
 
     /// Returns the last moment, and all of them.
     pub(in crate::explain) fn json(&self) -> (Value, Value) {
-        let mut last = self.kept.last().map_or(Value::Null, KeptMoment::json);
+        let mut last = self.kept.last().map_or(Value::Null, SavedMoment::json);
         if let Value::Object(fields) = &mut last {
             fields.insert("of".to_owned(), json!(self.kept.of));
             fields.insert("since".to_owned(), json!(self.difference.as_ref().map(Difference::json)));
             fields.insert("not_told".to_owned(), json!(self.kept.limits));
         }
-        (last, self.kept.moments.iter().map(KeptMoment::json).collect())
+        (last, self.kept.moments.iter().map(SavedMoment::json).collect())
     }
 }

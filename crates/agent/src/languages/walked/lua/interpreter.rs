@@ -1,7 +1,7 @@
 //! Calls of a thread of Lua's own interpreter.
 
 use crate::languages::readable::{Readable, half, word};
-use crate::languages::walked::kept::WalkedFrame;
+use crate::languages::walked::cached_frames::WalkedFrame;
 use crate::languages::walked::lua::layout::{Entries, Layout};
 use crate::languages::walked::lua::threads::{self, Wanted};
 use crate::languages::walked::lua::{EVAL, lines, names, text};

@@ -24,7 +24,7 @@ use heapr_wire::LANGUAGE_LUA;
 use crate::frames::frame::Frame;
 use crate::languages::readable::Readable;
 use crate::languages::unknown;
-use crate::languages::walked::kept::WalkedFrame;
+use crate::languages::walked::cached_frames::WalkedFrame;
 use crate::languages::walked::learned::Learned;
 use crate::languages::walked::{Described, Dialect, Position, Walk, Walked};
 use crate::modules::interpreters::LUA as EXPORTS;

@@ -48,7 +48,7 @@ pub(crate) struct WalkedFrame {
 /// The cached frames of a level. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct KeptWalk {
+pub(crate) struct CachedWalk {
     depth: usize,
     /// Number of frames in the array, including former ones.
     known: usize,
@@ -69,7 +69,7 @@ pub(crate) struct KeptWalk {
     describing: Describing,
 }
 
-impl KeptWalk {
+impl CachedWalk {
     /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
     #[cold]
     pub(crate) fn allocate() -> *mut Self {

@@ -23,7 +23,7 @@ pub(crate) const INNERMOST: usize = 16;
 /// cached.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Kept {
+pub(crate) struct CachedStack {
     pub(crate) frames: *mut Frame,
     pub(crate) words: *mut Word,
     pub(crate) fresh: *mut Frame,
@@ -33,7 +33,7 @@ pub(crate) struct Kept {
     /// Hash of the cached stack's path.
     pub(crate) path_hash: u64,
     /// Number of frames, from the outer end, that have the hash of their path. A repair of the
-    /// stack leaves the hashes further in to [`Kept::settle_hashes`].
+    /// stack leaves the hashes further in to [`CachedStack::settle_hashes`].
     pub(crate) hashed: usize,
     /// The cached stack's node.
     pub(crate) node: u32,
@@ -67,7 +67,7 @@ pub(crate) struct Kept {
     pub(crate) first_salt: u64,
 }
 
-impl Kept {
+impl CachedStack {
     /// True if the level has its table of shortcuts, which is made here unless there is no memory.
     #[inline(always)]
     pub(crate) fn has_shortcuts(&mut self) -> bool {
@@ -233,7 +233,7 @@ fn bytes_for(capacity: usize) -> usize {
 /// True if the cached words may be read from the stack `range`: the outermost one lies in it. A
 /// stack that spans two has its outermost word on the thread's `own` stack, which stays mapped. The
 /// other stack must be mapped at least as far up as it was.
-pub(crate) fn is_within(kept: &Kept, range: StackRange, own: StackRange) -> bool {
+pub(crate) fn is_within(kept: &CachedStack, range: StackRange, own: StackRange) -> bool {
     if kept.inner_high != 0 {
         return range == own || range.high >= kept.inner_high;
     }
@@ -246,7 +246,7 @@ pub(crate) fn is_within(kept: &Kept, range: StackRange, own: StackRange) -> bool
 /// Fast path of [`is_within`]: true if the cached stack certainly lies on a stack that ends at
 /// `high`.
 #[inline(always)]
-pub(crate) fn is_surely_within(kept: &Kept, high: usize) -> bool {
+pub(crate) fn is_surely_within(kept: &CachedStack, high: usize) -> bool {
     // SAFETY: as above.
     unsafe { (*kept.words).address < high }
 }
@@ -256,13 +256,13 @@ mod tests {
     use super::*;
 
     /// Makes a cached stack of `count` words, which lie in `memory`.
-    fn kept(memory: &[usize], words: &mut Vec<Word>) -> Kept {
+    fn kept(memory: &[usize], words: &mut Vec<Word>) -> CachedStack {
         *words = memory
             .iter()
             .map(|place| Word { address: core::ptr::from_ref(place).expose_provenance(), value: *place })
             .collect();
         // SAFETY: all zero: no stack is cached.
-        let mut kept: Kept = unsafe { core::mem::zeroed() };
+        let mut kept: CachedStack = unsafe { core::mem::zeroed() };
         kept.words = words.as_mut_ptr();
         kept
     }

@@ -54,7 +54,7 @@ enum Words {
 
 /// Plan for counting a function's calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeptCounted {
+pub(crate) struct AllRegistersCountdown {
     words: Words,
     sampling: Sampling,
     /// Registers that the code uses; `saved` are those of them that must be saved.
@@ -70,7 +70,7 @@ const FREE: [(u8, Register); 3] = [(RAX, Register::RAX), (R11, Register::R11), (
 /// Registers of the first four arguments.
 const ARGUMENTS: [u8; 4] = [7, 6, 2, 1];
 
-impl KeptCounted {
+impl AllRegistersCountdown {
     /// Plans the counting of a function with this code. `None`: all of its calls go to the agent.
     pub(crate) fn plan(signature: Signature, code: &[u8], sampling: Sampling) -> Option<Self> {
         let register = |argument: Option<u8>| ARGUMENTS.get(usize::from(argument?)).copied();
@@ -305,11 +305,12 @@ mod tests {
         Signature { action, block, count, size, more: None, pool: None, fixed_bytes: 0, called: 0 }
     }
 
-    fn counted(signature: Signature, body: &[u8], place: Place) -> KeptCounted {
-        KeptCounted::plan(signature, body, Sampling { marks_avma: 0x7000_1234_5678, place }).unwrap()
+    fn counted(signature: Signature, body: &[u8], place: Place) -> AllRegistersCountdown {
+        AllRegistersCountdown::plan(signature, body, Sampling { marks_avma: 0x7000_1234_5678, place })
+            .unwrap()
     }
 
-    fn decoded(counted: &KeptCounted) -> Vec<Instruction> {
+    fn decoded(counted: &AllRegistersCountdown) -> Vec<Instruction> {
         let code = counted.code(-0x40);
         Decoder::with_ip(64, &code, 0x1000, DecoderOptions::NONE).into_iter().collect()
     }
@@ -383,7 +384,8 @@ mod tests {
     fn marks_that_are_made_later_have_their_place() {
         for body in [&WRITES[..], &LEAF] {
             let free = signature(Free, Some(0), None, None);
-            let later = KeptCounted::plan(free, body, Sampling { marks_avma: 0, place: STATE }).unwrap();
+            let later =
+                AllRegistersCountdown::plan(free, body, Sampling { marks_avma: 0, place: STATE }).unwrap();
             let at = later.marks_offset().unwrap() as usize;
             let mut code = later.code(-0x40);
             code[at..at + 8].copy_from_slice(&0x7000_1234_5678_u64.to_le_bytes());
@@ -401,6 +403,6 @@ mod tests {
         // mov rax, rdi; ret: flags may be kept over it.
         let sampling = Sampling { marks_avma: 0, place: STATE };
         let body = [0x48, 0x89, 0xf8, 0xc3];
-        assert_eq!(KeptCounted::plan(signature(Free, Some(0), None, None), &body, sampling), None);
+        assert_eq!(AllRegistersCountdown::plan(signature(Free, Some(0), None, None), &body, sampling), None);
     }
 }

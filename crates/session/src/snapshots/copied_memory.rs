@@ -25,7 +25,7 @@ const FILES_MAX: usize = 64;
 
 /// Copied memory of a process.
 #[derive(Debug)]
-pub(crate) struct KeptMemory {
+pub(crate) struct CopiedMemory {
     /// Copied pieces, by address.
     pieces: Vec<Piece>,
     mappings: Vec<Mapping>,
@@ -53,7 +53,7 @@ pub(crate) trait WrittenMemory: Memory {
     fn root(&self) -> PathBuf;
 }
 
-impl KeptMemory {
+impl CopiedMemory {
     /// Copies all memory to be searched. `None`: written pages are unknown, memory is short, or
     /// `goes_on` returned false.
     pub(crate) fn of(
@@ -187,7 +187,7 @@ fn wanted(copy: &impl Memory, mappings: &[Mapping]) -> Option<Vec<(u64, u64)>> {
     Some(ranges)
 }
 
-impl Memory for KeptMemory {
+impl Memory for CopiedMemory {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
         self.read_all(address_avma, into)
     }
@@ -197,7 +197,7 @@ impl Memory for KeptMemory {
     }
 }
 
-impl HeapMemory for KeptMemory {
+impl HeapMemory for CopiedMemory {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
         self.read_all(address_avma, into)
     }
@@ -269,7 +269,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), vec![77; PAGE_BYTES as usize]).unwrap();
         let mappings = [mapping(1, 9, Path::new("")), mapping(20, 22, file.path())];
-        let kept = KeptMemory::of(&Pages, &mappings, &|| true).unwrap();
+        let kept = CopiedMemory::of(&Pages, &mappings, &|| true).unwrap();
         let page = |number: u64| {
             let mut bytes = [200; PAGE_BYTES as usize];
             let count = kept.read_all(number * PAGE_BYTES, &mut bytes);
@@ -286,6 +286,6 @@ mod tests {
         let mut over = vec![0; 3 * whole];
         assert_eq!(kept.read_all(4 * PAGE_BYTES, &mut over), 3 * whole);
         assert_eq!((over[0], over[whole], over[2 * whole]), (4, 0, 6));
-        assert!(KeptMemory::of(&Pages, &mappings, &|| false).is_none());
+        assert!(CopiedMemory::of(&Pages, &mappings, &|| false).is_none());
     }
 }

@@ -1,5 +1,5 @@
 //! All-registers entry: saves all registers around a call whose caller may have a value in any of
-//! them. See [`crate::hooks::kept`].
+//! them. See [`crate::hooks::all_registers`].
 //!
 //! ```text
 //! return address                     from the program
@@ -17,7 +17,7 @@
 /// The saved words, from the lowest address on.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct KeptCall {
+pub(crate) struct AllRegistersCall {
     r11_to_r10: [usize; 2],
     r9: usize,
     r8: usize,
@@ -29,7 +29,7 @@ pub(crate) struct KeptCall {
     return_address: usize,
 }
 
-impl KeptCall {
+impl AllRegistersCall {
     /// Distance in bytes from the stack pointer at entry down to the word with the function's
     /// `Kept`.
     pub(crate) const FUNCTION_BELOW_ENTRY: usize = 16;
@@ -59,11 +59,11 @@ impl KeptCall {
 }
 
 /// Defines the entry, which lets `$make_call` make the call.
-macro_rules! kept_entry {
+macro_rules! all_registers_entry {
     ($make_call:path) => {
         /// Entered from a trampoline that has pushed rbp and the function's `Kept`.
         #[unsafe(naked)]
-        pub(crate) unsafe extern "C" fn kept_entry() {
+        pub(crate) unsafe extern "C" fn all_registers_entry() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
                 ".cfi_def_cfa rbp, 16",
@@ -136,4 +136,4 @@ macro_rules! kept_entry {
     };
 }
 
-pub(crate) use kept_entry;
+pub(crate) use all_registers_entry;

@@ -22,8 +22,8 @@ pub(crate) enum Outcome {
 }
 
 /// One function that is hooked by a detour.
-pub(crate) struct Kept {
-    pub(crate) run: fn(&Kept, &Arguments, Caller) -> Outcome,
+pub(crate) struct HookedFunction {
+    pub(crate) run: fn(&HookedFunction, &Arguments, Caller) -> Outcome,
     /// Address of the function itself, or of the one that is called in its place.
     pub(crate) real: &'static AtomicUsize,
     /// Address of the function itself, if another is called in its place, which returns null if
@@ -34,13 +34,13 @@ pub(crate) struct Kept {
     /// Table entry of an embedded allocator's function.
     pub(crate) inner: Option<&'static InnerFunction>,
     /// Function that records a nested call, too.
-    pub(crate) note_inner: Option<fn(&Kept, &Arguments, Caller)>,
+    pub(crate) note_inner: Option<fn(&HookedFunction, &Arguments, Caller)>,
 }
 
-/// Value of [`Kept::throwing`] if no other function is called in its place.
+/// Value of [`HookedFunction::throwing`] if no other function is called in its place.
 pub(crate) static NOTHING: AtomicUsize = AtomicUsize::new(0);
 
-impl Kept {
+impl HookedFunction {
     /// Returns the address of the function itself.
     pub(crate) fn own(&self) -> usize {
         match self.throwing.load(Relaxed) {

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::account::Account;
 use crate::class::class_label;
-use crate::kept_detail::{KeptDetail, KeptLine};
+use crate::saved_detail::{SavedDetail, SavedLine};
 
 /// Reason why a text is not a usable saved answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeptError {
+pub enum SavedError {
     /// A line of a series that is not an answer.
     #[error("line {line} is no answer of heapr explain")]
     Line {
@@ -24,7 +24,7 @@ pub enum KeptError {
 
 /// The resident set at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KeptMoment {
+pub struct SavedMoment {
     /// Time since the first moment; `None` for an answer that was saved without its time.
     pub time_ns: Option<u64>,
     /// Name of the moment; empty without one.
@@ -42,11 +42,11 @@ pub struct KeptMoment {
 
 /// Moments of one process, by time.
 #[derive(Debug, Clone, Default)]
-pub struct KeptMoments {
+pub struct SavedMoments {
     /// Name of the process in texts.
     pub of: String,
     /// Moments, in order.
-    pub moments: Vec<KeptMoment>,
+    pub moments: Vec<SavedMoment>,
     /// Limits: facts that could not be determined.
     pub limits: Vec<String>,
 }
@@ -56,7 +56,7 @@ pub(crate) const UNKNOWN: &str = "unknown";
 /// Key of the class of live blocks.
 pub(crate) const LIVE_BLOCKS: &str = "live_blocks";
 
-impl KeptMoment {
+impl SavedMoment {
     /// Creates a moment from an account.
     pub fn of_account(account: &Account) -> Self {
         let lines = account.lines().into_iter();
@@ -91,18 +91,18 @@ impl KeptMoment {
     }
 
     /// Details of the moment; `text` is the text that it was read from.
-    pub fn detail(&self, text: &str) -> KeptDetail {
-        let mut detail = text.get(self.place.clone()).map(KeptDetail::parse).unwrap_or_default();
+    pub fn detail(&self, text: &str) -> SavedDetail {
+        let mut detail = text.get(self.place.clone()).map(SavedDetail::parse).unwrap_or_default();
         if detail.lines.is_empty() {
             detail.lines = self
                 .lines
                 .iter()
-                .map(|(class, bytes)| KeptLine {
+                .map(|(class, bytes)| SavedLine {
                     class: class.clone(),
                     label: class_label(class),
                     bytes: *bytes,
                     bytes_plus_minus: self.plus_minus(class),
-                    ..KeptLine::default()
+                    ..SavedLine::default()
                 })
                 .collect();
         }
@@ -132,7 +132,7 @@ impl KeptMoment {
     }
 }
 
-impl KeptMoments {
+impl SavedMoments {
     /// Whether a text may be saved answers, by its start. Snapshots of V8 are JSON, too.
     pub fn may_be(start: &[u8]) -> bool {
         let start = String::from_utf8_lossy(start);
@@ -144,7 +144,7 @@ impl KeptMoments {
     ///
     /// # Errors
     /// Fails if a line of a series is broken, or if the text says nothing of resident memory.
-    pub fn parse(text: &str) -> Result<Option<Self>, KeptError> {
+    pub fn parse(text: &str) -> Result<Option<Self>, SavedError> {
         let mut found = Self::default();
         match serde_json::from_str::<Value>(text) {
             Ok(answer) if answer["schema"] != "heapr.explain/1" => return Ok(None),
@@ -167,13 +167,13 @@ impl KeptMoments {
                             found.limits.push("the last look was cut off".to_owned());
                         }
                         _ if number == 0 => return Ok(None),
-                        _ => return Err(KeptError::Line { line: number + 1 }),
+                        _ => return Err(SavedError::Line { line: number + 1 }),
                     }
                 }
             }
         }
         let first_ns = found.moments.first().map(|moment| moment.time_ns);
-        let first_ns = first_ns.ok_or(KeptError::NothingResident)?;
+        let first_ns = first_ns.ok_or(SavedError::NothingResident)?;
         for moment in &mut found.moments {
             moment.time_ns =
                 moment.time_ns.zip(first_ns).map(|(time_ns, first_ns)| time_ns.saturating_sub(first_ns));
@@ -197,10 +197,10 @@ impl KeptMoments {
         }
         // An answer of a recording contains all moments, and repeats the last one.
         match answer["moments"].as_array() {
-            Some(moments) => self.moments.extend(moments.iter().filter_map(KeptMoment::of_value)),
+            Some(moments) => self.moments.extend(moments.iter().filter_map(SavedMoment::of_value)),
             None => self.moments.extend(
-                KeptMoment::of_value(resident)
-                    .map(|moment| KeptMoment { time_ns: answer["time_unix_ns"].as_u64(), ..moment }),
+                SavedMoment::of_value(resident)
+                    .map(|moment| SavedMoment { time_ns: answer["time_unix_ns"].as_u64(), ..moment }),
             ),
         }
         if let Some(last) = self.moments.last_mut() {
@@ -209,7 +209,7 @@ impl KeptMoments {
     }
 
     /// The last moment.
-    pub fn last(&self) -> Option<&KeptMoment> {
+    pub fn last(&self) -> Option<&SavedMoment> {
         self.moments.last()
     }
 
@@ -222,7 +222,7 @@ impl KeptMoments {
         }
         let Some(last) = self.moments.pop() else { return };
         let moments = std::mem::take(&mut self.moments);
-        let most_of = |part: &[KeptMoment]| part.iter().max_by_key(|moment| moment.rss_bytes).cloned();
+        let most_of = |part: &[SavedMoment]| part.iter().max_by_key(|moment| moment.rss_bytes).cloned();
         self.moments = moments.chunks(step).filter_map(most_of).collect();
         self.moments.push(last);
     }
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_series_that_was_cut_off_is_read_up_to_there() {
         let text = format!("{}\n{}\n{{\"schema\": \"hea", look(1_000, 50), look(3_000, 70));
-        let found = KeptMoments::parse(&text).unwrap().unwrap();
+        let found = SavedMoments::parse(&text).unwrap().unwrap();
         assert_eq!(found.moments.len(), 2);
         assert_eq!((found.moments[1].time_ns, found.moments[1].rss_bytes), (Some(2_000), 170));
         assert_eq!(found.moments[1].bytes("live_blocks"), 70);
@@ -251,14 +251,14 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_left_to_others_and_a_broken_line_is_said() {
-        assert!(!KeptMoments::may_be(b"{\"snapshot\":{}}") && KeptMoments::may_be(b" {\"schema\""));
+        assert!(!SavedMoments::may_be(b"{\"snapshot\":{}}") && SavedMoments::may_be(b" {\"schema\""));
         for text in ["[]", "{\"snapshot\":{}}", "{\"schema\":\"other\"}", "{\n\"nodes\":"] {
-            assert!(KeptMoments::parse(text).unwrap().is_none(), "{text}");
+            assert!(SavedMoments::parse(text).unwrap().is_none(), "{text}");
         }
         let text = format!("{}\nbroken\n{}\n", look(1, 1), look(2, 2));
-        assert_eq!(KeptMoments::parse(&text).unwrap_err(), KeptError::Line { line: 2 });
+        assert_eq!(SavedMoments::parse(&text).unwrap_err(), SavedError::Line { line: 2 });
         for text in ["", "{\"schema\":\"heapr.explain/1\"}"] {
-            assert_eq!(KeptMoments::parse(text).unwrap_err(), KeptError::NothingResident, "{text}");
+            assert_eq!(SavedMoments::parse(text).unwrap_err(), SavedError::NothingResident, "{text}");
         }
     }
 
@@ -273,7 +273,7 @@ mod tests {
         let text = format!(
             r#"{{"schema":"heapr.explain/1","findings":[{{"sentence":"so it is"}}],"resident":{{"of":"process 3","rss_bytes":50,"lines":[{{"class":"files","bytes":50,"parts":[{{"name":"a","bytes":50}}]}}],"not_told":["much"]}},"moments":[{first},{last}]}}"#
         );
-        let found = KeptMoments::parse(&text).unwrap().unwrap();
+        let found = SavedMoments::parse(&text).unwrap().unwrap();
         assert_eq!((found.of.as_str(), found.moments.len(), found.limits.len()), ("process 3", 2, 1));
         assert_eq!(found.moments[1].time_ns, Some(4));
         let detail = found.moments[1].detail(&text);
@@ -284,10 +284,10 @@ mod tests {
 
     #[test]
     fn of_many_moments_the_last_one_and_the_highest_are_left() {
-        let moment = |rss_bytes| KeptMoment { rss_bytes, ..KeptMoment::default() };
-        let mut many = KeptMoments {
+        let moment = |rss_bytes| SavedMoment { rss_bytes, ..SavedMoment::default() };
+        let mut many = SavedMoments {
             moments: (0..1000).map(|at| moment(if at == 333 { 9000 } else { at })).collect(),
-            ..KeptMoments::default()
+            ..SavedMoments::default()
         };
         many.thinned(100);
         assert!(many.moments.len() <= 100 && many.moments.iter().any(|moment| moment.rss_bytes == 9000));

@@ -21,7 +21,7 @@ use crate::site_sums::SitePrefixes;
 
 /// Cached values of a table. Each is computed when first needed.
 #[derive(Debug, Default)]
-pub(crate) struct KeptSums {
+pub(crate) struct CachedSums {
     columns: LazyValue<Option<MoveColumns>>,
     last_ends: LazyValue<LastEnds>,
     prefixes: LazyValue<Option<SitePrefixes>>,
@@ -35,7 +35,7 @@ pub(crate) struct KeptSums {
 /// The cached values of a table, as seen by one query.
 #[derive(Clone, Copy)]
 pub(crate) struct SumsView<'a> {
-    pub(crate) sums: &'a KeptSums,
+    pub(crate) sums: &'a CachedSums,
     pub(crate) table: &'a EventTable,
     pub(crate) parallelism: Parallelism,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),

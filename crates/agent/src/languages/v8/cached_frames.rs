@@ -45,7 +45,7 @@ pub(crate) struct V8Frame {
 /// The cached frames of a level. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct KeptV8 {
+pub(crate) struct CachedV8 {
     depth: usize,
     hash: u64,
     epoch: u32,
@@ -63,7 +63,7 @@ pub(crate) struct KeptV8 {
     finder: Finder,
 }
 
-impl KeptV8 {
+impl CachedV8 {
     /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
     #[cold]
     pub(crate) fn allocate() -> *mut Self {

@@ -8,19 +8,19 @@ use crate::page_cells::PageCells;
 
 /// Details of one moment of a saved answer.
 #[derive(Debug, Clone, Default)]
-pub struct KeptDetail {
+pub struct SavedDetail {
     /// Lines, which add up to the resident set.
-    pub lines: Vec<KeptLine>,
+    pub lines: Vec<SavedLine>,
     /// Pages by address, if the answer has them.
     pub pages: Option<PageCells>,
     /// Findings.
-    pub findings: Vec<KeptFinding>,
+    pub findings: Vec<SavedFinding>,
 }
 
 /// Line of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct KeptLine {
+pub struct SavedLine {
     /// Key of the class.
     pub class: String,
     /// Name of the class.
@@ -34,13 +34,13 @@ pub struct KeptLine {
     /// Text beside the number.
     pub note: String,
     /// Parts, largest first; small ones may be missing.
-    pub parts: Vec<KeptPart>,
+    pub parts: Vec<SavedPart>,
 }
 
 /// Part of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct KeptPart {
+pub struct SavedPart {
     /// Name of the part.
     pub name: String,
     /// Resident bytes.
@@ -50,7 +50,7 @@ pub struct KeptPart {
 /// Texts of a finding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct KeptFinding {
+pub struct SavedFinding {
     /// Statement.
     pub sentence: String,
     /// Confidence: low, medium or high.
@@ -63,17 +63,17 @@ pub struct KeptFinding {
 #[serde(default)]
 struct Answer {
     resident: Resident,
-    findings: Vec<KeptFinding>,
+    findings: Vec<SavedFinding>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Resident {
-    lines: Vec<KeptLine>,
+    lines: Vec<SavedLine>,
     pages: Option<PageCells>,
 }
 
-impl KeptDetail {
+impl SavedDetail {
     /// Reads an answer; parts of another form are left at their defaults.
     pub(crate) fn parse(text: &str) -> Self {
         let Ok(answer) = serde_json::from_str::<Answer>(text) else { return Self::default() };

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use heapr_inspector::{Inspector, Script, Worker};
 use heapr_proc::start_ticks;
 use heapr_v8::analysis::is_of_the_runtime;
-use heapr_v8::{KeptScript, map_file};
+use heapr_v8::{SavedScript, map_file};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::output::OutputFile;
@@ -22,8 +22,8 @@ const MAP_BYTES_MAX: u64 = 64 << 20;
 
 /// Writes the saved scripts beside `snapshot`. Errors are printed only, because the snapshot
 /// exists.
-pub(super) fn keep(scripts: anyhow::Result<Vec<KeptScript>>, snapshot: &Path) {
-    let file = KeptScript::file_beside(snapshot);
+pub(super) fn keep(scripts: anyhow::Result<Vec<SavedScript>>, snapshot: &Path) {
+    let file = SavedScript::file_beside(snapshot);
     let kept = scripts.and_then(|scripts| {
         if scripts.is_empty() {
             // Removes the scripts of the replaced snapshot.
@@ -31,7 +31,7 @@ pub(super) fn keep(scripts: anyhow::Result<Vec<KeptScript>>, snapshot: &Path) {
             return Ok(());
         }
         let mut out = OutputFile::create(&file, true)?;
-        KeptScript::write_all(&scripts, &mut out)?;
+        SavedScript::write_all(&scripts, &mut out)?;
         out.keep().map(drop)
     });
     if let Err(error) = kept {
@@ -41,7 +41,7 @@ pub(super) fn keep(scripts: anyhow::Result<Vec<KeptScript>>, snapshot: &Path) {
 
 /// Removes the scripts saved with a snapshot that is deleted.
 pub(super) fn remove(snapshot: &Path) {
-    let _ = std::fs::remove_file(KeptScript::file_beside(snapshot));
+    let _ = std::fs::remove_file(SavedScript::file_beside(snapshot));
 }
 
 /// Requests the scripts, and returns those that are to be saved.
@@ -49,7 +49,7 @@ pub(super) fn ask(
     inspector: &mut Inspector,
     worker: Option<&Worker>,
     is_cancelled: &AtomicBool,
-) -> anyhow::Result<Vec<KeptScript>> {
+) -> anyhow::Result<Vec<SavedScript>> {
     let pid = inspector.process().pid;
     let files = Files { root: root_elsewhere(pid), started_at: started_at(pid) };
     let mut scripts = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn ask(
         left_bytes -= text.len();
         let source_map = files.map_of(&script);
         let Script { id, url, source_map_url, start, .. } = script;
-        scripts.push(KeptScript { id, url, source_map_url, source_map, start, text });
+        scripts.push(SavedScript { id, url, source_map_url, source_map, start, text });
     };
     inspector.scripts(worker, is_cancelled, &mut wants, &mut take)?;
     Ok(scripts)

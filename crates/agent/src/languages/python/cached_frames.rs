@@ -34,19 +34,19 @@ const MOVED_MAX: usize = 16;
 /// The cached frames of a level. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct KeptPython {
+pub(crate) struct CachedPython {
     /// Cached frames, outermost first; `depth` of them.
     frames: *mut PythonFrame,
     capacity: usize,
     depth: usize,
     hash: u64,
     pub(crate) pairs: Pairs,
-    /// Room for the results of [`KeptPython::find_joins`].
+    /// Room for the results of [`CachedPython::find_joins`].
     joins: *mut usize,
     reading: Reading,
 }
 
-impl KeptPython {
+impl CachedPython {
     /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
     #[cold]
     pub(crate) fn allocate() -> *mut Self {

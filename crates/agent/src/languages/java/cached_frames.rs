@@ -58,7 +58,7 @@ pub(crate) enum Followed {
 /// The cached frames of a level. All zero: empty.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct KeptJava {
+pub(crate) struct CachedJava {
     depth: usize,
     places_end: usize,
     hash: u64,
@@ -75,7 +75,7 @@ pub(crate) struct KeptJava {
     texts: Texts,
 }
 
-impl KeptJava {
+impl CachedJava {
     /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
     #[cold]
     pub(crate) fn allocate() -> *mut Self {

@@ -3,7 +3,7 @@
 //!
 //! A compiler that sees caller and function together does not obey the calling convention. The
 //! caller leaves values in registers that the function happens not to touch, and leaves the stack
-//! unaligned. [`crate::x86_64::kept_entry`] saves all registers and comes here.
+//! unaligned. [`crate::x86_64::all_registers_entry`] saves all registers and comes here.
 //!
 //! Such an allocator's functions also call one another, directly or by a jump. The program's call
 //! counts, once; a nested call continues in the function itself, as if there were no hook.
@@ -26,23 +26,23 @@ use crate::hooks::shared::Shared;
 use crate::hooks::tree_calls;
 use crate::record::thread::Outermost;
 use crate::state::AGENT;
-use crate::x86_64::kept_entry::{KeptCall, kept_entry};
+use crate::x86_64::all_registers_entry::{AllRegistersCall, all_registers_entry};
 use crate::x86_64::light_entry::{LightAnswer, LightCall, light_entry};
 
-pub(crate) use crate::hooks::kept_function::{Arguments, Kept, NOTHING, Outcome};
+pub(crate) use crate::hooks::hooked_function::{Arguments, HookedFunction, NOTHING, Outcome};
 
-kept_entry! { make_call }
+all_registers_entry! { make_call }
 light_entry! { make_light_call }
 
 /// Makes a call. Returns the address at which it continues; 0 if it is done.
 ///
 /// # Safety
-/// 1. `call` was saved by [`crate::x86_64::kept_entry`] for one of the functions below.
-pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
+/// 1. `call` was saved by [`crate::x86_64::all_registers_entry`] for one of the functions below.
+pub(crate) unsafe extern "C" fn make_call(call: *mut AllRegistersCall) -> usize {
     // SAFETY: (1).
     let call = unsafe { &mut *call };
     // SAFETY: (1).
-    let kept = unsafe { &*(call.function() as *const Kept) };
+    let kept = unsafe { &*(call.function() as *const HookedFunction) };
     let caller = Caller::new(call.entry_sp(), call.bp(), kept.called);
     match outcome_of(kept, call.arguments(), caller) {
         Outcome::Answered(answer) => call.set_answer(answer),
@@ -60,7 +60,7 @@ pub(crate) unsafe extern "C" fn make_light_call(call: *mut LightCall) -> LightAn
     // SAFETY: (1).
     let call = unsafe { &*call };
     // SAFETY: (1).
-    let kept = unsafe { &*(call.function() as *const Kept) };
+    let kept = unsafe { &*(call.function() as *const HookedFunction) };
     let caller = Caller::new(call.entry_sp(), call.bp(), kept.called);
     match outcome_of(kept, call.arguments(), caller) {
         Outcome::Answered(answer) => LightAnswer { answer, goes_on_avma: 0 },
@@ -70,7 +70,7 @@ pub(crate) unsafe extern "C" fn make_light_call(call: *mut LightCall) -> LightAn
 }
 
 #[inline(always)]
-fn outcome_of(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
+fn outcome_of(kept: &HookedFunction, words: &Arguments, caller: Caller) -> Outcome {
     if !AGENT.is_active() {
         return Outcome::PassOn;
     }
@@ -84,7 +84,7 @@ fn outcome_of(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
 
 #[cold]
 #[inline(never)]
-fn outcome_in_general(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
+fn outcome_in_general(kept: &HookedFunction, words: &Arguments, caller: Caller) -> Outcome {
     if let Some(outcome) = tree_calls::run(kept, words, caller) {
         return outcome;
     }
@@ -102,7 +102,7 @@ fn outcome_in_general(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome
 }
 
 /// Records an operator new with [`new`]; `is_aligned`: its second argument is an alignment.
-pub(crate) fn new_named(kept: &Kept, all: &Arguments, is_aligned: bool, caller: Caller) -> Outcome {
+pub(crate) fn new_named(kept: &HookedFunction, all: &Arguments, is_aligned: bool, caller: Caller) -> Outcome {
     let Some(begun) = inner_calls::begin(caller.entry_sp()) else {
         sampling::passed(caller);
         return Outcome::PassOn;
@@ -115,7 +115,7 @@ pub(crate) fn new_named(kept: &Kept, all: &Arguments, is_aligned: bool, caller: 
 /// Records a call of operator new or a variant; see
 /// [`crate::hooks::foreign::call_what_does_not_throw`].
 pub(crate) fn new<const IS_ALIGNED: bool>(
-    kept: &Kept,
+    kept: &HookedFunction,
     &[size, alignment, ..]: &Arguments,
     caller: Caller,
 ) -> Outcome {
@@ -139,7 +139,7 @@ macro_rules! functions {
     ($($name:ident $words:literal $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
         mod run {
             use super::*;
-            $(pub(super) fn $name(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
+            $(pub(super) fn $name(kept: &HookedFunction, words: &Arguments, caller: Caller) -> Outcome {
                 let &[$a, $b, $c, _] = words;
                 let answer = kinds::$kind(kept.real, *words, $what, caller);
                 let is_silent = const { matches!(stringify!($kind).as_bytes(), b"frees") };
@@ -153,19 +153,23 @@ macro_rules! functions {
         pub(crate) mod first {
             use super::*;
             $(#[allow(non_upper_case_globals, reason = "named as the C functions")]
-            pub(crate) static $name: Kept = kept(REAL.$name.place(), run::$name, stringify!($name));)*
+            pub(crate) static $name: HookedFunction = kept(REAL.$name.place(), run::$name, stringify!($name));)*
         }
 
         const NAMES: [&str; COUNT] = [$(stringify!($name)),*];
-        const RUNS: [fn(&Kept, &Arguments, Caller) -> Outcome; COUNT] = [$(run::$name),*];
+        const RUNS: [fn(&HookedFunction, &Arguments, Caller) -> Outcome; COUNT] = [$(run::$name),*];
     };
 }
 
-const fn kept(real: &'static AtomicUsize, run: fn(&Kept, &Arguments, Caller) -> Outcome, name: &str) -> Kept {
-    Kept { run, real, throwing: &NOTHING, called: called(name), inner: None, note_inner: None }
+const fn kept(
+    real: &'static AtomicUsize,
+    run: fn(&HookedFunction, &Arguments, Caller) -> Outcome,
+    name: &str,
+) -> HookedFunction {
+    HookedFunction { run, real, throwing: &NOTHING, called: called(name), inner: None, note_inner: None }
 }
 
-pub(crate) fn freed(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
+pub(crate) fn freed(kept: &HookedFunction, all: &Arguments, caller: Caller) -> Outcome {
     let &[block, ..] = all;
     forwarded::run_free(kept.real, *all, block, caller);
     Outcome::Silent
@@ -178,8 +182,8 @@ for_all_allocator_functions! { functions }
 static MORE_REAL: [[AtomicUsize; COUNT]; MORE_ALLOCATORS] =
     [const { [const { AtomicUsize::new(0) }; COUNT] }; MORE_ALLOCATORS];
 #[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and refuses an index out of range")]
-static MORE_KEPT: [[Kept; COUNT]; MORE_ALLOCATORS] = {
-    const NONE: [Kept; COUNT] = [const { kept(&MORE_REAL[0][0], run::malloc, "malloc") }; COUNT];
+static MORE_KEPT: [[HookedFunction; COUNT]; MORE_ALLOCATORS] = {
+    const NONE: [HookedFunction; COUNT] = [const { kept(&MORE_REAL[0][0], run::malloc, "malloc") }; COUNT];
     let mut table = [NONE; MORE_ALLOCATORS];
     let mut place = 0;
     while place < MORE_ALLOCATORS * COUNT {

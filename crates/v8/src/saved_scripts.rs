@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// Script as it ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptScript {
+pub struct SavedScript {
     /// Number of the script, as in the snapshot's locations.
     pub id: u32,
     /// Path or URL; empty for most scripts made by `eval`.
@@ -44,7 +44,7 @@ const LINE_BYTES_MAX: u64 = 256 << 20;
 const BYTES_MAX: u64 = 1 << 30;
 const LEVEL: i32 = 3;
 
-impl KeptScript {
+impl SavedScript {
     /// Path of the file with the scripts of a snapshot.
     #[must_use]
     pub fn file_beside(snapshot: &Path) -> PathBuf {
@@ -114,8 +114,8 @@ impl KeptScript {
 mod tests {
     use super::*;
 
-    fn scripts() -> Vec<KeptScript> {
-        let of = |id, text: &str| KeptScript {
+    fn scripts() -> Vec<SavedScript> {
+        let of = |id, text: &str| SavedScript {
             id,
             url: "/srv/app.ts".into(),
             source_map_url: "app.ts.map".into(),
@@ -123,7 +123,7 @@ mod tests {
             start: (1, 2),
             text: text.into(),
         };
-        vec![of(7, "let a = 1;\n"), of(8, "\u{2028}\"ü"), KeptScript::default()]
+        vec![of(7, "let a = 1;\n"), of(8, "\u{2028}\"ü"), SavedScript::default()]
     }
 
     #[test]
@@ -131,26 +131,26 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let snapshot = folder.path().join("a.heapsnapshot");
         let mut bytes = Vec::new();
-        KeptScript::write_all(&scripts(), &mut bytes).unwrap();
-        assert_eq!(KeptScript::beside(&snapshot), []);
-        std::fs::write(KeptScript::file_beside(&snapshot), &bytes).unwrap();
-        assert_eq!(KeptScript::beside(&snapshot), scripts());
-        assert_eq!(KeptScript::beside(&folder.path().join("a.heapsnapshot.gz")), scripts());
+        SavedScript::write_all(&scripts(), &mut bytes).unwrap();
+        assert_eq!(SavedScript::beside(&snapshot), []);
+        std::fs::write(SavedScript::file_beside(&snapshot), &bytes).unwrap();
+        assert_eq!(SavedScript::beside(&snapshot), scripts());
+        assert_eq!(SavedScript::beside(&folder.path().join("a.heapsnapshot.gz")), scripts());
     }
 
     #[test]
     fn a_file_that_breaks_off_or_is_none_is_read_as_far_as_it_goes() {
         let mut bytes = Vec::new();
-        KeptScript::write_all(&scripts(), &mut bytes).unwrap();
+        SavedScript::write_all(&scripts(), &mut bytes).unwrap();
         for end in 0..bytes.len() {
-            let read = KeptScript::read_all(&bytes[..end]);
+            let read = SavedScript::read_all(&bytes[..end]);
             assert!(scripts().starts_with(&read), "{end}");
         }
         for at in 0..bytes.len() {
             let mut bytes = bytes.clone();
             bytes[at] ^= 0x55;
-            let _ = KeptScript::read_all(&bytes[..]);
+            let _ = SavedScript::read_all(&bytes[..]);
         }
-        assert_eq!(KeptScript::read_all(&b"no such file"[..]), []);
+        assert_eq!(SavedScript::read_all(&b"no such file"[..]), []);
     }
 }
