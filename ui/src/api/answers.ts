@@ -335,42 +335,6 @@ export interface History {
   event_count: number[];
 }
 
-/** Texts of a finding. */
-export interface KeptFinding {
-  /** Statement. */
-  sentence: string;
-  /** Confidence: low, medium or high. */
-  confidence: string;
-  /** Evidence. */
-  evidence: string[];
-}
-
-/** Line of a class. */
-export interface KeptLine {
-  /** Key of the class. */
-  class: string;
-  /** Name of the class. */
-  label: string;
-  /** Resident bytes. */
-  bytes: number;
-  /** Half of the 95 % interval of `bytes`; 0: counted exactly. */
-  bytes_plus_minus: number;
-  /** Bytes that other processes have mapped, too. */
-  shared_bytes: number;
-  /** Text beside the number. */
-  note: string;
-  /** Parts, largest first; small ones may be missing. */
-  parts: KeptPart[];
-}
-
-/** Part of a class. */
-export interface KeptPart {
-  /** Name of the part. */
-  name: string;
-  /** Resident bytes. */
-  bytes: number;
-}
-
 /** Subject of a finding. */
 export type Kind = 'growth' | 'peak' | 'churn' | 'idle' | 'resident' | 'overhead' | 'duplicates' | 'frees' | 'unseen';
 
@@ -638,9 +602,9 @@ export interface ResidentAnswer {
   bands: ResidentBand[];
   /** Index of the moment that is answered in full. */
   shown: number;
-  lines: KeptLine[];
+  lines: SavedLine[];
   pages: PageCells | null;
-  findings: KeptFinding[];
+  findings: SavedFinding[];
   /** Limits: facts that could not be determined. */
   limits: string[];
 }
@@ -677,6 +641,42 @@ export interface Sampling {
   mean_bytes: number;
   /** Confidence of the intervals, from 0 to 1. */
   confidence: number;
+}
+
+/** Texts of a finding. */
+export interface SavedFinding {
+  /** Statement. */
+  sentence: string;
+  /** Confidence: low, medium or high. */
+  confidence: string;
+  /** Evidence. */
+  evidence: string[];
+}
+
+/** Line of a class. */
+export interface SavedLine {
+  /** Key of the class. */
+  class: string;
+  /** Name of the class. */
+  label: string;
+  /** Resident bytes. */
+  bytes: number;
+  /** Half of the 95 % interval of `bytes`; 0: counted exactly. */
+  bytes_plus_minus: number;
+  /** Bytes that other processes have mapped, too. */
+  shared_bytes: number;
+  /** Text beside the number. */
+  note: string;
+  /** Parts, largest first; small ones may be missing. */
+  parts: SavedPart[];
+}
+
+/** Part of a class. */
+export interface SavedPart {
+  /** Name of the part. */
+  name: string;
+  /** Resident bytes. */
+  bytes: number;
 }
 
 /** Facts of a session that a page shows. */

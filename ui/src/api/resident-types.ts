@@ -1,2 +1,2 @@
 /** Resident memory in the HTTP API. */
-export type { KeptFinding, KeptLine, PageCells, ResidentAnswer, ResidentBand } from './answers';
+export type { SavedFinding, SavedLine, PageCells, ResidentAnswer, ResidentBand } from './answers';

@@ -1,14 +1,14 @@
 /**
  * Converts the lines of resident memory into the nodes of a treemap: classes, in them their parts.
  */
-import type { KeptLine, TreemapAnswer } from '../api/types';
+import type { SavedLine, TreemapAnswer } from '../api/types';
 
 export interface ResidentTree extends TreemapAnswer {
   /** Key of the class of each node; empty for the whole. */
   classes: string[];
 }
 
-export function residentTree(lines: KeptLine[], of: string): ResidentTree {
+export function residentTree(lines: SavedLine[], of: string): ResidentTree {
   const halves: number[] = [];
   const tree: ResidentTree = { names: [], nodes: { id: [], parent: [], name: [], value: [], self: [], left_out: [], value_plus_minus: halves }, classes: [] };
   const push = (id: string | null, parent: number, name: string, value: number, classKey: string, half = 0): number => {
