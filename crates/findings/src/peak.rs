@@ -137,7 +137,16 @@ fn stays(recording: &Recording<'_>, work: &WorkTime) -> bool {
         && lives.iter().all(|&live| live as f64 * PEAK_TIMES > totals.peak_bytes as f64)
 }
 
-/// Sentence about the code that holds most at the peak, for recordings without findings.
+/// Smallest share of the peak that the sentence about its largest site tells.
+const TOLD_SHARE: f64 = 0.01;
+
+/// Whether a site's part of the peak says anything of the peak.
+fn is_worth_telling(part_bytes: u64, peak_bytes: u64) -> bool {
+    part_bytes as f64 >= peak_bytes as f64 * TOLD_SHARE
+}
+
+/// Sentence about the code that holds most at the peak, for recordings without findings. `None` if
+/// no site of the program holds [`TOLD_SHARE`] of it.
 pub(crate) fn largest(recording: &Recording<'_>) -> Option<String> {
     let totals = recording.summary.totals;
     let site =
@@ -153,9 +162,16 @@ pub(crate) fn largest(recording: &Recording<'_>) -> Option<String> {
             let shares = together.shares_text(whole);
             format!("{}, with what it calls, holds {}{shares}", together.name, percent(together.bytes, whole))
         }
+        None if !is_worth_telling(site.amounts.peak_bytes, whole) => return None,
         None => {
             format!("{} holds {}", recording.name(site).1, percent(site.amounts.peak_bytes, whole))
         }
     };
     Some(format!("Of the {} at the peak {who}.", recording.said.bytes(whole, totals.peak_count)))
+}
+
+#[test]
+fn a_site_that_holds_next_to_nothing_of_the_peak_is_not_told() {
+    assert!(is_worth_telling(1, 10) && is_worth_telling(10, 1000));
+    assert!(!is_worth_telling(9, 1000) && !is_worth_telling(160, 1 << 20));
 }

@@ -7,6 +7,10 @@ use crate::header::Header;
 use crate::recording::{self, Settings};
 use crate::victim_build::{build, sources};
 
+/// A variable that Valgrind adds where it is missing, as Cargo does. Some programs (git) allocate for
+/// each variable of their environment.
+const VARIABLE: (&str, &str) = ("LD_LIBRARY_PATH", "/usr/lib");
+
 #[derive(Debug, PartialEq, Eq)]
 struct Usage {
     allocs: u64,
@@ -19,6 +23,7 @@ struct Usage {
 fn valgrind(command: &[String]) -> Usage {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--run-libc-freeres=no", "--run-cxx-freeres=no", "--undef-value-errors=no"]).args(command);
+    valgrind.env(VARIABLE.0, VARIABLE.1);
     let scratch = tempfile::tempdir().unwrap();
     let outcome = bounded_run::run(valgrind, scratch.path(), heapr_testkit::LIMIT);
     let line = outcome
@@ -36,8 +41,9 @@ fn valgrind(command: &[String]) -> Usage {
 }
 
 fn heapr(command: &[String]) -> Usage {
-    let recording =
-        recording::record(command, &Settings { limit: heapr_testkit::LIMIT, ..Settings::default() });
+    let environment = [(VARIABLE.0.to_owned(), VARIABLE.1.to_owned())];
+    let settings = Settings { environment: &environment, limit: heapr_testkit::LIMIT, ..Settings::default() };
+    let recording = recording::record(command, &settings);
     let totals = recording.json(&["report", "--totals"])["totals"].clone();
     let number = |name: &str| totals[name].as_u64().unwrap();
     Usage { allocs: number("alloc_count"), frees: number("free_count"), bytes: number("alloc_bytes") }
