@@ -7,8 +7,8 @@ use crate::header::Header;
 use crate::recording::{self, Settings};
 use crate::victim_build::{build, sources};
 
-/// A variable that Valgrind adds where it is missing, as Cargo does. Some programs (git) allocate for
-/// each variable of their environment.
+/// A variable that Valgrind adds where it is missing, as Cargo does. Some programs (git) allocate
+/// for each variable of their environment.
 const VARIABLE: (&str, &str) = ("LD_LIBRARY_PATH", "/usr/lib");
 
 #[derive(Debug, PartialEq, Eq)]
