@@ -12,10 +12,10 @@ use heapr_proc::inner_pid;
 use heapr_wire::FLAG_HOOK_MMAP;
 
 use crate::agent_file::AGENT;
+use crate::recorder::facts::target_view::sees_file;
 use crate::recorder::go::GoTarget;
 use crate::recorder::inside::{Finder, Inside, Looked, WantedFile, functions_of};
-use crate::recorder::pool_growth;
-use crate::recorder::target_view::sees_file;
+use crate::recorder::intake::pool_growth;
 use crate::{Error, Session};
 
 /// Facts that lead a target into the session.

@@ -18,7 +18,7 @@ use heapr_trace::{
 
 use crate::Error;
 use crate::core_left_out::MissingMemory;
-use crate::recorder::system_facts;
+use crate::recorder::facts::system_facts;
 use crate::snapshots::graph_capture::GraphContents;
 use crate::snapshots::heap_look::{graph_of, mapped_code, thread_facts};
 

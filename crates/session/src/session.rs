@@ -1,36 +1,33 @@
 //! A session from start to stop.
 
+mod opening;
+mod requests;
+
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use heapr_allocators::Table;
 use heapr_ring::{Pool, reader};
 use heapr_trace::Summary;
-use heapr_wire::{
-    FLAG_CLOCK_TSC, FLAG_DROP_ON_FULL, FLAG_HOOK_MMAP, FLAG_LOOK_INSIDE, FLAG_NO_FOLLOW, FLAG_NO_LANGUAGES,
-    FLAG_SAMPLED, FLAG_SEE_EXITS, FLAG_STACK_ALLOC, FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_FREE,
-    FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, SAMPLE_ALL, SESSION_RECORDING,
-};
 
+use self::opening::{check_memory, describe, open_pool, unix_ns};
 use crate::agent_file::{agent_file, preload_with};
 use crate::bell::{Bell, Letterbox};
 use crate::exec_hold_threads::ExecHolds;
 use crate::recorder::Recorder;
-use crate::recorder::clock::{Clock, ClockSource};
 use crate::recorder::inside::Watch;
-use crate::recorder::made_code::HeldMadeCode;
-use crate::recorder::module_files::HeldModule;
-use crate::recorder::pool_growth::{self, PoolGrowth};
-use crate::recorder::sink::Sink;
-use crate::recorder::spare_time::SpareTime;
-use crate::recorder::statistics::Statistics;
-use crate::recorder::{process_facts, system_facts};
-use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotTicket};
-use crate::snapshots::native_snapshot_rules::SnapshotRule;
-use crate::{Error, OnFull, Progress, SampleRate, SessionProperties, StackEvents};
+use crate::recorder::intake::clock::{Clock, ClockSource};
+use crate::recorder::intake::pool_growth::{self, PoolGrowth};
+use crate::recorder::names::made_code::HeldMadeCode;
+use crate::recorder::names::module_files::HeldModule;
+use crate::recorder::output::sink::Sink;
+use crate::recorder::rounds::spare_time::SpareTime;
+use crate::recorder::state::statistics::Statistics;
+use crate::snapshots::native_snapshot::SnapshotReport;
+use crate::{Error, SessionProperties};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some
 /// 150 buffers of 64 KiB. Half of the pool being claimed wakes the recorder anyway. 5 ms took 15 %
@@ -233,55 +230,6 @@ impl Session {
         reader::sleep(self.recorder.pool(), longest.as_nanos() as u64);
     }
 
-    /// Requests a snapshot of live heaps. [`Session::step`] takes it in slices, without stopping
-    /// any process.
-    ///
-    /// # Errors
-    /// A process is not recorded by this session, or too many snapshots wait.
-    pub fn request_snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotTicket, Error> {
-        self.check_is_recording()?;
-        self.recorder.request_snapshot(request)
-    }
-
-    fn check_is_recording(&self) -> Result<(), Error> {
-        if self.is_full { Err(Error::RecordingEnded) } else { Ok(()) }
-    }
-
-    /// Takes a snapshot at once, and continues recording meanwhile.
-    ///
-    /// # Errors
-    /// See [`Session::request_snapshot`].
-    pub fn snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotReport, Error> {
-        let ticket = self.request_snapshot(request)?;
-        loop {
-            self.recorder.round();
-            self.recorder.advance_snapshots();
-            if let Some(report) = self.recorder.take_report_of(ticket) {
-                return Ok(report);
-            }
-        }
-    }
-
-    /// Takes the oldest report of a snapshot, by request or rule; each is returned once.
-    pub fn take_snapshot_report(&mut self) -> Option<SnapshotReport> {
-        self.recorder.take_snapshot_report()
-    }
-
-    /// Takes the report of a requested snapshot, once it is finished.
-    pub(crate) fn take_report_of(&mut self, ticket: SnapshotTicket) -> Option<SnapshotReport> {
-        self.recorder.take_report_of(ticket)
-    }
-
-    /// Adds a rule for snapshots.
-    pub fn add_snapshot_rule(&mut self, rule: SnapshotRule) {
-        self.recorder.add_snapshot_rule(rule);
-    }
-
-    /// Retains the rules for which `is_kept` returns true.
-    pub fn retain_snapshot_rules(&mut self, is_kept: impl FnMut(&SnapshotRule) -> bool) {
-        self.recorder.retain_snapshot_rules(is_kept);
-    }
-
     /// Runs one round without sleep.
     pub fn step_now(&mut self) {
         if !self.is_full {
@@ -324,40 +272,6 @@ impl Session {
         self.is_full
     }
 
-    /// Writes a marker with a text into the trace, at the present time.
-    pub fn mark(&mut self, text: &str) {
-        let time_ns = self.recorder.clock().now_ns();
-        let outcome =
-            self.recorder.sink.writer.marker(&heapr_trace::Marker { time_ns, text: text.to_owned() });
-        self.recorder.sink.keep(outcome);
-        self.marker_count += 1;
-    }
-
-    /// Sets which events carry stacks.
-    pub fn set_stacks(&mut self, stacks: StackEvents) {
-        self.properties.stacks = stacks;
-        let flags = &self.recorder.pool().control().flags;
-        // No other thread writes the flags.
-        flags.store(flags.load(Relaxed) & !STACK_FLAGS | stack_flags(stacks), Relaxed);
-    }
-
-    /// Sets the sampling rate.
-    ///
-    /// # Errors
-    /// The session was started to record all allocations.
-    pub fn set_sample_rate(&mut self, rate: SampleRate) -> Result<(), Error> {
-        rate.check()?;
-        if !self.recorder.set_sample_rate(rate) {
-            return Err(Error::NotSampled);
-        }
-        // The file shows a time without recording only by this marker.
-        if (rate == SampleRate::Off) != (self.properties.sample == Some(SampleRate::Off)) {
-            self.mark(&format!("sampling: {}", rate.to_text()));
-        }
-        self.properties.sample = Some(rate);
-        Ok(())
-    }
-
     /// Reads what was published and makes the file readable.
     pub fn flush(&mut self) {
         self.step_now();
@@ -385,41 +299,6 @@ impl Session {
     #[must_use]
     pub fn properties(&self) -> &SessionProperties {
         &self.properties
-    }
-
-    /// Checks at once which of the processes still live.
-    pub fn look_for_ends(&mut self) {
-        self.recorder.look_for_ends();
-    }
-
-    /// Whether a process was forked that has not registered yet (or could not).
-    #[must_use]
-    pub fn has_forks_on_their_way(&self) -> bool {
-        let control = self.recorder.pool().control();
-        control.forks_begun.load(Relaxed) > control.forks_arrived.load(Relaxed)
-    }
-
-    /// Number of live traced processes, as of the last check.
-    #[must_use]
-    pub fn live_process_count(&self) -> usize {
-        self.recorder.live_process_count()
-    }
-
-    /// Progress of the recording.
-    #[must_use]
-    pub fn progress(&self) -> Progress {
-        self.recorder.progress()
-    }
-
-    /// Number of process images seen so far.
-    #[must_use]
-    pub fn process_count(&self) -> usize {
-        self.recorder.process_count()
-    }
-
-    /// Notes that a child was waited for, with its raw wait status.
-    pub fn process_exited(&mut self, pid: u32, wait_status: i32) {
-        self.recorder.process_exited(pid, wait_status);
     }
 
     /// Returns the first error of the file, once.
@@ -467,98 +346,4 @@ impl Session {
             held_made_code,
         }
     }
-}
-
-/// Checks that the buffers fit into free memory: with too much shared memory the kernel kills a
-/// process of its choice.
-fn check_memory(properties: &SessionProperties) -> Result<(), Error> {
-    let needed_bytes = properties.min_buffers.saturating_mul(properties.buffer_bytes) as u64;
-    match heapr_proc::Fields::of_machine().bytes("MemAvailable") {
-        Some(available_bytes) if needed_bytes > available_bytes => {
-            Err(Error::OutOfMemory { needed_mib: needed_bytes >> 20, available_mib: available_bytes >> 20 })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn unix_ns() -> u64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since_1970.as_nanos()).unwrap_or(0)
-}
-
-/// Flags that may change while a session runs.
-const STACK_FLAGS: u32 =
-    FLAG_STACK_ALLOC | FLAG_STACK_REALLOC | FLAG_STACK_FREE | FLAG_STACK_CREATE | FLAG_STACK_DESTROY;
-
-fn stack_flags(stacks: StackEvents) -> u32 {
-    let flags = [
-        (stacks.alloc, FLAG_STACK_ALLOC),
-        (stacks.realloc, FLAG_STACK_REALLOC),
-        (stacks.free, FLAG_STACK_FREE),
-        (stacks.create, FLAG_STACK_CREATE),
-        (stacks.destroy, FLAG_STACK_DESTROY),
-    ];
-    flags.into_iter().filter(|&(is_on, _)| is_on).fold(0, |all, (_, flag)| all | flag)
-}
-
-/// Writes what is known at the start into the file.
-fn describe(sink: &mut Sink, properties: &SessionProperties, source: ClockSource, start_unix_ns: u64) {
-    let session = heapr_trace::Session {
-        name: properties.name.clone(),
-        heapr_version: env!("CARGO_PKG_VERSION").to_owned(),
-        command_line: properties.command_line.clone(),
-        start_unix_ns,
-        clock: source.name().to_owned(),
-        buffer_bytes: properties.buffer_bytes as u32,
-        min_buffers: properties.min_buffers as u32,
-        max_buffers: properties.max_buffers as u32,
-        flush_timer_ms: u32::try_from(properties.flush_timer.as_millis()).unwrap_or(u32::MAX),
-        on_full: match properties.on_full {
-            OnFull::Block => "block".to_owned(),
-            OnFull::Drop => "drop".to_owned(),
-        },
-        stacks: properties.stacks.to_text(),
-        max_frames: properties.max_frames,
-    };
-    let outcome =
-        sink.writer.set_system(&system_facts::system()).and_then(|()| sink.writer.set_session(&session));
-    sink.keep(outcome);
-}
-
-/// Fills in the control page. Its state, stored last, lets the agents in.
-fn open_pool(
-    pool: &Pool,
-    clock: &Clock,
-    source: ClockSource,
-    properties: &SessionProperties,
-    looks_inside: bool,
-) {
-    let flags = [
-        (source == ClockSource::Tsc, FLAG_CLOCK_TSC),
-        (properties.on_full == OnFull::Drop, FLAG_DROP_ON_FULL),
-        (properties.mmap, FLAG_HOOK_MMAP),
-        (!properties.follow, FLAG_NO_FOLLOW),
-        (looks_inside, FLAG_LOOK_INSIDE),
-        (!properties.languages, FLAG_NO_LANGUAGES),
-        (properties.graph_at_exit, FLAG_SEE_EXITS),
-        (properties.sample.is_some(), FLAG_SAMPLED),
-    ];
-    let flags = flags.into_iter().filter(|&(is_on, _)| is_on).fold(0, |all, (_, flag)| all | flag);
-    let is_special = properties.max_frames | properties.verify_every != 0;
-    let flags = flags | stack_flags(properties.stacks) | if is_special { FLAG_STACK_SPECIAL } else { 0 };
-    let control = pool.control();
-    control.flags.store(flags, Relaxed);
-    control
-        .sample_mean_bytes
-        .store(properties.sample.map_or(SAMPLE_ALL, SampleRate::first_mean_bytes), Relaxed);
-    control.max_frames.store(properties.max_frames, Relaxed);
-    control.verify_every.store(properties.verify_every, Relaxed);
-    control.recorder_pid.store(std::process::id(), Relaxed);
-    control.recorder_namespace.store(process_facts::own_namespace(), Relaxed);
-    control.recorder_uid.store(process_facts::own_user(), Relaxed);
-    let start_time = heapr_proc::start_ticks(std::process::id()).unwrap_or(0);
-    control.recorder_start_time.store(start_time, Relaxed);
-    control.start_ticks.store(clock.start_ticks(), Relaxed);
-    // Release: a reader of the state also sees the rest.
-    control.state.store(SESSION_RECORDING, Release);
 }

@@ -16,7 +16,7 @@ use crate::control::target_thread::{Done, Job, TargetThread};
 use crate::control::{Order, Request, StopReport};
 use crate::failure::Failure;
 use crate::flags::flagged_programs::{Flagged, FlaggedTargets};
-use crate::recorder::process_tree::descendants;
+use crate::recorder::facts::process_tree::descendants;
 use crate::{Error, FlagKind, InjectError, LoggingMode, Session, SessionStatus, SessionSummary};
 use remarks::{attach_remark, child_remark, children_remark, left_remark};
 use updates::PendingUpdate;

@@ -33,8 +33,8 @@ use crate::flags::flag_cache::FlagCache;
 use crate::flags::flag_target::{FlagTarget, ProcessFacts, control_group};
 use crate::flags::watched_filesystems::{loaders, mount_points};
 use crate::flags::{FlagKind, Flags};
-use crate::recorder::system_facts::kernel_version;
-use crate::recorder::target_view::finds_session;
+use crate::recorder::facts::system_facts::kernel_version;
+use crate::recorder::facts::target_view::finds_session;
 
 /// Longest wait for a seize, which needs a lock of the waiting process. From [`LOCK_IS_FREE`] on
 /// the lock is free, and only our own turn on a busy machine takes time. Before, the lock may stay

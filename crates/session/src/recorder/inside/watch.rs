@@ -16,9 +16,9 @@ use heapr_wire::{
     PROCESS_SLOT_COUNT, ProcessSlot,
 };
 
+use crate::recorder::facts::memory_look::MemoryLook;
+use crate::recorder::facts::process_facts;
 use crate::recorder::inside::finder::{Finder, Inside, WantedFile, functions_of};
-use crate::recorder::memory_look::MemoryLook;
-use crate::recorder::process_facts;
 
 /// Longest time between two checks for requests, in case a wake-up was missed.
 const ROUND: Duration = Duration::from_secs(1);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use heapr_trace::{MemoryAccount, MemoryPart, StackIndex};
 
-use crate::recorder::memory_look::MemoryLook;
-use crate::recorder::process_state::Region;
+use crate::recorder::facts::memory_look::MemoryLook;
+use crate::recorder::state::process_state::Region;
 
 /// Bytes that an allocator may need for itself even with few blocks.
 pub(super) const ALLOCATOR_BYTES: u64 = 8 << 20;

@@ -9,11 +9,11 @@ use heapr_trace::{HeapId, MemoryAccount, Notice, ProcessOrigin, ResidentSample, 
 use super::account::{ALLOCATOR_BYTES, Blocks, Names, account};
 use super::holders;
 use crate::recorder::Recorder;
+use crate::recorder::facts::memory_look::MemoryLook;
+use crate::recorder::facts::process_facts;
 use crate::recorder::inside::InsideModule;
-use crate::recorder::memory_look::MemoryLook;
-use crate::recorder::process_facts;
-use crate::recorder::process_state::ProcessState;
-use crate::recorder::sink::Sink;
+use crate::recorder::output::sink::Sink;
+use crate::recorder::state::process_state::ProcessState;
 
 /// Least anonymous bytes of a process for its memory to be read.
 const LOOKED_AT_BYTES: u64 = 3 << 20;

@@ -1,9 +1,9 @@
 //! Lists what a process's own memory consists of, without a recording.
 
+use crate::recorder::facts::memory_look::MemoryLook;
+use crate::recorder::facts::process_facts;
 use crate::recorder::inside::Inside;
 use crate::recorder::memory::holders;
-use crate::recorder::memory_look::MemoryLook;
-use crate::recorder::process_facts;
 
 /// Part of a process's own memory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use heapr_trace::{Action, StackIndex};
 use heapr_wire::{ADDRESS_MASK, HEAP_MALLOC, HEAP_MMAP, RecordKind, SAMPLE_ALL};
 
 use super::{Call, Placed, Record, place_block, stack};
-use crate::recorder::own_heaps::OwnHeaps;
-use crate::recorder::process_state::ProcessState;
-use crate::recorder::sink::Sink;
+use crate::recorder::output::sink::Sink;
+use crate::recorder::state::own_heaps::OwnHeaps;
+use crate::recorder::state::process_state::ProcessState;
 
 /// Hands the events of a record about a whole heap on; `None` if the record is invalid.
 pub(super) fn of_heap(

@@ -6,8 +6,8 @@ use heapr_wire::{
 };
 
 use super::Record;
-use crate::recorder::process_state::ProcessState;
-use crate::recorder::sink::Sink;
+use crate::recorder::output::sink::Sink;
+use crate::recorder::state::process_state::ProcessState;
 
 const _: () = assert!(Language::PYTHON.0 == LANGUAGE_PYTHON);
 

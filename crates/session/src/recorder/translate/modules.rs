@@ -4,10 +4,10 @@ use heapr_trace::{Mapping, Module};
 use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
 
 use super::Record;
-use crate::recorder::module_files::{self, SeenModule};
-use crate::recorder::process_facts;
-use crate::recorder::process_state::ProcessState;
-use crate::recorder::sink::Sink;
+use crate::recorder::facts::process_facts;
+use crate::recorder::names::module_files::{self, SeenModule};
+use crate::recorder::output::sink::Sink;
+use crate::recorder::state::process_state::ProcessState;
 
 /// Hands a module that was loaded or unloaded on; `None` if the record is invalid.
 pub(super) fn module(

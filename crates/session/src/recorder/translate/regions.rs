@@ -8,8 +8,8 @@
 
 use heapr_trace::{Action, Event, HeapId, StackIndex, ThreadIndex};
 
-use crate::recorder::process_state::{ProcessState, Region};
-use crate::recorder::sink::Sink;
+use crate::recorder::output::sink::Sink;
+use crate::recorder::state::process_state::{ProcessState, Region};
 
 /// Call of mmap, munmap, mremap or mprotect on a range.
 #[derive(Debug, Clone, Copy)]

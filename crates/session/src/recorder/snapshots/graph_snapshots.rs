@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use heapr_trace::{Block, HeapId, Notice, ProcessIndex, SnapshotTrigger};
 use heapr_wire::{FLAG_SEE_EXITS, MARK_EXIT_SEEN, MARK_EXIT_WAITS};
 
-use super::Recorder;
 use crate::Error;
 use crate::failure::Failure;
-use crate::recorder::process_state::ProcessState;
+use crate::recorder::Recorder;
+use crate::recorder::state::process_state::ProcessState;
 use crate::snapshots::graph_capture::{Blocks, GraphCapture, GraphRequest, Told};
 use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 use crate::snapshots::running_look::Births;
@@ -20,7 +20,7 @@ pub const NO_GRAPH_AT_END: &str = "no graph was taken at its end";
 
 /// Graph capture under way, and the request that it serves.
 #[derive(Debug)]
-pub(super) struct Capturing {
+pub(crate) struct Capturing {
     capture: GraphCapture,
     process: ProcessIndex,
     /// Slot and generation of the process, if it waits at its exit.
@@ -38,13 +38,13 @@ const HEAR_LIMIT: Duration = Duration::from_millis(1);
 
 impl Recorder {
     /// Whether a process is about to stand still, which must be as short as possible.
-    pub(super) fn awaits_standstill(&self) -> bool {
+    pub(crate) fn awaits_standstill(&self) -> bool {
         let capturing = self.snapshots.capturing.as_ref();
         capturing.is_some_and(|capturing| capturing.asked.is_some() && !capturing.capture.is_running)
     }
 
     /// Begins a snapshot with a graph.
-    pub(super) fn begin_capture(
+    pub(crate) fn begin_capture(
         &mut self,
         ticket: Option<SnapshotTicket>,
         request: SnapshotRequest,
@@ -84,7 +84,7 @@ impl Recorder {
     }
 
     /// Handles what the capturing thread reports.
-    pub(super) fn advance_capture(&mut self) {
+    pub(crate) fn advance_capture(&mut self) {
         let Some(capturing) = &self.snapshots.capturing else { return };
         // The process may stand still at any moment, and may have to until the cut is made.
         let within = if self.awaits_standstill() { HEAR_LIMIT } else { Duration::ZERO };
@@ -122,7 +122,7 @@ impl Recorder {
     }
 
     /// Returns the moment at which a cut is requested.
-    pub(super) fn cut_ticks(&self) -> Option<u64> {
+    pub(crate) fn cut_ticks(&self) -> Option<u64> {
         let capturing = self.snapshots.capturing.as_ref().filter(|capturing| capturing.asked.is_some())?;
         capturing.capture.cut_ticks()
     }
@@ -160,7 +160,7 @@ impl Recorder {
     }
 
     /// Splits a request for graphs of several processes into one per process.
-    pub(super) fn one_by_one(&self, request: SnapshotRequest) -> Vec<SnapshotRequest> {
+    pub(crate) fn one_by_one(&self, request: SnapshotRequest) -> Vec<SnapshotRequest> {
         let lives = |process: &&ProcessState| !process.has_ended && !process.is_done;
         let of_it = self.processes.iter().filter(lives).filter(|process| process.is_of(&request.scope));
         let one = |process: &ProcessState| SnapshotRequest {
@@ -171,7 +171,7 @@ impl Recorder {
     }
 
     /// Requests a snapshot of each process that waits for it at its exit.
-    pub(super) fn look_for_exits(&mut self) {
+    pub(crate) fn look_for_exits(&mut self) {
         if self.pool.control().flags.load(Relaxed) & FLAG_SEE_EXITS == 0 {
             return;
         }
@@ -212,7 +212,7 @@ impl Recorder {
 
     /// Writes a notice about a process that ended without the capture planned for its exit, so that
     /// readers learn why there is no graph.
-    pub(super) fn note_missing_graph(&mut self, place: usize) {
+    pub(crate) fn note_missing_graph(&mut self, place: usize) {
         let process = &self.processes[place];
         let asked = self.pool.control().flags.load(Relaxed) & FLAG_SEE_EXITS != 0;
         let is_over =

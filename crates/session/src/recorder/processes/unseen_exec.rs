@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use heapr_trace::Notice;
 use heapr_wire::{FLAG_NO_FOLLOW, ProcessSlot};
 
-use super::Recorder;
-use crate::recorder::process_facts;
-use crate::recorder::process_state::ProcessState;
+use crate::recorder::Recorder;
+use crate::recorder::facts::process_facts;
+use crate::recorder::state::process_state::ProcessState;
 
 /// Longest time until a program that finds the session registers: its loader runs before.
 const REGISTERS_NS: u64 = 5_000_000_000;
@@ -21,7 +21,7 @@ const VARIABLE: &str = "HEAPR_SESSION";
 
 /// Returns the image of a process that has just registered. `parents`: image of the process that it
 /// was forked from, whose stack it has.
-pub(super) fn first_image(process: &ProcessState, parents: Option<[u64; 2]>) -> Option<[u64; 2]> {
+pub(crate) fn first_image(process: &ProcessState, parents: Option<[u64; 2]>) -> Option<[u64; 2]> {
     let image = process_facts::image(process.pid)?;
     match parents {
         Some([_, stack]) => Some([image[0], stack]),
@@ -47,7 +47,7 @@ fn was_seen(slot: &ProcessSlot) -> bool {
 impl Recorder {
     /// Checks whether a process has execed unseen, and writes a notice. `true`: it has, and its old
     /// heap is gone.
-    pub(super) fn look_for_unseen_exec(&mut self, place: usize, now_ns: u64) -> bool {
+    pub(crate) fn look_for_unseen_exec(&mut self, place: usize, now_ns: u64) -> bool {
         let is_followed = self.pool.control().flags.load(Relaxed) & FLAG_NO_FOLLOW == 0;
         let process = &mut self.processes[place];
         if !is_followed || process.is_replaced || process.is_let_go || !has_other_image(process) {
@@ -72,7 +72,7 @@ impl Recorder {
     }
 
     /// Writes a notice about an unseen exec, if a check has found one.
-    pub(super) fn note_unseen_exec(&mut self, place: usize, now_ns: u64) {
+    pub(crate) fn note_unseen_exec(&mut self, place: usize, now_ns: u64) {
         let process = &mut self.processes[place];
         let Some(since_ns) = process.other_image_ns.take().filter(|_| !process.is_replaced) else { return };
         let path = Path::new(&process.other_image_name);

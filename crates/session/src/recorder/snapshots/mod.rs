@@ -1,14 +1,16 @@
 //! Snapshots of the live heaps: the queue, the cut, and slices between rounds.
 
+pub(crate) mod graph_snapshots;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use heapr_trace::{ProcessIndex, SnapshotTrigger};
 
-use super::Recorder;
-use super::graph_snapshots::Capturing;
 use crate::Error;
-use crate::recorder::process_state::{BlocksBefore, ProcessState};
+use crate::recorder::Recorder;
+use crate::recorder::snapshots::graph_snapshots::Capturing;
+use crate::recorder::state::process_state::{BlocksBefore, ProcessState};
 use crate::snapshots::graph_capture::GraphContents;
 use crate::snapshots::native_snapshot::{
     ActiveSnapshot, SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket,
@@ -26,7 +28,7 @@ const REPORTS_MAX: usize = 1024;
 /// floods all buffers waits so long for the next, and the snapshot has half of the recorder's time.
 /// With slices of 10 ms between whole rounds, a snapshot of 10 million blocks beside 25 million
 /// events a second took 1.6 to 3 s. The program waited up to 12 ms.
-pub(super) const SLICE: Duration = Duration::from_millis(2);
+pub(crate) const SLICE: Duration = Duration::from_millis(2);
 /// Number of groups of blocks exported between two readings of the clock: about a quarter of a
 /// millisecond.
 const GROUPS_PER_LOOK: usize = 128;
@@ -35,12 +37,12 @@ const SIGKILL: u64 = 9;
 
 /// Snapshots that wait, the one being taken, and reports of finished ones.
 #[derive(Debug, Default)]
-pub(super) struct Snapshots {
+pub(crate) struct Snapshots {
     rules: Vec<RuleState>,
     waiting: VecDeque<(Option<SnapshotTicket>, SnapshotRequest)>,
     reports: VecDeque<SnapshotReport>,
     /// Graph that is being captured.
-    pub(super) capturing: Option<Capturing>,
+    pub(crate) capturing: Option<Capturing>,
     last_number: u32,
     last_ticket: u64,
     /// Number of rules' requests that found the queue full.
@@ -50,7 +52,7 @@ pub(super) struct Snapshots {
     /// Number of out-of-memory kills that the kernel had counted at the last check.
     oom_kills: u64,
     /// Contents of blocks that graphs of exiting processes include.
-    pub(super) exit_contents: GraphContents,
+    pub(crate) exit_contents: GraphContents,
 }
 
 impl Recorder {
@@ -167,7 +169,7 @@ impl Recorder {
     }
 
     /// Stores a report until it is fetched.
-    pub(super) fn keep_report(&mut self, report: SnapshotReport) {
+    pub(crate) fn keep_report(&mut self, report: SnapshotReport) {
         let reports = &mut self.snapshots.reports;
         if reports.len() >= REPORTS_MAX {
             reports.pop_front();
@@ -187,7 +189,7 @@ impl Recorder {
     }
 
     /// Requests the final snapshot of a session that keeps only the live heap.
-    pub(super) fn request_last_snapshot(&mut self) {
+    pub(crate) fn request_last_snapshot(&mut self) {
         let lives = self.processes.iter().any(|process| !process.has_ended && !process.is_done);
         if lives && !self.sink.keeps_events() {
             let request = SnapshotRequest { name: "stop".to_owned(), ..SnapshotRequest::default() };
@@ -214,7 +216,7 @@ impl Recorder {
         }
     }
 
-    pub(super) fn queue_by_rule(&mut self, request: SnapshotRequest) {
+    pub(crate) fn queue_by_rule(&mut self, request: SnapshotRequest) {
         // A graph covers a single process.
         if request.graph.is_some() && !matches!(request.scope, SnapshotScope::Image(_)) {
             for request in self.one_by_one(request) {
@@ -234,7 +236,7 @@ impl Recorder {
         self.snapshots.waiting.push_back((None, request));
     }
 
-    pub(super) fn cut(&mut self, ticket: Option<SnapshotTicket>, request: SnapshotRequest) {
+    pub(crate) fn cut(&mut self, ticket: Option<SnapshotTicket>, request: SnapshotRequest) {
         let of_it = self.processes.iter().filter(|process| process.is_of(&request.scope));
         let facts: Vec<(ProcessIndex, Option<u64>)> = of_it
             .map(|process| {
@@ -286,7 +288,7 @@ impl Recorder {
     }
 
     /// Checks with the housekeeping whether sizes of rules were exceeded.
-    pub(super) fn look_at_sizes(&mut self) {
+    pub(crate) fn look_at_sizes(&mut self) {
         let is_asked = |state: &RuleState| state.looks_at_sizes();
         if !self.snapshots.rules.iter().any(is_asked) {
             return;
@@ -308,12 +310,12 @@ impl Recorder {
     }
 
     /// Keeps the blocks of a process that was let go and is recorded again.
-    pub(super) fn forget_end_of(&mut self, process: ProcessIndex) {
+    pub(crate) fn forget_end_of(&mut self, process: ProcessIndex) {
         self.snapshots.ended.retain(|&ended| ended != process);
     }
 
     /// Queues the snapshot at the end of a process, when everything that it published is merged.
-    pub(super) fn snapshot_at_end_of(&mut self, place: usize) {
+    pub(crate) fn snapshot_at_end_of(&mut self, place: usize) {
         let process = &self.processes[place];
         let (pid, image) = (process.pid, process.index);
         self.snapshots.ended.push(image);

@@ -6,8 +6,8 @@ use std::fs;
 use heapr_proc::threads;
 use heapr_trace::Notice;
 
-use super::Recorder;
-use crate::recorder::housekeeping::{UNTRACED_MAX, untraced_text};
+use crate::recorder::Recorder;
+use crate::recorder::processes::housekeeping::{UNTRACED_MAX, untraced_text};
 
 const LOOK_NS: u64 = 50_000_000;
 /// One of the variables that lead into the session: either both are passed on or neither.

@@ -1,11 +1,11 @@
 //! Writes into the file what was found of embedded allocators.
 
-use super::Recorder;
+use crate::recorder::Recorder;
 use crate::recorder::inside::{Inside, Looked};
 
 impl Recorder {
     /// Takes the results of searches in a process. Returns the notices for the file.
-    pub(super) fn take_inside(&mut self, place: usize, now_ns: u64) -> Vec<String> {
+    pub(crate) fn take_inside(&mut self, place: usize, now_ns: u64) -> Vec<String> {
         let process = &self.processes[place];
         let key = (process.slot, process.generation);
         let (mut texts, mut targets) = (Vec::new(), Vec::new());

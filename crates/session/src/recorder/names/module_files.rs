@@ -19,8 +19,8 @@ use heapr_proc::mappings;
 use heapr_trace::Module;
 use rustix::process::{Resource, getrlimit};
 
-use crate::recorder::made_code::{Descriptors, HeldMadeCode, MadeCodes};
-use crate::recorder::module_image;
+use crate::recorder::names::made_code::{Descriptors, HeldMadeCode, MadeCodes};
+use crate::recorder::names::module_image;
 
 /// Largest number of files held open, if the limit of descriptors allows.
 const FILES_MAX: usize = 1024;

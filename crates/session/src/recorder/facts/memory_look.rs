@@ -9,7 +9,7 @@ use heapr_known::{allocator_libraries, go};
 use heapr_proc::smaps::{self, MappingPages};
 use heapr_proc::{Mapping, stack_pointers};
 
-use crate::recorder::own_ranges;
+use crate::recorder::facts::own_ranges;
 
 /// Size of the guard page below a thread's stack. Some allocators map such pages, too.
 const GUARD_BYTES: u64 = 4096;

@@ -10,11 +10,11 @@ use heapr_wire::{
     NO_SLOT, ORIGIN_ATTACH, ORIGIN_FORK, PROCESS_DISABLED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT,
 };
 
-use super::{Recorder, ThreadState};
-use crate::recorder::merge::{Stream, StreamBuffer};
-use crate::recorder::process_facts;
-use crate::recorder::process_state::ProcessState;
-use crate::recorder::unseen_exec;
+use crate::recorder::facts::process_facts;
+use crate::recorder::intake::merge::{Stream, StreamBuffer};
+use crate::recorder::processes::unseen_exec;
+use crate::recorder::state::process_state::ProcessState;
+use crate::recorder::{Recorder, ThreadState};
 
 /// Placeholder for the id of an ended process of another process namespace, which `/proc` does not
 /// show.
@@ -68,7 +68,7 @@ fn program_of(pid: u32, parent: Option<&ProcessState>, told_name: &str, has_gone
 impl Recorder {
     /// Notes which processes and threads had ended before this round's scan. Only their events are
     /// certain to be read completely by it.
-    pub(super) fn note_ends(&mut self) {
+    pub(crate) fn note_ends(&mut self) {
         for process in &mut self.processes {
             process.had_ended_at_scan = process.has_ended;
         }
@@ -77,7 +77,7 @@ impl Recorder {
         }
     }
 
-    pub(super) fn find_processes(&mut self) {
+    pub(crate) fn find_processes(&mut self) {
         let mut found = Vec::new();
         for index in 0..PROCESS_SLOT_COUNT as u32 {
             let Some(slot) = self.pool.process_slot(index) else { break };
@@ -185,7 +185,7 @@ impl Recorder {
     }
 
     /// Ends the images of a process that a newer image replaced.
-    pub(super) fn end_images_before(&mut self, pid: u32, start_ns: u64) {
+    pub(crate) fn end_images_before(&mut self, pid: u32, start_ns: u64) {
         for process in &mut self.processes {
             let is_before = process.entry.as_ref().is_none_or(|known| known.start_ns <= start_ns);
             if process.pid == pid && !process.has_ended && is_before {
@@ -201,7 +201,7 @@ impl Recorder {
     }
 
     /// Adds an entry for a process to the file and the ledger.
-    pub(super) fn enter_process(&mut self, entry: &Process) -> ProcessIndex {
+    pub(crate) fn enter_process(&mut self, entry: &Process) -> ProcessIndex {
         let added = self.sink.writer.add_process(entry.clone());
         let file_index = added.unwrap_or_else(|error| {
             self.sink.keep(Err(error));
@@ -229,7 +229,7 @@ impl Recorder {
     }
 
     /// Notes the fill of each claimed buffer. Returns the number of claimed buffers.
-    pub(super) fn scan(&mut self) -> u32 {
+    pub(crate) fn scan(&mut self) -> u32 {
         let (mut claimed_count, mut held_count) = (0, 0);
         let held_before = reader::held_count(&self.pool);
         for index in 0..self.pool.buffer_count() as u32 {
@@ -323,7 +323,7 @@ impl Recorder {
         self.streams.last_mut()
     }
 
-    pub(super) fn add_thread(&mut self, process: usize, tid: u32, ticks: u64) -> ThreadIndex {
+    pub(crate) fn add_thread(&mut self, process: usize, tid: u32, ticks: u64) -> ThreadIndex {
         let ProcessState { pid, is_elsewhere, has_gone_on, .. } = self.processes[process];
         let outer_tid = if is_elsewhere { process_facts::outer_tid(pid, tid).unwrap_or(tid) } else { tid };
         let entry = Thread {
@@ -337,7 +337,7 @@ impl Recorder {
         self.enter_thread(process, entry, outer_tid)
     }
 
-    pub(super) fn enter_thread(&mut self, process: usize, entry: Thread, outer_tid: u32) -> ThreadIndex {
+    pub(crate) fn enter_thread(&mut self, process: usize, entry: Thread, outer_tid: u32) -> ThreadIndex {
         let index = ThreadIndex(self.threads.len() as u32);
         if let Err(error) = self.sink.writer.add_thread(entry.clone()) {
             self.sink.keep(Err(error));

@@ -10,8 +10,8 @@ use heapr_trace::{
 };
 use heapr_wire::{ADDRESS_MASK, ProcessSlot};
 
-use super::Recorder;
-use crate::recorder::process_state::BlocksBefore;
+use crate::recorder::Recorder;
+use crate::recorder::state::process_state::BlocksBefore;
 
 /// Module name of the frame of blocks from before the attach; no file has this name.
 pub const EARLIER_BLOCKS_MODULE: &str = "allocated before attach";

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use heapr_wire::{NO_SLOT, ORIGIN_ATTACH, ORIGIN_FORK, ProcessSlot};
 
-use super::Recorder;
+use crate::recorder::Recorder;
 
 /// Longest time from registration to the end of an attach.
 const LIMIT: Duration = Duration::from_secs(8);
 
 /// Processes held back during their attach.
 #[derive(Debug, Default)]
-pub(super) struct HeldProcesses {
+pub(crate) struct HeldProcesses {
     /// (slot, generation) -> instant of the first sight, and ticks of the registration.
     held: HashMap<(u32, u32), (Instant, u64)>,
     /// Processes whose attach was given up or has timed out.
@@ -27,7 +27,7 @@ pub(super) struct HeldProcesses {
 
 impl HeldProcesses {
     /// Whether a registered process must be held back. `is_entered`: the attach is complete.
-    pub(super) fn holds(&mut self, key: (u32, u32), slot: &ProcessSlot, is_entered: bool) -> bool {
+    pub(crate) fn holds(&mut self, key: (u32, u32), slot: &ProcessSlot, is_entered: bool) -> bool {
         let origin = slot.origin.load(Relaxed);
         let parent = slot.parent_slot.load(Relaxed);
         let is_child = origin == ORIGIN_FORK && parent != NO_SLOT;
@@ -49,7 +49,7 @@ impl HeldProcesses {
     }
 
     /// Time after which no event may be merged.
-    pub(super) fn until_ticks(&self) -> u64 {
+    pub(crate) fn until_ticks(&self) -> u64 {
         self.held.values().map(|&(_, ticks)| ticks).min().unwrap_or(u64::MAX)
     }
 }

@@ -9,9 +9,9 @@ use heapr_trace::{
 };
 
 use crate::failure::Failure;
-use crate::recorder::module_files::ModuleFiles;
-use crate::recorder::next_file::NextFile;
-use crate::recorder::samples::{self, Applied};
+use crate::recorder::intake::samples::{self, Applied};
+use crate::recorder::names::module_files::ModuleFiles;
+use crate::recorder::output::next_file::NextFile;
 use crate::sampling::Steering;
 use crate::snapshots::native_snapshot::{ActiveSnapshot, SnapshotReport};
 use crate::{Error, LoggingMode, SessionProperties};

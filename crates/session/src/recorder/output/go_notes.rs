@@ -10,10 +10,10 @@ use heapr_trace::{
 };
 
 use crate::recorder::Recorder;
+use crate::recorder::facts::process_facts;
 use crate::recorder::go::{Change, GoHeap, GoTarget};
-use crate::recorder::module_files::SeenModule;
-use crate::recorder::process_facts;
-use crate::recorder::process_state::ProcessState;
+use crate::recorder::names::module_files::SeenModule;
+use crate::recorder::state::process_state::ProcessState;
 
 /// Least time between two readings of a program's heap; `SHARE` limits the readings to a twentieth
 /// of the time.

@@ -8,9 +8,10 @@ use heapr_wire::{
     DisableReason, MARK_TREE_UNKNOWN, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE,
 };
 
-use super::{Recorder, disable_text};
-use crate::recorder::process_facts;
-use crate::recorder::statistics::{ThreadCounters, add};
+use crate::recorder::Recorder;
+use crate::recorder::facts::process_facts;
+use crate::recorder::state::statistics::{ThreadCounters, add};
+use crate::recorder::status::disable_text;
 
 /// Notice for a program whose executable defines `malloc`.
 const OWN_MALLOC: &str = "it brings a malloc of its own, of which only what reaches the C library's is recorded (heapr start --pid attaches to it \
@@ -29,9 +30,9 @@ const LOOK_PART_OF_AGE: u64 = 16;
 const LOOK_SELDOM_NS: u64 = 10_000_000_000;
 
 /// Largest number of untraced programs per process that the file mentions.
-pub(super) const UNTRACED_MAX: usize = 16;
+pub(crate) const UNTRACED_MAX: usize = 16;
 
-pub(super) fn untraced_text(program: &str, reason: &str) -> String {
+pub(crate) fn untraced_text(program: &str, reason: &str) -> String {
     let program = if program.is_empty() { "a program" } else { program };
     format!("{program}, which it started, runs untraced: {reason}")
 }
@@ -124,7 +125,7 @@ impl Recorder {
     }
 
     /// Does the periodic work. Returns the number of freed buffers.
-    pub(super) fn keep_house(&mut self, now_ns: u64) -> u32 {
+    pub(crate) fn keep_house(&mut self, now_ns: u64) -> u32 {
         let mut freed_count = 0;
         for place in 0..self.processes.len() {
             if self.processes[place].is_done {
@@ -239,7 +240,7 @@ impl Recorder {
     }
 
     /// Updates names, ends, and slots of threads.
-    pub(super) fn look_at_threads(&mut self, now_ns: u64) {
+    pub(crate) fn look_at_threads(&mut self, now_ns: u64) {
         // A thread that ended without notice may have the buffer that another waits for.
         let is_needed = self.pool.control().waiter_count.load(Relaxed) != 0;
         let mut number = 0;
@@ -285,7 +286,7 @@ impl Recorder {
     }
 
     /// Adds a finished stream's counters to the totals and frees its slot.
-    pub(super) fn retire_stream(&mut self, number: usize) {
+    pub(crate) fn retire_stream(&mut self, number: usize) {
         let stream = self.streams.swap_remove(number);
         self.stream_by_slot.remove(&(stream.slot, stream.generation));
         if let Some(moved) = self.streams.get(number) {
@@ -305,7 +306,7 @@ impl Recorder {
     }
 
     /// Writes a process as done, if everything of it is read. Returns the number of freed buffers.
-    pub(super) fn end_process(&mut self, place: usize, now_ns: u64) -> u32 {
+    pub(crate) fn end_process(&mut self, place: usize, now_ns: u64) -> u32 {
         if self.processes[place].is_done || !(self.processes[place].had_ended_at_scan || self.is_final) {
             return 0;
         }

@@ -7,9 +7,9 @@ use heapr_ledger::{Cause, Death, Ledger, Observer, SummaryBuilder};
 use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, StackIndex};
 use heapr_wire::{FLAG_SAMPLED, PAGE_MARKS, PAGE_SHIFT, ProcessSlot, SAMPLE_ALL, UNMARKED_MAX};
 
-use super::Recorder;
 use crate::SampleRate;
-use crate::recorder::process_state::ProcessState;
+use crate::recorder::Recorder;
+use crate::recorder::state::process_state::ProcessState;
 use crate::sampling::Figures;
 
 /// Largest number of marks that wait for room in a process's slot. Further pages stay marked, which
@@ -18,7 +18,7 @@ const WAITING_MAX: usize = 1 << 16;
 
 /// Result of applying an event in a sampling session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Applied {
+pub(crate) enum Applied {
     /// Event belongs into the file.
     Known,
     /// Free of a block that was not sampled.
@@ -55,7 +55,7 @@ impl Observer for Noticing<'_> {
 }
 
 /// Applies an event; `freed` gets the block that ended with it.
-pub(super) fn apply(
+pub(crate) fn apply(
     event: &Event,
     process: ProcessIndex,
     ledger: &mut Ledger,
@@ -73,7 +73,7 @@ pub(super) fn apply(
 
 impl Recorder {
     /// Tells the agents which pages need no mark any more.
-    pub(super) fn tell_unmarked(&mut self) {
+    pub(crate) fn tell_unmarked(&mut self) {
         for (process, address_avma) in std::mem::take(&mut self.sink.unmarked) {
             let is_it = |state: &&mut ProcessState| state.index == process && !state.is_superseded;
             if let Some(state) = self.processes.iter_mut().rev().find(is_it)
@@ -93,12 +93,12 @@ impl Recorder {
     }
 
     /// Returns the mean that the file has for a process that is new, or is recorded again.
-    pub(super) fn first_mean_bytes(&self, process: ProcessIndex) -> u64 {
+    pub(crate) fn first_mean_bytes(&self, process: ProcessIndex) -> u64 {
         self.sink.summary.sampling().map_or(SAMPLE_ALL, |sampling| sampling.mean_bytes(process, u64::MAX))
     }
 
     /// Adjusts the sampling mean to the session's rate and to growth.
-    pub(super) fn steer(&mut self, now_ns: u64) {
+    pub(crate) fn steer(&mut self, now_ns: u64) {
         let figures =
             Figures { now_ns, samples: self.sink.sample_count, live_bytes: self.sink.summary.live().0 };
         if let Some(mean_bytes) = self.sink.steering.as_mut().and_then(|steering| steering.look(figures)) {
@@ -115,7 +115,7 @@ impl Recorder {
     /// Switches the counting of calls in attached processes. While sampling, calls are counted
     /// before they reach the agent; while all are recorded, each call reaches it. If a process
     /// cannot be switched at once, it is tried again.
-    pub(super) fn follow_counting(&mut self) {
+    pub(crate) fn follow_counting(&mut self) {
         let is_counted = self.pool.control().sample_mean_bytes.load(Relaxed) != SAMPLE_ALL;
         let live = self.processes.iter_mut().filter(|state| !state.has_ended && !state.is_superseded);
         for state in live.filter(|state| state.is_counted != is_counted) {

@@ -13,13 +13,13 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Recorder;
-use crate::recorder::process_state::ProcessState;
+use crate::recorder::Recorder;
+use crate::recorder::state::process_state::ProcessState;
 
 impl Recorder {
     /// Checks which processes live, with one system call for all. `now_ns`: a time before the
     /// check.
-    pub(super) fn look_at_lives(&mut self, now_ns: u64) {
+    pub(crate) fn look_at_lives(&mut self, now_ns: u64) {
         let lives = |process: &&mut ProcessState| !process.has_ended && !process.is_done;
         // A process that had ended when it was found has no descriptor.
         let is_new =
@@ -53,7 +53,7 @@ impl Recorder {
 
     /// Determines when processes ended that have ended since the last call. Called after a scan:
     /// all that they published is known, and when.
-    pub(super) fn count_ends(&mut self) {
+    pub(crate) fn count_ends(&mut self) {
         for place in 0..self.processes.len() {
             let process = &self.processes[place];
             if !process.has_ended || process.is_end_counted || process.is_let_go || process.is_superseded {

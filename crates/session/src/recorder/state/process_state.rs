@@ -8,12 +8,12 @@ use heapr_ring::reader::{self, Content, RawNode};
 use heapr_trace::{MemoryAccount, ProcessIndex, StackIndex, ThreadIndex};
 use heapr_wire::NODE_BITS;
 
-use crate::recorder::called_stacks::{CalledStacks, NO_STACK};
+use crate::recorder::facts::memory_look::MemoryLook;
+use crate::recorder::facts::process_life::ProcessLife;
 use crate::recorder::go::GoHeap;
 use crate::recorder::inside::InsideModule;
-use crate::recorder::memory_look::MemoryLook;
-use crate::recorder::own_heaps::OwnHeaps;
-use crate::recorder::process_life::ProcessLife;
+use crate::recorder::state::called_stacks::{CalledStacks, NO_STACK};
+use crate::recorder::state::own_heaps::OwnHeaps;
 use crate::snapshots::native_snapshot::SnapshotScope;
 
 /// Largest number of stack nodes per process: 65,536 blocks of at most 65,536 nodes. The limit
@@ -41,10 +41,10 @@ pub(crate) struct ProcessState {
     pub(crate) has_gone_on: bool,
     /// True if the agent was loaded while the process ran.
     pub(crate) was_attached: bool,
-    /// Identity of the image as [`super::process_facts::image`] gives it; only for attached
-    /// processes.
+    /// Identity of the image, from [`crate::recorder::facts::process_facts::image`]; only for
+    /// attached processes.
     pub(crate) image: Option<[u64; 2]>,
-    /// Identity of the image that registered; see [`super::unseen_exec`].
+    /// Identity of the image that registered; see [`crate::recorder::processes::unseen_exec`].
     pub(crate) first_image: Option<[u64; 2]>,
     /// Time at which the process was first seen to run another image; the file of that image
     /// follows.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use heapr_proc::{Fields, mappings};
 use heapr_symbols::{MadeCode, MadeFunction, read_jitdump, read_perf_map};
 
-use crate::recorder::made_objects::MadeObjects;
-use crate::recorder::map_folders::MapFolders;
+use crate::recorder::names::made_objects::MadeObjects;
+use crate::recorder::names::map_folders::MapFolders;
 
 /// Largest number of processes whose files are held.
 const PROCESSES_MAX: usize = 256;

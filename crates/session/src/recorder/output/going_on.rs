@@ -6,9 +6,9 @@
 use heapr_ledger::{CourseTaker, Observer as _, SummaryBuilder};
 use heapr_trace::{Block, Loss, Statistic};
 
-use super::Recorder;
-use crate::recorder::next_file::{NextFile, interval_ns};
-use crate::recorder::sink::Sink;
+use crate::recorder::Recorder;
+use crate::recorder::output::next_file::{NextFile, interval_ns};
+use crate::recorder::output::sink::Sink;
 
 /// Longest wait before the next try, if a next file could not be begun.
 const AGAIN_NS: u64 = 60_000_000_000;
@@ -99,7 +99,7 @@ impl Recorder {
 
     /// Writes the losses since the last file as one sum, because the counters of processes and
     /// threads cover all files. Returns `false` if the session has a single file.
-    pub(super) fn tell_losses(&mut self, loss: Loss) -> bool {
+    pub(crate) fn tell_losses(&mut self, loss: Loss) -> bool {
         let Some(next) = &mut self.sink.next_file else { return false };
         let told = std::mem::replace(&mut next.told, loss);
         let since = Loss {

@@ -9,21 +9,21 @@ use crate::{Error, Rotation, SessionProperties};
 #[derive(Debug)]
 pub(crate) struct NextFile {
     pub(crate) series: FileSeries,
-    pub(super) rotation: Rotation,
-    pub(super) due_ns: u64,
+    pub(crate) rotation: Rotation,
+    pub(crate) due_ns: u64,
     /// True if the present file has the size at which the next is begun.
     pub(crate) is_full: bool,
     /// Size in bytes of the present file when it was begun.
-    pub(super) begun_bytes: u64,
+    pub(crate) begun_bytes: u64,
     /// Number of events that are only in earlier files.
-    pub(super) events_before: u64,
+    pub(crate) events_before: u64,
     /// Number of allocations of earlier files that are repeated at the beginning of the present
     /// one.
-    pub(super) births: u64,
+    pub(crate) births: u64,
     /// Number of closed files.
     pub(crate) closed_count: u64,
     /// Losses that are written in closed files.
-    pub(super) told: Loss,
+    pub(crate) told: Loss,
 }
 
 impl NextFile {
@@ -58,7 +58,7 @@ impl NextFile {
     }
 
     /// Whether the next file is due.
-    pub(super) fn is_due(&self, now_ns: u64) -> bool {
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
         self.is_full || now_ns >= self.due_ns
     }
 
@@ -69,6 +69,6 @@ impl NextFile {
     }
 }
 
-pub(super) fn interval_ns(rotation: Rotation) -> u64 {
+pub(crate) fn interval_ns(rotation: Rotation) -> u64 {
     u64::try_from(rotation.interval.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -5,6 +5,7 @@
 //! which proves that the block has moved. Then the reallocation is written as two halves (see
 //! `heapr_trace::Action`).
 
+pub(crate) mod common_records;
 mod heaps;
 mod languages;
 mod modules;
@@ -17,11 +18,11 @@ use heapr_wire::{
     SAMPLE_NOTHING, STACK_BITS, of_stack_word, short_address,
 };
 
-use crate::recorder::called_stacks;
-use crate::recorder::merge::Head;
-use crate::recorder::own_heaps::OwnHeaps;
-use crate::recorder::process_state::{InMotion, ProcessState, Region};
-use crate::recorder::sink::Sink;
+use crate::recorder::intake::merge::Head;
+use crate::recorder::output::sink::Sink;
+use crate::recorder::state::called_stacks;
+use crate::recorder::state::own_heaps::OwnHeaps;
+use crate::recorder::state::process_state::{InMotion, ProcessState, Region};
 use regions::MappingCall;
 
 /// Record of a ring: its position and length, its kind, and the pool that it lies in.

@@ -4,9 +4,10 @@
 use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content};
 
-use super::{Recorder, SLACK_NS};
-use crate::recorder::common_records::{Source, take_one, take_two};
-use crate::recorder::merge::{StreamBuffer, last_order_at, record_words};
+use super::SLACK_NS;
+use crate::recorder::Recorder;
+use crate::recorder::intake::merge::{StreamBuffer, last_order_at, record_words};
+use crate::recorder::translate::common_records::{Source, take_one, take_two};
 use crate::recorder::translate::{Outcome, Record, translate};
 
 /// Time for which a thread may be in the middle of an event. A longer one is stopped or starved,
@@ -15,7 +16,7 @@ const BUSY_MAX_NS: u64 = 200_000_000;
 
 impl Recorder {
     /// Returns the time up to which all events are published.
-    pub(super) fn watermark(&mut self, now_ticks: u64, now_ns: u64) -> u64 {
+    pub(crate) fn watermark(&mut self, now_ticks: u64, now_ns: u64) -> u64 {
         let mut watermark = now_ticks.saturating_sub(self.clock.ticks_in(SLACK_NS));
         watermark = watermark.min(self.held.until_ticks());
         for stream in &mut self.streams {
@@ -38,7 +39,7 @@ impl Recorder {
 
     /// Processes the records up to `watermark` in order of time, but stops after about `most`
     /// events. Returns whether no record is left.
-    pub(super) fn merge(&mut self, watermark: u64, most: u64) -> bool {
+    pub(crate) fn merge(&mut self, watermark: u64, most: u64) -> bool {
         let until_count = self.sink.event_count.saturating_add(most);
         let until = last_order_at(watermark);
         let mut is_all = true;
@@ -162,7 +163,7 @@ impl Recorder {
     }
 
     /// Frees buffers that are read to their end. Returns their number.
-    pub(super) fn free_used_up(&mut self) -> u32 {
+    pub(crate) fn free_used_up(&mut self) -> u32 {
         let mut freed_count = 0;
         for stream in &mut self.streams {
             let has_ended = self.processes[stream.process].has_ended || stream.has_ended;

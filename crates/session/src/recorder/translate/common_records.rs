@@ -21,10 +21,10 @@ use heapr_wire::{
     HEAP_MALLOC, RecordKind, SAMPLE_ALL, SHORT, SHORT_ALLOC, STACK_BITS, record_ticks, short_address,
 };
 
-use crate::recorder::clock::Clock;
-use crate::recorder::merge::{Head, order};
-use crate::recorder::process_state::ProcessState;
-use crate::recorder::sink::Sink;
+use crate::recorder::intake::clock::Clock;
+use crate::recorder::intake::merge::{Head, order};
+use crate::recorder::output::sink::Sink;
+use crate::recorder::state::process_state::ProcessState;
 
 const ALLOC: u64 = RecordKind::Alloc as u64;
 const FREE: u64 = RecordKind::Free as u64;
