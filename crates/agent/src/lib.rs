@@ -25,6 +25,7 @@
 )]
 #![allow(clippy::missing_safety_doc, reason = "the hooks' contracts are the C functions'")]
 
+mod arch;
 mod frames;
 mod hooks;
 mod languages;
@@ -34,7 +35,7 @@ mod record;
 mod stack;
 mod state;
 mod tree;
-pub mod x86_64;
+mod unwind;
 
 #[cfg(all(feature = "cdylib", not(test)))]
 mod shared_object {

@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-use crate::x86_64::{number, syscall6};
+use crate::arch::{number, syscall6};
 
 /// Error number that a forbidden call returns.
 const EPERM: isize = 1;

@@ -13,6 +13,7 @@
 // The alias lets the model in `tests/model` substitute its own atomics.
 use heapr_wire as wire;
 
+mod arch;
 pub mod early_ends;
 pub mod forbidden_calls;
 pub mod mappings;
@@ -20,7 +21,5 @@ mod pool;
 pub mod reader;
 pub mod sys;
 pub mod writer;
-#[cfg(target_arch = "x86_64")]
-mod x86_64;
 
 pub use pool::{Pool, PoolError, PoolProperties};

@@ -3,10 +3,10 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use crate::arch::number;
+pub use crate::arch::{ticks_ordered, ticks_unordered};
 use crate::forbidden_calls::permitted_syscall;
 use crate::mappings;
-use crate::x86_64::number;
-pub use crate::x86_64::{ticks_ordered, ticks_unordered};
 
 /// Result of a system call: a value, or the error number.
 pub type SysResult = Result<usize, i32>;

@@ -9,10 +9,10 @@
 
 use heapr_ring::sys;
 
+use crate::arch::thread_pointer;
 use crate::frames::control_block;
 use crate::frames::stack_range::StackRange;
 use crate::modules::memory_map::{self, Access, Place};
-use crate::x86_64::thread_pointer;
 
 /// Ranges that a thread knows: first its own stack, then those found since (signal stacks, fibers),
 /// of which the oldest is replaced.

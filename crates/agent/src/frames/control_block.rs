@@ -14,10 +14,10 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use heapr_ring::sys;
 
+use crate::arch::thread_pointer;
 use crate::frames::stack_range::StackRange;
 use crate::modules::link_map;
 use crate::state::AGENT;
-use crate::x86_64::thread_pointer;
 
 /// Offsets at which `stackblock` and `stackblock_size` are searched: after the unwind buffers,
 /// before the end of the structure. The exact offset differs.

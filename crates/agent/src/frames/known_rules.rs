@@ -6,8 +6,8 @@
 //! near caches beside the program's own data. (Of the time for capturing clang's stacks the lookups
 //! took 29 %.)
 
+use crate::arch::Rule;
 use crate::modules::rules;
-use crate::x86_64::Rule;
 
 /// Number of entries: 32 KiB, of which only the used part is touched.
 const ENTRIES: usize = 1 << 12;

@@ -3,11 +3,11 @@
 
 use heapr_ring::sys;
 
+use crate::arch::prefetch;
 use crate::frames::known_rules::KnownRules;
 use crate::frames::suffix_table::SuffixTable;
 use crate::frames::word_pairs::WordPairs;
 use crate::tree;
-use crate::x86_64::prefetch;
 
 /// Number of stacks whose nodes a thread remembers: 64 KiB, which stay in the second-level cache.
 /// The tree's table does not (clang: 146,000 stacks spread over 32 MiB, 70 ns a lookup).

@@ -13,7 +13,7 @@
 
 use crate::frames::frame::{Frame, Start, Word, read};
 
-use crate::x86_64::{AllEqual, Pair};
+use crate::arch::{AllEqual, Pair};
 
 /// Largest number of words of a suffix: a return address for each frame, and some frame pointers.
 const WORDS_MAX: usize = 24;

@@ -17,9 +17,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
 use heapr_ring::sys;
 
+use crate::arch::equal_words;
 use crate::frames::frame::{Frame, Start};
 use crate::frames::suffix::{StackSuffix, Unwound};
-use crate::x86_64::equal_words;
 
 /// Number of suffixes with the same hash of their start.
 const WAYS: usize = 4;

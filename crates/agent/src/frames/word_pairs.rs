@@ -16,7 +16,7 @@
 
 use crate::frames::frame::{Frame, Word, read};
 
-use crate::x86_64::{AllEqual, Pair};
+use crate::arch::{AllEqual, Pair};
 
 /// Largest numbers of pairs, singles and frames: the words of a longer stack stay as they were
 /// read.

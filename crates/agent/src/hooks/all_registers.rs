@@ -3,19 +3,21 @@
 //!
 //! A compiler that sees caller and function together does not obey the calling convention. The
 //! caller leaves values in registers that the function happens not to touch, and leaves the stack
-//! unaligned. [`crate::x86_64::all_registers_entry`] saves all registers and comes here.
+//! unaligned. [`crate::arch::all_registers_entry`] saves all registers and comes here.
 //!
 //! Such an allocator's functions also call one another, directly or by a jump. The program's call
 //! counts, once; a nested call continues in the function itself, as if there were no hook.
 //!
 //! If no caller can have values in registers, as the injector has seen in the function's code,
-//! [`crate::x86_64::light_entry`] saves only the arguments.
+//! [`crate::arch::light_entry`] saves only the arguments.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS, called};
 
+use crate::arch::all_registers_entry::{AllRegistersCall, all_registers_entry};
+use crate::arch::light_entry::{LightAnswer, LightCall, light_entry};
 use crate::hooks::Caller;
 use crate::hooks::forwarded::{self, kinds};
 use crate::hooks::inner_calls;
@@ -26,8 +28,6 @@ use crate::hooks::shared::Shared;
 use crate::hooks::tree_calls;
 use crate::record::thread::Outermost;
 use crate::state::AGENT;
-use crate::x86_64::all_registers_entry::{AllRegistersCall, all_registers_entry};
-use crate::x86_64::light_entry::{LightAnswer, LightCall, light_entry};
 
 pub(crate) use crate::hooks::hooked_function::{Arguments, HookedFunction, NOTHING, Outcome};
 
@@ -37,7 +37,7 @@ light_entry! { make_light_call }
 /// Makes a call. Returns the address at which it continues; 0 if it is done.
 ///
 /// # Safety
-/// 1. `call` was saved by [`crate::x86_64::all_registers_entry`] for one of the functions below.
+/// 1. `call` was saved by [`crate::arch::all_registers_entry`] for one of the functions below.
 pub(crate) unsafe extern "C" fn make_call(call: *mut AllRegistersCall) -> usize {
     // SAFETY: (1).
     let call = unsafe { &mut *call };
@@ -55,7 +55,7 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut AllRegistersCall) -> usize 
 /// Makes a call whose caller needs only the usual registers; see [`make_call`].
 ///
 /// # Safety
-/// 1. `call` was saved by [`crate::x86_64::light_entry`] for one of the functions below.
+/// 1. `call` was saved by [`crate::arch::light_entry`] for one of the functions below.
 pub(crate) unsafe extern "C" fn make_light_call(call: *mut LightCall) -> LightAnswer {
     // SAFETY: (1).
     let call = unsafe { &*call };

@@ -4,10 +4,10 @@
 
 use core::ffi::{c_char, c_int};
 
+use crate::arch::entries::syscall_entry;
 use crate::hooks::real::SYSCALL;
 use crate::hooks::sandbox::{self, SYS_PRCTL, SYS_SECCOMP};
 use crate::hooks::{exec, start_for_call};
-use crate::x86_64::entries::syscall_entry;
 
 const SYS_EXECVE: usize = 59;
 const SYS_EXECVEAT: usize = 322;

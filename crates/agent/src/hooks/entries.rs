@@ -1,8 +1,8 @@
-//! The exported entry points that jump to a slot: see [`crate::x86_64::entries`].
+//! The exported entry points that jump to a slot: see [`crate::arch::entries`].
 
+use crate::arch::entries::{jump_entries, slot_entries};
 use crate::hooks::real::REAL;
 use crate::hooks::{SLOTS, SlotIndex};
-use crate::x86_64::entries::{jump_entries, slot_entries};
 
 macro_rules! entries {
     ($($name:ident $words:tt $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {

@@ -111,7 +111,7 @@ unsafe extern "C" fn list_environment(path: *const c_char, spilled: Strings, abo
     completed.came_back(answer)
 }
 
-crate::x86_64::entries::list_entries! {
+crate::arch::entries::list_entries! {
     execl list_path
     execlp list_file
     execle list_environment

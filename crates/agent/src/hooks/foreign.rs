@@ -397,7 +397,7 @@ macro_rules! foreign {
         mod trampoline {
             use heapr_wire::called;
 
-            use crate::x86_64::entries::{new_entry, noting_entry, word_entry};
+            use crate::arch::entries::{new_entry, noting_entry, word_entry};
 
             $(new_entry! {
                 $new, super::real::$new, super::throwing::$new, super::before_new, super::left_new,

@@ -17,11 +17,11 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use heapr_wire::{FLAG_STACK_ALLOC, FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, called};
 
+use crate::arch::entries::heap_entries;
 use crate::hooks::{Caller, stack_for};
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::state::AGENT;
-use crate::x86_64::entries::heap_entries;
 
 /// First number of a heap that the program defines.
 const FIRST: usize = 2;

@@ -16,6 +16,7 @@ use heapr_wire::{
     SESSION_RECORDING,
 };
 
+use crate::arch::wide_registers;
 use crate::frames::control_block;
 use crate::hooks;
 use crate::hooks::all_registers::{self, HookedFunction};
@@ -42,7 +43,6 @@ use crate::record::{thread, thread_key};
 use crate::state::page_marks;
 use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
-use crate::x86_64::wide_registers;
 
 const fn hook(
     real: &'static Real,

@@ -16,6 +16,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use heapr_ring::{forbidden_calls, sys, writer};
 use heapr_wire::{FLAG_LOOK_INSIDE, MARK_EXEC_WANTED, MARK_MEMORY_WANTED};
 
+use crate::arch::wide_registers;
 use crate::hooks::all_registers::{Arguments, HookedFunction, NOTHING, Outcome};
 use crate::hooks::inner_table;
 use crate::hooks::{self, Caller, by_handle, inner_calls};
@@ -25,7 +26,6 @@ use crate::record::events;
 use crate::record::thread::Scope;
 use crate::state::AGENT;
 use crate::state::own_stack;
-use crate::x86_64::wide_registers;
 
 /// Largest time in nanoseconds that a process waits for an inspection of its memory; it continues
 /// in any case.

@@ -8,13 +8,13 @@ use heapr_wire::{
     FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE, called,
 };
 
+use crate::arch::entries::{self, mapping_entries, mmap64_entry};
 use crate::hooks::real::{MMAP, MREMAP, REAL};
 use crate::hooks::start_for_mapping;
 use crate::hooks::{Caller, Pointer, SLOTS, SlotIndex, stack_for};
 use crate::languages;
 use crate::record::events;
 use crate::record::thread::Scope;
-use crate::x86_64::entries::{self, mapping_entries, mmap64_entry};
 
 /// Result of mmap and mremap on failure.
 const MAP_FAILED: usize = usize::MAX;

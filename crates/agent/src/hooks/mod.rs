@@ -140,12 +140,12 @@ macro_rules! slots {
     ($($nests:ident $words:tt $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
         /// The hooks of the allocator's functions.
         mod plain {
-            crate::x86_64::entries::hook_entries! { $($nests $words super::$nests::<false>;)* }
+            crate::arch::entries::hook_entries! { $($nests $words super::$nests::<false>;)* }
         }
 
         /// Hooks that check whether the allocator itself has called them.
         mod watching {
-            crate::x86_64::entries::hook_entries! { $($nests $words super::$nests::<true>;)* }
+            crate::arch::entries::hook_entries! { $($nests $words super::$nests::<true>;)* }
         }
 
         slots! { @all $(plain::$nests, $nests;)* dlclose, dlclose; munmap, munmap; mprotect, mprotect;

@@ -8,9 +8,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use heapr_wire::called;
 
+use crate::arch::entries::{ROW_BYTES, ROW_LENGTH};
 use crate::hooks::Caller;
 use crate::hooks::forwarded::kinds;
-use crate::x86_64::entries::{ROW_BYTES, ROW_LENGTH};
 
 /// Largest number of allocators with hooks: the loader knows no more namespaces.
 const ALLOCATORS_MAX: usize = ROW_LENGTH;
@@ -56,7 +56,7 @@ macro_rules! functions {
         }
 
         mod trampolines {
-            $(crate::x86_64::entries::entry_row! { $name, super::hooks::$name })*
+            $(crate::arch::entries::entry_row! { $name, super::hooks::$name })*
         }
 
         /// Calls `visit` with each function's name, the addresses of its real functions, and its

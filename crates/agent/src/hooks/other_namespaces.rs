@@ -17,13 +17,13 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 
+use crate::arch::entries::{calloc_watcher, loader_entries};
+use crate::arch::thread_pointer;
 use crate::hooks::by_handle;
 use crate::hooks::real::{DLMOPEN, DLOPEN, REAL};
 use crate::hooks::{self, SLOTS, SlotIndex};
 use crate::modules::link_map;
 use crate::state::AGENT;
-use crate::x86_64::entries::{calloc_watcher, loader_entries};
-use crate::x86_64::thread_pointer;
 
 /// Number of threads that can load such libraries at once; libraries of further threads may be seen
 /// late.

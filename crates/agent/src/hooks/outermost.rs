@@ -1,8 +1,8 @@
 //! The call of an embedded allocator that is under way on a thread: calls that it makes in turn are
 //! not the program's.
 
+use crate::arch::all_registers_entry::AllRegistersCall;
 use crate::record::thread::{self, Outermost, Scope};
-use crate::x86_64::all_registers_entry::AllRegistersCall;
 
 /// Methods for calls whose [`Outermost::function`] is the address of a
 /// [`crate::hooks::all_registers::HookedFunction`].

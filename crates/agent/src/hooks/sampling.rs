@@ -25,6 +25,7 @@ use heapr_wire::{
     DisableReason, FLAG_SAMPLED, FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MALLOC, SAMPLE_ALL, called,
 };
 
+use crate::arch::{thread_pointer, usdt};
 use crate::hooks::real::REAL;
 use crate::hooks::{self, Caller, NO_STACK, Pointer, inner_calls, inside, stack_for};
 use crate::languages;
@@ -33,7 +34,6 @@ use crate::record::events;
 use crate::record::thread::Scope;
 use crate::state::AGENT;
 use crate::state::page_marks::{self, Freed};
-use crate::x86_64::{thread_pointer, usdt};
 
 /// 1: the session may sample, whether it does at this moment or not.
 static IS_ON: AtomicU32 = AtomicU32::new(0);

@@ -1,14 +1,14 @@
-//! The entry points while a session samples: see [`crate::x86_64::sampling_entries`].
+//! The entry points while a session samples: see [`crate::arch::sampling_entries`].
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
+use crate::arch::entries::hook_entries;
+use crate::arch::sampling_entries::{block_entries, calloc_entry, free_entry, realloc_entry};
 use crate::hooks::real::{REAL, RealFunctions};
 use crate::hooks::{SLOTS, SlotIndex, sampling};
 use crate::state::AGENT;
 use crate::state::page_marks::MARKS;
-use crate::x86_64::entries::hook_entries;
-use crate::x86_64::sampling_entries::{block_entries, calloc_entry, free_entry, realloc_entry};
 
 const _: () = assert!(heapr_wire::PAGE_SHIFT == 12, "as the assembly has it, and the injector");
 

@@ -16,11 +16,11 @@ use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use heapr_ring::{Pool, sys};
 use heapr_wire::{DisableReason, SESSION_RECORDING};
 
+use crate::arch::weak_symbols;
 use crate::hooks::real::REAL;
 use crate::modules::link_map;
 use crate::process::environment;
 use crate::state::{AGENT, program};
-use crate::x86_64::weak_symbols;
 
 const ORDER_OPTION: &[u8] = b"verify_asan_link_order=0";
 const OPTIONS_BYTES_MAX: usize = 1024;

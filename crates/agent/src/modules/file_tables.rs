@@ -10,9 +10,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use heapr_ring::sys;
 
 use super::Found;
-use crate::x86_64::frame_index::FrameIndex;
-use crate::x86_64::section_index::ToIndex;
-use crate::x86_64::{Form, SEGMENTS_MAX, UnwindTables};
+use crate::unwind::frame_index::FrameIndex;
+use crate::unwind::section_index::ToIndex;
+use crate::unwind::{Form, SEGMENTS_MAX, UnwindTables};
 
 /// Largest section that is read, and largest sum of all copies and indexes of a process, in bytes.
 const SECTION_BYTES_MAX: usize = 64 << 20;

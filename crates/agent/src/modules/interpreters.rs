@@ -3,9 +3,9 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
+use crate::arch::leaving;
 use crate::modules::dynamic_section::Dynamic;
 use crate::modules::memory_map::{Access, Place, place_of};
-use crate::x86_64::leaving;
 
 /// Symbols of the first CPython of the process. (`runtime` is stored last.)
 #[derive(Debug)]

@@ -10,8 +10,8 @@
 //! steps may be necessary. Code that has a frame on a stack is not freed, and its bytes do not
 //! change.
 
+use crate::arch::Rule;
 use crate::modules::java_layout::Layout;
-use crate::x86_64::Rule;
 
 /// Largest number of code heaps, and of steps in a map, that are read.
 const HEAPS_MAX: usize = 16;

@@ -7,9 +7,9 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
+use crate::arch::weak_symbols;
+use crate::arch::wide_registers::call_keeping;
 use crate::modules::dynamic_section::Dynamic;
-use crate::x86_64::weak_symbols;
-use crate::x86_64::wide_registers::call_keeping;
 
 /// One loaded module, as `dl_iterate_phdr` describes it (`struct dl_phdr_info`, the fields that
 /// every C library has).

@@ -24,12 +24,13 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use heapr_ring::sys;
 use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
 
+use crate::arch::Rule;
 use crate::modules::dynamic_section::Dynamic;
 use crate::modules::file_tables::FileTables;
 use crate::modules::link_map::{PF_R, PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, ProgramHeader};
 use crate::state::AGENT;
 use crate::state::callback::Callback;
-use crate::x86_64::{Rule, SEGMENTS_MAX, UnwindTables, rule_for as read_rule};
+use crate::unwind::{SEGMENTS_MAX, UnwindTables, rule_for as read_rule};
 
 /// Largest number of modules of one process image over its life. Each takes at least one mapping,
 /// and that is as many mappings as the kernel gives a process (`vm.max_map_count` by default). An

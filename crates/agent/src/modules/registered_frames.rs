@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
 use heapr_ring::sys;
 
-use crate::x86_64::UnwindTables;
+use crate::unwind::UnwindTables;
 
 /// Largest number of sections that are known at a time. Frames of any further ones are assumed to
 /// have frame pointers. The table lies in memory that is touched as it is used.

@@ -14,9 +14,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
 use heapr_ring::sys;
 
+use crate::arch::Rule;
 use crate::modules;
 use crate::state::own_stack;
-use crate::x86_64::Rule;
 
 /// Number of entries of the first table (128 KiB). Growth doubles it.
 const FIRST_CAPACITY: usize = 1 << 14;

@@ -9,8 +9,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_wire::{SAMPLE_ALL, SAMPLE_NOTHING};
 
+use crate::arch::thread_pointer;
 use crate::state::AGENT;
-use crate::x86_64::thread_pointer;
 
 /// Bytes after which a thread that takes no samples checks whether it should.
 const LOOK_AGAIN_BYTES: i64 = 16 << 20;

@@ -10,10 +10,10 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
+use crate::arch::thread_pointer;
 use crate::frames::control_block::Identity;
 use crate::record::thread_state::ThreadState;
 use crate::record::thread_states;
-use crate::x86_64::thread_pointer;
 
 /// Number of threads that are remembered. A thread that another one has displaced registers anew,
 /// and its state is taken back when the thread is found to have ended.

@@ -13,13 +13,13 @@ use core::sync::atomic::{Ordering::*, compiler_fence};
 
 use heapr_wire::{NO_RECORD_BEFORE, ProcessSlot};
 
+use crate::arch::{thread_pointer, wide_registers};
 use crate::frames::control_block::{self, Identity};
 pub(crate) use crate::record::thread_state::{
     LEFT_BYTES_OFFSET, LEVELS, Level, Outermost, ThreadState, current,
 };
 use crate::record::{late_threads, thread_key, thread_states};
 use crate::state::{AGENT, own_stack};
-use crate::x86_64::{thread_pointer, wide_registers};
 
 /// A hook in progress on a level; ends when dropped. Two words, so that it lives in registers.
 pub(crate) struct Scope {

@@ -7,12 +7,12 @@ use heapr_known::glibc::INLINE_KEYS;
 use heapr_ring::early_ends;
 use heapr_wire::INJECTED_KEY_SET_TWICE;
 
+use crate::arch::thread_pointer;
+use crate::arch::wide_registers::call_keeping;
 use crate::modules::link_map;
 use crate::record::thread_state::{ThreadState, current};
 use crate::record::{late_threads, thread_states};
 use crate::state::AGENT;
-use crate::x86_64::thread_pointer;
-use crate::x86_64::wide_registers::call_keeping;
 
 /// The key plus one; 0 without a key.
 static END_KEY: AtomicU32 = AtomicU32::new(0);

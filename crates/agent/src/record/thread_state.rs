@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use heapr_ring::{early_ends, writer};
 use heapr_wire::{BufferHeader, THREAD_ENDED, ThreadSlot};
 
+use crate::arch::thread_pointer;
 use crate::frames::bounds::KnownRanges;
 use crate::frames::cached_stack::CachedStack;
 use crate::frames::control_block::{self, Identity};
@@ -17,7 +18,6 @@ use crate::record::countdown::Countdown;
 use crate::state::AGENT;
 use crate::state::event_clock::View;
 use crate::state::own_stack::{self, OwnStack};
-use crate::x86_64::thread_pointer;
 
 /// Number of levels: one for the thread itself and two for nested signal handlers.
 pub(crate) const LEVELS: usize = 3;

@@ -18,10 +18,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 use heapr_ring::sys::{self, Held};
 
+use crate::arch::thread_pointer;
 use crate::frames::control_block::Identity;
 use crate::record::thread_state::{Ownership, ThreadState};
 use crate::state::AGENT;
-use crate::x86_64::thread_pointer;
 
 /// Flag of [`Ownership::owner`]: a thread, whose id is in the upper half, owns the state.
 const IS_OWNED: u64 = 1;

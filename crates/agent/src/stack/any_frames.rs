@@ -22,6 +22,7 @@
 //! any other combination                         no: the next stack is unwound in full
 //! ```
 
+use crate::arch::{Rule, Step};
 use crate::frames::cached_stack::{CachedStack, WORDS_PER_FRAME};
 use crate::frames::frame::{Frame, Start, Word, read};
 use crate::frames::path_node;
@@ -35,7 +36,6 @@ use crate::stack::verify::{self, FRESH_FRAMES_MAX};
 use crate::stack::{cached_rule, finish};
 use crate::state::{AGENT, own_stack};
 use crate::tree;
-use crate::x86_64::{Rule, Step};
 
 /// Largest number of times that a stack continues on another one: each may be a question to the
 /// kernel.

@@ -60,6 +60,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use heapr_ring::Pool;
 use heapr_wire::FLAG_STACK_SPECIAL;
 
+use crate::arch::Rule;
 use crate::frames::cached_stack::{CUT_MEMO, CachedStack, is_surely_within, is_within};
 use crate::frames::frame::{Frame, Start};
 use crate::frames::shortcut::Shortcuts;
@@ -71,7 +72,6 @@ use crate::stack::suffix_cache::Recent;
 use crate::stack::verify::Hashed;
 use crate::state::AGENT;
 use crate::tree;
-use crate::x86_64::Rule;
 
 /// Returns the node of the stack that begins at `start`.
 ///

@@ -22,6 +22,7 @@
 
 use core::mem::MaybeUninit;
 
+use crate::arch::{Rule, Step};
 use crate::frames::cached_stack::CachedStack;
 use crate::frames::frame::{Frame, Start, Word, read};
 use crate::frames::path_node;
@@ -32,7 +33,6 @@ use crate::record::events;
 use crate::record::thread::ScopeHandle;
 use crate::stack;
 use crate::tree;
-use crate::x86_64::{Rule, Step};
 
 /// Returns the node of the stack whose innermost frame is that of the cached stack; its innermost
 /// changed word is the one before number `change`. Returns `None`, without any change, if the stack

@@ -10,6 +10,7 @@
 //! now      [main] [loop] [h] [k]        as recent: its words and those from the base outwards are unchanged
 //! ```
 
+use crate::arch::Rule;
 use crate::frames::cached_stack::{CachedStack, INNERMOST};
 use crate::frames::frame::{Frame, Innermost, Start, read};
 use crate::frames::shortcut::Shortcuts;
@@ -20,7 +21,6 @@ use crate::modules::rules;
 use crate::record::thread::Scope;
 use crate::stack::{self, finish_specially};
 use crate::state::AGENT;
-use crate::x86_64::Rule;
 
 /// Result of a lookup among the recent stacks.
 pub(crate) enum Recent<'a> {

@@ -8,7 +8,7 @@ use crate::modules;
 use crate::modules::rules;
 use crate::state::{AGENT, own_stack};
 use crate::tree;
-use crate::x86_64::full_unwind::{FullStep, Registers};
+use crate::unwind::full_unwind::{FullStep, Registers};
 
 /// Largest number of frames that are unwound in one capture. Deeper stacks are cut at the outer
 /// end. (That is twice what fits into the usual 8 MiB, at 16 bytes or more each.)

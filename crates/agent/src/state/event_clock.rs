@@ -42,8 +42,8 @@ use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::*};
 use heapr_ring::sys;
 use heapr_wire::TICKS_MASK;
 
+use crate::arch::{Late, wait_for_loads};
 use crate::state::claims::{Claims, NOBODY};
-use crate::x86_64::{Late, wait_for_loads};
 
 /// Clock choice: the time stamp counter. (3 and 4 are [`heapr_wire::CLOCK_STOPPED`] and
 /// [`heapr_wire::CLOCK_ENDED`].)

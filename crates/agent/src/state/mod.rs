@@ -25,9 +25,9 @@ use heapr_wire::{
 };
 use writer::{ProcessClaim, SlotClaim};
 
+use crate::arch::thread_pointer;
 use crate::state::callback::Callback;
 use crate::state::event_clock::{EventClock, Region, View};
-use crate::x86_64::thread_pointer;
 
 /// No hook has run yet.
 pub(crate) const UNSTARTED: u32 = 0;

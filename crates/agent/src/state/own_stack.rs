@@ -21,8 +21,8 @@ use core::mem::{MaybeUninit, offset_of};
 
 use heapr_ring::sys::{self, SignalMask};
 
-use crate::x86_64::stack_switch::{call_on, stack_pointer};
-use crate::x86_64::thread_pointer;
+use crate::arch::stack_switch::{call_on, stack_pointer};
+use crate::arch::thread_pointer;
 
 /// Size of an own stack in bytes. The deepest path through the agent takes a quarter of it (heapr's
 /// test `stack_use`).

@@ -25,9 +25,9 @@ use core::sync::atomic::Ordering::*;
 use heapr_ring::{Pool, writer};
 use heapr_wire::{NODE_ADDRESS_MASK, NODE_BITS};
 
+use crate::arch::prefetch;
 use crate::state::{AGENT, ForkLocal, NODE_BLOCKS_MAX};
 use crate::tree::node_table::NodeTable;
-use crate::x86_64::prefetch;
 
 /// Number of the unknown node, which is also the root.
 pub(crate) const ROOT: u32 = 0;

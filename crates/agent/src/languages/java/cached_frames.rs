@@ -2,6 +2,7 @@
 
 use heapr_ring::sys;
 
+use crate::arch::Rule;
 use crate::frames::frame::Frame;
 use crate::languages::java::inlined::{self, Call, Code, INLINED_MAX};
 use crate::languages::java::method::{Method, Texts};
@@ -13,7 +14,6 @@ use crate::modules::rules;
 use crate::record::thread::Scope;
 use crate::state::AGENT;
 use crate::tree;
-use crate::x86_64::Rule;
 
 /// Largest numbers, in one stack, of native frames that stand for Java's, and of Java functions.
 const CAPACITY: usize = 1 << 14;

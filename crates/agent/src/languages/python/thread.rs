@@ -5,11 +5,11 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use heapr_known::glibc::{INLINE_KEYS, KEY_VALUES_NEAR};
 
+use crate::arch::{thread_pointer, thread_variable};
 use crate::languages::python::layout::Layout;
 use crate::languages::python::{self, interpreter};
 use crate::languages::readable::{Readable, half, word};
 use crate::modules::interpreters::PYTHON;
-use crate::x86_64::{thread_pointer, thread_variable};
 
 /// Bytes of a key's entry, and offset of the value in it.
 const PLACE_BYTES: usize = 16;

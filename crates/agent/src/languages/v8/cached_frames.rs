@@ -7,6 +7,7 @@
 
 use heapr_ring::sys;
 
+use crate::arch::Rule;
 use crate::frames::frame::Frame;
 use crate::languages::pairs::Pairs;
 use crate::languages::v8::finding::{Finder, Search, Words};
@@ -17,7 +18,6 @@ use crate::record::thread::Scope;
 use crate::stack::cached_rule;
 use crate::state::AGENT;
 use crate::tree;
-use crate::x86_64::Rule;
 
 /// Largest numbers, in one stack, of native frames that stand for JavaScript's, and of functions.
 const CAPACITY: usize = 1 << 14;

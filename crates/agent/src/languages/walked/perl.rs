@@ -8,10 +8,10 @@ use crate::languages::readable::{Readable, half, word};
 use crate::languages::unknown;
 use heapr_known::glibc::{INLINE_KEYS, KEY_VALUES_OFFSET};
 
+use crate::arch::thread_pointer;
 use crate::languages::walked::cached_frames::WalkedFrame;
 use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::modules::interpreters::PERL as EXPORTS;
-use crate::x86_64::thread_pointer;
 
 /// Versions with known offsets, with threads. They are from the headers, and equal in all versions.
 const VERSIONS: [u32; 4] = [0x0524, 0x0526, 0x0528, 0x052a];

@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use heapr_wire::LANGUAGE_RUBY;
 
+use crate::arch::{thread_pointer, thread_variable};
 use crate::frames::frame::Frame;
 use crate::languages::readable::{Readable, word};
 use crate::languages::text::Text;
@@ -15,7 +16,6 @@ use crate::languages::walked::cached_frames::WalkedFrame;
 use crate::languages::walked::learned::Learned;
 use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::modules::interpreters::RUBY as EXPORTS;
-use crate::x86_64::{thread_pointer, thread_variable};
 
 /// Offsets that differ between versions, from their compiled `vm_core.h` and `iseq.h`.
 struct Layout {

@@ -12,7 +12,7 @@
 //! The agent's code uses no registers other than these and the ones that every function preserves
 //! (`cargo xtask check-agent` checks it). The further registers of AVX and AVX-512, up to 2.7 KiB,
 //! are therefore not saved. The few functions of the C library that the agent calls may use them:
-//! see [`crate::x86_64::wide_registers`].
+//! see [`crate::arch::wide_registers`].
 
 /// The saved words, from the lowest address on.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! Saves the registers of AVX and AVX-512 around calls of the C library's functions, which may use
-//! them. In calls through [`crate::x86_64::all_registers_entry`] these registers belong to the
+//! them. In calls through [`crate::arch::all_registers_entry`] these registers belong to the
 //! program.
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};

@@ -3,12 +3,6 @@
 
 use core::num::NonZeroU64;
 
-use super::byte_reader::Reader;
-use super::call_frame::{Found, UnwindTables, find_row};
-use super::go_stacks::is_left_for_c;
-use super::signal_return::{is_signal_return, ucontext};
-use super::unwind_row::{Cfa, Column, Expression, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS};
-
 /// The unwinding of a frame, packed:
 ///
 /// ```text
@@ -33,7 +27,7 @@ use super::unwind_row::{Cfa, Column, Expression, RBP, RETURN_ADDRESS, RSP, Row, 
 /// | `LINKED` | at bp - 8 | at bp + 8 | at bp |
 /// | `SLOW` | more registers are needed | | |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule(NonZeroU64);
+pub(crate) struct Rule(NonZeroU64);
 
 const SP: u64 = 1;
 const SP_BP: u64 = 2;
@@ -48,9 +42,28 @@ const SLOW: u64 = 10;
 const OTHER_STACK: u64 = 11;
 const LINKED: u64 = 12;
 
+/// Size in bytes of the record to which the frame pointer points: the caller's frame pointer and
+/// the return address. The caller's stack begins above it.
+pub(crate) const FRAME_RECORD_BYTES: usize = 16;
+/// Offset in bytes of the return address in the record.
+pub(crate) const RETURN_ADDRESS_IN_RECORD: usize = 8;
+/// Distance in bytes from the CFA to the return address in all packed rules.
+const RETURN_ADDRESS_ABOVE_CFA: i64 = -8;
+/// Length in bytes of the expression of a procedure linkage table.
+const LINKAGE_EXPRESSION_BYTES: usize = 11;
+
+/// Register from which a frame's CFA is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// The stack pointer.
+    StackPointer,
+    /// The frame pointer.
+    FramePointer,
+}
+
 /// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub(crate) enum Step {
     /// The caller's state. After a signal frame `pc` is the interrupted address plus one, so that
     /// `pc - 1` always lies in the right instruction.
     Caller {
@@ -72,14 +85,15 @@ pub enum Step {
 impl Rule {
     /// Rule without unwind information: by the frame pointer, which code of run-time compilers
     /// maintains.
-    pub const FRAME_POINTER: Self = Self::new(GUESS, 0, 0);
+    pub(crate) const FRAME_POINTER: Self = Self::new(GUESS, 0, 0);
     /// Makes the rule of a plain frame: the caller's stack pointer lies `frame_bytes` above, and
     /// the return address right below it.
     pub(crate) const fn plain(frame_bytes: usize) -> Self {
         Self::new(SP, frame_bytes as i64, 0)
     }
 
-    const FRAME_POINTER_ACROSS: Self = Self::new(OTHER_STACK, 0, 0);
+    /// Rule by the frame pointer of a frame whose caller is on another stack.
+    pub(crate) const FRAME_POINTER_ACROSS: Self = Self::new(OTHER_STACK, 0, 0);
     /// Makes the rule of a plain frame with the caller's frame pointer right below the return
     /// address.
     pub(crate) const fn plain_with_frame_pointer(frame_bytes: usize) -> Self {
@@ -90,8 +104,10 @@ impl Rule {
     /// its own words above that pointer.
     pub(crate) const LINKED: Self = Self::new(LINKED, 0, 0);
 
-    const IS_ROOT: Self = Self::new(ROOT, 0, 0);
-    const IS_SLOW: Self = Self::new(SLOW, 0, 0);
+    /// Rule of a frame without a caller.
+    pub(crate) const IS_ROOT: Self = Self::new(ROOT, 0, 0);
+    /// Rule of a frame that needs more registers.
+    pub(crate) const IS_SLOW: Self = Self::new(SLOW, 0, 0);
 
     const fn new(kind: u64, a: i64, b: i64) -> Self {
         const FIELD: u64 = (1 << 30) - 1;
@@ -109,17 +125,68 @@ impl Rule {
         if fits(a) && fits(b) { Self::new(kind, a, b) } else { Self::IS_SLOW }
     }
 
+    /// Returns the rule of a frame whose CFA is `base + cfa`. The caller's return address and frame
+    /// pointer are at these distances from the CFA; `None`: still in their registers.
+    pub(crate) fn of_frame(
+        base: Base,
+        cfa: i64,
+        return_address: Option<i64>,
+        frame_pointer: Option<i64>,
+    ) -> Self {
+        if return_address != Some(RETURN_ADDRESS_ABOVE_CFA) {
+            return Self::IS_SLOW;
+        }
+        match (base, frame_pointer) {
+            (Base::StackPointer, None) => Self::fitting(SP, cfa, 0),
+            (Base::StackPointer, Some(bp)) => Self::fitting(SP_BP, cfa, bp),
+            (Base::FramePointer, None) => Self::fitting(BP, cfa, 0),
+            (Base::FramePointer, Some(bp)) => Self::fitting(BP_BP, cfa, bp),
+        }
+    }
+
+    /// Returns the rule of a realigned stack: the CFA is at bp + `cfa`, the caller's frame pointer
+    /// at bp + `frame_pointer`. The return address is at its distance from the CFA.
+    pub(crate) fn of_realigned(cfa: i64, frame_pointer: i64, return_address: Option<i64>) -> Self {
+        if return_address != Some(RETURN_ADDRESS_ABOVE_CFA) {
+            return Self::IS_SLOW;
+        }
+        Self::fitting(DEREF_BP, cfa, frame_pointer)
+    }
+
+    /// Returns the rule of a signal frame: the caller's stack pointer is at sp + `stack_pointer`,
+    /// and the interrupted address in the next word. The frame pointer is at sp + `frame_pointer`.
+    pub(crate) fn of_signal(stack_pointer: i64, frame_pointer: i64) -> Self {
+        Self::fitting(SIGNAL, stack_pointer, frame_pointer)
+    }
+
+    /// Returns the rule of a procedure linkage table, whose CFA linkers describe by the expression
+    /// `rsp + 8 + ((rip & 15) >= n) << 3`.
+    pub(crate) fn of_linkage_table(
+        expression: &[u8; LINKAGE_EXPRESSION_BYTES],
+        return_address: Option<i64>,
+    ) -> Self {
+        const LIT0: u8 = 0x30;
+        let &[ref frame @ .., and, limit, ge, lit3, shl, plus] = expression;
+        // breg7 (rsp) 8, breg16 (rip) 0, lit15.
+        let is_shape = *frame == [0x77, 8, 0x80, 0, LIT0 + 15]
+            && [and, ge, lit3, shl, plus] == [0x1a, 0x2a, LIT0 + 3, 0x24, 0x22];
+        if !is_shape || return_address != Some(RETURN_ADDRESS_ABOVE_CFA) {
+            return Self::IS_SLOW;
+        }
+        Self::fitting(PLT, i64::from(limit.wrapping_sub(LIT0)), 0)
+    }
+
     /// Unpacks the word of [`Rule::bits`].
     #[inline(always)]
     #[must_use]
-    pub fn from_bits(bits: u64) -> Option<Self> {
+    pub(crate) fn from_bits(bits: u64) -> Option<Self> {
         NonZeroU64::new(bits).map(Self)
     }
 
     /// Returns the word.
     #[inline(always)]
     #[must_use]
-    pub fn bits(self) -> u64 {
+    pub(crate) fn bits(self) -> u64 {
         self.0.get()
     }
 
@@ -141,7 +208,7 @@ impl Rule {
     /// True if the frame is a signal trampoline: the caller's stack pointer may lie anywhere.
     #[inline(always)]
     #[must_use]
-    pub fn is_signal_frame(self) -> bool {
+    pub(crate) fn is_signal_frame(self) -> bool {
         self.kind() == SIGNAL
     }
 
@@ -149,7 +216,7 @@ impl Rule {
     /// pointer: then it may run on another stack.
     #[inline(always)]
     #[must_use]
-    pub fn may_change_stacks(self) -> bool {
+    pub(crate) fn may_change_stacks(self) -> bool {
         self.is_one_of(&[BP, BP_BP, DEREF_BP, OTHER_STACK])
     }
 
@@ -162,7 +229,7 @@ impl Rule {
     /// register).
     #[inline(always)]
     #[must_use]
-    pub fn uses_bp(self) -> bool {
+    pub(crate) fn uses_bp(self) -> bool {
         self.is_one_of(&[BP, BP_BP, DEREF_BP, GUESS, SLOW, OTHER_STACK, LINKED])
     }
 
@@ -170,7 +237,7 @@ impl Rule {
     /// step reads), or the frame has no caller.
     #[inline(always)]
     #[must_use]
-    pub fn restores_bp(self) -> bool {
+    pub(crate) fn restores_bp(self) -> bool {
         self.is_one_of(&[SP_BP, BP_BP, DEREF_BP, SIGNAL, GUESS, ROOT, OTHER_STACK, LINKED])
     }
 
@@ -178,20 +245,20 @@ impl Rule {
     /// stack pointer, right below which the return address lies.
     #[inline(always)]
     #[must_use]
-    pub fn plain_frame_bytes(self) -> Option<usize> {
+    pub(crate) fn plain_frame_bytes(self) -> Option<usize> {
         self.is_one_of(&[SP, SP_BP]).then(|| self.a())
     }
 
     /// True if more than (pc, sp, bp) is needed.
-    #[must_use]
-    pub fn is_slow(self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_slow(self) -> bool {
         self.kind() == SLOW
     }
 
     /// Unwinds one frame. `pc` is its return address (`is_exact`: it was interrupted at `pc - 1`).
     /// `read` returns the stack word at an address; at most three are read.
     #[inline(always)]
-    pub fn step(
+    pub(crate) fn step(
         self,
         pc: usize,
         sp: usize,
@@ -248,144 +315,4 @@ impl Rule {
         }
         Step::Caller { pc: caller_pc, sp: cfa, bp: caller_bp }
     }
-}
-
-/// Returns the rule at an address. If the module has no unwind information for it, the code is
-/// assumed to have a frame pointer.
-#[must_use]
-pub fn rule_for(hdr: &UnwindTables, lookup_avma: usize) -> Rule {
-    if is_left_for_c(hdr, lookup_avma) {
-        return Rule::FRAME_POINTER_ACROSS;
-    }
-    match find_row(hdr, lookup_avma) {
-        Some(found) => compact(&found),
-        None if is_signal_return(hdr, lookup_avma) => {
-            Rule::new(SIGNAL, ucontext::at(RSP) as i64, ucontext::at(RBP) as i64)
-        }
-        None if is_entered_by_return(hdr, lookup_avma) => Rule::IS_ROOT,
-        None => Rule::FRAME_POINTER,
-    }
-}
-
-/// True if the frame at `lookup_avma`, which no table describes, returns to the first instruction
-/// of a function. A context of makecontext returns to `__start_context` like this. Then no call
-/// precedes the return address, and there is no caller. (glibc itself says so, by an undefined
-/// return address, only in some versions.)
-pub(crate) fn is_entered_by_return(hdr: &UnwindTables, lookup_avma: usize) -> bool {
-    let return_avma = lookup_avma.wrapping_add(1);
-    find_row::<STEP_COLUMNS>(hdr, return_avma).is_some_and(|found| found.start_avma == return_avma)
-}
-
-/// Packs a row.
-fn compact(found: &Found<STEP_COLUMNS>) -> Rule {
-    let rule = compact_row(&found.row);
-    // Only the rule of a signal frame marks the caller's address as exact.
-    if found.is_signal_frame == rule.is_signal_frame() || rule == Rule::IS_ROOT {
-        rule
-    } else {
-        Rule::IS_SLOW
-    }
-}
-
-fn compact_row(row: &Row<STEP_COLUMNS>) -> Rule {
-    let return_address = row.column(RETURN_ADDRESS);
-    let stack_pointer = row.column(RSP);
-    if let Column::Undefined = return_address {
-        return Rule::IS_ROOT;
-    }
-    if let (Column::Expression(sp), Column::Expression(bp)) = (stack_pointer, row.column(RBP)) {
-        return signal(row, return_address, sp, bp);
-    }
-    if !matches!(stack_pointer, Column::Same | Column::Undefined) {
-        return Rule::IS_SLOW;
-    }
-    let bp = match row.column(RBP) {
-        Column::Same | Column::Undefined => None,
-        Column::Offset(offset) => Some(offset),
-        Column::Expression(expression) => return realigned(row, return_address, expression),
-        _ => return Rule::IS_SLOW,
-    };
-    let Column::Offset(-8) = return_address else { return Rule::IS_SLOW };
-    match (row.cfa, bp) {
-        (Cfa::Register(register, offset), None) if usize::from(register) == RSP => {
-            Rule::fitting(SP, offset, 0)
-        }
-        (Cfa::Register(register, offset), Some(bp)) if usize::from(register) == RSP => {
-            Rule::fitting(SP_BP, offset, bp)
-        }
-        (Cfa::Register(register, offset), None) if usize::from(register) == RBP => {
-            Rule::fitting(BP, offset, 0)
-        }
-        (Cfa::Register(register, offset), Some(bp)) if usize::from(register) == RBP => {
-            Rule::fitting(BP_BP, offset, bp)
-        }
-        (Cfa::Expression(expression), None) => plt(expression),
-        _ => Rule::IS_SLOW,
-    }
-}
-
-/// Packs a realigned stack: rbp at rbp + b, CFA at rbp + a.
-fn realigned(row: &Row<STEP_COLUMNS>, return_address: Column, bp: Expression) -> Rule {
-    let Cfa::Expression(cfa) = row.cfa else { return Rule::IS_SLOW };
-    match (dereferenced(cfa), based(bp), return_address) {
-        (Some((RBP, a)), Some((RBP, b)), Column::Offset(-8)) => Rule::fitting(DEREF_BP, a, b),
-        _ => Rule::IS_SLOW,
-    }
-}
-
-/// Packs a signal frame: rsp and the CFA are at rsp + a, the interrupted address in the next word,
-/// rbp at rsp + b.
-fn signal(row: &Row<STEP_COLUMNS>, return_address: Column, sp: Expression, bp: Expression) -> Rule {
-    let (Cfa::Expression(cfa), Column::Expression(pc)) = (row.cfa, return_address) else {
-        return Rule::IS_SLOW;
-    };
-    match (dereferenced(cfa), based(sp), based(pc), based(bp)) {
-        (Some((RSP, a)), Some((RSP, same)), Some((RSP, behind)), Some((RSP, b)))
-            if same == a && behind == a.wrapping_add(8) =>
-        {
-            Rule::fitting(SIGNAL, a, b)
-        }
-        _ => Rule::IS_SLOW,
-    }
-}
-
-const OP_DEREF: u8 = 0x06;
-const OP_BREG0: u8 = 0x70;
-
-/// Parses an expression that is only `breg(register) offset`.
-fn based(expression: Expression) -> Option<(usize, i64)> {
-    let mut code = expression.code();
-    let based = base(&mut code)?;
-    code.is_at_end().then_some(based)
-}
-
-/// Parses an expression that is only `breg(register) offset; deref`.
-fn dereferenced(expression: Expression) -> Option<(usize, i64)> {
-    let mut code = expression.code();
-    let based = base(&mut code)?;
-    (code.u8()? == OP_DEREF && code.is_at_end()).then_some(based)
-}
-
-fn base(code: &mut Reader) -> Option<(usize, i64)> {
-    let register = code.u8()?.checked_sub(OP_BREG0)?;
-    if usize::from(register) > RETURN_ADDRESS {
-        return None;
-    }
-    Some((usize::from(register), code.sleb()?))
-}
-
-/// Packs the linkers' expression for a procedure linkage table: `rsp + 8 + ((rip & 15) >= n) << 3`.
-fn plt(expression: Expression) -> Rule {
-    const LIT0: u8 = 0x30;
-    let mut code = expression.code();
-    let matched = || -> Option<i64> {
-        if base(&mut code)? != (RSP, 8) || base(&mut code)? != (RETURN_ADDRESS, 0) {
-            return None;
-        }
-        let [lit15, and, limit, ge, lit3, shl, plus] = code.bytes()?;
-        let is_shape = [lit15, and, ge, lit3, shl, plus] == [LIT0 + 15, 0x1a, 0x2a, LIT0 + 3, 0x24, 0x22];
-        (is_shape && code.is_at_end()).then_some(i64::from(limit.wrapping_sub(LIT0)))
-    };
-    let mut matched = matched;
-    matched().map_or(Rule::IS_SLOW, |limit| Rule::fitting(PLT, limit, 0))
 }

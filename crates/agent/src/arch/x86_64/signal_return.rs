@@ -10,24 +10,16 @@
 //!                 r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip
 //! ```
 
-use super::call_frame::UnwindTables;
-
-/// `mov rax, 15; syscall`: rt_sigreturn.
-const RETURN_CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
-
-/// True if the frame that returns to the address after `lookup_avma` is a trampoline without unwind
-/// information.
-pub(super) fn is_signal_return(hdr: &UnwindTables, lookup_avma: usize) -> bool {
-    hdr.code_at(lookup_avma.wrapping_add(1)) == Some(RETURN_CODE)
-}
+/// Code of a trampoline: `mov rax, 15; syscall` (rt_sigreturn).
+pub(crate) const CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
 /// Layout of the interrupted registers that the kernel stores (`struct sigcontext` in a `struct
 /// ucontext`).
-pub(super) mod ucontext {
+pub(crate) mod ucontext {
     const FIRST_BYTES: usize = 40;
 
     /// Returns the offset in bytes of a register's word (DWARF's number).
-    pub(in crate::x86_64) const fn at(register: usize) -> usize {
+    pub(crate) const fn at(register: usize) -> usize {
         let position = match register {
             8..=15 => register.wrapping_sub(8),
             5 => 8,

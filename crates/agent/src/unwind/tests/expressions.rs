@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::invented_machine::Machine;
 use super::made_tables::{Shape, Tables, one_function};
-use crate::x86_64::full_unwind::{FullStep, Registers};
-use crate::x86_64::unwind_row::{RETURN_ADDRESS, RSP};
+use crate::arch::columns::{RETURN_ADDRESS, STACK_POINTER};
+use crate::unwind::full_unwind::{FullStep, Registers};
 
 /// Returns the caller's stack pointer if the expression is the CFA; `None` if it cannot be
 /// evaluated.
@@ -27,7 +27,7 @@ fn ours(code: &[u8]) -> Option<u64> {
     registers[RETURN_ADDRESS] = 0x1001;
     let mut full = Registers::of(registers, false);
     let outcome = full.step(Some(&tables.hdr()), &mut |address| Some(Machine::read(address as u64) as usize));
-    (outcome == FullStep::Caller).then(|| full.get(RSP)).flatten()
+    (outcome == FullStep::Caller).then(|| full.get(STACK_POINTER)).flatten()
 }
 
 fn gimlis(code: &[u8]) -> Option<u64> {

@@ -13,9 +13,10 @@ use gimli::{
 
 use super::file_in_memory::FileInMemory;
 use super::invented_machine::{Machine, mix};
-use crate::x86_64::full_unwind::{FullStep, Registers};
-use crate::x86_64::unwind_row::{COLUMNS, RBP, RETURN_ADDRESS, RSP};
-use crate::x86_64::{Rule, Step, rule_for};
+use crate::arch::columns::{COLUMNS, FRAME_POINTER, RETURN_ADDRESS, STACK_POINTER};
+use crate::arch::{Rule, Step};
+use crate::unwind::full_unwind::{FullStep, Registers};
+use crate::unwind::rule_for;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -85,7 +86,7 @@ fn expect(row: &UnwindTableRow<usize>, section: &EhFrame<Slice<'_>>, machine: &M
         *value = match rule {
             RegisterRule::Undefined if number == RETURN_ADDRESS => return Expected::Root,
             RegisterRule::Undefined => None,
-            RegisterRule::SameValue if number == RSP => Some(cfa),
+            RegisterRule::SameValue if number == STACK_POINTER => Some(cfa),
             RegisterRule::SameValue if number == RETURN_ADDRESS => None,
             RegisterRule::SameValue => Some(machine.registers[number]),
             RegisterRule::Offset(offset) => Some(Machine::read(cfa.wrapping_add_signed(offset))),
@@ -125,7 +126,7 @@ fn compare(
     tally.spent += begin.elapsed();
     tally.addresses += 1;
 
-    let (sp, bp) = (machine.registers[RSP] as usize, machine.registers[RBP] as usize);
+    let (sp, bp) = (machine.registers[STACK_POINTER] as usize, machine.registers[FRAME_POINTER] as usize);
     let mut read = |address: usize| Some(Machine::read(address as u64) as usize);
     let stepped = rule.step(pc as usize, sp, bp, is_exact, &mut read);
     let mut registers = machine.registers;
@@ -159,8 +160,12 @@ fn compare(
             }
             let Step::Caller { pc, sp, bp } = stepped else { panic!("{stepped:?} {}", context()) };
             assert_eq!(Some(pc as u64), columns[RETURN_ADDRESS], "return address {}", context());
-            assert_eq!(Some(sp as u64), columns[RSP], "stack pointer {}", context());
-            assert!(columns[RBP].is_none_or(|value| value == bp as u64), "frame pointer {}", context());
+            assert_eq!(Some(sp as u64), columns[STACK_POINTER], "stack pointer {}", context());
+            assert!(
+                columns[FRAME_POINTER].is_none_or(|value| value == bp as u64),
+                "frame pointer {}",
+                context()
+            );
             assert_eq!(rule.is_signal_frame(), is_signal_frame, "{}", context());
         }
     }

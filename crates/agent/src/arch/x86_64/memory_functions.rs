@@ -3,7 +3,7 @@
 //!
 //! The C library's versions use any registers of the processor. In a detour of an allocator's
 //! function the registers of AVX and AVX-512 belong to the program
-//! ([`crate::x86_64::all_registers_entry`] saves only those of SSE). Also, a program may define its
+//! ([`crate::arch::all_registers_entry`] saves only those of SSE). Also, a program may define its
 //! own `memcpy`.
 //!
 //! The symbols are hidden, so that no other module is bound to them.

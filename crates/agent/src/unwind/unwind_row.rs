@@ -3,18 +3,11 @@
 //! The rules are those of DWARF (version 5, section 6.4.1).
 
 use super::byte_reader::Reader;
+use crate::arch::columns::{CFA_ABOVE_ENTRY, COLUMNS, FRAME_POINTER, RETURN_ADDRESS, STACK_POINTER};
 
-/// Number of registers with a column: the 16 general ones in DWARF's order, and the return address.
-pub(crate) const COLUMNS: usize = 17;
-/// Number of columns of a row that is used only to make a [`super::Rule`]: rbp, rsp and the return
-/// address.
+/// Number of columns of a row that is used only to make a [`crate::arch::Rule`]: frame
+/// pointer, stack pointer and return address.
 pub(crate) const STEP_COLUMNS: usize = 3;
-/// DWARF number of rbp.
-pub(crate) const RBP: usize = 6;
-/// DWARF number of rsp.
-pub(crate) const RSP: usize = 7;
-/// DWARF number of the return address column.
-pub(crate) const RETURN_ADDRESS: usize = 16;
 
 /// Location of an expression: its number of bytes above [`Expression::ADDRESS_BITS`] bits of
 /// address. One word, because rows full of expressions are copied on small stacks.
@@ -22,7 +15,7 @@ pub(crate) const RETURN_ADDRESS: usize = 16;
 pub(crate) struct Expression(u64);
 
 impl Expression {
-    /// Number of address bits: addresses of a process are below 2^47.
+    /// Number of address bits: those of a process on any processor, unless it asks for more.
     const ADDRESS_BITS: u32 = 48;
 
     /// Reads the next expression of call frame instructions; `None` if it does not fit the packing.
@@ -79,15 +72,16 @@ pub(crate) struct Row<const N: usize> {
 
 impl<const N: usize> Row<N> {
     /// Row before any instruction.
-    pub(super) const FIRST: Self = Self { cfa: Cfa::Register(RSP as u8, 8), columns: [Column::Same; N] };
+    pub(super) const FIRST: Self =
+        Self { cfa: Cfa::Register(STACK_POINTER as u8, CFA_ABOVE_ENTRY), columns: [Column::Same; N] };
 
     /// Returns the index of a register's column.
     #[inline(always)]
     fn place(register: u64) -> usize {
         match usize::try_from(register) {
             Ok(register) if N == COLUMNS => register,
-            Ok(RBP) => 0,
-            Ok(RSP) => 1,
+            Ok(FRAME_POINTER) => 0,
+            Ok(STACK_POINTER) => 1,
             Ok(RETURN_ADDRESS) => 2,
             _ => usize::MAX,
         }

@@ -5,9 +5,10 @@ use std::path::Path;
 use super::file_in_memory::FileInMemory;
 use super::invented_machine::Machine;
 use super::made_tables::{RANGE_AT, Shape, Tables, one_function};
-use crate::x86_64::full_unwind::{FullStep, Registers};
-use crate::x86_64::unwind_row::{COLUMNS, RBP, RETURN_ADDRESS, RSP};
-use crate::x86_64::{Rule, Step, rule_for};
+use crate::arch::columns::{COLUMNS, FRAME_POINTER, RETURN_ADDRESS, STACK_POINTER};
+use crate::arch::{Rule, Step};
+use crate::unwind::full_unwind::{FullStep, Registers};
+use crate::unwind::rule_for;
 
 const FUNCTION: u64 = 0x1234;
 const FUNCTION_BYTES: u64 = 0x100;
@@ -23,7 +24,7 @@ fn with_instructions(instructions: &[u8]) -> Tables {
 fn stepped(tables: &Tables, lookup_avma: u64) -> Step {
     let machine = Machine::new(1);
     let rule = rule_for(&tables.hdr(), lookup_avma as usize);
-    let (sp, bp) = (machine.registers[RSP] as usize, machine.registers[RBP] as usize);
+    let (sp, bp) = (machine.registers[STACK_POINTER] as usize, machine.registers[FRAME_POINTER] as usize);
     rule.step(lookup_avma as usize + 1, sp, bp, false, |address| Some(Machine::read(address as u64) as usize))
 }
 
@@ -44,7 +45,7 @@ fn caller(cfa: u64, bp: u64) -> Step {
 fn every_encoding_of_addresses_is_read() {
     const CALL_FRAME: u64 = 8;
     let machine = Machine::new(1);
-    let expected = caller(machine.registers[RSP] + CALL_FRAME, machine.registers[RBP]);
+    let expected = caller(machine.registers[STACK_POINTER] + CALL_FRAME, machine.registers[FRAME_POINTER]);
     let number = |bytes: usize, value: u64| value.to_le_bytes()[..bytes].to_vec();
     // Format, bytes of a number; 0x1234 and 0x100 as LEB128.
     let formats: [(u8, Vec<u8>, Vec<u8>); 9] = [
@@ -113,7 +114,10 @@ fn addresses_are_absolute_without_an_augmentation() {
         Shape { pointer_encoding: 0, range: &range, augmentation: b"", instructions: &[0x0e, 24], tail: &[] };
     let tables = Tables::new(&one_function(&shape));
     let machine = Machine::new(1);
-    assert_eq!(stepped(&tables, FUNCTION), caller(machine.registers[RSP] + 24, machine.registers[RBP]));
+    assert_eq!(
+        stepped(&tables, FUNCTION),
+        caller(machine.registers[STACK_POINTER] + 24, machine.registers[FRAME_POINTER])
+    );
 }
 
 #[test]
@@ -122,7 +126,7 @@ fn remembered_rows_nest_and_come_back_with_their_cfa() {
     let tables = with_instructions(&[0x0e, 16, 0x0a, 0x41, 0x0e, 32, 0x0a, 0x41, 0x0e, 48, 0x0b, 0x41, 0x0b]);
     let machine = Machine::new(1);
     for (offset, cfa) in [(0, 16), (1, 32), (2, 32), (3, 16)] {
-        let expected = caller(machine.registers[RSP] + cfa, machine.registers[RBP]);
+        let expected = caller(machine.registers[STACK_POINTER] + cfa, machine.registers[FRAME_POINTER]);
         assert_eq!(stepped(&tables, FUNCTION + offset), expected, "at offset {offset}");
     }
 }
@@ -135,7 +139,7 @@ fn a_location_may_be_set() {
     let tables = with_instructions(&instructions);
     let machine = Machine::new(1);
     for (offset, cfa) in [(0x1f, 16), (0x20, 64)] {
-        let expected = caller(machine.registers[RSP] + cfa, machine.registers[RBP]);
+        let expected = caller(machine.registers[STACK_POINTER] + cfa, machine.registers[FRAME_POINTER]);
         assert_eq!(stepped(&tables, FUNCTION + offset), expected);
     }
 }
@@ -146,14 +150,14 @@ fn registers_may_be_values_and_other_registers() {
     // instruction.
     let tables = with_instructions(&[0x15, 3, 0x7e, 0x09, 12, 13, 0x07, 14, 0x2f, 15, 1, 0x2e, 32]);
     let machine = Machine::new(1);
-    let cfa = machine.registers[RSP] + 8;
+    let cfa = machine.registers[STACK_POINTER] + 8;
     let registers = stepped_in_full(&tables, FUNCTION).unwrap();
     assert_eq!(registers[3], Some(cfa + 16));
     assert_eq!(registers[12], Some(machine.registers[13]));
     assert_eq!(registers[14], None);
     assert_eq!(registers[15], Some(Machine::read(cfa + 8)));
     assert_eq!(registers[0], Some(machine.registers[0]));
-    assert_eq!(registers[RSP], Some(cfa));
+    assert_eq!(registers[STACK_POINTER], Some(cfa));
 }
 
 #[test]
@@ -162,12 +166,12 @@ fn a_restored_register_is_as_the_common_instructions_left_it() {
     // restored to unchanged.
     let tables = with_instructions(&[0x90, 2, 0x86, 2, 0x41, 0xd0, 0xc6]);
     let machine = Machine::new(1);
-    let cfa = machine.registers[RSP] + 8;
+    let cfa = machine.registers[STACK_POINTER] + 8;
     let registers = stepped_in_full(&tables, FUNCTION).unwrap();
     assert_eq!(registers[RETURN_ADDRESS], Some(Machine::read(cfa - 16)));
-    assert_eq!(registers[RBP], Some(Machine::read(cfa - 16)));
+    assert_eq!(registers[FRAME_POINTER], Some(Machine::read(cfa - 16)));
     assert!(rule_for(&tables.hdr(), FUNCTION as usize).is_slow(), "no rule has a return address elsewhere");
-    assert_eq!(stepped(&tables, FUNCTION + 1), caller(cfa, machine.registers[RBP]));
+    assert_eq!(stepped(&tables, FUNCTION + 1), caller(cfa, machine.registers[FRAME_POINTER]));
 }
 
 #[test]

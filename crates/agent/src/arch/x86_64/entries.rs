@@ -97,7 +97,7 @@ macro_rules! mapping_entries {
         unsafe extern "C" fn $first() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                $crate::x86_64::entries::start_keeping_arguments!(),
+                $crate::arch::entries::start_keeping_arguments!(),
                 concat!("jmp qword ptr [rip + {slots} + ", $offset, "]"),
                 ".cfi_endproc",
                 start = sym $start,
@@ -182,7 +182,7 @@ macro_rules! syscall_entry {
         unsafe extern "C" fn syscall_first() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                $crate::x86_64::entries::start_keeping_arguments!(),
+                $crate::arch::entries::start_keeping_arguments!(),
                 "mov rax, [rip + {real}]",
                 "test rax, rax",
                 "je 2f",
@@ -371,7 +371,7 @@ macro_rules! slot_entries {
         pub(crate) unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                $crate::x86_64::entries::place_words!($words),
+                $crate::arch::entries::place_words!($words),
                 "jmp qword ptr [rip + {slots} + {offset}]",
                 ".cfi_endproc",
                 slots = sym $slots,
@@ -410,7 +410,7 @@ macro_rules! hook_entries {
         pub(super) unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                $crate::x86_64::entries::place_words!($words),
+                $crate::arch::entries::place_words!($words),
                 "jmp {hook}",
                 ".cfi_endproc",
                 hook = sym $hook,

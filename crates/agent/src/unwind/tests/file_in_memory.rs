@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::x86_64::{SEGMENTS_MAX, UnwindTables};
+use crate::unwind::{SEGMENTS_MAX, UnwindTables};
 
 const PT_LOAD: u32 = 1;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;

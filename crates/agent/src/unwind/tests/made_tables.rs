@@ -1,7 +1,7 @@
 //! Unwind tables made byte by byte, in memory that ends at an unmapped page: a read after the end
 //! is fatal.
 
-use crate::x86_64::{SEGMENTS_MAX, UnwindTables};
+use crate::unwind::{SEGMENTS_MAX, UnwindTables};
 
 const PAGE_BYTES: usize = 4096;
 

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::SeqCst};
 
+use crate::arch::Rule;
+use crate::arch::Step;
 use crate::frames::bounds::KnownRanges;
 use crate::modules;
-use crate::x86_64::Step;
-use crate::x86_64::full_unwind::{FullStep, Registers};
-use crate::x86_64::{Rule, rule_for};
+use crate::unwind::full_unwind::{FullStep, Registers};
+use crate::unwind::rule_for;
 
 const FRAMES_MAX: usize = 512;
 /// Number of frames that differ in both: the unwinding function itself, and `on_leaf`, at two of
@@ -110,7 +111,7 @@ fn symbol(library: *mut c_void, name: &CStr) -> *mut c_void {
 
 /// Builds the fixture with these options and opens it; `None` without a compiler.
 fn build(compiler: &str, options: &[&str], folder: &Path) -> Option<*mut c_void> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/x86_64/tests/live_stacks.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/unwind/tests/live_stacks.c");
     let library = folder.join(format!("live_stacks_{compiler}_{}.so", options.join("_")));
     let built = Command::new(compiler)
         .args(options)

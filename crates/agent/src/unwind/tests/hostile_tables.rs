@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use super::file_in_memory::FileInMemory;
 use super::invented_machine::Machine;
 use super::made_tables::{Shape, Tables, one_function};
-use crate::x86_64::full_unwind::Registers;
-use crate::x86_64::rule_for;
-use crate::x86_64::unwind_row::RETURN_ADDRESS;
+use crate::arch::columns::RETURN_ADDRESS;
+use crate::unwind::full_unwind::Registers;
+use crate::unwind::rule_for;
 
 /// Looks an address up by both methods.
 fn look_up(tables: &Tables, lookup_avma: usize) {

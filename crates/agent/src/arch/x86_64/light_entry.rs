@@ -1,4 +1,4 @@
-//! Light entry: like [`crate::x86_64::all_registers_entry`], for a function whose callers obey the
+//! Light entry: like [`crate::arch::all_registers_entry`], for a function whose callers obey the
 //! calling convention. See `convention` in heapr-allocators.
 //!
 //! ```text

@@ -1,14 +1,16 @@
 //! The full unwind, with all registers: for frames that need more than (pc, sp, bp), and to verify
 //! the fast one.
 
-use core::arch::naked_asm;
-
 use super::call_frame::{UnwindTables, find_row};
 use super::expression::evaluate;
-use super::go_stacks::is_left_for_c;
-use super::rule::{Rule, Step, is_entered_by_return};
-use super::signal_return::{is_signal_return, ucontext};
-use super::unwind_row::{COLUMNS, Cfa, Column, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS};
+use super::recognised_code::{is_entered_by_return, is_left_for_c, is_signal_return};
+use super::unwind_row::{Cfa, Column, Row, STEP_COLUMNS};
+use crate::arch::columns::{
+    COLUMNS, FRAME_POINTER, RETURN_ADDRESS, RETURN_ADDRESS_IS_REGISTER, STACK_POINTER,
+};
+use crate::arch::saved_registers::{self, SavedRegisters, save_registers};
+use crate::arch::signal_return::ucontext;
+use crate::arch::{FRAME_RECORD_BYTES, RETURN_ADDRESS_IN_RECORD, Rule, Step};
 
 /// The registers of a frame in DWARF's order, the return address (or interrupted address plus one)
 /// last.
@@ -31,43 +33,15 @@ pub(crate) enum FullStep {
     Stop,
 }
 
-/// rbx, rbp, rsp, r12 to r15 and the return address, in the order in which `save_registers` stores
-/// them.
-#[repr(C)]
-#[derive(Debug, Default)]
-struct Saved {
-    words: [u64; 8],
-}
-
-/// Stores the registers that the caller's frame will have when this call returns.
-#[unsafe(naked)]
-unsafe extern "C" fn save_registers(saved: *mut Saved) {
-    naked_asm!(
-        ".cfi_startproc",
-        "mov [rdi], rbx",
-        "mov [rdi + 8], rbp",
-        "lea rax, [rsp + 8]",
-        "mov [rdi + 16], rax",
-        "mov [rdi + 24], r12",
-        "mov [rdi + 32], r13",
-        "mov [rdi + 40], r14",
-        "mov [rdi + 48], r15",
-        "mov rax, [rsp]",
-        "mov [rdi + 56], rax",
-        "ret",
-        ".cfi_endproc",
-    );
-}
-
 impl Registers {
     /// Returns the registers at this point of the calling function.
     #[inline(always)]
     pub(crate) fn here() -> Self {
-        let mut saved = Saved::default();
-        // SAFETY: stores eight words, the size of the structure.
+        let mut saved = SavedRegisters::default();
+        // SAFETY: the structure on this stack is written.
         unsafe { save_registers(&raw mut saved) };
         let mut registers = Self { values: [0; COLUMNS], known: 0, is_exact: false };
-        for (column, value) in [3, RBP, RSP, 12, 13, 14, 15, RETURN_ADDRESS].into_iter().zip(saved.words) {
+        for (column, value) in saved_registers::COLUMNS.into_iter().zip(saved.words) {
             registers.set(column, value);
         }
         registers
@@ -103,11 +77,11 @@ impl Registers {
     }
 
     pub(crate) fn sp(&self) -> usize {
-        self.value(RSP)
+        self.value(STACK_POINTER)
     }
 
     pub(crate) fn bp(&self) -> usize {
-        self.value(RBP)
+        self.value(FRAME_POINTER)
     }
 
     /// True if a table, or the code, locates the caller by something other than the stack pointer:
@@ -118,7 +92,7 @@ impl Registers {
         }
         let found = tables.and_then(|tables| find_row::<STEP_COLUMNS>(tables, self.pc().wrapping_sub(1)));
         found.is_some_and(|found| match found.row.cfa {
-            Cfa::Register(register, _) => usize::from(register) != RSP,
+            Cfa::Register(register, _) => usize::from(register) != STACK_POINTER,
             Cfa::Expression(_) => true,
         })
     }
@@ -157,10 +131,10 @@ impl Registers {
                 if rule.restores_bp() {
                     // The locations of the other saved registers are unknown.
                     *self = Self { values: [0; COLUMNS], known: 0, is_exact: false };
-                    self.set(RBP, bp as u64);
+                    self.set(FRAME_POINTER, bp as u64);
                 }
                 self.set(RETURN_ADDRESS, pc as u64);
-                self.set(RSP, sp as u64);
+                self.set(STACK_POINTER, sp as u64);
                 self.is_exact = false;
                 FullStep::Caller
             }
@@ -174,14 +148,16 @@ impl Registers {
         if bp == 0 {
             return FullStep::Root;
         }
-        let (Some(pc), Some(caller_bp)) = (read(bp.wrapping_add(8)), read(bp)) else { return FullStep::Stop };
+        let (Some(pc), Some(caller_bp)) = (read(bp.wrapping_add(RETURN_ADDRESS_IN_RECORD)), read(bp)) else {
+            return FullStep::Stop;
+        };
         if pc == 0 {
             return FullStep::Root;
         }
         let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: false };
         caller.set(RETURN_ADDRESS, pc as u64);
-        caller.set(RSP, bp.wrapping_add(16) as u64);
-        caller.set(RBP, caller_bp as u64);
+        caller.set(STACK_POINTER, bp.wrapping_add(FRAME_RECORD_BYTES) as u64);
+        caller.set(FRAME_POINTER, caller_bp as u64);
         *self = caller;
         FullStep::Caller
     }
@@ -212,12 +188,13 @@ impl Registers {
             Cfa::Expression(expression) => evaluate(expression, &|number| here.get(number), None, read)?,
         };
         let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: is_signal_frame };
-        caller.set(RSP, cfa);
+        caller.set(STACK_POINTER, cfa);
         for number in 0..COLUMNS {
             let value = match row.column(number) {
                 Column::Undefined if number == RETURN_ADDRESS => return Some(FullStep::Root),
                 Column::Undefined => continue,
-                Column::Same if number == RSP || number == RETURN_ADDRESS => continue,
+                Column::Same if number == STACK_POINTER => continue,
+                Column::Same if number == RETURN_ADDRESS && !RETURN_ADDRESS_IS_REGISTER => continue,
                 Column::Same => match here.get(number) {
                     Some(value) => value,
                     None => continue,
@@ -226,7 +203,7 @@ impl Registers {
                     Some(value) => value as u64,
                     // Described by the table but popped already: only the two registers that every
                     // step needs are required.
-                    None if number != RETURN_ADDRESS && number != RBP => continue,
+                    None if number != RETURN_ADDRESS && number != FRAME_POINTER => continue,
                     None => return None,
                 },
                 Column::ValueOffset(offset) => cfa.wrapping_add_signed(offset),

@@ -12,10 +12,8 @@
 //! back, is the same from Go 1.5 on, except the location of two words. The function is recognised
 //! by that code.
 
-use super::call_frame::UnwindTables;
-
 /// Number of bytes of code that are compared.
-const CODE_BYTES: usize = 32;
+pub(crate) const CODE_BYTES: usize = 32;
 /// `mov rdi, [rsp + n]`: loads the goroutine.
 const GOROUTINE: [u8; 4] = [0x48, 0x8b, 0x7c, 0x24];
 /// `mov rsi, [rdi + 8]`: loads the upper end of its stack.
@@ -27,13 +25,9 @@ const DEPTH_AT_TOP: [u8; 4] = [0x48, 0x2b, 0x34, 0x24];
 /// position-independent code.
 const THREAD_PLACE: [[u8; 3]; 2] = [[0x48, 0x8b, 0x0d], [0x48, 0xc7, 0xc1]];
 
-/// True if the frame that returns to the address after `lookup_avma` has a goroutine's frame as its
-/// caller, on another stack.
-pub(super) fn is_left_for_c(tables: &UnwindTables, lookup_avma: usize) -> bool {
-    tables.code_at::<CODE_BYTES>(lookup_avma.wrapping_add(1)).is_some_and(|code| comes_back(&code))
-}
-
-fn comes_back(code: &[u8; CODE_BYTES]) -> bool {
+/// True if the code after a call is that of the function which has called C. Then a goroutine's
+/// frame, on another stack, is the caller.
+pub(crate) fn comes_back(code: &[u8; CODE_BYTES]) -> bool {
     let mut rest: &[u8] = code;
     if THREAD_PLACE.iter().any(|place| rest.starts_with(place)) {
         rest = rest.get(7..).unwrap_or_default();

@@ -13,11 +13,12 @@ use super::byte_reader::{Reader, SEGMENTS_MAX, Segments, encoding};
 use super::frame_entry::{Form, for_each_fde, read_fde, walk};
 use super::frame_index::FrameIndex;
 use super::frame_instructions::run;
-use super::unwind_row::{RETURN_ADDRESS, Row, STEP_COLUMNS};
+use super::unwind_row::{Row, STEP_COLUMNS};
+use crate::arch::columns::RETURN_ADDRESS;
 
 /// Unwind tables in memory, and the segments that may be read.
 #[derive(Debug, Clone, Copy)]
-pub struct UnwindTables {
+pub(crate) struct UnwindTables {
     source: Source,
     segments: Segments,
 }
@@ -37,7 +38,7 @@ impl UnwindTables {
     /// Makes the tables of the `.eh_frame_hdr` at `address`, in a module whose readable segments
     /// are given (`start..end`; empty ones are unused).
     #[must_use]
-    pub fn new(address: usize, segments: &[(usize, usize); SEGMENTS_MAX]) -> Self {
+    pub(crate) fn new(address: usize, segments: &[(usize, usize); SEGMENTS_MAX]) -> Self {
         Self { source: Source::Header(address), segments: Segments(*segments) }
     }
 

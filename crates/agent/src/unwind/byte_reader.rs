@@ -1,17 +1,21 @@
 //! Reads unwind tables in mapped memory, bounded by the module's readable segments.
 
+use crate::arch::ADDRESS_END;
+
 /// Largest number of readable segments of a module that are used.
-pub const SEGMENTS_MAX: usize = 8;
+pub(crate) const SEGMENTS_MAX: usize = 8;
 
 /// The readable address ranges of a module, `start..end`; unused ones are empty.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segments(pub(crate) [(usize, usize); SEGMENTS_MAX]);
 
 impl Segments {
-    /// All mapped addresses: for tables that the program itself reads without checks.
+    /// All addresses that may be mapped: for tables that the program itself reads without checks.
     pub(crate) const ALL: Self = {
+        // No pointer to an object of the first 4 KiB is valid.
+        const LOWEST: usize = 4096;
         let mut ranges = [(0, 0); SEGMENTS_MAX];
-        ranges[0] = (4096, 1 << 47);
+        ranges[0] = (LOWEST, ADDRESS_END);
         Self(ranges)
     };
 

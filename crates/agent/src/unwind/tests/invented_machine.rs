@@ -1,6 +1,6 @@
 //! Registers and memory with invented contents, the same for both sides of a comparison.
 
-use crate::x86_64::unwind_row::COLUMNS;
+use crate::arch::columns::COLUMNS;
 
 /// Registers by DWARF number, the return address last; every address has a word.
 pub(super) struct Machine {

@@ -1,0 +1,11 @@
+//! Code that depends on the processor: entry points in assembly, registers, the thread pointer, the
+//! shape of frames and of the code around them. It imports no other module of the agent.
+//!
+//! Each processor has a folder with the same names, which say what is done. The rest of the agent
+//! uses them from here. `docs/decisions/0028-second-processor.md` lists what a second folder needs.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::*;
