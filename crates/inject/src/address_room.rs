@@ -2,10 +2,10 @@
 
 use heapr_proc::Mapping;
 
+use crate::arch::HIGHEST_AVMA;
+
 /// Lowest address that is used (`vm.mmap_min_addr` is at most this on every distribution).
 const LOWEST_AVMA: u64 = 0x1_0000;
-/// Highest address of the lower half with four page-table levels.
-const HIGHEST_AVMA: u64 = 0x7fff_ffff_f000;
 
 /// Distance in bytes that is left for a heap or a stack to grow.
 const GROWTH_BYTES: u64 = 1 << 30;

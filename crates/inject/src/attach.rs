@@ -226,7 +226,7 @@ impl Attaching<'_> {
         }
         let still = Standstill {
             pid,
-            thread_pointers: stopped.threads.iter().map(|thread| thread.registers.fs_base).collect(),
+            thread_pointers: stopped.threads.iter().map(|thread| thread.registers.thread_pointer()).collect(),
             is_allocator_quiet: is_quiet,
         };
         let let_go = || {

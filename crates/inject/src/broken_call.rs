@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use heapr_proc::{LastRun, SleepingCall};
 
+use crate::arch::{IO_PGETEVENTS, RED_ZONE_BYTES, Registers, old_calls};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::processor_clock::processor_clock_ms;
 use crate::ptrace;
-use crate::x86_64::Registers;
 
 /// Location of a call's time-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +35,14 @@ enum Limit {
 /// Calls that return EINTR after a stop even without a handler (signal(7), and the kernel's
 /// source).
 const CALLS: [(libc::c_long, Limit); 18] = [
-    (libc::SYS_epoll_wait, Limit::Milliseconds(3)),
+    (old_calls::EPOLL_WAIT, Limit::Milliseconds(3)),
     (libc::SYS_epoll_pwait, Limit::Milliseconds(3)),
-    (SYS_EPOLL_PWAIT2, Limit::TimeSpec(3)),
+    (libc::SYS_epoll_pwait2, Limit::TimeSpec(3)),
     (libc::SYS_semop, Limit::None),
     (libc::SYS_semtimedop, Limit::TimeSpec(3)),
     (libc::SYS_rt_sigtimedwait, Limit::TimeSpec(2)),
     (libc::SYS_io_getevents, Limit::TimeSpec(4)),
-    (SYS_IO_PGETEVENTS, Limit::TimeSpec(4)),
+    (IO_PGETEVENTS, Limit::TimeSpec(4)),
     (libc::SYS_io_uring_enter, Limit::RingArgument),
     (libc::SYS_accept, Limit::None),
     (libc::SYS_accept4, Limit::None),
@@ -57,20 +57,15 @@ const CALLS: [(libc::c_long, Limit); 18] = [
 /// Calls that return EINTR after a stop if the descriptor is a socket. The meaning of EINTR from
 /// other drivers is unknown.
 const STREAM_CALLS: [libc::c_long; 4] = [libc::SYS_read, libc::SYS_readv, libc::SYS_write, libc::SYS_writev];
-const SYS_EPOLL_PWAIT2: libc::c_long = 441;
-const SYS_IO_PGETEVENTS: libc::c_long = 333;
 
 const EINTR: i64 = -(libc::EINTR as i64);
 const ERESTARTNOHAND: i64 = -514;
-/// Size in bytes of the red zone: leaf functions' data below the stack pointer. Memory below it is
-/// unused.
-const RED_ZONE_BYTES: u64 = 128;
 const TIME_BYTES: u64 = 16;
 /// Size in bytes reserved for the argument of `io_uring_enter`.
 const RING_ARGUMENT_BYTES: u64 = 64;
 
-fn limit_of(number: u64) -> Option<Limit> {
-    CALLS.iter().find(|(call, _)| call.cast_unsigned() == number).map(|&(_, limit)| limit)
+fn limit_of(number: libc::c_long) -> Option<Limit> {
+    CALLS.iter().find(|&&(call, _)| call == number).map(|&(_, limit)| limit)
 }
 
 /// Threads that sleep in calls with a time-out, before they are stopped.
@@ -93,7 +88,7 @@ impl Sleepers {
     pub(crate) fn of(pid: u32) -> Self {
         let (mut by_tid, mut clocks) = (HashMap::new(), HashMap::new());
         for tid in heapr_proc::threads(pid).into_iter().flatten() {
-            let has_limit = |call: &SleepingCall| match limit_of(call.number) {
+            let has_limit = |call: &SleepingCall| match limit_of(call.number.cast_signed()) {
                 None | Some(Limit::None) => false,
                 Some(Limit::Milliseconds(place)) => call.arguments[place] as i32 > 0,
                 Some(Limit::TimeSpec(place)) => call.arguments[place] != 0,
@@ -116,31 +111,14 @@ impl Sleepers {
     /// Time that a stopped thread has been in its call; zero if unknown.
     fn time_in(&self, pid: u32, tid: u32, registers: &Registers) -> Duration {
         let is_of = |sleeper: &&Sleeper| {
-            sleeper.call.number == registers.orig_rax && sleeper.call.arguments == arguments(registers)
+            registers.system_call() == Some(sleeper.call.number.cast_signed())
+                && sleeper.call.arguments == registers.arguments()
         };
         let Some(sleeper) = self.by_tid.get(&tid).filter(is_of) else { return Duration::ZERO };
         // The stop itself counts as one more sleep.
         let count = LastRun::of(pid, tid).map_or(0, |run| run.sleep_count);
         let is_the_same = count == sleeper.sleep_count + 1;
         if is_the_same { sleeper.since.elapsed() } else { Duration::ZERO }
-    }
-}
-
-fn arguments(registers: &Registers) -> [u64; 6] {
-    [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9]
-}
-
-fn set_argument(registers: &mut Registers, place: usize, value: u64) {
-    let places = [
-        &mut registers.rdi,
-        &mut registers.rsi,
-        &mut registers.rdx,
-        &mut registers.r10,
-        &mut registers.r8,
-        &mut registers.r9,
-    ];
-    if let Some(argument) = places.into_iter().nth(place) {
-        *argument = value;
     }
 }
 
@@ -163,14 +141,15 @@ impl BrokenCall {
         memory: &ProcessMemory,
         sleepers: &Sleepers,
     ) -> Option<Self> {
-        if registers.rax.cast_signed() != EINTR || !registers.is_64_bit() {
+        if registers.returned() != EINTR || !registers.is_64_bit() {
             return None;
         }
         let number = registers.system_call()?;
-        let is_stream_call = STREAM_CALLS.iter().any(|call| call.cast_unsigned() == number);
-        let limit = limit_of(number)
-            .or_else(|| (is_stream_call && is_socket(tid, registers.rdi)).then_some(Limit::None))?;
-        registers.rax = ERESTARTNOHAND.cast_unsigned();
+        let is_stream_call = STREAM_CALLS.contains(&number);
+        let limit = limit_of(number).or_else(|| {
+            (is_stream_call && is_socket(tid, registers.arguments()[0])).then_some(Limit::None)
+        })?;
+        registers.set_returned(ERESTARTNOHAND);
         let original = *registers;
         let whole = whole_time(limit, registers, memory);
         let until = whole.map(|whole| {
@@ -187,9 +166,9 @@ impl BrokenCall {
     pub(crate) fn renew(&self, tid: u32, memory: &ProcessMemory) {
         let Ok(mut registers) = ptrace::registers(tid) else { return };
         let is_same = self.until.is_some()
-            && registers.rax == self.original.rax
-            && registers.orig_rax == self.original.orig_rax
-            && (registers.rip, registers.rsp) == (self.original.rip, self.original.rsp);
+            && registers.returned() == self.original.returned()
+            && registers.system_call() == self.original.system_call()
+            && (registers.pc(), registers.sp()) == (self.original.pc(), self.original.sp());
         if is_same {
             self.set_time(&mut registers, memory);
             // On failure the sleep is longer by the duration of the stop.
@@ -202,17 +181,17 @@ impl BrokenCall {
         let Some(until) = self.until else { return };
         let left = until.saturating_duration_since(Instant::now());
         let time = [left.as_secs(), u64::from(left.subsec_nanos())].map(u64::to_le_bytes).concat();
-        let time_avma = registers.rsp.wrapping_sub(RED_ZONE_BYTES + TIME_BYTES) & !15;
+        let time_avma = registers.sp().wrapping_sub(RED_ZONE_BYTES + TIME_BYTES) & !15;
         match self.limit {
             Limit::None => {}
             Limit::Milliseconds(place) => {
                 let milliseconds = left.as_nanos().div_ceil(1_000_000);
                 let milliseconds = i32::try_from(milliseconds).unwrap_or(i32::MAX);
-                set_argument(registers, place, milliseconds as u64);
+                registers.set_argument(place, milliseconds as u64);
             }
             Limit::TimeSpec(place) => {
                 if memory.write(time_avma, &time).is_ok() {
-                    set_argument(registers, place, time_avma);
+                    registers.set_argument(place, time_avma);
                 }
             }
             Limit::RingArgument => {
@@ -223,7 +202,7 @@ impl BrokenCall {
                     memory.write(argument_avma, &argument).ok()
                 });
                 if argument.is_some() {
-                    set_argument(registers, 4, argument_avma);
+                    registers.set_argument(4, argument_avma);
                 }
             }
         }
@@ -238,16 +217,16 @@ fn ring_argument(registers: &Registers, memory: &ProcessMemory) -> Option<Vec<u8
     const HAS_ARGUMENT: u64 = 1 << 3;
     const IS_ABSOLUTE: u64 = 1 << 5;
     const IS_REGISTERED: u64 = 1 << 6;
-    let flags = registers.r10;
+    let [_, _, _, flags, address_avma, bytes] = registers.arguments();
     let is_known = flags & (HAS_ARGUMENT | IS_ABSOLUTE | IS_REGISTERED) == HAS_ARGUMENT;
-    let bytes = registers.r9 as usize;
+    let bytes = bytes as usize;
     let has_room = (RING_TIME_AT + 8..=RING_ARGUMENT_BYTES as usize).contains(&bytes);
-    (is_known && has_room).then(|| memory.read_vec(registers.r8, bytes).ok()).flatten()
+    (is_known && has_room).then(|| memory.read_vec(address_avma, bytes).ok()).flatten()
 }
 
 /// Full time-out of a call.
 fn whole_time(limit: Limit, registers: &Registers, memory: &ProcessMemory) -> Option<Duration> {
-    let given = arguments(registers);
+    let given = registers.arguments();
     let time_at = |time_avma: u64| {
         let bytes = memory.read_vec(time_avma, TIME_BYTES as usize).ok()?;
         let word = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use heapr_proc::ServedMemory;
 use heapr_wire::seccomp::Call;
 
+use crate::arch::Registers;
 use crate::error::{Error, Result};
 use crate::ptrace::{self, Event};
 use crate::remote::{Borrowed, SMALL_FRAME_BYTES, pause_before_look};
@@ -26,14 +27,7 @@ use crate::seccomp;
 use crate::stop::StoppedThread;
 use crate::target;
 use crate::urgency::{UrgentThread, make_urgent};
-use crate::x86_64::Registers;
 
-const SYS_CLONE: u64 = 56;
-const SYS_WAIT4: u64 = 61;
-const SYS_SCHED_SETSCHEDULER: u64 = 144;
-const SYS_PRCTL: u64 = 157;
-const SYS_EXIT_GROUP: u64 = 231;
-const SYS_CLOSE_RANGE: u64 = 436;
 const CLONE_VM: u64 = 0x100;
 /// Avoids second references to sockets and pipes, which would hide their closing from other
 /// processes.
@@ -54,13 +48,17 @@ const STEP_LIMIT: Duration = Duration::from_secs(5);
 
 /// System calls that threads of the target make for a copy.
 const CALLS: &[Call] = &[
-    Call::new("clone", SYS_CLONE as u32, [CLONE_FILES, 0, 0, 0, 0, 0]),
-    Call::new("clone", SYS_CLONE as u32, [CLONE_FILES | CLONE_VM, 0, 0, 0, 0, 0]),
-    Call::new("wait4", SYS_WAIT4 as u32, [u64::MAX, 0, WAIT_CLONES, 0, 0, 0]),
-    Call::new("prctl", SYS_PRCTL as u32, [PR_GET_CHILD_SUBREAPER, 0, 0, 0, 0, 0]),
-    Call::new("exit_group", SYS_EXIT_GROUP as u32, [0; 6]),
-    Call::new("close_range", SYS_CLOSE_RANGE as u32, [0, u32::MAX as u64, CLOSE_RANGE_UNSHARE, 0, 0, 0]),
-    Call::new("rt_sigreturn", 15, [0; 6]),
+    Call::new("clone", libc::SYS_clone as u32, [CLONE_FILES, 0, 0, 0, 0, 0]),
+    Call::new("clone", libc::SYS_clone as u32, [CLONE_FILES | CLONE_VM, 0, 0, 0, 0, 0]),
+    Call::new("wait4", libc::SYS_wait4 as u32, [u64::MAX, 0, WAIT_CLONES, 0, 0, 0]),
+    Call::new("prctl", libc::SYS_prctl as u32, [PR_GET_CHILD_SUBREAPER, 0, 0, 0, 0, 0]),
+    Call::new("exit_group", libc::SYS_exit_group as u32, [0; 6]),
+    Call::new(
+        "close_range",
+        libc::SYS_close_range as u32,
+        [0, u32::MAX as u64, CLOSE_RANGE_UNSHARE, 0, 0, 0],
+    ),
+    Call::new("rt_sigreturn", libc::SYS_rt_sigreturn as u32, [0; 6]),
 ];
 
 /// An existing copy. It ends when this is dropped, or with this process.
@@ -150,16 +148,17 @@ pub(crate) fn copy(
     if let Some(policy) = policy {
         borrowed.write_word(priority_avma, 0)?;
         let arguments = [0, u64::from(policy.cast_unsigned()), priority_avma, 0, 0, 0];
-        let restores = borrowed.calling(SYS_SCHED_SETSCHEDULER, arguments, frame_avma);
+        let restores = borrowed.calling(libc::SYS_sched_setscheduler, arguments, frame_avma);
         borrowed.place_small_frame(restoring_avma, &restores)?;
     }
-    let waits = borrowed.calling(SYS_WAIT4, [u64::MAX, 0, WAIT_CLONES, 0, 0, 0], after_avma);
+    let waits = borrowed.calling(libc::SYS_wait4, [u64::MAX, 0, WAIT_CLONES, 0, 0, 0], after_avma);
     borrowed.place_small_frame(waiting_avma, &waits)?;
     for place_avma in [first_avma, second_avma] {
-        let ends = borrowed.calling(SYS_EXIT_GROUP, [0; 6], place_avma);
+        let ends = borrowed.calling(libc::SYS_exit_group, [0; 6], place_avma);
         borrowed.place_small_frame(place_avma, &ends)?;
     }
-    let asks = borrowed.calling(SYS_PRCTL, [PR_GET_CHILD_SUBREAPER, answer_avma, 0, 0, 0, 0], after_avma);
+    let asks =
+        borrowed.calling(libc::SYS_prctl, [PR_GET_CHILD_SUBREAPER, answer_avma, 0, 0, 0, 0], after_avma);
     if borrowed.make_call(&asks)?.is_err() || borrowed.read_word(answer_avma)? as u32 != 0 {
         return Ok(Err("it takes in orphaned processes, and would be sent a signal when the copy ends"));
     }
@@ -174,14 +173,15 @@ pub(crate) fn copy(
     };
     let first = Child { pid, tid: first_tid };
     make_urgent(first_tid);
-    let ends = borrowed.calling(SYS_EXIT_GROUP, [0; 6], first_avma);
-    let clones = borrowed.calling(SYS_CLONE, [CLONE_FILES | CLONE_VM, second_avma, 0, 0, 0, 0], first_avma);
+    let ends = borrowed.calling(libc::SYS_exit_group, [0; 6], first_avma);
+    let clones =
+        borrowed.calling(libc::SYS_clone, [CLONE_FILES | CLONE_VM, second_avma, 0, 0, 0, 0], first_avma);
     let keeper = first.split(&clones);
     // The first copy's return path leads to its exit.
     if keeper.is_err() || ptrace::detach(first_tid).is_err() {
         first.end();
     }
-    let waits = borrowed.calling(SYS_WAIT4, [inner_tid, 0, WAIT_ALL, 0, 0, 0], after_avma);
+    let waits = borrowed.calling(libc::SYS_wait4, [inner_tid, 0, WAIT_ALL, 0, 0, 0], after_avma);
     borrowed.make_call(&waits)?.ok();
     let keeper = keeper?;
     Ok(Ok(Copied { keeper, gone_around: ends }))
@@ -206,8 +206,8 @@ impl Copied {
         // Without permission, the copy is as likely to be killed as any other process.
         let _ = std::fs::write(folder.join("oom_score_adj"), "1000");
         let mut closes = self.gone_around;
-        closes.rax = SYS_CLOSE_RANGE;
-        [closes.rdi, closes.rsi, closes.rdx] = [0, u64::from(u32::MAX), CLOSE_RANGE_UNSHARE];
+        let arguments = [0, u64::from(u32::MAX), CLOSE_RANGE_UNSHARE, 0, 0, 0];
+        closes.set_system_call(libc::SYS_close_range, arguments);
         // Kernels before 5.9 lack the call: descriptors are then shared until the copy ends.
         let _ = self.keeper.call(&closes);
     }

@@ -16,6 +16,7 @@
 
 use heapr_wire::INJECTION_SYMBOL;
 
+use crate::arch::{OPENING_BYTES, entry_of, island_of, record_of};
 use crate::change::Change;
 use crate::error::{Error, Result};
 use crate::loaded_agent;
@@ -26,7 +27,6 @@ use crate::record::Record;
 use crate::removal::{Whose, remove};
 use crate::report::DetachReport;
 use crate::target;
-use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
 
 /// Finds the record of an attach in the target; `None` if it has no record.
 pub(crate) fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {

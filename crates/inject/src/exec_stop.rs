@@ -23,7 +23,6 @@ use crate::modules::Modules;
 use crate::ptrace::{self, Event};
 use crate::seccomp;
 use crate::start_block::{AT_BASE, AT_EXECFN, AT_PHDR, AT_PHNUM, AT_SECURE, StartBlock};
-use crate::x86_64::Registers;
 use heapr_proc::mappings;
 
 /// A process that was seized while it waits in exec; dropping this releases it.
@@ -122,7 +121,7 @@ impl HeldExec {
     fn block(&self) -> Option<(ProcessMemory, StartBlock)> {
         let memory = ProcessMemory::open(self.pid).ok()?;
         let registers = ptrace::registers(self.pid).ok()?;
-        let block = StartBlock::read(&memory, registers.rsp).ok()?;
+        let block = StartBlock::read(&memory, registers.sp()).ok()?;
         registers.is_64_bit().then_some((memory, block))
     }
 
@@ -156,15 +155,15 @@ impl HeldExec {
             [] => library.to_vec(),
             present => [library, b":", present].concat(),
         };
-        let (rsp_avma, bytes) = block.with_variables(&[("LD_PRELOAD", &preload), variable]);
+        let (sp_avma, bytes) = block.with_variables(&[("LD_PRELOAD", &preload), variable]);
         let mappings = memory.mappings()?;
         let mut registers = ptrace::registers(self.pid)?;
-        let has_room = mappings::find(&mappings, registers.rsp)
-            .is_some_and(|stack| stack.contains(rsp_avma) && stack.is_writable);
-        if !has_room || memory.write(rsp_avma, &bytes).is_err() {
+        let has_room = mappings::find(&mappings, registers.sp())
+            .is_some_and(|stack| stack.contains(sp_avma) && stack.is_writable);
+        if !has_room || memory.write(sp_avma, &bytes).is_err() {
             return Ok(Preparation::NoRoom);
         }
-        registers.rsp = rsp_avma;
+        registers.set_sp(sp_avma);
         ptrace::set_registers(self.pid, &registers)?;
         Ok(Preparation::Done)
     }
@@ -246,10 +245,10 @@ impl HeldExec {
                         if has_loader {
                             is_loaded(self.pid, &memory)
                         } else {
-                            has_set_thread_pointer(&registers)
+                            registers.have_set_thread_pointer()
                         }
                     };
-                    if has_left_call(&registers) && is_ready() {
+                    if registers.have_left_call() && is_ready() {
                         return self.stop_between_calls(deadline);
                     }
                 }
@@ -318,19 +317,6 @@ impl HeldExec {
 fn kind_of(path: &[u8]) -> &[u8] {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     name.iter().rposition(|&byte| byte == b'-').map_or(name, |end| &name[..end])
-}
-
-/// True if the stop is at the end of a system call. At its beginning the kernel shows ENOSYS, which
-/// no call returns.
-fn has_left_call(registers: &Registers) -> bool {
-    registers.rax.cast_signed() != -i64::from(libc::ENOSYS)
-}
-
-/// True if the thread is at the end of the call that sets its descriptor.
-fn has_set_thread_pointer(registers: &Registers) -> bool {
-    const ARCH_PRCTL: u64 = 158;
-    const ARCH_SET_FS: u64 = 0x1002;
-    (registers.orig_rax, registers.rdi, registers.rax) == (ARCH_PRCTL, ARCH_SET_FS, 0)
 }
 
 /// True if the loader's list is complete and contains the C library.

@@ -1,15 +1,13 @@
 //! Gate in the path of all hooks of an attach until it is open, and again when they are removed;
-//! see [`crate::x86_64::Island`].
+//! see [`crate::arch::Island`].
 
 use crate::allocator_code::is_in;
-use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
-use crate::record::Record;
-use crate::x86_64::{
-    COUNTING_BYTES, GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, WAITED_OFFSET, counting_at,
+use crate::arch::{
+    COUNTING_BYTES, GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, JUMP_BYTES, WAITED_OFFSET, counting_at,
     waiting_range,
 };
-
-const JUMP_BYTES: usize = 5;
+use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
+use crate::record::Record;
 
 /// The hooks' gate in a target.
 #[derive(Debug)]

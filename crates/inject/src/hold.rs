@@ -42,7 +42,6 @@ const SETTLE_LIMIT: Duration = Duration::from_millis(30);
 const TRIES_MAX: u32 = 8;
 /// Interval of the checks whether a copy may stay.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-const FUTEX: u64 = 202;
 /// Size in bytes of the part of a stack in which an allocator has its frames.
 const ALLOCATOR_STACK_BYTES: u64 = 2048;
 
@@ -196,8 +195,8 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
         let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
         let settled = stopped.settle(SETTLE_LIMIT, |thread| {
             let waits = request.at_exit
-                && thread.registers.system_call() == Some(FUTEX)
-                && is_in(&agent.code, thread.registers.rip);
+                && thread.registers.system_call() == Some(libc::SYS_futex)
+                && is_in(&agent.code, thread.registers.pc());
             !waits && is_at_allocating(&agent, &memory, &mappings, thread)
         })?;
         let is_last = report.try_count >= TRIES_MAX && !matches!(settled, Settled::Runs(_));
@@ -333,8 +332,8 @@ fn held_thread(thread: &StoppedThread) -> std::io::Result<HeldThread> {
     Ok(HeldThread {
         tid: thread.tid,
         name: String::new(),
-        stack_pointer: thread.registers.rsp,
-        thread_pointer: thread.registers.fs_base,
+        stack_pointer: thread.registers.sp(),
+        thread_pointer: thread.registers.thread_pointer(),
         registers,
     })
 }
@@ -347,13 +346,13 @@ fn is_at_allocating(
     mappings: &[Mapping],
     thread: &StoppedThread,
 ) -> bool {
-    let rip = thread.registers.rip;
-    if is_in(&agent.code, rip) {
+    let pc_avma = thread.registers.pc();
+    if is_in(&agent.code, pc_avma) {
         return true;
     }
     // Allocators lie in libraries.
-    let is_in_library = mappings::find(mappings, rip)
+    let is_in_library = mappings::find(mappings, pc_avma)
         .is_some_and(|mapping| mapping.name.contains(".so") || mapping.name == "[vdso]");
-    let words = || stack_words(memory, mappings, thread.registers.rsp, ALLOCATOR_STACK_BYTES);
+    let words = || stack_words(memory, mappings, thread.registers.sp(), ALLOCATOR_STACK_BYTES);
     is_in_library && words().is_none_or(|words| words.iter().any(|&word| is_in(&agent.code, word)))
 }

@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Error, error::Result};
+use crate::arch::{ELF_MACHINE, NO_OBJECT, RelocationKind};
+use crate::error::{Error, Result};
 
 /// A part of the image with its protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,12 +39,6 @@ struct Relocation {
     is_weak: bool,
     addend: i64,
 }
-
-const R_X86_64_64: u32 = 1;
-const R_X86_64_GLOB_DAT: u32 = 6;
-const R_X86_64_JUMP_SLOT: u32 = 7;
-const R_X86_64_RELATIVE: u32 = 8;
-const R_X86_64_TPOFF64: u32 = 18;
 
 const PAGE: u64 = 4096;
 const DAMAGED: Error = Error::BadAgent { what: "an offset lies outside of it" };
@@ -79,8 +74,8 @@ impl Image {
         const PT_LOAD: u32 = 1;
         const PT_DYNAMIC: u32 = 2;
         const IMAGE_BYTES_MAX: u64 = 64 << 20;
-        if !file.starts_with(b"\x7fELF\x02\x01") || u16_at(file, 18)? != 62 {
-            return Err(Error::BadAgent { what: "it is no shared object for x86-64" });
+        if !file.starts_with(b"\x7fELF\x02\x01") || u16_at(file, 18)? != ELF_MACHINE {
+            return Err(Error::BadAgent { what: NO_OBJECT });
         }
         let (headers, count) = (u64_at(file, 32)?, u16_at(file, 56)?);
         let mut segments = Vec::new();
@@ -197,7 +192,7 @@ impl Image {
     }
 
     /// Applies the relocations: the image will lie at `base_avma`, its thread slot at
-    /// `fs:tls_offset`.
+    /// `tls_offset` from the thread pointer.
     pub(crate) fn relocate(
         &mut self,
         base_avma: u64,
@@ -210,13 +205,13 @@ impl Image {
                 own.or_else(|| if relocation.is_weak { Some(0) } else { import(&relocation.symbol) })
                     .ok_or(Error::BadAgent { what: "it needs a function that the target does not have" })
             };
-            let value = match relocation.kind {
-                R_X86_64_RELATIVE => base_avma.wrapping_add_signed(relocation.addend),
-                R_X86_64_64 => symbol()?.wrapping_add_signed(relocation.addend),
-                R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT => symbol()?,
+            let value = match RelocationKind::of(relocation.kind) {
+                Some(RelocationKind::Relative) => base_avma.wrapping_add_signed(relocation.addend),
+                Some(RelocationKind::Absolute) => symbol()?.wrapping_add_signed(relocation.addend),
+                Some(RelocationKind::Slot) => symbol()?,
                 // The agent has one thread-local word, so the addend is 0.
-                R_X86_64_TPOFF64 => tls_offset.cast_unsigned(),
-                _ => return Err(Error::BadAgent { what: "it has a relocation of an unknown kind" }),
+                Some(RelocationKind::ThreadOffset) => tls_offset.cast_unsigned(),
+                None => return Err(Error::BadAgent { what: "it has a relocation of an unknown kind" }),
             };
             let at = usize::try_from(relocation.offset).map_err(|_| DAMAGED)?;
             let place = self.bytes.get_mut(at..at + 8).ok_or(DAMAGED)?;

@@ -19,6 +19,7 @@ use heapr_wire::{
     BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, INNER_FUNCTIONS, INNER_HEAPS, Injection, InnerFunction,
 };
 
+use crate::arch::{AllRegistersCountdown, Countdown, Place, Prologue, Sampling, Way, island_of};
 use crate::change::Change;
 use crate::detach::find_record;
 use crate::error::{Error, Result};
@@ -30,7 +31,6 @@ use crate::plan;
 use crate::record::Record;
 use crate::remote::Borrowed;
 use crate::stop::{Settled, Stopped};
-use crate::x86_64::{AllRegistersCountdown, Countdown, Place, Prologue, Sampling, Way, island_of};
 use crate::{target, thread_place};
 use heapr_proc::{Mapping, mappings};
 

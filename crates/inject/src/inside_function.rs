@@ -4,9 +4,9 @@ use std::mem::offset_of;
 
 use heapr_wire::{INNER_HEAP_FIRST, INNER_HEAPS, InnerAction, InnerFunction, Signature};
 
+use crate::arch::{AllRegistersCountdown, Prologue, Sampling, calls_one_of, may_jump_to};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
-use crate::x86_64::{AllRegistersCountdown, Prologue, Sampling, calls_one_of, may_jump_to};
 
 /// A function that can be hooked.
 #[derive(Debug, Clone, PartialEq, Eq)]

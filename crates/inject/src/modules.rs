@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 
 use heapr_wire::{BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, Injection, REDIRECTED_MAX};
 
+use crate::arch::ProgramHeaders;
 use crate::error::{Error, Result};
 use crate::memory::{TargetMemory, Unreachable};
 use crate::static_symbols::StaticSymbols;
 use crate::symbol_hashes::{SymbolHashes, hash_of};
-use crate::x86_64::ProgramHeaders;
 
 /// A function or variable that a module defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,14 +8,12 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
+use crate::arch::stub;
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::record::Record;
 use crate::remote::Borrowed;
-use crate::stub;
 
-const SYS_RECVMSG: u64 = 47;
-const SYS_SOCKETPAIR: u64 = 53;
 /// Size in bytes of a control message with one descriptor, without padding.
 const CONTROL_BYTES: u64 = 20;
 
@@ -76,7 +74,11 @@ pub(crate) fn pass(
     thread.tidy_by(record.stub_avma + stub::CLOSE, record.stub_avma + stub::RETURN, scratch_avma)?;
     let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
     let pair_avma = scratch_avma + stub::PAIR_OFFSET;
-    thread.call_system("socketpair", SYS_SOCKETPAIR, [libc::AF_UNIX as u64, kind, 0, pair_avma, 0, 0])?;
+    thread.call_system(
+        "socketpair",
+        libc::SYS_socketpair,
+        [libc::AF_UNIX as u64, kind, 0, pair_avma, 0, 0],
+    )?;
     let near = u64::from(memory.read_u32(pair_avma).map_err(memory_error)?);
     let far = memory.read_u32(pair_avma + 4).map_err(memory_error)?;
     let copy = take_copy(pid, far.cast_signed());
@@ -90,7 +92,7 @@ pub(crate) fn pass(
     memory.write(scratch_avma + 128, &words(&[scratch_avma + 200, 1])).map_err(memory_error)?;
     memory.write(scratch_avma + 160, &words(&[0, 0])).map_err(memory_error)?;
     let flags = (libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) as u64;
-    thread.call_system("recvmsg", SYS_RECVMSG, [near, scratch_avma + 64, flags, 0, 0, 0])?;
+    thread.call_system("recvmsg", libc::SYS_recvmsg, [near, scratch_avma + 64, flags, 0, 0, 0])?;
     let got = memory.read_u64(scratch_avma + 160).map_err(memory_error)?;
     if got != CONTROL_BYTES {
         // The process had no free descriptor number.

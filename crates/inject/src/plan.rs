@@ -15,6 +15,7 @@ use heapr_wire::{
 };
 
 use crate::allocator_code::AllocatorCode;
+use crate::arch::{Counted, Prologue, SIGRETURN_CODE, SYSTEM_CALL_CODE, Sampling, Way, calls_one_of};
 use crate::attach_request::AttachRequest;
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -22,7 +23,6 @@ use crate::inside_function::{InsideFunction, InsideHeaps, NOT_ALL, THROWS, broke
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Module, Modules, StaticProgram, Symbol, auxiliary};
 use crate::remote::Gadgets;
-use crate::x86_64::{Counted, Prologue, Sampling, Way, calls_one_of};
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
@@ -666,16 +666,11 @@ pub(crate) fn gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
 fn make_gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
     const AT_ENTRY: u64 = 9;
     let entry_avma = auxiliary(pid)?.get(&AT_ENTRY).copied().unwrap_or(0);
-    let bytes = [&SYSTEM_CALL[..], &SIGRETURN[..]].concat();
+    let bytes = [SYSTEM_CALL_CODE, SIGRETURN_CODE].concat();
     memory.write(entry_avma, &bytes).map_err(|source| Error::Memory { pid, source })?;
-    let sigreturn_avma = entry_avma + SYSTEM_CALL.len() as u64;
+    let sigreturn_avma = entry_avma + SYSTEM_CALL_CODE.len() as u64;
     Ok(Gadgets { system_call_avma: entry_avma, sigreturn_avma })
 }
-
-/// Code of `syscall; ret`.
-const SYSTEM_CALL: [u8; 3] = [0x0f, 0x05, 0xc3];
-/// Code of `mov rax, 15; syscall`.
-const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
 fn find_gadgets(pid: u32, memory: &ProcessMemory, (start, end): (u64, u64)) -> Result<Gadgets> {
     const CODE_BYTES_MAX: u64 = 64 << 20;
@@ -686,11 +681,11 @@ fn find_gadgets(pid: u32, memory: &ProcessMemory, (start, end): (u64, u64)) -> R
     let mut slice = start;
     while slice < end && (system_call.is_none() || sigreturn.is_none()) {
         // Slices overlap, so that no match is cut in two.
-        let bytes = (SLICE_BYTES + SIGRETURN.len() as u64).min(end - slice) as usize;
+        let bytes = (SLICE_BYTES + SIGRETURN_CODE.len() as u64).min(end - slice) as usize;
         let code = memory.read_vec(slice, bytes).map_err(|source| Error::Memory { pid, source })?;
         let find = |pattern: &[u8]| memmem::find(&code, pattern).map(|at| slice + at as u64);
-        system_call = system_call.or_else(|| find(&SYSTEM_CALL));
-        sigreturn = sigreturn.or_else(|| find(&SIGRETURN));
+        system_call = system_call.or_else(|| find(SYSTEM_CALL_CODE));
+        sigreturn = sigreturn.or_else(|| find(SIGRETURN_CODE));
         slice += SLICE_BYTES;
     }
     match (system_call, sigreturn) {

@@ -11,7 +11,6 @@ use crate::stop::Stopped;
 use crate::{plan, seccomp, target, thread_place};
 
 const STOP_LIMIT: Duration = Duration::from_millis(500);
-const SYS_PRCTL: u64 = 157;
 const PR_GET_MDWE: u64 = 66;
 /// Bit `PR_MDWE_REFUSE_EXEC_GAIN`.
 const REFUSES: u64 = 1;
@@ -56,7 +55,7 @@ fn ask(pid: u32) -> Result<bool> {
     };
     let mut borrowed = Borrowed::new(pid, &memory, gadgets, &thread)?;
     // Older kernels have neither the call nor the protection.
-    let answer = borrowed.system_call(SYS_PRCTL, [PR_GET_MDWE, 0, 0, 0, 0, 0])?;
+    let answer = borrowed.system_call(libc::SYS_prctl, [PR_GET_MDWE, 0, 0, 0, 0, 0])?;
     borrowed.bring_home()?;
     stopped.resume();
     Ok(answer.is_ok_and(|bits| bits & REFUSES != 0))

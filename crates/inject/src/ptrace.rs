@@ -4,7 +4,8 @@ use std::io;
 
 use heapr_wire::seccomp::Instruction;
 
-use crate::x86_64::Registers;
+use crate::arch::{self, Registers};
+use crate::ptrace_request::{Request, request};
 
 /// Report of a stopped thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,19 +25,6 @@ pub(crate) enum Event {
 }
 
 const PTRACE_EVENT_STOP: i32 = 128;
-
-/// Type of a request's number in the C library that heapr is built with.
-#[cfg(not(target_env = "musl"))]
-type Request = libc::c_uint;
-#[cfg(target_env = "musl")]
-type Request = libc::c_int;
-
-fn request(number: Request, tid: u32, address: usize, data: usize) -> io::Result<()> {
-    // SAFETY: the address and data of these requests are numbers, or point to the callers' buffers
-    // below.
-    let answer = unsafe { libc::ptrace(number, tid.cast_signed(), address, data) };
-    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
 
 /// Begins to trace a thread without stopping it. When the tracer dies, the thread runs on.
 pub(crate) fn seize(tid: u32) -> io::Result<()> {
@@ -155,31 +143,22 @@ pub(crate) fn own_tid() -> u32 {
 
 /// Reads the registers of a stopped thread.
 pub(crate) fn registers(tid: u32) -> io::Result<Registers> {
-    let mut registers = Registers::default();
-    request(libc::PTRACE_GETREGS, tid, 0, &raw mut registers as usize)?;
-    Ok(registers)
+    arch::read_registers(tid)
 }
 
 /// Sets the registers of a stopped thread.
 pub(crate) fn set_registers(tid: u32, registers: &Registers) -> io::Result<()> {
-    request(libc::PTRACE_SETREGS, tid, 0, std::ptr::from_ref(registers) as usize)
+    arch::write_registers(tid, registers)
 }
 
-/// Reads the floating-point and vector registers in the kernel's layout (XSAVE, standard form).
+/// Reads the floating-point and vector registers in the kernel's layout.
 pub(crate) fn extended_state(tid: u32) -> io::Result<Vec<u8>> {
-    const NT_X86_XSTATE: usize = 0x202;
-    let mut bytes = vec![0_u8; 16 << 10];
-    let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    request(libc::PTRACE_GETREGSET, tid, NT_X86_XSTATE, &raw mut piece as usize)?;
-    bytes.truncate(piece.iov_len);
-    Ok(bytes)
+    arch::extended_state(tid)
 }
 
 /// Sets the floating-point and vector registers.
 pub(crate) fn set_extended_state(tid: u32, bytes: &[u8]) -> io::Result<()> {
-    const NT_X86_XSTATE: usize = 0x202;
-    let mut piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    request(libc::PTRACE_SETREGSET, tid, NT_X86_XSTATE, &raw mut piece as usize)
+    arch::set_extended_state(tid, bytes)
 }
 
 /// Reads the signals that a stopped thread blocks.

@@ -20,6 +20,7 @@
 use heapr_wire::BUILD_ID;
 
 use crate::allocator_code::AllocatorCode;
+use crate::arch::{JUMP_BYTES, JumpBytes};
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory;
 
@@ -48,8 +49,8 @@ pub(crate) const PATCHES_MAX: usize = (STUB_OFFSET as usize / 8 - PATCHES_AT) / 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Patch {
     pub(crate) address_avma: u64,
-    pub(crate) original: [u8; 5],
-    pub(crate) new: [u8; 5],
+    pub(crate) original: JumpBytes,
+    pub(crate) new: JumpBytes,
     /// Address of the word that leads to the agent: see `Landing`.
     pub(crate) target_avma: u64,
     /// Whether the code that the patch leads to counts calls.
@@ -80,15 +81,16 @@ pub(crate) struct Record {
 
 /// Position of the flag above the bytes of a patch.
 const COUNTS_SHIFT: u32 = 56;
+const _: () = assert!(JUMP_BYTES * 8 <= COUNTS_SHIFT as usize);
 
-fn packed(bytes: [u8; 5]) -> u64 {
-    let [a, b, c, d, e] = bytes;
-    u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])
+fn packed(bytes: JumpBytes) -> u64 {
+    let mut word = [0; 8];
+    word[..JUMP_BYTES].copy_from_slice(&bytes);
+    u64::from_le_bytes(word)
 }
 
-fn unpacked(word: u64) -> [u8; 5] {
-    let [a, b, c, d, e, ..] = word.to_le_bytes();
-    [a, b, c, d, e]
+fn unpacked(word: u64) -> JumpBytes {
+    word.to_le_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 /// Offset of the gate in the scratch page, behind its other contents.

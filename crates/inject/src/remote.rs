@@ -11,20 +11,20 @@
 
 use std::time::{Duration, Instant};
 
+use crate::arch::{FRAME_BYTES_MAX, RED_ZONE_BYTES, Registers, return_frame};
 use crate::error::{Error, Result};
 use crate::made_to_die;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::ptrace::{self, Event};
 use crate::stop::StoppedThread;
 use crate::urgency::Urgency;
-use crate::x86_64::{FRAME_BYTES_MAX, Registers, return_frame};
 
 /// Addresses of instructions in the target's C library that a borrowed thread needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gadgets {
-    /// Address of `syscall; ret`.
+    /// Address of [`crate::arch::SYSTEM_CALL_CODE`].
     pub(crate) system_call_avma: u64,
-    /// Address of `mov rax, 15; syscall`.
+    /// Address of [`crate::arch::SIGRETURN_CODE`].
     pub(crate) sigreturn_avma: u64,
 }
 
@@ -41,7 +41,8 @@ pub(crate) struct Borrowed<'a> {
     signal_mask: u64,
     /// Address of the present return frame.
     frame_avma: u64,
-    /// Value of `r13` while code that tidies up runs before the frame; see [`Self::tidy_by`].
+    /// Address of the scratch memory while code that tidies up runs before the frame; see
+    /// [`Self::tidy_by`].
     tidied_by: Option<u64>,
     is_home: bool,
     is_urgent: bool,
@@ -49,7 +50,6 @@ pub(crate) struct Borrowed<'a> {
     made_tid: Option<u32>,
 }
 
-pub(crate) const SYS_MUNMAP: u64 = 11;
 /// Size in bytes of a frame without vector registers.
 pub(crate) const SMALL_FRAME_BYTES: u64 = 2048;
 
@@ -62,11 +62,8 @@ const YIELDS: u32 = 5000;
 const LOOKS_IF_URGENT: u32 = 50;
 /// Size in bytes of the two addresses that lead to the tidying code.
 const TIDYING_BYTES: u64 = 16;
-/// Size in bytes of the red zone: leaf functions' data below the stack pointer.
-const RED_ZONE_BYTES: u64 = 128;
 /// Mask of all signals; the kernel ignores those that cannot be blocked.
 const ALL_SIGNALS: u64 = u64::MAX;
-const SIGRETURN: u64 = 15;
 
 impl<'a> Borrowed<'a> {
     /// Borrows a stopped thread. Its return frame is first placed below its stack pointer.
@@ -92,7 +89,7 @@ impl<'a> Borrowed<'a> {
             is_urgent: Urgency::is_on(),
             made_tid: None,
         };
-        let below = thread.registers.rsp.saturating_sub(RED_ZONE_BYTES + FRAME_BYTES_MAX);
+        let below = thread.registers.sp().saturating_sub(RED_ZONE_BYTES + FRAME_BYTES_MAX);
         borrowed.place_frame(below & !63)?;
         Ok(borrowed)
     }
@@ -100,36 +97,31 @@ impl<'a> Borrowed<'a> {
     /// Number of bytes below the stack pointer that must be mapped.
     pub(crate) const STACK_BYTES: u64 = RED_ZONE_BYTES + FRAME_BYTES_MAX + 64 + 5 * SMALL_FRAME_BYTES;
 
-    /// Writes the return frame at `rsp_avma` (aligned to 16); later calls use the stack below it.
-    pub(crate) fn place_frame(&mut self, rsp_avma: u64) -> Result<()> {
+    /// Writes the return frame at `sp_avma` (aligned to 16); later calls use the stack below it.
+    pub(crate) fn place_frame(&mut self, sp_avma: u64) -> Result<()> {
         let home = self.original.restarted();
-        let frame = return_frame(
-            rsp_avma,
-            self.gadgets.sigreturn_avma,
-            &home,
-            self.signal_mask,
-            &self.extended_state,
-        );
+        let frame =
+            return_frame(sp_avma, self.gadgets.sigreturn_avma, &home, self.signal_mask, &self.extended_state);
         let pid = self.pid;
-        self.memory.write(rsp_avma, &frame).map_err(|source| Error::Memory { pid, source })?;
-        self.frame_avma = rsp_avma;
+        self.memory.write(sp_avma, &frame).map_err(|source| Error::Memory { pid, source })?;
+        self.frame_avma = sp_avma;
         self.tidied_by = None;
         Ok(())
     }
 
-    /// Makes the thread run the code at `code_avma`, with this `r13`, before each return, until a
-    /// frame is placed. `ret_avma` is the address of a `ret`.
-    pub(crate) fn tidy_by(&mut self, code_avma: u64, ret_avma: u64, r13: u64) -> Result<()> {
+    /// Makes the thread run the part of the stub at `code_avma`, with this scratch memory, before
+    /// each return, until a frame is placed. `ret_avma` is the address of a `ret`.
+    pub(crate) fn tidy_by(&mut self, code_avma: u64, ret_avma: u64, scratch_avma: u64) -> Result<()> {
         let words = [code_avma.to_le_bytes(), ret_avma.to_le_bytes()].concat();
         let pid = self.pid;
         let write = self.memory.write(self.frame_avma - TIDYING_BYTES, &words);
         write.map_err(|source| Error::Memory { pid, source })?;
-        self.tidied_by = Some(r13);
+        self.tidied_by = Some(scratch_avma);
         Ok(())
     }
 
     /// Initial stack pointer of the called code.
-    fn rsp_avma(&self) -> u64 {
+    fn sp_avma(&self) -> u64 {
         self.frame_avma - self.tidied_by.map_or(0, |_| TIDYING_BYTES)
     }
 
@@ -144,8 +136,8 @@ impl<'a> Borrowed<'a> {
     }
 
     /// Address of the thread's descriptor.
-    pub(crate) fn fs_base(&self) -> u64 {
-        self.original.fs_base
+    pub(crate) fn thread_pointer(&self) -> u64 {
+        self.original.thread_pointer()
     }
 
     fn trace<T>(&self, call: &'static str, outcome: std::io::Result<T>) -> Result<T> {
@@ -180,7 +172,7 @@ impl<'a> Borrowed<'a> {
                     return Err(Error::Malformed {
                         pid: self.pid,
                         what: "signal in code of the agent",
-                        address_avma: ptrace::registers(self.tid).map_or(0, |registers| registers.rip),
+                        address_avma: ptrace::registers(self.tid).map_or(0, |registers| registers.pc()),
                         value: signal as u64,
                     });
                 }
@@ -223,11 +215,13 @@ impl<'a> Borrowed<'a> {
     /// Makes a system call. Returns its result, or the error number.
     pub(crate) fn system_call(
         &mut self,
-        number: u64,
+        number: libc::c_long,
         arguments: [u64; 6],
     ) -> Result<std::result::Result<u64, i32>> {
-        let mut registers = self.calling(number, arguments, self.rsp_avma());
-        registers.r13 = self.tidied_by.unwrap_or(registers.r13);
+        let mut registers = self.calling(number, arguments, self.sp_avma());
+        if let Some(scratch_avma) = self.tidied_by {
+            registers.set_scratch(scratch_avma);
+        }
         self.make_call(&registers)
     }
 
@@ -237,24 +231,23 @@ impl<'a> Borrowed<'a> {
         self.begin(registers)?;
         self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
         self.wait()?;
-        let answer = self.trace("PTRACE_GETREGS", ptrace::registers(self.tid))?.rax.cast_signed();
+        let answer = self.trace("PTRACE_GETREGS", ptrace::registers(self.tid))?.returned();
         Ok(if (-4095..0).contains(&answer) { Err(-answer as i32) } else { Ok(answer.cast_unsigned()) })
     }
 
-    /// Registers for a system call after which the thread continues by the frame at `rsp_avma`.
-    pub(crate) fn calling(&self, number: u64, arguments: [u64; 6], rsp_avma: u64) -> Registers {
-        let mut registers = self.original.going_to(self.gadgets.system_call_avma, rsp_avma);
-        registers.rax = number;
-        [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9] = arguments;
+    /// Registers for a system call after which the thread continues by the frame at `sp_avma`.
+    pub(crate) fn calling(&self, number: libc::c_long, arguments: [u64; 6], sp_avma: u64) -> Registers {
+        let mut registers = self.original.going_to(self.gadgets.system_call_avma, sp_avma);
+        registers.set_system_call(number, arguments);
         registers
     }
 
     /// Writes a frame below the return frame by which a thread gets other registers, with all
     /// signals blocked.
-    pub(crate) fn place_small_frame(&self, rsp_avma: u64, registers: &Registers) -> Result<()> {
-        let frame = return_frame(rsp_avma, self.gadgets.sigreturn_avma, registers, ALL_SIGNALS, &[]);
+    pub(crate) fn place_small_frame(&self, sp_avma: u64, registers: &Registers) -> Result<()> {
+        let frame = return_frame(sp_avma, self.gadgets.sigreturn_avma, registers, ALL_SIGNALS, &[]);
         let pid = self.pid;
-        self.memory.write(rsp_avma, &frame).map_err(|source| Error::Memory { pid, source })
+        self.memory.write(sp_avma, &frame).map_err(|source| Error::Memory { pid, source })
     }
 
     /// Reads a word of the target's memory.
@@ -271,16 +264,15 @@ impl<'a> Borrowed<'a> {
     }
 
     /// Makes the thread clone a process, which is traced from its first instruction on. If this
-    /// process is killed, the clone continues by the frame at `rsp_avma`. Returns the clone's id in
+    /// process is killed, the clone continues by the frame at `sp_avma`. Returns the clone's id in
     /// this namespace, and in the process's own.
     pub(crate) fn clone_itself(
         &mut self,
         arguments: [u64; 6],
-        rsp_avma: u64,
+        sp_avma: u64,
     ) -> Result<std::result::Result<(u32, u64), i32>> {
-        const SYS_CLONE: u64 = 56;
         self.trace("PTRACE_SETOPTIONS", ptrace::follow_clones(self.tid, true))?;
-        let answer = self.make_call(&self.calling(SYS_CLONE, arguments, rsp_avma));
+        let answer = self.make_call(&self.calling(libc::SYS_clone, arguments, sp_avma));
         self.trace("PTRACE_SETOPTIONS", ptrace::follow_clones(self.tid, false))?;
         match (answer?, self.made_tid.take()) {
             (Ok(inner_tid), Some(tid)) => Ok(Ok((tid, inner_tid))),
@@ -293,14 +285,13 @@ impl<'a> Borrowed<'a> {
     pub(crate) fn call_system(
         &mut self,
         call: &'static str,
-        number: u64,
+        number: libc::c_long,
         arguments: [u64; 6],
     ) -> Result<u64> {
         self.system_call(number, arguments)?.map_err(|errno| Error::RemoteCall { pid: self.pid, call, errno })
     }
 
-    /// Calls a function through `stub` (`call r12; mov [r13], rax; ret`, or more), and returns its
-    /// result.
+    /// Calls a function through a part of the [`crate::arch::stub`], and returns its result.
     pub(crate) fn call_function(
         &mut self,
         stub_avma: u64,
@@ -308,12 +299,8 @@ impl<'a> Borrowed<'a> {
         function_avma: u64,
         arguments: [u64; 3],
     ) -> Result<u64> {
-        let mut registers = self.original.going_to(stub_avma, self.rsp_avma());
-        registers.r12 = function_avma;
-        registers.r13 = answer_avma;
-        registers.rbp = 0;
-        registers.rax = 0;
-        [registers.rdi, registers.rsi, registers.rdx] = arguments;
+        let mut registers = self.original.going_to(stub_avma, self.sp_avma());
+        registers.set_function_call(function_avma, answer_avma, arguments);
         self.run(&registers)?;
         let pid = self.pid;
         self.memory.read_u64(answer_avma).map_err(|source| Error::Memory { pid, source })
@@ -326,7 +313,7 @@ impl<'a> Borrowed<'a> {
         code_avma: u64,
         set: impl FnOnce(&mut Registers),
     ) -> Result<()> {
-        let last_avma = self.rsp_avma() - 8;
+        let last_avma = self.sp_avma() - 8;
         self.write_word(last_avma, self.gadgets.system_call_avma)?;
         let mut registers = self.original.going_to(code_avma, last_avma);
         set(&mut registers);
@@ -339,14 +326,13 @@ impl<'a> Borrowed<'a> {
         loop {
             made_to_die::moment(self.pid);
             let now = self.trace("PTRACE_GETREGS", ptrace::registers(self.tid))?;
-            let is_end = now.orig_rax == SIGRETURN && now.rsp == self.frame_avma + 8;
+            let is_end = now.returns_by(self.frame_avma);
             if is_end {
                 // A return from a signal handler makes the kernel forget the rest of an interrupted
                 // sleep. The thread makes a call without effect instead, followed by that return in
                 // case this process is killed.
                 let mut registers = now;
-                registers.rip = self.gadgets.sigreturn_avma;
-                (registers.orig_rax, registers.rdi, registers.rsi) = (SYS_MUNMAP, 0, 0);
+                registers.replace_call(libc::SYS_munmap, [0, 0], self.gadgets.sigreturn_avma);
                 self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, &registers))?;
             }
             self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;

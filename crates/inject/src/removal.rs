@@ -229,7 +229,7 @@ impl<'a> Removal<'a> {
         // Threads in the allocator are waited for too, because others may wait for locks
         // that they hold. (If no calls reach the agent any more, such locks do not matter.)
         let settled = stopped.settle(settle_limit, |thread| {
-            gate.may_be_inside(thread.registers.rip)
+            gate.may_be_inside(thread.registers.pc())
                 || thread_place::is_on_way_through(calls.agent, thread)
                 || self.is_hooked && thread_place::is_in_allocator(calls.code, gate, memory, mappings, thread)
                 || calls.may_return_to_agent(memory, mappings, thread)

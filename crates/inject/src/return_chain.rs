@@ -11,10 +11,10 @@ use std::collections::HashMap;
 
 use heapr_proc::{Mapping, mappings};
 
+use crate::arch::{DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER};
 use crate::memory::ProcessMemory;
 use crate::stop::StoppedThread;
 use crate::unwind_rule::{UnwindIndex, UnwindRule};
-use crate::x86_64::{DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER};
 
 /// Largest number of frames of a waiting thread; a damaged stack may lead in a circle.
 const FRAMES_MAX: usize = 4096;
@@ -113,7 +113,6 @@ mod tests {
 
     use super::*;
     use crate::stop::{DETACH_STOP_LIMIT, Stopped};
-    use crate::x86_64::Registers;
 
     #[test]
     fn a_thread_that_waits_has_a_chain_to_its_first_function() {
@@ -127,7 +126,8 @@ mod tests {
                 let thread = stopped.threads[0];
                 let mut chains = ReturnChains::new(&memory);
                 let chain = chains.of_thread(&mappings, &thread);
-                let chain = chain.filter(|_| thread.registers.system_call() == Some(230))?;
+                let chain =
+                    chain.filter(|_| thread.registers.system_call() == Some(libc::SYS_clock_nanosleep))?;
                 let is_program = |&pc: &u64| {
                     mappings::find(&mappings, pc).is_some_and(|code| code.name.ends_with("/sleep"))
                 };
@@ -136,13 +136,14 @@ mod tests {
                 assert!(!chains.lead_around(&all, &mappings, &thread));
                 assert!(chains.lead_around(&[(8, 16)], &mappings, &thread));
                 // A return address that leads nowhere: the chain is unknown.
-                let lost = Registers { rsp: 8, ..thread.registers };
+                let mut lost = thread.registers;
+                lost.set_sp(8);
                 assert!(!chains.lead_around(
                     &[(8, 16)],
                     &mappings,
                     &StoppedThread { registers: lost, ..thread }
                 ));
-                let running = Registers { orig_rax: u64::MAX, ..thread.registers };
+                let running = thread.registers.going_to(thread.registers.pc(), thread.registers.sp());
                 let running = StoppedThread { registers: running, ..thread };
                 assert!(!chains.lead_around(&[(8, 16)], &mappings, &running));
                 Some(chain)

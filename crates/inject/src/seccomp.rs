@@ -18,25 +18,27 @@ use heapr_wire::seccomp::Call;
 pub(crate) use heapr_wire::seccomp::{AGENT_CALLS as OF_AGENT, Instruction};
 
 use crate::error::{Error, Result};
+use crate::mapping_flags::{MAP_FLAGS, PROT_READ_EXECUTE, PROT_READ_WRITE};
 use crate::{ptrace, target};
 
 const PAGE: u64 = 4096;
-const READ_WRITE: u64 = 3;
 /// File descriptor argument for anonymous memory: all bits set.
 const NONE: u64 = u64::MAX;
 
 /// System calls that threads of the target make for an attach, in addition to the agent's.
 pub(crate) const OF_ATTACH: &[Call] = &[
-    Call::new("mmap", 9, [PAGE, PAGE, READ_WRITE, 0x10_4022, NONE, 0]),
-    Call::new("mprotect", 10, [0, PAGE, 5, 0, 0, 0]),
-    Call::new("socketpair", 53, [1, 0o2_000_002, 0, 0, 0, 0]),
-    Call::new("recvmsg", 47, [3, 0, 0x4000_0040, 0, 0, 0]),
-    Call::new("rt_sigreturn", 15, [0; 6]),
+    Call::new("mmap", libc::SYS_mmap as u32, [PAGE, PAGE, PROT_READ_WRITE, MAP_FLAGS, NONE, 0]),
+    Call::new("mprotect", libc::SYS_mprotect as u32, [0, PAGE, PROT_READ_EXECUTE, 0, 0, 0]),
+    Call::new("socketpair", libc::SYS_socketpair as u32, [1, 0o2_000_002, 0, 0, 0, 0]),
+    Call::new("recvmsg", libc::SYS_recvmsg as u32, [3, 0, 0x4000_0040, 0, 0, 0]),
+    Call::new("rt_sigreturn", libc::SYS_rt_sigreturn as u32, [0; 6]),
 ];
 
 /// System calls that threads of the target make for a detach.
-pub(crate) const OF_DETACH: &[Call] =
-    &[Call::new("munmap", 11, [0, PAGE, 0, 0, 0, 0]), Call::new("rt_sigreturn", 15, [0; 6])];
+pub(crate) const OF_DETACH: &[Call] = &[
+    Call::new("munmap", libc::SYS_munmap as u32, [0, PAGE, 0, 0, 0, 0]),
+    Call::new("rt_sigreturn", libc::SYS_rt_sigreturn as u32, [0; 6]),
+];
 
 /// True if any thread has a filter; new threads inherit those of their creator.
 pub(crate) fn has_any(pid: u32) -> bool {

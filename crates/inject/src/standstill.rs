@@ -65,8 +65,8 @@ fn stand_still_here(pid: u32, while_still: &mut (dyn FnMut(&StillProcess) + Send
         }
         let threads = &stopped.threads;
         let still = StillProcess {
-            thread_pointers: threads.iter().map(|thread| thread.registers.fs_base).collect(),
-            stack_pointers: threads.iter().map(|thread| thread.registers.rsp).collect(),
+            thread_pointers: threads.iter().map(|thread| thread.registers.thread_pointer()).collect(),
+            stack_pointers: threads.iter().map(|thread| thread.registers.sp()).collect(),
             is_allocator_quiet: settled == Settled::Quiet,
         };
         look_in_time(None, || while_still(&still), || stopped.release())
@@ -79,7 +79,7 @@ fn stand_still_here(pid: u32, while_still: &mut (dyn FnMut(&StillProcess) + Send
 /// True if a thread is in the C library's code and may be in its allocator. Threads that wait in
 /// the kernel count only in calls by which the allocator maps and unmaps memory.
 fn is_at_allocating(mapped: &[Mapping], thread: &StoppedThread) -> bool {
-    const CALLS: [i64; 6] = [
+    const CALLS: [libc::c_long; 6] = [
         libc::SYS_mmap,
         libc::SYS_munmap,
         libc::SYS_mremap,
@@ -87,10 +87,10 @@ fn is_at_allocating(mapped: &[Mapping], thread: &StoppedThread) -> bool {
         libc::SYS_madvise,
         libc::SYS_brk,
     ];
-    let code = mappings::find(mapped, thread.registers.rip);
+    let code = mappings::find(mapped, thread.registers.pc());
     let is_libc = code.is_some_and(|code| {
         let file = code.name.rsplit('/').next().unwrap_or_default();
         file.starts_with("libc.so.") || file.starts_with("libc-2.")
     });
-    is_libc && thread.registers.system_call().is_none_or(|number| CALLS.contains(&(number as i64)))
+    is_libc && thread.registers.system_call().is_none_or(|number| CALLS.contains(&number))
 }

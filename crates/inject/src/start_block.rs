@@ -2,7 +2,7 @@
 //! variables.
 //!
 //! ```text
-//! rsp ->  argc | argv[0] … argv[argc-1] 0 | variables … 0
+//! sp  ->  argc | argv[0] … argv[argc-1] 0 | variables … 0
 //!         | auxiliary vector (kind, value) … (0, 0) | strings
 //! ```
 //!
@@ -10,8 +10,8 @@
 //! strings stay:
 //!
 //! ```text
-//! new rsp -> argc | argv 0 | variables 0 | auxiliary vector | new strings
-//!            | (old rsp) old block and strings
+//! new sp  -> argc | argv 0 | variables 0 | auxiliary vector | new strings
+//!            | (old sp) old block and strings
 //! ```
 
 use crate::memory::{TargetMemory, Unreachable};
@@ -227,13 +227,13 @@ mod tests {
         words.push(0);
         words.extend(second.iter().map(pointer));
         words.extend([0, AT_BASE, 0x7f00_0000_0000, AT_SECURE, 0, AT_NULL, 0]);
-        let rsp = (strings_avma - words.len() as u64 * 8) & !15;
+        let sp = (strings_avma - words.len() as u64 * 8) & !15;
         let mut bytes = vec![0; 64 << 10];
         bytes.extend(words.into_iter().flat_map(u64::to_le_bytes));
-        bytes.resize(bytes.len() + (strings_avma - rsp) as usize % 16, 0);
-        bytes.resize((64 << 10) + (strings_avma - rsp) as usize, 0);
+        bytes.resize(bytes.len() + (strings_avma - sp) as usize % 16, 0);
+        bytes.resize((64 << 10) + (strings_avma - sp) as usize, 0);
         bytes.append(&mut strings);
-        (Stack(bytes), rsp)
+        (Stack(bytes), sp)
     }
 
     fn text_of(stack: &Stack, pointer: u64) -> String {
@@ -250,17 +250,17 @@ mod tests {
             if let Some(preload) = &preload {
                 variables.insert(variables.len() / 2, format!("LD_PRELOAD={preload}"));
             }
-            let (mut stack, rsp) = stack(&arguments, &variables);
-            let block = StartBlock::read(&stack, rsp).unwrap();
+            let (mut stack, sp) = stack(&arguments, &variables);
+            let block = StartBlock::read(&stack, sp).unwrap();
             let old = block.variable(&stack, "LD_PRELOAD").unwrap();
             prop_assert_eq!(old.map(|old| String::from_utf8(old).unwrap()), preload);
             let changes: [(&str, &[u8]); 2] = [("LD_PRELOAD", b"/agent.so:x"), ("HEAPR_SESSION", b"1:2")];
-            let (new_rsp, bytes) = block.with_variables(&changes);
-            prop_assert_eq!(new_rsp % 16, 0);
-            prop_assert!(new_rsp + bytes.len() as u64 <= rsp);
-            let from = (new_rsp - stack.start()) as usize;
+            let (new_sp, bytes) = block.with_variables(&changes);
+            prop_assert_eq!(new_sp % 16, 0);
+            prop_assert!(new_sp + bytes.len() as u64 <= sp);
+            let from = (new_sp - stack.start()) as usize;
             stack.0[from..from + bytes.len()].copy_from_slice(&bytes);
-            let new = StartBlock::read(&stack, new_rsp).unwrap();
+            let new = StartBlock::read(&stack, new_sp).unwrap();
             prop_assert_eq!(&new.arguments, &block.arguments);
             prop_assert_eq!(&new.facts, &block.facts);
             let mut expected: Vec<String> = variables

@@ -9,17 +9,16 @@
 
 use std::time::{Duration, Instant};
 
+use crate::arch::{Registers, is_on_loan};
 use crate::broken_call::{BrokenCall, Sleepers};
 use crate::error::{Error, Result};
 use crate::exec_stop::HeldExec;
-use crate::loan::is_on_loan;
 use crate::memory::ProcessMemory;
 use crate::ptrace::{self, Event};
 use crate::restless::{LONGER_FOR_PROCESSOR, Restless};
 use crate::seizing::{Seizing, seize};
 use crate::target;
 use crate::urgency::Urgency;
-use crate::x86_64::Registers;
 
 /// A stopped thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

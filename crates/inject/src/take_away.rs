@@ -1,15 +1,15 @@
 //! Removal of the agent's memory and key, after the bytes are restored and all threads have left
-//! the agent. A borrowed thread runs one piece of code (the [`stub`]) to its end, even if this
+//! the agent. A borrowed thread runs one piece of code (see [`stub`]) to its end, even if this
 //! process is killed.
 
 use heapr_wire::{CONTROL_BLOCK_OFFSET, INJECTED_KEY_SET_TWICE};
 
+use crate::arch::{JumpBytes, Removal, stub};
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::record::{RECORD_MAGIC, Record, SCRATCH_BYTES};
-use crate::remote::{Borrowed, SYS_MUNMAP};
+use crate::remote::Borrowed;
 use crate::stop::StoppedThread;
-use crate::stub;
 
 /// Mark: a thread has begun the removal, and has not finished it.
 const BEGUN: u32 = 1;
@@ -71,7 +71,7 @@ pub(crate) fn take_away(
     let own = own_mappings(memory, record);
     if record.tls_offset != 0 {
         for stopped in threads {
-            let place = stopped.registers.fs_base.wrapping_add(record.tls_offset);
+            let place = stopped.registers.thread_pointer().wrapping_add(record.tls_offset);
             memory.write(place, &[0; 8]).map_err(memory_error)?;
         }
         for &(start, _) in &own {
@@ -95,16 +95,19 @@ pub(crate) fn take_away(
         .then(|| (record.end_key & !u64::from(INJECTED_KEY_SET_TWICE)) - 1);
     if key.is_none() && all.is_empty() {
         // In this case the code may not be installed yet.
-        let _ = thread.system_call(SYS_MUNMAP, [record.start_avma, record.bytes, 0, 0, 0, 0])?;
+        let _ = thread.system_call(libc::SYS_munmap, [record.start_avma, record.bytes, 0, 0, 0, 0])?;
         return Ok(());
     }
-    thread.run_to_last_call(record.stub_avma + stub::TAKE_AWAY, |registers| {
-        registers.rbx = record.start_avma;
-        registers.r12 = key.map_or(0, |_| record.key_delete_avma);
-        registers.rdi = key.unwrap_or(0);
-        registers.r13 = record.scratch_avma;
-        (registers.r14, registers.r15) = (pairs_avma, pair_count);
-    })?;
+    let removal = Removal {
+        record_avma: record.start_avma,
+        scratch_avma: record.scratch_avma,
+        key_delete_avma: key.map_or(0, |_| record.key_delete_avma),
+        key: key.unwrap_or(0),
+        pairs_avma,
+        pair_count,
+    };
+    thread
+        .run_to_last_call(record.stub_avma + stub::TAKE_AWAY, |registers| registers.set_removal(&removal))?;
     // A seccomp filter of the process may forbid unmapping.
     if Remains::of(memory, record) == Remains::IsTakenAway {
         mark_left(memory, record).map_err(memory_error)?;
@@ -115,7 +118,7 @@ pub(crate) fn take_away(
 /// True if all overwritten bytes are still those of the attach.
 pub(crate) fn stands(memory: &ProcessMemory, record: &Record) -> bool {
     record.patches.iter().all(|patch| {
-        let mut now = [0; 5];
+        let mut now = JumpBytes::default();
         memory.read(patch.address_avma, &mut now).is_ok() && now == patch.new
     })
 }
@@ -125,7 +128,7 @@ pub(crate) fn stands(memory: &ProcessMemory, record: &Record) -> bool {
 pub(crate) fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
     let mut restored_count = 0;
     for patch in &record.patches {
-        let mut now = [0; 5];
+        let mut now = JumpBytes::default();
         // The library may have been unloaded.
         if memory.read(patch.address_avma, &mut now).is_ok() && now == patch.new {
             memory

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use heapr_proc::{Fields, Stat, machine};
 
+use crate::arch::{ELF_MACHINE, has_shadow_stack};
 use crate::error::{Error, Result};
 
 /// Ids of the threads of a process.
@@ -76,10 +77,10 @@ pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
     if head.starts_with(b"\x7fELF\x01") {
         return unsupported("it is a 32-bit program");
     }
-    if head.starts_with(b"\x7fELF") && head.get(18..20) != Some(&[62, 0]) {
+    if head.starts_with(b"\x7fELF") && head.get(18..20) != Some(&ELF_MACHINE.to_le_bytes()) {
         return unsupported("it is a program for another processor");
     }
-    if status.words("x86_Thread_features").any(|feature| feature == "shstk") {
+    if has_shadow_stack(&status) {
         return unsupported("it runs with a shadow stack (start it without, in GLIBC_TUNABLES)");
     }
     if status.number("Seccomp") == Some(1) {

@@ -8,11 +8,11 @@
 use std::os::unix::fs::FileTypeExt as _;
 
 use crate::allocator_code::{AllocatorCode, is_in};
+use crate::arch::{Prologue, SIGNAL_FRAME_SP_WORDS, old_calls};
 use crate::gate::Gate;
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::remote::Borrowed;
 use crate::stop::StoppedThread;
-use crate::x86_64::Prologue;
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
@@ -22,12 +22,18 @@ const ALLOCATOR_STACK_BYTES: u64 = 512;
 /// interrupted unnoticed in the few critical bytes.
 const STACK_BYTES_MAX: u64 = 1 << 20;
 
-/// System calls that an allocator makes: mmap, mprotect, munmap, brk, sched_yield, mremap, madvise,
-/// futex.
-const ALLOCATOR_CALLS: [u64; 8] = [9, 10, 11, 12, 24, 25, 28, 202];
+/// System calls that an allocator makes.
+const ALLOCATOR_CALLS: [libc::c_long; 8] = [
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_munmap,
+    libc::SYS_brk,
+    libc::SYS_sched_yield,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_futex,
+];
 const PAGE: u64 = 4096;
-const FUTEX: u64 = 202;
-const READ: u64 = 0;
 
 /// Words of a thread's stack from `sp_avma` on; `None` if it cannot be read, so that the thread's
 /// return addresses are unknown.
@@ -74,25 +80,25 @@ pub(crate) fn is_in_allocator(
     thread: &StoppedThread,
 ) -> bool {
     let registers = &thread.registers;
-    if is_in(&code.allocator_ranges, registers.rip) || gate.may_be_inside(registers.rip) {
+    if is_in(&code.allocator_ranges, registers.pc()) || gate.may_be_inside(registers.pc()) {
         return true;
     }
     match registers.system_call() {
         Some(call) if !ALLOCATOR_CALLS.contains(&call) => return false,
         // Threads wait in futex for many reasons; for the C library's internal locks only in one
         // function.
-        Some(FUTEX) if is_futex_wait(thread) => {
+        Some(libc::SYS_futex) if is_futex_wait(thread) => {
             if let Some((start, end)) = code.private_lock_range
-                && !(start..end).contains(&registers.rip)
-                && is_in(&code.library_ranges[..code.library_ranges.len().min(1)], registers.rip)
+                && !(start..end).contains(&registers.pc())
+                && is_in(&code.library_ranges[..code.library_ranges.len().min(1)], registers.pc())
             {
                 return false;
             }
         }
         _ => {}
     }
-    is_in(&code.library_ranges, registers.rip)
-        && may_have_word(stack_words(memory, mappings, registers.rsp, ALLOCATOR_STACK_BYTES), |word| {
+    is_in(&code.library_ranges, registers.pc())
+        && may_have_word(stack_words(memory, mappings, registers.sp(), ALLOCATOR_STACK_BYTES), |word| {
             is_in(&code.allocator_ranges, word)
         })
 }
@@ -110,8 +116,8 @@ pub(crate) fn is_in_prologue(
     let is_inside = |address: u64| {
         (low..high).contains(&address) && prologues.iter().any(|prologue| prologue.is_inside(address))
     };
-    is_inside(thread.registers.rip)
-        || may_have_word(stack_words(memory, mappings, thread.registers.rsp, STACK_BYTES_MAX), is_inside)
+    is_inside(thread.registers.pc())
+        || may_have_word(stack_words(memory, mappings, thread.registers.sp(), STACK_BYTES_MAX), is_inside)
 }
 
 /// True if a thread is in `ranges`, or has a word on its stack that leads there. `left` are words
@@ -123,8 +129,8 @@ pub(crate) fn may_return_to(
     mappings: &[Mapping],
     thread: &StoppedThread,
 ) -> bool {
-    is_in(ranges, thread.registers.rip)
-        || may_have_word(stack_words(memory, mappings, thread.registers.rsp, u64::MAX), |word| {
+    is_in(ranges, thread.registers.pc())
+        || may_have_word(stack_words(memory, mappings, thread.registers.sp(), u64::MAX), |word| {
             is_in(ranges, word) && !left.contains(&word)
         })
 }
@@ -132,7 +138,7 @@ pub(crate) fn may_return_to(
 /// True if a thread is in the agent, or on the stack that borrowed threads have there, whatever its
 /// callers are.
 pub(crate) fn is_on_way_through(agent: (u64, u64), thread: &StoppedThread) -> bool {
-    is_in(&[agent], thread.registers.rip) || is_in(&[agent], thread.registers.rsp)
+    is_in(&[agent], thread.registers.pc()) || is_in(&[agent], thread.registers.sp())
 }
 
 /// Place of an agent in memory, and the code from which threads return to it.
@@ -163,7 +169,7 @@ impl AgentCalls<'_> {
         if is_on_way_through(agent, thread) {
             return true;
         }
-        let Some(mut words) = stack_words(memory, mappings, thread.registers.rsp, u64::MAX) else {
+        let Some(mut words) = stack_words(memory, mappings, thread.registers.sp(), u64::MAX) else {
             return true;
         };
         words.extend(interrupted_words(&words, sigreturn_avma, memory, mappings));
@@ -183,34 +189,40 @@ fn interrupted_words(
     memory: &ProcessMemory,
     mappings: &[Mapping],
 ) -> Vec<u64> {
-    /// Number of words from a frame's return address to the interrupted stack pointer: flags, link,
-    /// stack (3), and 15 registers.
-    const RSP_WORDS: usize = 21;
     const FRAMES_MAX: usize = 4;
     let frames = words.iter().enumerate().filter(|&(_, &word)| word == sigreturn_avma);
-    let pointers = frames.filter_map(|(place, _)| words.get(place + RSP_WORDS).copied());
-    let stacks = pointers.take(FRAMES_MAX).filter_map(|rsp| stack_words(memory, mappings, rsp, u64::MAX));
+    let pointers = frames.filter_map(|(place, _)| words.get(place + SIGNAL_FRAME_SP_WORDS).copied());
+    let stacks = pointers.take(FRAMES_MAX).filter_map(|sp| stack_words(memory, mappings, sp, u64::MAX));
     stacks.flatten().collect()
 }
 
 /// True if a thread is in a system call in which no allocator waits.
 fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
-    const NANOSLEEP: u64 = 35;
-    const CLOCK_NANOSLEEP: u64 = 230;
-    /// System calls poll, select, accept, recvfrom, recvmsg, wait4, epoll_wait, pselect6, ppoll,
-    /// epoll_pwait, accept4, epoll_pwait2.
-    const WAITS: [u64; 12] = [7, 23, 43, 45, 47, 61, 232, 270, 271, 281, 288, 441];
+    const WAITS: [libc::c_long; 12] = [
+        old_calls::POLL,
+        old_calls::SELECT,
+        old_calls::EPOLL_WAIT,
+        libc::SYS_accept,
+        libc::SYS_recvfrom,
+        libc::SYS_recvmsg,
+        libc::SYS_wait4,
+        libc::SYS_pselect6,
+        libc::SYS_ppoll,
+        libc::SYS_epoll_pwait,
+        libc::SYS_accept4,
+        libc::SYS_epoll_pwait2,
+    ];
     match thread.registers.system_call() {
         // glibc's malloc waits for its locks in one function; for other allocators that is unknown.
-        Some(FUTEX) if is_futex_wait(thread) => {
+        Some(libc::SYS_futex) if is_futex_wait(thread) => {
             !code.has_other
                 && code
                     .private_lock_range
-                    .is_some_and(|(start, end)| !(start..end).contains(&thread.registers.rip))
+                    .is_some_and(|(start, end)| !(start..end).contains(&thread.registers.pc()))
         }
         // A thread that waits for a spinlock may sleep like this.
-        Some(NANOSLEEP | CLOCK_NANOSLEEP) => !code.has_other,
-        Some(READ) => reads_from_others(thread),
+        Some(libc::SYS_nanosleep | libc::SYS_clock_nanosleep) => !code.has_other,
+        Some(libc::SYS_read) => reads_from_others(thread),
         Some(call) => WAITS.contains(&call),
         None => false,
     }
@@ -220,7 +232,7 @@ fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
 /// settings, and the kernel's facts about memory.)
 fn reads_from_others(thread: &StoppedThread) -> bool {
     const TERMINALS: [&str; 3] = ["/dev/pts/", "/dev/tty", "/dev/console"];
-    let place = format!("/proc/{}/fd/{}", thread.tid, thread.registers.rdi as u32);
+    let place = format!("/proc/{}/fd/{}", thread.tid, thread.registers.arguments()[0] as u32);
     let is_stream = std::fs::metadata(&place).is_ok_and(|file| {
         let kind = file.file_type();
         kind.is_fifo() || kind.is_socket()
@@ -239,7 +251,7 @@ fn is_futex_wait(thread: &StoppedThread) -> bool {
     const FUTEX_WAIT: u64 = 0;
     const FUTEX_WAIT_BITSET: u64 = 9;
     // The command is the second argument.
-    matches!(thread.registers.rsi & COMMAND_MASK, FUTEX_WAIT | FUTEX_WAIT_BITSET)
+    matches!(thread.registers.arguments()[1] & COMMAND_MASK, FUTEX_WAIT | FUTEX_WAIT_BITSET)
 }
 
 /// Finds a thread that can be borrowed: with room below its stack, and outside of restartable
@@ -250,10 +262,10 @@ pub(crate) fn choose_thread<'a>(
     threads: &'a [StoppedThread],
 ) -> Option<&'a StoppedThread> {
     let has_room = |thread: &&StoppedThread| {
-        let low = thread.registers.rsp.saturating_sub(Borrowed::STACK_BYTES) & !(PAGE - 1);
+        let low = thread.registers.sp().saturating_sub(Borrowed::STACK_BYTES) & !(PAGE - 1);
         thread.registers.is_64_bit()
             && mappings::find(mappings, low)
-                .is_some_and(|mapping| mapping.contains(thread.registers.rsp) && mapping.is_writable)
+                .is_some_and(|mapping| mapping.contains(thread.registers.sp()) && mapping.is_writable)
             && memory.read_u64(low).is_ok()
     };
     // A thread in a system call is in no such sequence.

@@ -9,8 +9,8 @@ use gimli::{
     Value,
 };
 
+use crate::arch::{DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER, FrameRegisters, is_kept_by_callees};
 use crate::memory::TargetMemory;
-use crate::x86_64::{DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER, FrameRegisters, is_kept_by_callees};
 
 /// Largest index in bytes that is read: some million functions with 8 bytes each.
 const INDEX_BYTES_MAX: u64 = 64 << 20;

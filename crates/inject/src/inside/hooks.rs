@@ -1,25 +1,17 @@
 //! Writing of planned hooks into a stopped process.
 
 use crate::address_room;
+use crate::arch::{Island, JUMP_DISTANCE, JumpBytes, Landing};
 use crate::error::{Error, Result};
+use crate::mapping_flags::{MAP_FLAGS, PROT_READ_EXECUTE, PROT_READ_WRITE};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::record::{ISLANDS_MAX, PATCHES_MAX, Patch, Record};
 use crate::remote::Borrowed;
-use crate::x86_64::{Island, Landing};
 
 use super::{InsideReport, Planned};
 
-/// Largest distance in bytes of a trampoline area: just under 2 GiB, the range of a jump.
-const JUMP_DISTANCE: u64 = (1 << 31) - (64 << 20);
-const SYS_MMAP: u64 = 9;
-const SYS_MPROTECT: u64 = 10;
-const PROT_READ_WRITE: u64 = 3;
-const PROT_READ_EXECUTE: u64 = 5;
-/// Private, anonymous, without reserved swap, and never replacing a mapping.
-const MAP_FLAGS: u64 = 0x02 | 0x20 | 0x4000 | 0x10_0000;
-
 /// A function, its place in a trampoline area, and the jump that leads there.
-type Jump<'p> = (&'p Planned, Landing, [u8; 5]);
+type Jump<'p> = (&'p Planned, Landing, JumpBytes);
 
 /// Maps the trampoline areas by a thread of the process, fills the agent's table, writes the jumps.
 pub(super) fn write(
@@ -43,7 +35,7 @@ pub(super) fn write(
     for island in &areas.islands {
         memory.write(island.start_avma, &island.bytes).map_err(memory_error)?;
         let arguments = [island.start_avma, areas.bytes, PROT_READ_EXECUTE, 0, 0, 0];
-        borrowed.call_system("mprotect", SYS_MPROTECT, arguments)?;
+        borrowed.call_system("mprotect", libc::SYS_mprotect, arguments)?;
     }
     borrowed.bring_home()?;
     for (function, landing, _) in &jumps {
@@ -114,7 +106,7 @@ impl Areas<'_> {
 }
 
 /// Adds a function to an area.
-fn land(island: &mut Island, function: &Planned) -> std::result::Result<(Landing, [u8; 5]), &'static str> {
+fn land(island: &mut Island, function: &Planned) -> std::result::Result<(Landing, JumpBytes), &'static str> {
     let landing = island.add(&function.prologue, &function.way)?;
     let jump = Island::jump_from(&function.prologue, landing)?;
     // No gate is needed, because the agent is active.
@@ -130,7 +122,7 @@ fn note_patches(pid: u32, memory: &ProcessMemory, record: &mut Record, jumps: &[
     for (function, landing, new) in jumps {
         let counts = landing.counts;
         let (address_avma, target_avma) = (function.prologue.entry_avma, landing.target_avma);
-        let mut original = [0; 5];
+        let mut original = JumpBytes::default();
         memory.read(address_avma, &mut original).map_err(memory_error)?;
         record.patches.push(Patch { address_avma, original, new: *new, target_avma, counts });
     }
@@ -149,5 +141,5 @@ fn map_near(
     let hint = address_room::room_near(&mappings, near_avma, bytes, JUMP_DISTANCE)
         .ok_or(Error::Unsupported { pid, reason: "there is no free address range near its allocator" })?;
     let arguments = [hint, bytes, PROT_READ_WRITE, MAP_FLAGS, u64::MAX, 0];
-    thread.call_system("mmap", SYS_MMAP, arguments)
+    thread.call_system("mmap", libc::SYS_mmap, arguments)
 }

@@ -4,13 +4,13 @@ use heapr_wire::{
     AGENT_PATH_BYTES_MAX, ATTACH_DONE, ATTACH_REFUSED, AttachParameters, SESSION_VALUE_BYTES_MAX,
 };
 
+use crate::arch::stub;
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory as _;
 use crate::pass_descriptor;
 use crate::record::Record;
 use crate::remote::Borrowed;
 use crate::report::AttachReport;
-use crate::stub;
 
 impl super::Install<'_> {
     pub(super) fn start_agent(

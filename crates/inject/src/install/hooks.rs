@@ -4,16 +4,13 @@ use std::mem::offset_of;
 
 use heapr_wire::Injection;
 
+use crate::arch::{COUNTING_BYTES, Countdown, Island, JUMP_DISTANCE, JumpBytes, Landing, Way};
 use crate::error::{Error, Result};
+use crate::mapping_flags::PROT_READ_EXECUTE;
 use crate::memory::TargetMemory as _;
 use crate::record::{Patch, Record};
 use crate::remote::Borrowed;
 use crate::report::AttachReport;
-use crate::x86_64::{COUNTING_BYTES, Countdown, Island, Landing, Way};
-
-/// Largest distance in bytes of a trampoline area: 2 GiB, the range of a jump, with a margin for
-/// the distance between function and area.
-const JUMP_DISTANCE: u64 = (1 << 31) - (64 << 20);
 
 impl super::Install<'_> {
     pub(super) fn make_islands(
@@ -66,7 +63,7 @@ impl super::Install<'_> {
             match added {
                 Ok((landing, new)) => {
                     let pid = self.request.pid;
-                    let mut original = [0; 5];
+                    let mut original = JumpBytes::default();
                     self.memory
                         .read(entry_avma, &mut original)
                         .map_err(|source| Error::Memory { pid, source })?;
@@ -91,7 +88,7 @@ impl super::Install<'_> {
         report.not_hooked.extend(self.plan.not_hooked.iter().cloned());
         for (island, &(start, bytes)) in islands.iter().zip(&record.islands) {
             self.write(start, &island.bytes)?;
-            self.protect(thread, start, bytes, super::PROT_READ_EXECUTE)?;
+            self.protect(thread, start, bytes, PROT_READ_EXECUTE)?;
         }
         Ok(landings)
     }

@@ -11,28 +11,22 @@ mod hooks;
 mod thread_key;
 
 use crate::address_room;
+use crate::arch::{BASIC_BYTES, FRAME_BYTES_MAX, basic_functions, stub};
 use crate::attach_request::AttachRequest;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
+use crate::mapping_flags::{MAP_FLAGS, PROT_READ_EXECUTE, PROT_READ_WRITE};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::plan::Plan;
 use crate::record::{BASIC_OFFSET, RECORD_BYTES, Record, SCRATCH_BYTES, STUB_OFFSET};
-use crate::remote::{Borrowed, SYS_MUNMAP};
+use crate::remote::Borrowed;
 use crate::report::AttachReport;
 use crate::stop::{Stopped, StoppedThread};
-use crate::x86_64::{BASIC_BYTES, FRAME_BYTES_MAX, basic_functions};
-use crate::{stub, take_away};
+use crate::take_away;
 use heapr_proc::Mapping;
 
 const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 64 << 10;
-
-const SYS_MMAP: u64 = 9;
-const SYS_MPROTECT: u64 = 10;
-const PROT_READ_WRITE: u64 = 3;
-const PROT_READ_EXECUTE: u64 = 5;
-/// Private, anonymous, without reserved swap, and never replacing a mapping.
-const MAP_FLAGS: u64 = 0x02 | 0x20 | 0x4000 | 0x10_0000;
 
 const _: () = assert!(STUB_OFFSET + stub::CODE.len() as u64 <= BASIC_OFFSET);
 const _: () = assert!(BASIC_OFFSET + BASIC_BYTES as u64 <= RECORD_BYTES);
@@ -160,7 +154,7 @@ impl Install<'_> {
         self.step()?;
         // A slot may hold any value in threads that were running before its key was created.
         for stopped in &self.stopped.threads {
-            self.write(stopped.registers.fs_base.wrapping_add(record.tls_offset), &[0; 8])?;
+            self.write(stopped.registers.thread_pointer().wrapping_add(record.tls_offset), &[0; 8])?;
         }
         record.injection_avma = image_avma + self.plan.injection;
         record.list_avma = self.plan.image.word(self.plan.injection + 64)?;
@@ -201,9 +195,9 @@ impl Install<'_> {
                 return Err(no_room);
             };
             let arguments = [hint, bytes, PROT_READ_WRITE, MAP_FLAGS, u64::MAX, 0];
-            match thread.system_call(SYS_MMAP, arguments)? {
+            match thread.system_call(libc::SYS_mmap, arguments)? {
                 Ok(address) if address == hint => return Ok(address),
-                Ok(address) => drop(thread.system_call(SYS_MUNMAP, [address, bytes, 0, 0, 0, 0])?),
+                Ok(address) => drop(thread.system_call(libc::SYS_munmap, [address, bytes, 0, 0, 0, 0])?),
                 Err(libc::EEXIST) => {}
                 Err(errno) => return Err(Error::RemoteCall { pid, call: "mmap", errno }),
             }
@@ -213,7 +207,7 @@ impl Install<'_> {
     }
 
     fn protect(&self, thread: &mut Borrowed<'_>, start: u64, bytes: u64, protection: u64) -> Result<()> {
-        thread.call_system("mprotect", SYS_MPROTECT, [start, bytes, protection, 0, 0, 0]).map(|_| ())
+        thread.call_system("mprotect", libc::SYS_mprotect, [start, bytes, protection, 0, 0, 0]).map(|_| ())
     }
 
     /// Addresses of the C library's functions that the agent calls. Some are chosen for the

@@ -28,7 +28,7 @@ impl super::Install<'_> {
             return self.make_key_of_musl(thread, record);
         }
         let (create, set) = (self.plan.key_create_avma, self.plan.set_specific_avma);
-        let fs_base = thread.fs_base();
+        let thread_pointer = thread.thread_pointer();
         if create == 0 || set == 0 {
             // glibc before 2.34 without libpthread, or linked statically: one thread, no keys.
             record.tls_offset = FIRST_VALUE_OFFSET + u64::from(INLINE_KEYS - 1) * 16;
@@ -51,7 +51,7 @@ impl super::Install<'_> {
         thread.call_function(record.stub_avma, record.scratch_avma, set, [u64::from(key), MARK, 0])?;
         let descriptor = self
             .memory
-            .read_vec(fs_base, DESCRIPTOR_BYTES)
+            .read_vec(thread_pointer, DESCRIPTOR_BYTES)
             .map_err(|source| Error::Memory { pid, source })?;
         thread.call_function(record.stub_avma, record.scratch_avma, set, [u64::from(key), 0, 0])?;
         let place = descriptor.chunks_exact(8).position(|word| word == MARK.to_le_bytes());
@@ -83,7 +83,7 @@ impl super::Install<'_> {
         let pid = self.request.pid;
         let memory_error = |source| Error::Memory { pid, source };
         let elsewhere = Error::Unsupported { pid, reason: "its C library keeps thread values elsewhere" };
-        let fs_base = thread.fs_base();
+        let thread_pointer = thread.thread_pointer();
         let tls_align = self.plan.statics.as_ref().map_or(1, |program| program.tls_align);
         let values = DESCRIPTOR_BYTES.next_multiple_of(tls_align.clamp(ALIGN_MIN, 4096));
         let mut key = 0;
@@ -100,17 +100,17 @@ impl super::Install<'_> {
             key = self.memory.read_u32(key_avma).map_err(memory_error)?;
             record.end_key = (u64::from(key) + 1) | u64::from(INJECTED_KEY_SET_TWICE);
             // If the descriptor has another layout, the first thread's values are elsewhere too.
-            let first_values = self.memory.read_u64(fs_base + VALUES_OFFSET).map_err(memory_error)?;
+            let first_values = self.memory.read_u64(thread_pointer + VALUES_OFFSET).map_err(memory_error)?;
             if first_values != self.plan.first_values_avma {
                 return Err(elsewhere);
             }
         }
         record.tls_offset = values + 8 * u64::from(key);
-        let word_avma = fs_base.wrapping_add(record.tls_offset);
+        let word_avma = thread_pointer.wrapping_add(record.tls_offset);
         let is_free = match self.plan.first_descriptor {
             // The descriptor lies in a variable of musl if there are few thread-local variables.
-            Some((start, end)) if (start..end).contains(&fs_base) => word_avma + 8 <= end,
-            _ => heapr_proc::mappings::find(self.mappings, fs_base)
+            Some((start, end)) if (start..end).contains(&thread_pointer) => word_avma + 8 <= end,
+            _ => heapr_proc::mappings::find(self.mappings, thread_pointer)
                 .is_some_and(|mapping| mapping.contains(word_avma + 7) && mapping.is_writable),
         };
         if is_free && self.memory.read_u64(word_avma) == Ok(0) { Ok(()) } else { Err(elsewhere) }

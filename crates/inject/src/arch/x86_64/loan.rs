@@ -4,8 +4,8 @@
 //! Such a thread still performs its work when it runs: unmap, map, protect. Nothing may be
 //! installed or removed before.
 
+use super::{Registers, is_return_frame};
 use crate::memory::{ProcessMemory, TargetMemory as _};
-use crate::x86_64::{Registers, is_return_frame};
 
 /// Instruction `syscall`.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];

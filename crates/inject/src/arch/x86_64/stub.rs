@@ -16,6 +16,8 @@
 //! could stop in the middle if the injector were killed. A successor would not know which ranges,
 //! and whether the key, belong to the program again.
 
+use super::Registers;
+
 /// Offset of the part RETURN; the following constants are those of the other parts.
 pub(crate) const RETURN: u64 = 7;
 pub(crate) const CLOSE: u64 = 8;
@@ -29,6 +31,44 @@ pub(crate) const BEGUN_OFFSET: u64 = 8;
 /// through follows.
 pub(crate) const RECEIVED_OFFSET: u64 = 176;
 pub(crate) const PAIR_OFFSET: u64 = RECEIVED_OFFSET + 4;
+
+/// Arguments of TAKE_AWAY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Removal {
+    /// Address of the injection record.
+    pub(crate) record_avma: u64,
+    pub(crate) scratch_avma: u64,
+    /// Function that deletes `key`; 0: there is no key.
+    pub(crate) key_delete_avma: u64,
+    pub(crate) key: u64,
+    /// Ranges to be unmapped: address and number of the pairs of start and size in bytes.
+    pub(crate) pairs_avma: u64,
+    pub(crate) pair_count: u64,
+}
+
+impl Registers {
+    /// Sets the arguments of CALL: the function, the address for its result, and its own arguments.
+    pub(crate) fn set_function_call(&mut self, function_avma: u64, result_avma: u64, arguments: [u64; 3]) {
+        self.r12 = function_avma;
+        self.r13 = result_avma;
+        self.rbp = 0;
+        self.rax = 0;
+        [self.rdi, self.rsi, self.rdx] = arguments;
+    }
+
+    /// Sets the argument of CLOSE: the address of the scratch memory.
+    pub(crate) fn set_scratch(&mut self, scratch_avma: u64) {
+        self.r13 = scratch_avma;
+    }
+
+    /// Sets the arguments of TAKE_AWAY.
+    pub(crate) fn set_removal(&mut self, removal: &Removal) {
+        self.rbx = removal.record_avma;
+        (self.r12, self.rdi) = (removal.key_delete_avma, removal.key);
+        self.r13 = removal.scratch_avma;
+        (self.r14, self.r15) = (removal.pairs_avma, removal.pair_count);
+    }
+}
 
 /// Machine code of all parts.
 pub(crate) const CODE: [u8; 122] = [

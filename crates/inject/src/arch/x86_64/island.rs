@@ -39,8 +39,7 @@
 
 use super::all_registers_countdown::AllRegistersCountdown;
 use super::countdown::{Countdown, Counted, MARKS_OFFSET};
-use super::prologue::JUMP_BYTES;
-use super::{Prologue, jump};
+use super::{JUMP_BYTES, JumpBytes, Prologue, jump};
 
 /// First word of a trampoline area.
 const ISLAND_MAGIC: u64 = u64::from_le_bytes(*b"heaprisl");
@@ -325,7 +324,7 @@ impl Island {
     }
 
     /// Jump for the function's first bytes.
-    pub(crate) fn jump_from(prologue: &Prologue, landing: Landing) -> Result<[u8; 5], &'static str> {
+    pub(crate) fn jump_from(prologue: &Prologue, landing: Landing) -> Result<JumpBytes, &'static str> {
         jump(prologue.entry_avma, landing.entry_avma).ok_or("the island is too far away")
     }
 }
@@ -393,7 +392,7 @@ pub(crate) fn island_of(entry_avma: u64, code: &[u8]) -> Option<u64> {
 }
 
 /// Target of `jump`, which is at `entry_avma`: the entry of the counting code.
-pub(crate) fn counting_at(entry_avma: u64, jump: [u8; 5]) -> u64 {
+pub(crate) fn counting_at(entry_avma: u64, jump: JumpBytes) -> u64 {
     let [_, a, b, c, d] = jump;
     entry_avma.wrapping_add(5).wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])))
 }
@@ -525,7 +524,7 @@ mod tests {
             .map(Instruction::near_branch_target)
             .collect();
         assert_eq!(inner, [landing.moved_avma; 2]);
-        let open: [u8; 5] = island.bytes[at - COUNTING_BYTES..at - COUNTING_BYTES + 5].try_into().unwrap();
+        let open: JumpBytes = island.bytes[at - COUNTING_BYTES..at - COUNTING_BYTES + 5].try_into().unwrap();
         assert_eq!(island.bytes[at - 8..at - 3], island.bytes[at..at + 5]);
         island.bytes[at..at + 5].copy_from_slice(&open);
         assert_eq!(landing.marks_avma, Some(landing.entry_avma + MARKS_OFFSET));

@@ -1,5 +1,7 @@
 //! Registers of a thread.
 
+use libc::c_long;
+
 /// Layout of `struct user_regs_struct`.
 #[allow(missing_docs, reason = "named as the processor names them")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,6 +50,14 @@ const SYSCALL_BYTES: u64 = 2;
 const CS_64: u64 = 0x33;
 const TRAP_FLAG: u64 = 1 << 8;
 const DIRECTION_FLAG: u64 = 1 << 10;
+
+/// Size in bytes of the red zone: leaf functions' data below the stack pointer. Memory below it is
+/// unused.
+pub(crate) const RED_ZONE_BYTES: u64 = 128;
+
+/// Number of words from a signal frame's return address to the interrupted stack pointer: flags,
+/// link, stack (3), and 15 registers.
+pub(crate) const SIGNAL_FRAME_SP_WORDS: usize = 21;
 
 /// Known registers of a frame, in DWARF's order: the general ones, then the return address.
 pub(crate) type FrameRegisters = [Option<u64>; 17];
@@ -111,9 +121,84 @@ impl Registers {
         self.cs == CS_64
     }
 
+    /// Address of the next instruction.
+    pub(crate) fn pc(&self) -> u64 {
+        self.rip
+    }
+
+    /// Stack pointer.
+    pub(crate) fn sp(&self) -> u64 {
+        self.rsp
+    }
+
+    /// Changes the stack pointer.
+    pub(crate) fn set_sp(&mut self, sp_avma: u64) {
+        self.rsp = sp_avma;
+    }
+
+    /// Address of the thread's descriptor.
+    pub(crate) fn thread_pointer(&self) -> u64 {
+        self.fs_base
+    }
+
     /// Number of the system call that the thread is in.
-    pub(crate) fn system_call(&self) -> Option<u64> {
-        (self.orig_rax.cast_signed() >= 0).then_some(self.orig_rax)
+    pub(crate) fn system_call(&self) -> Option<c_long> {
+        let number = self.orig_rax.cast_signed();
+        (number >= 0).then_some(number)
+    }
+
+    /// Arguments of the system call that the thread is in.
+    pub(crate) fn arguments(&self) -> [u64; 6] {
+        [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9]
+    }
+
+    /// Changes an argument of the system call that the thread is in.
+    pub(crate) fn set_argument(&mut self, number: usize, value: u64) {
+        let places = [&mut self.rdi, &mut self.rsi, &mut self.rdx, &mut self.r10, &mut self.r8, &mut self.r9];
+        if let Some(argument) = places.into_iter().nth(number) {
+            *argument = value;
+        }
+    }
+
+    /// Result of a system call; an error number is negative.
+    pub(crate) fn returned(&self) -> i64 {
+        self.rax.cast_signed()
+    }
+
+    /// Changes the result of a system call.
+    pub(crate) fn set_returned(&mut self, value: i64) {
+        self.rax = value.cast_unsigned();
+    }
+
+    /// Prepares a system call, for a thread at the instruction that makes it.
+    pub(crate) fn set_system_call(&mut self, number: c_long, arguments: [u64; 6]) {
+        self.rax = number.cast_unsigned();
+        [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9] = arguments;
+    }
+
+    /// Makes another call of the system call that the thread has just entered, and lets the thread
+    /// continue at `pc_avma` afterwards.
+    pub(crate) fn replace_call(&mut self, number: c_long, [first, second]: [u64; 2], pc_avma: u64) {
+        self.rip = pc_avma;
+        (self.orig_rax, self.rdi, self.rsi) = (number.cast_unsigned(), first, second);
+    }
+
+    /// True if the thread has entered the system call that returns by the frame at `frame_avma`.
+    /// The last `ret` has popped the frame's first word.
+    pub(crate) fn returns_by(&self, frame_avma: u64) -> bool {
+        self.system_call() == Some(libc::SYS_rt_sigreturn) && self.rsp == frame_avma + 8
+    }
+
+    /// True if the stop is at the end of a system call. At its beginning the kernel shows ENOSYS,
+    /// which no call returns.
+    pub(crate) fn have_left_call(&self) -> bool {
+        self.returned() != -i64::from(libc::ENOSYS)
+    }
+
+    /// True if the thread is at the end of the call by which a C library sets the thread pointer.
+    pub(crate) fn have_set_thread_pointer(&self) -> bool {
+        const ARCH_SET_FS: u64 = 0x1002;
+        (self.system_call(), self.rdi, self.rax) == (Some(libc::SYS_arch_prctl), ARCH_SET_FS, 0)
     }
 
     /// Registers as the kernel sets them when the thread resumes, so that an interrupted system

@@ -11,8 +11,10 @@ use iced_x86::{
     InstructionBlock, Mnemonic,
 };
 
-/// Size in bytes of `jmp rel32`.
+/// Size in bytes of the jump that replaces a function's first instructions (`jmp rel32`).
 pub(crate) const JUMP_BYTES: usize = 5;
+/// Code of such a jump, or the bytes that it replaces.
+pub(crate) type JumpBytes = [u8; JUMP_BYTES];
 /// Alignment of functions in bytes; compilers fill the space between them.
 const FUNCTION_ALIGNMENT: u64 = 16;
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];

@@ -1,0 +1,11 @@
+//! Code and facts that depend on the processor: registers and how they are read, machine code for
+//! the target, instructions of its functions, addresses, relocations.
+//!
+//! Each processor has one folder, and all folders export the same names. Other modules know no
+//! register, no instruction and no number of one processor.
+//! `docs/decisions/0028-second-processor.md` describes the contract of each name.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use self::x86_64::*;
