@@ -1,5 +1,7 @@
 //! The query: its filter, culling and actions.
 
+use serde::Deserialize;
+
 use crate::cull_list::CullList;
 use crate::error::Result;
 use crate::filter::Filter;
@@ -8,9 +10,11 @@ use crate::histogram::HistogramOf;
 use crate::metrics::Metric;
 
 /// Unit by which allocations are grouped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum GroupBy {
     /// The whole stack, after culling.
+    #[default]
     Stacks,
     /// The innermost frame, after culling.
     Frames,
@@ -19,6 +23,7 @@ pub enum GroupBy {
     /// The module of the innermost frame, after culling.
     Images,
     /// The allocating thread.
+    #[serde(rename = "by-thread", alias = "threads")]
     Threads,
 }
 

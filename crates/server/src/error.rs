@@ -1,5 +1,7 @@
 //! Errors of requests, with their HTTP status.
 
+use std::borrow::Cow;
+
 /// Error of this crate, which a request gets in place of an answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -8,7 +10,7 @@ pub enum Error {
     #[error("{message}")]
     BadRequest {
         /// Name of the field.
-        field: Option<&'static str>,
+        field: Option<Cow<'static, str>>,
         /// Reason.
         message: String,
     },
@@ -93,7 +95,7 @@ impl From<heapr_query::Error> for Error {
 
 impl Error {
     pub(crate) fn bad(field: &'static str, message: impl Into<String>) -> Self {
-        Self::BadRequest { field: Some(field), message: message.into() }
+        Self::BadRequest { field: Some(field.into()), message: message.into() }
     }
 
     /// HTTP status.
@@ -123,7 +125,7 @@ impl Error {
             _ => None,
         };
         let field = match self {
-            Self::BadRequest { field, .. } => *field,
+            Self::BadRequest { field, .. } => field.as_deref(),
             Self::Query(_) => Some("filter"),
             _ => None,
         };

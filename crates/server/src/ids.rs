@@ -1,7 +1,7 @@
 //! Ids in answers: a letter and numbers. Parsing refuses anything else.
 
 use heapr_explore::{Explorer, FrameNumber};
-use heapr_query::{FramePattern, Metric};
+use heapr_query::FramePattern;
 
 use crate::error::{Error, Result};
 
@@ -45,29 +45,4 @@ pub(crate) fn frame(explorer: &Explorer, text: &str) -> Result<FrameNumber> {
     }
     let pattern = FramePattern::parse(text)?;
     explorer.frame_matching(&pattern).ok_or_else(|| not_found("frame", text))
-}
-
-/// Sort key by its name.
-pub(crate) fn sort_key(name: &str) -> Result<Metric> {
-    let bad = || Error::bad("sort", format!("{name:?} is no sort key: {}", Metric::key_list()));
-    Metric::of_key(name).ok_or_else(bad)
-}
-
-/// Name of the bytes of temporary allocations; only flame graphs have this value.
-pub(crate) const TEMPORARY_BYTES: &str = "temporary_bytes";
-
-/// Value of a flame graph, and whether only temporary allocations count.
-pub(crate) fn flame_value(name: &str) -> Result<(Metric, bool)> {
-    match Metric::of_name(name) {
-        Some(Metric::TemporaryCount) => Ok((Metric::TotalCount, true)),
-        None if name == TEMPORARY_BYTES => Ok((Metric::TotalBytes, true)),
-        Some(metric) => Ok((metric, false)),
-        None => {
-            let names: Vec<&str> = Metric::all().map(Metric::name).collect();
-            Err(Error::bad(
-                "value",
-                format!("{name:?} is no value: it is one of {}, {TEMPORARY_BYTES}", names.join(", ")),
-            ))
-        }
-    }
 }

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::files::Files;
+use crate::request_fields::RequestFields;
 
 /// Answer to a request.
 #[derive(Debug)]
@@ -26,10 +27,18 @@ pub(crate) struct Context<'a> {
 
 /// Reads a request.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    serde_json::from_slice(body).map_err(|error| Error::BadRequest {
-        field: None,
-        message: format!("the request can't be read: {error}"),
-    })
+    let mut fields = RequestFields::parse(body)?;
+    let request = fields.part()?;
+    fields.finish()?;
+    Ok(request)
+}
+
+/// Reads a request with a part that other requests have, too.
+pub(crate) fn read_with<T: DeserializeOwned, P: DeserializeOwned>(body: &[u8]) -> Result<(T, P)> {
+    let mut fields = RequestFields::parse(body)?;
+    let parts = (fields.part()?, fields.part()?);
+    fields.finish()?;
+    Ok(parts)
 }
 
 /// Writes an answer.
@@ -40,19 +49,4 @@ pub(crate) fn json(answer: &impl Serialize) -> Result<Answer> {
 /// Default number of a request's field.
 pub(crate) fn number<const N: usize>() -> usize {
     N
-}
-
-/// Default `true` of a request's field.
-pub(crate) fn yes() -> bool {
-    true
-}
-
-/// Default grouping of a request: whole stacks.
-pub(crate) fn stacks() -> String {
-    "stacks".to_owned()
-}
-
-/// Default sort key of a request: outstanding bytes.
-pub(crate) fn so() -> String {
-    "so".to_owned()
 }

@@ -29,11 +29,24 @@ pub(crate) const NAME_CHARS_MAX: usize = 200;
 /// Number of classes whose first objects are cached.
 pub(crate) const KEPT_CLASSES: usize = 256;
 
+/// Kind of a filter, as in `heapr snapshot summary --filter`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FilterKind {
+    DuplicatedStrings,
+    DetachedNodes,
+    Console,
+    EventHandlers,
+    Contexts,
+    SharedContext,
+    NoContext,
+}
+
 /// Filter of objects, as in `heapr snapshot summary --filter`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SummaryFilter {
-    pub(crate) kind: Vec<String>,
+    pub(crate) kind: Vec<FilterKind>,
     pub(crate) allocated_after: Option<usize>,
     pub(crate) allocated_before: Option<usize>,
     pub(crate) native_context: Option<String>,

@@ -163,7 +163,7 @@ fn what_makes_no_sense_of_snapshots_is_refused_in_words() {
         ("native/summary", json!({"file": 0, "number": 99}), 404, "no snapshot 99"),
         ("native/summary", json!({"file": 0, "filter": {"range": ["0", "1s"]}}), 400, "--age"),
         ("native/summary", json!({"file": 0, "filter": {"snapshot": "1"}}), 400, "outside of the filter"),
-        ("native/summary", json!({"file": 0, "sort": "size"}), 400, "none of bytes"),
+        ("native/summary", json!({"file": 0, "sort": "size"}), 400, "expected one of `bytes`"),
         ("native/diff", json!({"of": [{"file": 0, "number": 1}]}), 400, "2 to 64"),
         (
             "native/diff",

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use heapr_trace::{Snapshot, StackIndex, Trace};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment};
@@ -95,9 +96,11 @@ impl Line {
 }
 
 /// Order of the lines of one snapshot; the first one listed has the most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LineOrder {
     /// Most bytes.
+    #[default]
     Bytes,
     /// Most blocks.
     Count,

@@ -1,6 +1,7 @@
 //! Lines whose live bytes grow steadily.
 
 use heapr_trace::SnapshotTrigger;
+use serde::{Deserialize, Serialize};
 
 use super::change::Change;
 use super::series::{Line, Series};
@@ -73,9 +74,11 @@ pub struct Suspect<'a> {
 }
 
 /// Order of suspects of the same confidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SuspectOrder {
     /// Age of the oldest live block, then growth among similar ages.
+    #[default]
     Oldest,
     /// Rate of growth.
     Rate,

@@ -7,12 +7,12 @@ use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, Metric};
 use serde::{Deserialize, Serialize};
 
-use super::report::{ROWS_MAX, group_by};
+use crate::choices::SortKey;
 use crate::command_line::command;
 use crate::error::{Error, Result};
-use crate::ids::sort_key;
 use crate::json::{AmountsJson, is_counted};
-use crate::request::{Answer, Context, read};
+use crate::page_rows::{Descending, PageRows};
+use crate::request::{Answer, Context, read_with};
 use crate::trace_file::{ReadFilter, TraceFile};
 
 /// One side of a comparison.
@@ -61,16 +61,10 @@ pub(super) fn union(context: &Context<'_>, sides: &[OpenSide; 2]) -> Result<Arc<
 struct DiffRequest {
     before: SideRequest,
     after: SideRequest,
-    #[serde(default = "crate::request::stacks")]
-    by: String,
-    #[serde(default = "crate::request::so")]
-    sort: String,
     #[serde(default)]
-    offset: usize,
-    #[serde(default = "crate::request::number::<200>")]
-    limit: usize,
+    by: GroupBy,
     #[serde(default)]
-    r#match: String,
+    sort: SortKey,
     /// Whether groups without a difference in the sort key are included. They differ in another
     /// amount.
     #[serde(default)]
@@ -144,8 +138,8 @@ pub(super) fn diff_command(
 }
 
 pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: DiffRequest = read(body)?;
-    let (by, sort) = (group_by(&request.by)?, sort_key(&request.sort)?);
+    let (request, page): (DiffRequest, PageRows) = read_with(body)?;
+    let (by, SortKey(sort)) = (request.by, request.sort);
     if by == GroupBy::Threads {
         return Err(Error::bad(
             "by",
@@ -161,12 +155,12 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         groups.truncate(groups.partition_point(|group| sort.of(&group.before) != sort.of(&group.after)));
     }
     let group_count = groups.len();
-    let text = request.r#match.to_lowercase();
+    let text = page.text();
     let matches = |group: &&DifferenceGroup| {
         text.is_empty() || union.group_names(group, by).iter().any(|name| name.to_lowercase().contains(&text))
     };
     let matching: Vec<&DifferenceGroup> = groups.iter().filter(matches).collect();
-    let shown = matching.iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
+    let shown = page.of(&matching, Descending::default());
     let rows = shown.map(|group| DiffGroupJson {
         names: union.group_names(group, by),
         own: union
@@ -185,7 +179,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         delta_plus_minus: sort.plus_minus_of_difference(&before, &after),
         group_count,
         match_count: matching.len(),
-        offset: request.offset,
+        offset: page.offset,
         groups: rows.collect(),
     })
 }

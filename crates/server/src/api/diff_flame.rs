@@ -1,48 +1,23 @@
 //! Flame graphs of the difference between two sides.
 
-use heapr_explore::{DifferenceNode, FlameQuery, FrameNumber, FrameUnion};
+use heapr_explore::{DifferenceNode, FrameNumber, FrameUnion};
 use heapr_query::{FramePattern, Metric};
 use serde::{Deserialize, Serialize};
 
 use super::diff::{OpenSide, SideRequest, diff_command, union};
-use super::flame::{bounded, is_bottom_up};
+use super::flame::FlameShape;
 use super::flame_json::FrameColumns;
+use crate::choices::FlameValue;
 use crate::error::{Error, Result};
-use crate::ids::{flame_value, node_id, node_key};
+use crate::ids::node_id;
 use crate::json::are_counted;
-use crate::request::{Answer, Context, read};
+use crate::request::{Answer, Context, read_with};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DiffFlameRequest {
     before: SideRequest,
     after: SideRequest,
-    #[serde(default = "outstanding_bytes")]
-    value: String,
-    #[serde(default = "top_down")]
-    direction: String,
-    #[serde(default)]
-    collapse_recursion: bool,
-    #[serde(default)]
-    root: Option<String>,
-    #[serde(default)]
-    focus: Option<String>,
-    #[serde(default = "least_share")]
-    least_share: f64,
-    #[serde(default = "crate::request::number::<20_000>")]
-    nodes_max: usize,
-}
-
-fn outstanding_bytes() -> String {
-    "outstanding_bytes".to_owned()
-}
-
-fn top_down() -> String {
-    "top-down".to_owned()
-}
-
-fn least_share() -> f64 {
-    0.0005
 }
 
 #[derive(Default, Serialize)]
@@ -81,10 +56,10 @@ struct UnionFrame {
 }
 
 #[derive(Serialize)]
-struct DiffFlameAnswer<'a> {
+struct DiffFlameAnswer {
     schema: &'static str,
     command: Option<String>,
-    value: &'a str,
+    value: &'static str,
     before: u64,
     after: u64,
     node_count: usize,
@@ -105,26 +80,14 @@ fn focus(union: &FrameUnion, text: &str) -> Result<FrameNumber> {
 }
 
 pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: DiffFlameRequest = read(body)?;
-    let (value, is_temporary) = flame_value(&request.value)?;
+    let (request, shape): (DiffFlameRequest, FlameShape) = read_with(body)?;
+    let FlameValue { metric: value, is_temporary } = shape.value;
     let open = |side| OpenSide::open(context, side, is_temporary);
     let sides = [open(&request.before)?, open(&request.after)?];
     let union = union(context, &sides)?;
-    let focus = request.focus.as_deref().map(|text| focus(&union, text)).transpose()?;
-    let (least_share, nodes_max) = bounded(request.least_share, request.nodes_max);
-    let query = FlameQuery {
-        value,
-        is_bottom_up: is_bottom_up(&request.direction)?,
-        collapses_recursion: request.collapse_recursion,
-        focus,
-        root: request.root.as_deref().map(node_key).transpose()?,
-        least_share,
-        nodes_max,
-    };
-    let tree = union.flame([sides[0].side(), sides[1].side()], &query)?;
-    let Some(first) = tree.nodes.first() else {
-        return Err(Error::NotFound { what: "node", name: request.root.unwrap_or_default() });
-    };
+    let focus = shape.focus.as_deref().map(|text| focus(&union, text)).transpose()?;
+    let tree = union.flame([sides[0].side(), sides[1].side()], &shape.query(focus)?)?;
+    let first = tree.nodes.first().ok_or_else(|| shape.without_root())?;
     let mut names = FrameColumns::new();
     let mut frames: Vec<UnionFrame> = Vec::new();
     let mut numbers = std::collections::HashMap::new();
@@ -151,7 +114,7 @@ pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     crate::request::json(&DiffFlameAnswer {
         schema: "heapr.view.diff-flame/1",
         command: diff_command([&request.before, &request.after], &sides, heapr_query::GroupBy::Stacks, value),
-        value: &request.value,
+        value: shape.value.name(),
         before: first.before.amount,
         after: first.after.amount,
         node_count: tree.node_count,

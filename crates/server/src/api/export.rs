@@ -2,12 +2,11 @@
 
 use heapr_export::{FORMATS, Format, Profile, Samples, Subject, csv, json};
 use heapr_filters::FilterArguments;
-use heapr_query::{Action, Query};
+use heapr_query::{Action, GroupBy, Query};
 use serde::Deserialize;
 
-use super::report::group_by;
+use crate::choices::SortKey;
 use crate::error::{Error, Result};
-use crate::ids::sort_key;
 use crate::request::{Answer, Context, read};
 use crate::trace_file::ReadFilter;
 
@@ -19,16 +18,16 @@ struct ExportFields {
     filter: FilterArguments,
     to: String,
     /// Sort key of a table, or value of another format.
-    #[serde(default = "crate::request::so", alias = "sort")]
-    value: String,
-    #[serde(default = "crate::request::stacks")]
-    by: String,
+    #[serde(default, alias = "sort")]
+    value: SortKey,
+    #[serde(default)]
+    by: GroupBy,
 }
 
 pub(super) fn export(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: ExportFields = read(body)?;
     let file = context.files.trace(request.file)?.shown(&request.filter);
-    let (value, by) = (sort_key(&request.value)?, group_by(&request.by)?);
+    let (SortKey(value), by) = (request.value, request.by);
     let ReadFilter { filter, cull } = file.filter(&request.filter)?;
     let format = Format::of_name(&request.to);
     let language_frames = Some(file.explorer.language_frames());

@@ -5,9 +5,10 @@ use heapr_filters::FilterArguments;
 use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
+use crate::choices::SortKey;
 use crate::command_line::report_command;
 use crate::error::Result;
-use crate::ids::{frame_id, sort_key};
+use crate::ids::frame_id;
 use crate::json::{AmountsJson, FrameJson};
 use crate::request::{Answer, Context, read};
 
@@ -21,8 +22,8 @@ struct FrameRequest {
     /// Whether frames are single lines of functions.
     #[serde(default)]
     by_line: bool,
-    #[serde(default = "crate::request::so")]
-    sort: String,
+    #[serde(default)]
+    sort: SortKey,
     #[serde(default = "crate::request::number::<200>")]
     limit: usize,
 }
@@ -57,7 +58,7 @@ pub(super) fn frame_json(explorer: &Explorer, frame: FrameNumber) -> Option<Fram
 pub(super) fn frame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FrameRequest = read(body)?;
     let file = context.files.trace(request.file)?.shown(&request.filter);
-    let sort = sort_key(&request.sort)?;
+    let SortKey(sort) = request.sort;
     let read = file.filter(&request.filter)?;
     let selection = file.select(&request.filter, &read.filter, Found::default(), context.cancel)?;
     let explorer = file.named(request.by_line, context.cancel)?;

@@ -6,12 +6,13 @@ use heapr_query::{FunctionAmounts, Owner};
 use serde::{Deserialize, Serialize};
 
 use super::frame::frame_json;
-use super::report::ROWS_MAX;
+use crate::choices::SortKey;
 use crate::command_line::report_command;
 use crate::error::Result;
-use crate::ids::{frame_id, sort_key};
+use crate::ids::frame_id;
 use crate::json::{AmountsJson, FrameJson, TotalsJson};
-use crate::request::{Answer, Context, read};
+use crate::page_rows::{Descending, PageRows};
+use crate::request::{Answer, Context, read_with};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,22 +20,16 @@ struct FunctionsRequest {
     file: usize,
     #[serde(default)]
     filter: FilterArguments,
-    #[serde(default = "crate::request::so")]
-    sort: String,
+    #[serde(default)]
+    sort: SortKey,
     /// Whether to sort by a function's own amounts instead of its inclusive ones.
     #[serde(default)]
     by_own: bool,
     /// Whether each line of a function is listed on its own.
     #[serde(default)]
     by_line: bool,
-    #[serde(default = "crate::request::yes")]
-    descending: bool,
     #[serde(default)]
-    offset: usize,
-    #[serde(default = "crate::request::number::<200>")]
-    limit: usize,
-    #[serde(default)]
-    r#match: String,
+    descending: Descending,
 }
 
 #[derive(Serialize)]
@@ -59,9 +54,9 @@ struct FunctionsAnswer {
 }
 
 pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: FunctionsRequest = read(body)?;
+    let (request, page): (FunctionsRequest, PageRows) = read_with(body)?;
+    let SortKey(sort) = request.sort;
     let file = context.files.trace(request.file)?.shown(&request.filter);
-    let sort = sort_key(&request.sort)?;
     let read = file.filter(&request.filter)?;
     let selection = file.select(&request.filter, &read.filter, Found::default(), context.cancel)?;
     let explorer = file.named(request.by_line, context.cancel)?;
@@ -72,17 +67,14 @@ pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             std::cmp::Reverse((sort.of(&function.own), sort.of(&function.inclusive)))
         });
     }
-    if !request.r#match.is_empty() {
-        let text = request.r#match.to_lowercase();
+    if !page.r#match.is_empty() {
+        let text = page.text();
         found.retain(|function| {
             explorer.frame(FrameNumber(function.frame.0)).is_some_and(|view| {
                 let holds = |name: Option<&str>| name.is_some_and(|name| name.to_lowercase().contains(&text));
                 holds(view.symbol) || holds(view.module)
             })
         });
-    }
-    if !request.descending {
-        found.reverse();
     }
     let row = |function: &FunctionAmounts| {
         let number = FrameNumber(function.frame.0);
@@ -108,7 +100,7 @@ pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         totals: (&selection.totals).into(),
         function_count,
         match_count: found.len(),
-        offset: request.offset,
-        functions: found.iter().skip(request.offset).take(request.limit.min(ROWS_MAX)).map(row).collect(),
+        offset: page.offset,
+        functions: page.of(&found, request.descending).map(row).collect(),
     })
 }

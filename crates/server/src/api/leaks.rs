@@ -8,12 +8,13 @@ use heapr_query::{Group, GroupBy, Metric, Span};
 use heapr_trace::{Amounts, EqualBlocks};
 use serde::{Deserialize, Serialize};
 
-use super::report::{GroupJson, ROWS_MAX, group_json, matching};
+use super::report::{GroupJson, group_json, matching};
 use super::timeline_intervals::halves_of_bytes;
 use crate::command_line::report_command;
 use crate::error::Result;
 use crate::json::{AmountsJson, TotalsJson};
-use crate::request::{Answer, Context, read};
+use crate::page_rows::{Descending, PageRows};
+use crate::request::{Answer, Context, read_with};
 
 /// Number of moments of the growth.
 const MOMENTS: usize = 16;
@@ -28,14 +29,8 @@ struct LeaksRequest {
     filter: FilterArguments,
     #[serde(default)]
     sort: LeakOrder,
-    #[serde(default = "crate::request::yes")]
-    descending: bool,
     #[serde(default)]
-    offset: usize,
-    #[serde(default = "crate::request::number::<200>")]
-    limit: usize,
-    #[serde(default)]
-    r#match: String,
+    descending: Descending,
 }
 
 /// Order of the list.
@@ -103,7 +98,7 @@ struct LeaksAnswer {
 }
 
 pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: LeaksRequest = read(body)?;
+    let (request, page): (LeaksRequest, PageRows) = read_with(body)?;
     let file = context.files.trace(request.file)?.shown(&request.filter);
     // The list is about the end of the trace: moments and allocation types do not apply.
     let words =
@@ -112,7 +107,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let (selection, ranking) =
         file.rank(&words, &read, GroupBy::Stacks, Metric::OutstandingBytes, context.cancel)?;
     file.wait_for_events(context.cancel)?;
-    let mut groups = match request.r#match.as_str() {
+    let mut groups = match page.r#match.as_str() {
         "" => ranking.groups.clone(),
         text => matching(&file, &file.explorer, &ranking.groups, GroupBy::Stacks, text),
     };
@@ -128,10 +123,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let age = |group: &Group| explorer.stack_key(group).and_then(|key| ages.get(&key.1)).unwrap_or(&none);
         groups.sort_by_cached_key(|group| Reverse(request.sort.rank(&group.amounts, age(group))));
     }
-    if !request.descending {
-        groups.reverse();
-    }
-    let shown: Vec<_> = groups.into_iter().skip(request.offset).take(request.limit.min(ROWS_MAX)).collect();
+    let shown: Vec<&Group> = page.of(&groups, request.descending).collect();
     let stacks: Vec<u32> =
         shown.iter().map(|group| explorer.stack_key(group).map_or(0, |key| key.1)).collect();
     let duration_ns = file.trace().duration_ns();
@@ -160,7 +152,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         match_count,
         all: (&ranking.all).into(),
         matched: (&matched).into(),
-        offset: request.offset,
+        offset: page.offset,
         end_ns,
         groups: leaks.collect(),
     })

@@ -6,37 +6,30 @@ use heapr_query::{FrameView, Group, GroupBy, OwnCode};
 use heapr_trace::{Amounts, Process, ThreadIndex};
 use serde::{Deserialize, Serialize};
 
+use crate::choices::SortKey;
 use crate::command_line::report_command;
-use crate::error::{Error, Result};
-use crate::ids::{frame_id, sort_key, stack_id};
+use crate::error::Result;
+use crate::ids::{frame_id, stack_id};
 use crate::json::{AmountsJson, FrameJson, HeapJson, TotalsJson, heap_name};
-use crate::request::{Answer, Context, read};
+use crate::page_rows::{Descending, PageRows};
+use crate::request::{Answer, Context, read_with};
 use crate::trace_file::TraceFile;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TableRequest {
-    pub(super) file: usize,
+struct TableRequest {
+    file: usize,
     #[serde(default)]
-    pub(super) filter: FilterArguments,
-    #[serde(default = "crate::request::stacks")]
-    by: String,
-    #[serde(default = "crate::request::so")]
-    sort: String,
-    #[serde(default = "crate::request::yes")]
-    descending: bool,
+    filter: FilterArguments,
     #[serde(default)]
-    offset: usize,
-    #[serde(default = "crate::request::number::<200>")]
-    limit: usize,
+    by: GroupBy,
     #[serde(default)]
-    r#match: String,
+    sort: SortKey,
+    #[serde(default)]
+    descending: Descending,
     #[serde(default = "crate::request::number::<16>")]
     frames_max: usize,
 }
-
-/// Largest number of rows in an answer.
-pub(super) const ROWS_MAX: usize = 10_000;
 
 #[derive(Serialize)]
 struct ThreadJson {
@@ -87,23 +80,6 @@ struct ReportAnswer {
     matched: AmountsJson,
     offset: usize,
     groups: Vec<GroupJson>,
-}
-
-/// Grouping by its name.
-pub(super) fn group_by(name: &str) -> Result<GroupBy> {
-    Ok(match name {
-        "stacks" => GroupBy::Stacks,
-        "frames" => GroupBy::Frames,
-        "lines" => GroupBy::Lines,
-        "images" => GroupBy::Images,
-        "by-thread" | "threads" => GroupBy::Threads,
-        _ => {
-            return Err(Error::bad(
-                "by",
-                format!("{name:?} is none of stacks, frames, lines, images, by-thread"),
-            ));
-        }
-    })
 }
 
 /// Option of `heapr report` for a grouping.
@@ -182,28 +158,22 @@ pub(super) fn matching(
 }
 
 pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: TableRequest = read(body)?;
+    let (request, page): (TableRequest, PageRows) = read_with(body)?;
+    let (by, SortKey(sort)) = (request.by, request.sort);
     let file = context.files.trace(request.file)?.shown(&request.filter);
-    let (by, sort) = (group_by(&request.by)?, sort_key(&request.sort)?);
     let read = file.filter(&request.filter)?;
     let (selection, ranking) = file.rank(&request.filter, &read, by, sort, context.cancel)?;
     let explorer = file.named(by == GroupBy::Lines, context.cancel)?;
     let found: Vec<Group>;
-    let groups: &[Group] = if request.r#match.is_empty() {
+    let groups: &[Group] = if page.r#match.is_empty() {
         &ranking.groups
     } else {
-        found = matching(&file, explorer, &ranking.groups, by, &request.r#match);
+        found = matching(&file, explorer, &ranking.groups, by, &page.r#match);
         &found
     };
     let mut matched = Amounts::default();
     groups.iter().for_each(|group| matched += &group.amounts);
-    let limit = request.limit.min(ROWS_MAX);
     let row = |group: &Group| group_json(&file, explorer, group, request.frames_max);
-    let rows: Vec<GroupJson> = if request.descending {
-        groups.iter().skip(request.offset).take(limit).map(row).collect()
-    } else {
-        groups.iter().rev().skip(request.offset).take(limit).map(row).collect()
-    };
     let heaps = selection.by_heap.iter().map(|heap| {
         let process = file.trace().processes().get(heap.process.0 as usize);
         HeapJson::new(
@@ -222,7 +192,7 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         match_count: groups.len(),
         all: (&ranking.all).into(),
         matched: (&matched).into(),
-        offset: request.offset,
-        groups: rows,
+        offset: page.offset,
+        groups: page.of(groups, request.descending).map(row).collect(),
     })
 }

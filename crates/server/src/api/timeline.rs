@@ -28,9 +28,9 @@ struct TimelineRequest {
     from_ns: u64,
     to_ns: Option<u64>,
     bins: usize,
-    by: String,
+    by: SeriesBy,
     series_max: usize,
-    value: String,
+    value: SeriesValue,
 }
 
 impl Default for TimelineRequest {
@@ -41,50 +41,62 @@ impl Default for TimelineRequest {
             from_ns: 0,
             to_ns: None,
             bins: 1000,
-            by: "none".to_owned(),
+            by: SeriesBy::None,
             series_max: 8,
-            value: "bytes".to_owned(),
+            value: SeriesValue::Bytes,
+        }
+    }
+}
+
+/// Groups that series stand for.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SeriesBy {
+    None,
+    Process,
+    Thread,
+    Image,
+    Frame,
+    Stack,
+}
+
+impl From<SeriesBy> for TimelineBy {
+    fn from(by: SeriesBy) -> Self {
+        match by {
+            SeriesBy::None => Self::Nothing,
+            SeriesBy::Process => Self::Processes,
+            SeriesBy::Thread => Self::Threads,
+            SeriesBy::Image => Self::Images,
+            SeriesBy::Frame => Self::Frames,
+            SeriesBy::Stack => Self::Stacks,
+        }
+    }
+}
+
+/// Quantity that series count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SeriesValue {
+    Bytes,
+    Count,
+    AllocBytes,
+    AllocCount,
+    /// Resident memory; live memory is one of its bands.
+    Resident,
+}
+
+impl From<SeriesValue> for TimelineOf {
+    fn from(value: SeriesValue) -> Self {
+        match value {
+            SeriesValue::Bytes | SeriesValue::Resident => Self::LiveBytes,
+            SeriesValue::Count => Self::LiveCount,
+            SeriesValue::AllocBytes => Self::AllocBytes,
+            SeriesValue::AllocCount => Self::AllocCount,
         }
     }
 }
 
 impl TimelineRequest {
-    /// The groups that series stand for.
-    fn by(&self) -> Result<TimelineBy> {
-        Ok(match self.by.as_str() {
-            "none" => TimelineBy::Nothing,
-            "process" => TimelineBy::Processes,
-            "thread" => TimelineBy::Threads,
-            "image" => TimelineBy::Images,
-            "frame" => TimelineBy::Frames,
-            "stack" => TimelineBy::Stacks,
-            by => {
-                return Err(Error::bad(
-                    "by",
-                    format!("{by:?} is none of none, process, thread, image, frame, stack"),
-                ));
-            }
-        })
-    }
-
-    /// The quantity that series count.
-    fn of(&self) -> Result<TimelineOf> {
-        Ok(match self.value.as_str() {
-            "bytes" => TimelineOf::LiveBytes,
-            "count" => TimelineOf::LiveCount,
-            "alloc_bytes" => TimelineOf::AllocBytes,
-            "alloc_count" => TimelineOf::AllocCount,
-            // Live memory is one of the bands of resident memory.
-            "resident" => TimelineOf::LiveBytes,
-            value => {
-                return Err(Error::bad(
-                    "value",
-                    format!("{value:?} is none of bytes, count, alloc_bytes, alloc_count, resident"),
-                ));
-            }
-        })
-    }
-
     /// The range of times; its end is exclusive: the last event lies inside.
     fn time(&self, file: &TraceFile) -> Result<Span> {
         let to_ns = self.to_ns.unwrap_or_else(|| file.trace().duration_ns().saturating_add(1));
@@ -180,7 +192,7 @@ struct TimelineAnswer {
 pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TimelineRequest = read(body)?;
     let file = context.files.trace(request.file)?.shown(&request.filter);
-    let (by, of) = (request.by()?, request.of()?);
+    let (by, of) = (TimelineBy::from(request.by), TimelineOf::from(request.value));
     let time = request.time(&file)?;
     if request.bins == 0 || request.bins > BINS_MAX {
         return Err(Error::bad("bins", format!("{} bins: 1 to {BINS_MAX}", request.bins)));
@@ -193,7 +205,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     {
         file.wait_for_names(context.cancel)?;
     }
-    let is_resident = request.value == "resident";
+    let is_resident = request.value == SeriesValue::Resident;
     let by = if is_resident { TimelineBy::Nothing } else { by };
     let pids = read.filter.pids.clone();
     let query = TimelineQuery {

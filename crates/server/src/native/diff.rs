@@ -4,11 +4,13 @@ use heapr_filters::FilterArguments;
 use heapr_query::{Change, ChangeOrder, Line, LineChange, SteadyGrowth, ordered};
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Page, TakenSnapshot, amounts, group_by, line_id, matches, own_place, taken};
+use super::rows::{LinesBy, TakenSnapshot, amounts, line_id, matches, own_place, taken};
 use super::series::{Chosen, Read, number};
+use crate::choices::text_of;
 use crate::error::{Error, Result};
 use crate::json::is_counted;
-use crate::request::{Answer, Context, json, read};
+use crate::page_rows::{Descending, PageRows};
+use crate::request::{Answer, Context, json, read_with};
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,55 +26,60 @@ struct DiffRequest {
     of: Vec<SnapshotName>,
     #[serde(default)]
     filter: FilterArguments,
-    #[serde(default = "crate::request::stacks")]
-    by: String,
-    #[serde(default = "change")]
-    sort: String,
-    #[serde(default = "crate::request::yes")]
-    descending: bool,
     #[serde(default)]
-    offset: usize,
-    #[serde(default = "crate::request::number::<200>")]
-    limit: usize,
+    by: LinesBy,
     #[serde(default)]
-    r#match: String,
+    sort: DiffOrder,
+    #[serde(default)]
+    descending: Descending,
 }
 
-fn change() -> String {
-    "change".to_owned()
+/// Order of the lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum DiffOrder {
+    #[default]
+    Change,
+    Growth,
+    New,
+    Gone,
+    /// By steady growth over all snapshots.
+    Steady,
+}
+
+impl From<DiffOrder> for ChangeOrder {
+    fn from(order: DiffOrder) -> Self {
+        match order {
+            DiffOrder::Change => Self::Change,
+            DiffOrder::Growth | DiffOrder::Steady => Self::Growth,
+            DiffOrder::New => Self::New,
+            DiffOrder::Gone => Self::Gone,
+        }
+    }
 }
 
 /// Largest number of snapshots in a comparison.
 const SNAPSHOTS_MAX: usize = 64;
 
 pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: DiffRequest = read(body)?;
-    let order = match request.sort.as_str() {
-        "change" => ChangeOrder::Change,
-        "growth" => ChangeOrder::Growth,
-        "new" => ChangeOrder::New,
-        "gone" => ChangeOrder::Gone,
-        // Sorted below, over all snapshots.
-        "steady" => ChangeOrder::Growth,
-        sort => {
-            return Err(Error::bad("sort", format!("{sort:?} is none of change, growth, new, gone, steady")));
-        }
-    };
+    let (request, page): (DiffRequest, PageRows) = read_with(body)?;
     let chosen = chosen(context, &request.of)?;
-    let read = Read::new(context, &chosen, &request.filter, group_by(&request.by)?)?;
+    let read = Read::new(context, &chosen, &request.filter, request.by.into())?;
     let series = &read.series;
     let (Some(whole), 2..) = (series.whole_change(), series.taken.len()) else {
         return Err(Error::bad("of", "the snapshots are one and the same: name another"));
     };
-    let text = request.r#match.to_lowercase();
-    let mut lines: Vec<LineChange<'_>> =
-        series.changes(order).into_iter().filter(|changed| matches(changed.line, &text)).collect();
-    if request.sort == "steady" {
+    let text = page.text();
+    let mut lines: Vec<LineChange<'_>> = series
+        .changes(request.sort.into())
+        .into_iter()
+        .filter(|changed| matches(changed.line, &text))
+        .collect();
+    if request.sort == DiffOrder::Steady {
         let rank = |changed: &LineChange<'_>| SteadyGrowth::of(&amounts(changed.line).0).rank();
         lines.sort_by_cached_key(|changed| std::cmp::Reverse(ordered(rank(changed))));
     }
-    let page = Page { offset: request.offset, limit: request.limit, descending: request.descending };
-    let rows = page.of(&lines, |changed| {
+    let row = |changed: &LineChange<'_>| {
         let (block_bytes, block_count) = amounts(changed.line);
         NativeDiffRow {
             id: line_id(&read, changed.line),
@@ -85,16 +92,16 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             block_count,
             block_bytes_plus_minus: halves_of_bytes(changed.line),
         }
-    });
+    };
     json(&NativeDiff {
         schema: "heapr.view.native.diff/1",
-        command: diff_command(&read, &request.sort),
+        command: diff_command(&read, request.sort),
         snapshots: taken(&*context.files.host, &read),
         is_one_recording: series.is_one_recording(),
         warnings: read.warnings(),
         row_count: lines.len(),
-        offset: request.offset,
-        rows,
+        offset: page.offset,
+        rows: page.of(&lines, request.descending).map(row).collect(),
         change: NativeChange::from(&whole),
     })
 }
@@ -118,16 +125,16 @@ fn chosen(context: &Context<'_>, of: &[SnapshotName]) -> Result<Vec<Chosen>> {
 }
 
 /// The command with the same answer, which exists for two snapshots only.
-fn diff_command(read: &Read, sort: &str) -> Option<String> {
+fn diff_command(read: &Read, sort: DiffOrder) -> Option<String> {
     let [before, after] = read.series.taken.as_slice() else { return None };
     // The command names files in the order of their snapshots. Another order needs more than two
     // snapshots.
-    if before.file > after.file || sort == "steady" {
+    if before.file > after.file || sort == DiffOrder::Steady {
         return None;
     }
     let options = [
         "--sort".to_owned(),
-        sort.to_owned(),
+        text_of(&sort),
         "--snapshots".to_owned(),
         before.snapshot.number.to_string(),
         after.snapshot.number.to_string(),

@@ -1,46 +1,32 @@
-//! Parts that the lists share: snapshots as JSON, search texts, pages of rows.
+//! Parts that the lists share: snapshots as JSON, groupings, search texts.
 
 use heapr_query::{FrameView, GroupBy, Line, LiveAmount, Metric, Taken, process_names};
 use heapr_trace::{Amounts, EqualBlocks, Snapshot, Trace};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::series::Read;
-use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::{frame_id, stack_id};
 use crate::json::is_counted;
 
-/// Largest number of rows in an answer.
-pub(super) const ROWS_MAX: usize = 10_000;
-
-/// Range and direction of the rows that are sent.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Page {
-    pub(super) offset: usize,
-    pub(super) limit: usize,
-    pub(super) descending: bool,
+/// Grouping of the lines.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum LinesBy {
+    #[default]
+    Stacks,
+    Frames,
+    Images,
 }
 
-impl Page {
-    /// Rows of the page, converted by `row`.
-    pub(super) fn of<T, R>(self, rows: &[T], row: impl Fn(&T) -> R) -> Vec<R> {
-        let limit = self.limit.min(ROWS_MAX);
-        if self.descending {
-            rows.iter().skip(self.offset).take(limit).map(row).collect()
-        } else {
-            rows.iter().rev().skip(self.offset).take(limit).map(row).collect()
+impl From<LinesBy> for GroupBy {
+    fn from(by: LinesBy) -> Self {
+        match by {
+            LinesBy::Stacks => Self::Stacks,
+            LinesBy::Frames => Self::Frames,
+            LinesBy::Images => Self::Images,
         }
-    }
-}
-
-/// Grouping of the lines by its name.
-pub(super) fn group_by(name: &str) -> Result<GroupBy> {
-    match name {
-        "stacks" => Ok(GroupBy::Stacks),
-        "frames" => Ok(GroupBy::Frames),
-        "images" => Ok(GroupBy::Images),
-        _ => Err(Error::bad("by", format!("{name:?} is none of stacks, frames, images"))),
     }
 }
 

@@ -4,11 +4,13 @@ use heapr_filters::FilterArguments;
 use heapr_query::{Line, LineOrder};
 use serde::{Deserialize, Serialize};
 
-use super::rows::{LiveIntervals, Page, group_by, line_id, matches, own_place};
+use super::rows::{LinesBy, LiveIntervals, line_id, matches, own_place};
 use super::series::{Read, number};
-use crate::error::{Error, Result};
+use crate::choices::text_of;
+use crate::error::Result;
 use crate::json::is_counted;
-use crate::request::{Answer, Context, json, read};
+use crate::page_rows::{Descending, PageRows};
+use crate::request::{Answer, Context, json, read_with};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,42 +19,22 @@ struct SummaryRequest {
     number: Option<u32>,
     #[serde(default)]
     filter: FilterArguments,
-    #[serde(default = "crate::request::stacks")]
-    by: String,
-    #[serde(default = "bytes")]
-    sort: String,
-    #[serde(default = "crate::request::yes")]
-    descending: bool,
     #[serde(default)]
-    offset: usize,
-    #[serde(default = "crate::request::number::<200>")]
-    limit: usize,
+    by: LinesBy,
     #[serde(default)]
-    r#match: String,
-}
-
-fn bytes() -> String {
-    "bytes".to_owned()
+    sort: LineOrder,
+    #[serde(default)]
+    descending: Descending,
 }
 
 pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: SummaryRequest = read(body)?;
-    let order = match request.sort.as_str() {
-        "bytes" => LineOrder::Bytes,
-        "count" => LineOrder::Count,
-        "oldest" => LineOrder::Oldest,
-        "youngest" => LineOrder::Youngest,
-        sort => {
-            return Err(Error::bad("sort", format!("{sort:?} is none of bytes, count, oldest, youngest")));
-        }
-    };
+    let (request, page): (SummaryRequest, PageRows) = read_with(body)?;
     let shown = number(context, request.file, request.number)?;
-    let read = Read::new(context, &[(request.file, vec![shown])], &request.filter, group_by(&request.by)?)?;
-    let text = request.r#match.to_lowercase();
+    let read = Read::new(context, &[(request.file, vec![shown])], &request.filter, request.by.into())?;
+    let text = page.text();
     let lines: Vec<&Line> =
-        read.series.sorted(order).into_iter().filter(|line| matches(line, &text)).collect();
-    let page = Page { offset: request.offset, limit: request.limit, descending: request.descending };
-    let rows = page.of(&lines, |line| {
+        read.series.sorted(request.sort).into_iter().filter(|line| matches(line, &text)).collect();
+    let row = |line: &&Line| {
         let row = &line.rows[0];
         NativeRow {
             id: line_id(&read, line),
@@ -65,9 +47,9 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             mean_age_ns: row.mean_age_ns(),
             oldest_ns: row.oldest_age_ns,
         }
-    });
+    };
     let whole = &read.series.wholes[0];
-    let options = ["--sort", &request.sort, "--snapshot", &shown.to_string()].map(str::to_owned);
+    let options = ["--sort", &text_of(&request.sort), "--snapshot", &shown.to_string()].map(str::to_owned);
     json(&NativeSummary {
         schema: "heapr.view.native.summary/1",
         command: read.command("summary", &options),
@@ -81,8 +63,8 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         mean_age_ns: whole.mean_age_ns(),
         warnings: read.warnings(),
         row_count: lines.len(),
-        offset: request.offset,
-        rows,
+        offset: page.offset,
+        rows: page.of(&lines, request.descending).map(row).collect(),
     })
 }
 

@@ -6,10 +6,12 @@ use heapr_table::{Column, Table, row};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::rows::{ROWS_MAX, group_by, line_id, matches, own_place, taken};
+use super::rows::{LinesBy, line_id, matches, own_place, taken};
 use super::series::{Chosen, Read};
+use crate::choices::text_of;
 use crate::error::{Error, Result};
-use crate::request::{Answer, Context, json, read};
+use crate::page_rows::{Descending, PageRows};
+use crate::request::{Answer, Context, json, read_with};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,36 +21,20 @@ struct SuspectsRequest {
     numbers: Option<Vec<u32>>,
     #[serde(default)]
     filter: FilterArguments,
-    #[serde(default = "crate::request::stacks")]
-    by: String,
+    #[serde(default)]
+    by: LinesBy,
     #[serde(default = "min_growth")]
     min_growth_bytes: u64,
-    #[serde(default = "oldest")]
-    sort: String,
     #[serde(default)]
-    offset: usize,
-    #[serde(default = "crate::request::number::<200>")]
-    limit: usize,
-    #[serde(default)]
-    r#match: String,
+    sort: SuspectOrder,
 }
 
 fn min_growth() -> u64 {
     1024
 }
 
-fn oldest() -> String {
-    "oldest".to_owned()
-}
-
 pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: SuspectsRequest = read(body)?;
-    let order = match request.sort.as_str() {
-        "oldest" => SuspectOrder::Oldest,
-        "rate" => SuspectOrder::Rate,
-        "growth" => SuspectOrder::Growth,
-        sort => return Err(Error::bad("sort", format!("{sort:?} is none of oldest, rate, growth"))),
-    };
+    let (request, page): (SuspectsRequest, PageRows) = read_with(body)?;
     let mut chosen: Vec<Chosen> = Vec::new();
     for &file in &request.files {
         if chosen.iter().any(|(known, _)| *known == file) {
@@ -71,11 +57,11 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             ),
         ));
     }
-    let read = Read::new(context, &chosen, &request.filter, group_by(&request.by)?)?;
+    let read = Read::new(context, &chosen, &request.filter, request.by.into())?;
     let series = &read.series;
-    let text = request.r#match.to_lowercase();
+    let text = page.text();
     let found: Vec<Suspect<'_>> = series
-        .suspects(request.min_growth_bytes, order)
+        .suspects(request.min_growth_bytes, request.sort)
         .into_iter()
         .filter(|suspect| matches(suspect.line, &text))
         .collect();
@@ -84,7 +70,6 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         &[Column::frames("frames", "Frames"), Column::detail("id"), Column::detail("own")],
     ]
     .concat();
-    let page = found.iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
     let row = |suspect: &Suspect<'_>| {
         [
             suspect.row(suspect.line.frames.clone()),
@@ -92,10 +77,10 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         ]
         .concat()
     };
-    let table = Table::of("", &columns, page.map(row));
+    let table = Table::of("", &columns, page.of(&found, Descending::default()).map(row));
     let mut options = vec![
         "--sort".to_owned(),
-        request.sort.clone(),
+        text_of(&request.sort),
         "--min-growth".to_owned(),
         request.min_growth_bytes.to_string(),
     ];
@@ -109,7 +94,7 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "snapshots": taken(&*context.files.host, &read),
         "warnings": read.warnings(),
         "row_count": found.len(),
-        "offset": request.offset,
+        "offset": page.offset,
         "rows": serde_json::to_value(table.rows_json()).unwrap_or_default(),
     }))
 }

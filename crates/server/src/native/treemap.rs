@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::rows::{line_id, own_place};
 use super::series::{Read, number};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::json::NodeIntervals;
 use crate::request::{Answer, Context, json, read};
 use crate::treemap_columns::{NODES_MAX, TreemapColumns};
@@ -20,7 +20,7 @@ struct TreemapRequest {
     file: usize,
     number: Option<u32>,
     filter: FilterArguments,
-    value: String,
+    value: Unit,
     least_share: f64,
     nodes_max: usize,
 }
@@ -31,7 +31,7 @@ impl Default for TreemapRequest {
             file: usize::MAX,
             number: None,
             filter: FilterArguments::default(),
-            value: "bytes".to_owned(),
+            value: Unit::Bytes,
             least_share: 0.001,
             nodes_max: 2_000,
         }
@@ -39,18 +39,26 @@ impl Default for TreemapRequest {
 }
 
 /// Unit of the areas: bytes or blocks.
-#[derive(Debug, Clone, Copy)]
-struct Unit {
-    is_bytes: bool,
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Unit {
+    Bytes,
+    Blocks,
 }
 
 impl Unit {
     fn of(self, amount: &LiveAmount) -> u64 {
-        if self.is_bytes { amount.block_bytes } else { amount.block_count }
+        match self {
+            Self::Bytes => amount.block_bytes,
+            Self::Blocks => amount.block_count,
+        }
     }
 
     fn plus_minus(self, amount: &LiveAmount) -> u64 {
-        if self.is_bytes { amount.bytes_plus_minus() } else { amount.count_plus_minus() }
+        match self {
+            Self::Bytes => amount.bytes_plus_minus(),
+            Self::Blocks => amount.count_plus_minus(),
+        }
     }
 }
 
@@ -110,11 +118,7 @@ type Stacks<'a> = Vec<(LiveAmount, usize, &'a Line)>;
 
 pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TreemapRequest = read(body)?;
-    let unit = match request.value.as_str() {
-        "bytes" => Unit { is_bytes: true },
-        "blocks" => Unit { is_bytes: false },
-        value => return Err(Error::bad("value", format!("{value:?} is neither bytes nor blocks"))),
-    };
+    let unit = request.value;
     let shown = number(context, request.file, request.number)?;
     let read = Read::new(context, &[(request.file, vec![shown])], &request.filter, GroupBy::Stacks)?;
     let mut images: Parts<'_, Parts<'_, Stacks<'_>>> = BTreeMap::new();

@@ -11,11 +11,9 @@ use serde_json::{Value, json};
 use super::rows::heap_object;
 use crate::command_line::command;
 use crate::error::{Error, Result};
-use crate::request::{Answer, Context, json as answer_json, read};
+use crate::page_rows::{Descending, PageRows};
+use crate::request::{Answer, Context, json as answer_json, read_with};
 use crate::snapshot_file::SnapshotFile;
-
-/// Largest number of rows in an answer.
-const ROWS_MAX: usize = 10_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,15 +23,37 @@ struct DiffRequest {
     #[serde(default)]
     class_key: Option<String>,
     #[serde(default)]
-    sort: Option<String>,
-    #[serde(default = "crate::request::yes")]
-    descending: bool,
+    sort: Option<DiffOrder>,
     #[serde(default)]
-    offset: usize,
-    #[serde(default = "crate::request::number::<200>")]
-    limit: usize,
-    #[serde(default)]
-    r#match: String,
+    descending: Descending,
+}
+
+/// Column by which classes are sorted.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DiffOrder {
+    #[default]
+    BytesDelta,
+    CountDelta,
+    NewBytes,
+    DeletedBytes,
+    NewCount,
+    DeletedCount,
+    Name,
+}
+
+impl DiffOrder {
+    fn sort(self, lines: &mut [&ClassDifference]) {
+        match self {
+            Self::BytesDelta => lines.sort_by_key(|line| Reverse(line.bytes_delta())),
+            Self::CountDelta => lines.sort_by_key(|line| Reverse(line.count_delta())),
+            Self::NewBytes => lines.sort_by_key(|line| Reverse(line.new_bytes)),
+            Self::DeletedBytes => lines.sort_by_key(|line| Reverse(line.deleted_bytes)),
+            Self::NewCount => lines.sort_by_key(|line| Reverse(line.new_count)),
+            Self::DeletedCount => lines.sort_by_key(|line| Reverse(line.deleted_count)),
+            Self::Name => lines.sort_by(|one, other| one.class.name_text().cmp(&other.class.name_text())),
+        }
+    }
 }
 
 /// Both files and their comparison.
@@ -103,31 +123,18 @@ struct ClassDiffRow {
 }
 
 pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: DiffRequest = read(body)?;
+    let (request, page): (DiffRequest, PageRows) = read_with(body)?;
     let compared = Compared::open(context, &request)?;
-    let wanted = request.r#match.to_lowercase();
+    let wanted = page.text();
     let mut lines: Vec<&ClassDifference> = compared
         .comparison
         .classes
         .iter()
         .filter(|line| wanted.is_empty() || line.class.name_text().to_lowercase().contains(&wanted))
         .collect();
-    match request.sort.as_deref().unwrap_or("bytes_delta") {
-        "bytes_delta" => lines.sort_by_key(|line| Reverse(line.bytes_delta())),
-        "count_delta" => lines.sort_by_key(|line| Reverse(line.count_delta())),
-        "new_bytes" => lines.sort_by_key(|line| Reverse(line.new_bytes)),
-        "deleted_bytes" => lines.sort_by_key(|line| Reverse(line.deleted_bytes)),
-        "new_count" => lines.sort_by_key(|line| Reverse(line.new_count)),
-        "deleted_count" => lines.sort_by_key(|line| Reverse(line.deleted_count)),
-        "name" => lines.sort_by(|one, other| one.class.name_text().cmp(&other.class.name_text())),
-        sort => return Err(Error::bad("sort", format!("{sort:?} is no column of a comparison"))),
-    }
-    if !request.descending {
-        lines.reverse();
-    }
-    let row_count = lines.len();
+    request.sort.unwrap_or_default().sort(&mut lines);
     let paths: ScriptPaths = compared.after.view.objects().script_paths();
-    let row = |line: &ClassDifference| ClassDiffRow {
+    let row = |line: &&ClassDifference| ClassDiffRow {
         class: line.class.name_text().into_owned(),
         class_key: line.class.key(),
         place: line.class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column)),
@@ -138,22 +145,21 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         deleted_bytes: line.deleted_bytes,
         bytes_delta: line.bytes_delta(),
     };
-    let page = lines.into_iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
-    let rows: Vec<ClassDiffRow> = page.map(row).collect();
+    let rows: Vec<ClassDiffRow> = page.of(&lines, request.descending).map(row).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.diff/1",
         "command": compared.command(&[]),
         "warnings": compared.warnings()?,
         "kept_count": compared.comparison.kept_count,
         "matched_by": if compared.comparison.matched_by == MatchedBy::Id { "id" } else { "place" },
-        "row_count": row_count,
-        "offset": request.offset,
+        "row_count": lines.len(),
+        "offset": page.offset,
         "rows": rows,
     }))
 }
 
 pub(super) fn diff_objects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: DiffRequest = read(body)?;
+    let (request, page): (DiffRequest, PageRows) = read_with(body)?;
     let compared = Compared::open(context, &request)?;
     let key = request.class_key.as_deref().ok_or_else(|| Error::bad("class_key", "no class is given"))?;
     let line = compared
@@ -169,12 +175,9 @@ pub(super) fn diff_objects(context: &Context<'_>, body: &[u8]) -> Result<Answer>
         ObjectDifference::New(node) => (0, Reverse(after.snapshot().self_bytes(node))),
         ObjectDifference::Deleted(node) => (1, Reverse(before.snapshot().self_bytes(node))),
     });
-    let row_count = objects.len();
-    let rows: Vec<Value> = objects
-        .into_iter()
-        .skip(request.offset)
-        .take(request.limit.min(ROWS_MAX))
-        .map(|object| {
+    let rows: Vec<Value> = page
+        .of(&objects, Descending::default())
+        .map(|&object| {
             let (change, heap, node) = match object {
                 ObjectDifference::New(node) => ("new", &after, node),
                 ObjectDifference::Deleted(node) => ("deleted", &before, node),
@@ -187,8 +190,8 @@ pub(super) fn diff_objects(context: &Context<'_>, body: &[u8]) -> Result<Answer>
     answer_json(&json!({
         "schema": "heapr.view.snapshot.diff-objects/1",
         "command": compared.command(&["--class", key]),
-        "row_count": row_count,
-        "offset": request.offset,
+        "row_count": objects.len(),
+        "offset": page.offset,
         "rows": rows,
     }))
 }

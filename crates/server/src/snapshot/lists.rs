@@ -5,35 +5,30 @@ use std::sync::Arc;
 use heapr_v8::devtools::RetainersView;
 use heapr_v8::view::{FieldOrder, Listed, ObjectOrder, ObjectQuery, ObjectRow, Page};
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::json;
 
 use super::first_objects::{KEPT_ROWS, query_of};
 use super::rows::{EdgeRow, HeapObject, edge, object};
 use crate::error::{Error, Result};
-use crate::request::{Answer, Context, json as answer_json, read};
-use crate::snapshot_file::SummaryFilter;
-use crate::snapshot_file::{FirstObjects, SnapshotFile};
+use crate::page_rows::{Descending, PageRows};
+use crate::request::{Answer, Context, json as answer_json, read_with};
+use crate::snapshot_file::{FirstObjects, SnapshotFile, SummaryFilter};
 
-/// Largest number of rows in an answer.
-const ROWS_MAX: usize = 10_000;
-
-/// Request for a list of a snapshot.
+/// Request for a list of a snapshot; `S`: its orders.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ListRequest {
-    pub(super) file: usize,
-    pub(super) filter: SummaryFilter,
+struct ListRequest<S> {
+    file: usize,
+    filter: SummaryFilter,
     id: Option<u64>,
     class_key: Option<String>,
     ignore: Vec<u64>,
-    sort: Option<String>,
-    pub(super) descending: bool,
-    pub(super) offset: usize,
-    limit: usize,
-    r#match: String,
+    sort: Option<S>,
+    descending: Descending,
 }
 
-impl Default for ListRequest {
+impl<S> Default for ListRequest<S> {
     fn default() -> Self {
         Self {
             file: usize::MAX,
@@ -42,82 +37,112 @@ impl Default for ListRequest {
             class_key: None,
             ignore: Vec::new(),
             sort: None,
-            descending: true,
-            offset: 0,
-            limit: 200,
-            r#match: String::new(),
+            descending: Descending::default(),
         }
     }
 }
 
-impl ListRequest {
-    pub(super) fn limit(&self) -> usize {
-        self.limit.min(ROWS_MAX)
+/// Order of objects.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ObjectSort {
+    #[default]
+    Retained,
+    Shallow,
+    #[serde(alias = "count")]
+    Id,
+    Distance,
+    Name,
+}
+
+impl From<ObjectSort> for ObjectOrder {
+    fn from(sort: ObjectSort) -> Self {
+        match sort {
+            ObjectSort::Retained => Self::Retained,
+            ObjectSort::Shallow => Self::Shallow,
+            ObjectSort::Id => Self::Id,
+            ObjectSort::Distance => Self::Distance,
+            ObjectSort::Name => Self::Name,
+        }
+    }
+}
+
+/// Order of fields.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FieldSort {
+    #[default]
+    Retained,
+    Object,
+}
+
+impl From<FieldSort> for FieldOrder {
+    fn from(sort: FieldSort) -> Self {
+        match sort {
+            FieldSort::Retained => Self::Retained,
+            FieldSort::Object => Self::Object,
+        }
+    }
+}
+
+/// Requested list, with its opened snapshot.
+pub(super) struct List<S> {
+    request: ListRequest<S>,
+    pub(super) page: PageRows,
+    pub(super) file: Arc<SnapshotFile>,
+}
+
+impl<S: DeserializeOwned + Default + Copy> List<S> {
+    pub(super) fn open(context: &Context<'_>, body: &[u8]) -> Result<Self> {
+        let (request, page): (ListRequest<S>, PageRows) = read_with(body)?;
+        let file = context.files.snapshot(request.file)?;
+        Ok(Self { request, page, file })
+    }
+
+    pub(super) fn sort(&self) -> S {
+        self.request.sort.unwrap_or_default()
+    }
+}
+
+impl<S> List<S> {
+    pub(super) fn direction(&self) -> Descending {
+        self.request.descending
+    }
+
+    /// Filter of the objects; `None`: all pass.
+    pub(super) fn filter(&self) -> Option<&SummaryFilter> {
+        Some(&self.request.filter).filter(|filter| **filter != SummaryFilter::default())
     }
 
     /// True if the request has no search text.
     pub(super) fn asks_for_all(&self) -> bool {
-        self.r#match.is_empty()
+        self.page.r#match.is_empty()
     }
 
     /// Whether the requested rows are among the cached ones.
     fn is_among_the_first(&self) -> bool {
-        self.offset.saturating_add(self.limit()) <= KEPT_ROWS
+        self.page.offset.saturating_add(self.page.limit()) <= KEPT_ROWS
     }
 
-    pub(super) fn sort(&self) -> &str {
-        self.sort.as_deref().unwrap_or("retained")
+    /// Node of the requested object; the root by default.
+    fn node(&self) -> Result<u32> {
+        self.request.id.map_or(Ok(self.file.view.root()), |id| self.file.node(id))
     }
 
-    pub(super) fn is_match(&self, text: &str) -> bool {
-        self.r#match.is_empty() || text.to_lowercase().contains(&self.r#match.to_lowercase())
-    }
-
-    /// The page, in the order of the lists.
-    fn page(&self) -> Page {
-        Page { first: self.offset, count: self.limit() }
-    }
-
-    /// Reads a page of a list; a list in ascending order is read from its end.
-    fn ask<T>(
-        &self,
-        file: &SnapshotFile,
-        list: impl Fn(Page) -> heapr_v8::Result<Listed<T>>,
-    ) -> Result<Listed<T>> {
-        let told = |error| file.error(&error);
-        if self.descending {
-            return list(self.page()).map_err(told);
+    /// Reads the requested page of a list; a list in ascending order is read from its end.
+    fn rows<T>(&self, list: impl Fn(Page) -> heapr_v8::Result<Listed<T>>) -> Result<Listed<T>> {
+        let told = |error| self.file.error(&error);
+        let (offset, limit) = (self.page.offset, self.page.limit());
+        if self.request.descending.0 {
+            return list(Page { first: offset, count: limit }).map_err(told);
         }
         let total_count = list(Page { first: 0, count: 0 }).map_err(told)?.total_count as usize;
-        let end = total_count.saturating_sub(self.offset);
-        let first = end.saturating_sub(self.limit());
+        let end = total_count.saturating_sub(offset);
+        let first = end.saturating_sub(limit);
         let mut listed = list(Page { first, count: end - first }).map_err(told)?;
         listed.rows.reverse();
         Ok(listed)
     }
-}
-
-pub(super) fn open(context: &Context<'_>, body: &[u8]) -> Result<(ListRequest, Arc<SnapshotFile>)> {
-    let request: ListRequest = read(body)?;
-    let file = context.files.snapshot(request.file)?;
-    Ok((request, file))
-}
-
-/// Order by its name.
-pub(super) fn order(sort: &str) -> Result<ObjectOrder> {
-    Ok(match sort {
-        "retained" => ObjectOrder::Retained,
-        "shallow" => ObjectOrder::Shallow,
-        "count" | "id" => ObjectOrder::Id,
-        "distance" => ObjectOrder::Distance,
-        "name" => ObjectOrder::Name,
-        sort => {
-            return Err(Error::bad(
-                "sort",
-                format!("{sort:?} is none of retained, shallow, id, distance, name"),
-            ));
-        }
-    })
 }
 
 /// Answer of a list of objects.
@@ -134,82 +159,80 @@ pub(super) fn objects_answer(
 }
 
 pub(super) fn objects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let (request, file) = open(context, body)?;
+    let list: List<ObjectSort> = List::open(context, body)?;
+    let List { request, page, file } = &list;
     let key = request.class_key.as_deref().ok_or_else(|| Error::bad("class_key", "no class is given"))?;
     let mut classes = file.view.classes_named(key).map_err(|error| file.error(&error))?;
     if classes.is_empty() {
         return Err(Error::NotFound { what: "class", name: key.to_owned() });
     }
     classes.sort_unstable();
-    let order = order(request.sort())?;
-    let passing = match &request.filter {
-        filter if *filter == SummaryFilter::default() => None,
-        filter => Some(filter.passing(context, &file)?),
-    };
-    let wanted = request.r#match.to_lowercase();
+    let order = ObjectOrder::from(list.sort());
+    let passing = list.filter().map(|filter| filter.passing(context, file)).transpose()?;
+    let wanted = page.text();
     let name_test = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().contains(&wanted);
-    let is_plain = request.asks_for_all() && passing.is_none() && request.is_among_the_first();
+    let is_plain = list.asks_for_all() && passing.is_none() && list.is_among_the_first();
     let listed = if is_plain && !file.has_index() {
-        let key = (classes, order, request.descending);
-        FirstObjects::of(&file, &key, context.cancel)?.listed(&file, request.offset, request.limit())?
+        let key = (classes, order, request.descending.0);
+        FirstObjects::of(file, &key, context.cancel)?.listed(file, page.offset, page.limit())?
     } else {
         let query = ObjectQuery {
             name: if wanted.is_empty() { None } else { Some(&name_test) },
             ..query_of(&classes, passing.as_ref().and_then(|passing| passing.nodes.as_ref()))
         };
-        request.ask(&file, |page| file.view.search(&query, order, page))?
+        list.rows(|page| file.view.search(&query, order, page))?
     };
     let command = file.command("summary", &["--class", key]);
-    objects_answer(&file, ("heapr.view.snapshot.objects/1", command), request.offset, &listed)
+    objects_answer(file, ("heapr.view.snapshot.objects/1", command), page.offset, &listed)
 }
 
 pub(super) fn containment(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let (request, file) = open(context, body)?;
-    let node = request.id.map_or(Ok(file.view.root()), |id| file.node(id))?;
-    let order = match request.sort() {
-        "retained" => FieldOrder::Retained,
-        "object" => FieldOrder::Object,
-        sort => return Err(Error::bad("sort", format!("{sort:?} is neither retained nor object"))),
-    };
-    let listed = request.ask(&file, |page| file.view.children(node, order, page))?;
+    let list: List<FieldSort> = List::open(context, body)?;
+    let file = &list.file;
+    let node = list.node()?;
+    let listed = list.rows(|page| file.view.children(node, list.sort().into(), page))?;
     let objects = file.view.objects();
     let rows: Vec<EdgeRow> = listed.rows.iter().map(|row| edge(objects, row)).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.containment/1",
         "command": file.command("containment", &[&format!("@{}", objects.id(node))]),
         "row_count": listed.total_count,
-        "offset": request.offset,
+        "offset": list.page.offset,
         "rows": rows,
     }))
 }
 
 pub(super) fn retainers(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let (request, file) = open(context, body)?;
+    // The list has one order.
+    let list: List<IgnoredAny> = List::open(context, body)?;
+    let List { request, page, file } = &list;
     let id = request.id.ok_or_else(|| Error::bad("id", "no object is given"))?;
     let node = file.node(id)?;
     let listed = if request.ignore.is_empty() {
-        request.ask(&file, |page| file.view.retainers(node, page))?
+        list.rows(|page| file.view.retainers(node, page))?
     } else {
         // Distances without some objects are computed over the whole graph.
         let heap = file.heap(context.cancel)?;
         let ignored = request.ignore.iter().map(|&id| file.node(id)).collect::<Result<Vec<u32>>>()?;
         let view = RetainersView::new(&heap, &ignored);
-        request.ask(&file, |page| file.view.retainers_ignoring(&view, node, page))?
+        list.rows(|page| file.view.retainers_ignoring(&view, node, page))?
     };
     let rows: Vec<EdgeRow> = listed.rows.iter().map(|row| edge(file.view.objects(), row)).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.retainers/1",
         "command": file.command("retainers", &[&format!("@{id}")]),
         "row_count": listed.total_count,
-        "offset": request.offset,
+        "offset": page.offset,
         "rows": rows,
     }))
 }
 
 pub(super) fn dominators(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let (request, file) = open(context, body)?;
-    let node = request.id.map_or(Ok(file.view.root()), |id| file.node(id))?;
-    let listed = request.ask(&file, |page| file.view.dominated(node, page))?;
+    // The list has one order.
+    let list: List<IgnoredAny> = List::open(context, body)?;
+    let file = &list.file;
+    let node = list.node()?;
+    let listed = list.rows(|page| file.view.dominated(node, page))?;
     let objects = file.view.objects();
     let row = |row: &ObjectRow| object(objects, row).with_children(objects.dominated_by_count(row.node));
     let rows: Vec<HeapObject> = listed.rows.iter().map(row).collect();
@@ -217,7 +240,7 @@ pub(super) fn dominators(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "schema": "heapr.view.snapshot.dominators/1",
         "command": file.command("dominators", &[&format!("@{}", objects.id(node))]),
         "row_count": listed.total_count,
-        "offset": request.offset,
+        "offset": list.page.offset,
         "rows": rows,
     }))
 }

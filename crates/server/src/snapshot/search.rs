@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::lists::objects_answer;
 use crate::error::{Error, Result};
+use crate::page_rows::ROWS_MAX;
 use crate::request::{Answer, Context, read};
 
 #[derive(Deserialize)]
@@ -12,16 +13,23 @@ use crate::request::{Answer, Context, read};
 struct SearchRequest {
     file: usize,
     text: String,
-    #[serde(default = "any")]
-    r#in: String,
+    #[serde(default)]
+    r#in: SearchIn,
     #[serde(default)]
     offset: usize,
     #[serde(default = "crate::request::number::<200>")]
     limit: usize,
 }
 
-fn any() -> String {
-    "any".to_owned()
+/// Place of the text.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SearchIn {
+    #[default]
+    Any,
+    Class,
+    Name,
+    String,
 }
 
 pub(super) fn search(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -50,14 +58,15 @@ pub(super) fn search(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         .map(|(number, _)| number)
         .collect();
     classes.sort_unstable();
-    let (query, option) = match request.r#in.as_str() {
-        "class" => (ObjectQuery { classes: Some(&classes), ..ObjectQuery::default() }, "--class"),
-        "string" => (ObjectQuery { text: Some(&holds), ..ObjectQuery::default() }, "--text"),
+    let (query, option) = match request.r#in {
+        SearchIn::Class => (ObjectQuery { classes: Some(&classes), ..ObjectQuery::default() }, "--class"),
+        SearchIn::String => (ObjectQuery { text: Some(&holds), ..ObjectQuery::default() }, "--text"),
         // A string's name is its text, and an object's name is often its class.
-        "name" | "any" => (ObjectQuery { name: Some(&holds), ..ObjectQuery::default() }, "--name"),
-        other => return Err(Error::bad("in", format!("{other:?} is none of any, class, name, string"))),
+        SearchIn::Name | SearchIn::Any => {
+            (ObjectQuery { name: Some(&holds), ..ObjectQuery::default() }, "--name")
+        }
     };
-    let page = Page { first: request.offset, count: request.limit.min(10_000) };
+    let page = Page { first: request.offset, count: request.limit.min(ROWS_MAX) };
     let listed = file.view.search(&query, ObjectOrder::Retained, page).map_err(told)?;
     // The command line takes regular expressions.
     let pattern: String = text

@@ -6,14 +6,14 @@ use std::collections::HashMap;
 
 use heapr_query::{SteadyGrowth, ordered};
 use heapr_v8::StoredSummary;
+use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::error::{Error, Result};
-use crate::request::{Answer, Context, json as answer_json, read};
+use crate::page_rows::{Descending, PageRows};
+use crate::request::{Answer, Context, json as answer_json, read_with};
 
-/// Largest number of rows in an answer.
-const ROWS_MAX: usize = 10_000;
 /// Largest number of snapshots in a series.
 const SNAPSHOTS_MAX: usize = 64;
 
@@ -21,25 +21,47 @@ const SNAPSHOTS_MAX: usize = 64;
 #[serde(default, deny_unknown_fields)]
 struct SeriesRequest {
     files: Vec<usize>,
-    sort: String,
-    descending: bool,
-    offset: usize,
-    limit: usize,
-    r#match: String,
+    sort: SeriesOrder,
+    descending: Descending,
     /// Whether classes without a change are included.
     same: bool,
 }
 
 impl Default for SeriesRequest {
     fn default() -> Self {
-        Self {
-            files: Vec::new(),
-            sort: "steady".to_owned(),
-            descending: true,
-            offset: 0,
-            limit: 200,
-            r#match: String::new(),
-            same: false,
+        let sort = SeriesOrder::By(SeriesColumn::Steady);
+        Self { files: Vec::new(), sort, descending: Descending::default(), same: false }
+    }
+}
+
+/// Column of a series.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SeriesColumn {
+    Steady,
+    Growth,
+    Steadiness,
+    CountGrowth,
+    Retained,
+    Name,
+}
+
+/// Order of the classes.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+enum SeriesOrder {
+    By(SeriesColumn),
+    /// By the retained size in one snapshot, by its index in the series.
+    RetainedAt(usize),
+}
+
+impl TryFrom<String> for SeriesOrder {
+    type Error = serde::de::value::Error;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.parse() {
+            Ok(at) => Ok(Self::RetainedAt(at)),
+            Err(_) => SeriesColumn::deserialize(text.as_str().into_deserializer()).map(Self::By),
         }
     }
 }
@@ -103,27 +125,28 @@ fn series_of<'a>(summaries: &[&'a StoredSummary]) -> Vec<ClassSeries<'a>> {
     all
 }
 
-fn sort(all: &mut [ClassSeries<'_>], sort: &str) -> Result<()> {
+fn sort(all: &mut [ClassSeries<'_>], order: SeriesOrder) -> Result<()> {
     let last = |values: &[u64]| values.last().copied().unwrap_or(0);
-    match sort {
-        "steady" => {
-            all.sort_by_cached_key(|series| Reverse(ordered(series.growth().rank())));
+    let column = match order {
+        SeriesOrder::By(column) => column,
+        SeriesOrder::RetainedAt(at) if all.iter().all(|series| at < series.keys.len()) => {
+            all.sort_by_key(|series| Reverse(series.retained_bytes[at]));
+            return Ok(());
         }
-        "growth" => all.sort_by_key(|series| Reverse(series.growth().growth)),
-        "steadiness" => all.sort_by_cached_key(|series| {
+        SeriesOrder::RetainedAt(at) => {
+            return Err(Error::bad("sort", format!("{at:?} is no column of a series")));
+        }
+    };
+    match column {
+        SeriesColumn::Steady => all.sort_by_cached_key(|series| Reverse(ordered(series.growth().rank()))),
+        SeriesColumn::Growth => all.sort_by_key(|series| Reverse(series.growth().growth)),
+        SeriesColumn::Steadiness => all.sort_by_cached_key(|series| {
             let growth = series.growth();
             Reverse((ordered(growth.steadiness), growth.growth))
         }),
-        "count_growth" => all.sort_by_key(|series| Reverse(series.count_growth())),
-        "retained" => all.sort_by_key(|series| Reverse(last(&series.retained_bytes))),
-        "name" => all.sort_by(|one, other| one.name.cmp(other.name)),
-        // The retained size in one snapshot, by its index in the series.
-        sort => {
-            match sort.parse::<usize>().ok().filter(|&at| all.iter().all(|series| at < series.keys.len())) {
-                Some(at) => all.sort_by_key(|series| Reverse(series.retained_bytes[at])),
-                None => return Err(Error::bad("sort", format!("{sort:?} is no column of a series"))),
-            }
-        }
+        SeriesColumn::CountGrowth => all.sort_by_key(|series| Reverse(series.count_growth())),
+        SeriesColumn::Retained => all.sort_by_key(|series| Reverse(last(&series.retained_bytes))),
+        SeriesColumn::Name => all.sort_by(|one, other| one.name.cmp(other.name)),
     }
     Ok(())
 }
@@ -145,21 +168,18 @@ struct ClassSeriesRow {
 }
 
 pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: SeriesRequest = read(body)?;
+    let (request, page): (SeriesRequest, PageRows) = read_with(body)?;
     if !(2..=SNAPSHOTS_MAX).contains(&request.files.len()) {
         let count = request.files.len();
         return Err(Error::bad("files", format!("{count} snapshots: 2 to {SNAPSHOTS_MAX} make a series")));
     }
     let files = request.files.iter().map(|&file| context.files.snapshot(file)).collect::<Result<Vec<_>>>()?;
     let summaries = files.iter().map(|file| file.summary()).collect::<Result<Vec<_>>>()?;
-    let wanted = request.r#match.to_lowercase();
+    let wanted = page.text();
     let mut all = series_of(&summaries);
-    sort(&mut all, &request.sort)?;
+    sort(&mut all, request.sort)?;
     all.retain(|series| request.same || !series.is_same());
     all.retain(|series| wanted.is_empty() || series.name.to_lowercase().contains(&wanted));
-    if !request.descending {
-        all.reverse();
-    }
     let row = |series: &ClassSeries<'_>| {
         let growth = series.growth();
         ClassSeriesRow {
@@ -174,8 +194,7 @@ pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             steadiness: growth.steadiness,
         }
     };
-    let page = all.iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
-    let rows: Vec<ClassSeriesRow> = page.map(row).collect();
+    let rows: Vec<ClassSeriesRow> = page.of(&all, request.descending).map(row).collect();
     let totals = summaries.iter().map(|summary| summary.statistics.total_bytes);
     answer_json(&json!({
         "schema": "heapr.view.snapshot.series/1",
@@ -183,7 +202,7 @@ pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "files": request.files,
         "total_bytes": totals.collect::<Vec<_>>(),
         "row_count": all.len(),
-        "offset": request.offset,
+        "offset": page.offset,
         "rows": rows,
     }))
 }
@@ -226,14 +245,15 @@ mod tests {
         ];
         let mut found = series_of(&summaries.iter().collect::<Vec<_>>());
         let mut by = |key: &str| {
-            sort(&mut found, key).unwrap();
+            sort(&mut found, SeriesOrder::try_from(key.to_owned()).unwrap()).unwrap();
             found.iter().map(|series| series.name).collect::<Vec<_>>()
         };
         assert_eq!(by("steady"), ["Leak", "Leap", "Same", "Gone"]);
         assert_eq!(by("growth"), ["Leap", "Leak", "Same", "Gone"]);
         assert_eq!(by("1"), ["Same", "Leak", "Leap", "Gone"]);
         assert_eq!(by("name"), ["Gone", "Leak", "Leap", "Same"]);
-        assert!(sort(&mut found, "3").is_err());
-        assert!(sort(&mut found, "colour").is_err());
+        assert!(sort(&mut found, SeriesOrder::RetainedAt(3)).is_err());
+        let error = SeriesOrder::try_from("colour".to_owned()).unwrap_err().to_string();
+        assert!(error.contains("`colour`, expected one of `steady`"), "{error}");
     }
 }

@@ -3,18 +3,35 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use heapr_v8::devtools::{Filter, Heap, NodeSet};
+use heapr_v8::devtools::{ContextOwner, Filter, Heap, NodeSet};
 use heapr_v8::view::ObjectOrder;
 use heapr_v8::{StoredClass, StoredSummary};
-use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::first_objects;
-use super::lists::{ListRequest, open};
+use super::lists::List;
 use super::rows::distance;
+use crate::choices::text_of;
 use crate::error::{Error, Result};
+use crate::page_rows::Descending;
 use crate::request::{Answer, Context, json as answer_json};
-use crate::snapshot_file::{Passing, SnapshotFile, SummaryFilter};
+use crate::snapshot_file::{FilterKind, Passing, SnapshotFile, SummaryFilter};
+
+impl From<FilterKind> for Filter {
+    fn from(kind: FilterKind) -> Self {
+        match kind {
+            FilterKind::DuplicatedStrings => Self::DuplicatedStrings,
+            FilterKind::DetachedNodes => Self::RetainedByDetachedNodes,
+            FilterKind::Console => Self::RetainedByConsole,
+            FilterKind::EventHandlers => Self::RetainedByEventHandlers,
+            FilterKind::Contexts => Self::RetainedByContexts,
+            FilterKind::SharedContext => Self::NativeContext(ContextOwner::Shared),
+            FilterKind::NoContext => Self::NativeContext(ContextOwner::None),
+        }
+    }
+}
 
 impl SummaryFilter {
     /// Objects that pass the filter; cached by filter.
@@ -34,20 +51,7 @@ impl SummaryFilter {
     }
 
     fn nodes(&self, context: &Context<'_>, heap: &Heap) -> Result<Option<NodeSet>> {
-        use heapr_v8::devtools::ContextOwner;
-        let mut filters = Vec::new();
-        for kind in &self.kind {
-            filters.push(match kind.as_str() {
-                "duplicated-strings" => Filter::DuplicatedStrings,
-                "detached-nodes" => Filter::RetainedByDetachedNodes,
-                "console" => Filter::RetainedByConsole,
-                "event-handlers" => Filter::RetainedByEventHandlers,
-                "contexts" => Filter::RetainedByContexts,
-                "shared-context" => Filter::NativeContext(ContextOwner::Shared),
-                "no-context" => Filter::NativeContext(ContextOwner::None),
-                kind => return Err(Error::bad("filter", format!("{kind:?} is no kind of filter"))),
-            });
-        }
+        let mut filters: Vec<Filter> = self.kind.iter().map(|&kind| kind.into()).collect();
         if let Some(id) = &self.native_context {
             let node = id.trim_start_matches('@').parse().ok().and_then(|id| heap.snapshot().node_of_id(id));
             let node = node.ok_or_else(|| Error::NotFound { what: "native context", name: id.clone() })?;
@@ -80,27 +84,51 @@ impl SummaryFilter {
     }
 }
 
-/// Classes of the request, in its order.
-fn sorted_classes<'a>(request: &ListRequest, summary: &'a StoredSummary) -> Result<Vec<&'a StoredClass>> {
-    let mut lines: Vec<&StoredClass> =
-        summary.classes.iter().filter(|line| request.is_match(&line.name)).collect();
-    match request.sort() {
-        "retained" => lines.sort_by_key(|line| Reverse(line.retained_bytes)),
-        "shallow" => lines.sort_by_key(|line| Reverse(line.self_bytes)),
-        "count" => lines.sort_by_key(|line| Reverse(line.object_count)),
-        "distance" => lines.sort_by_key(|line| line.distance),
-        "name" => lines.sort_by(|one, other| one.name.cmp(&other.name)),
-        sort => {
-            return Err(Error::bad(
-                "sort",
-                format!("{sort:?} is none of retained, shallow, count, distance, name"),
-            ));
+/// Order of the classes.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ClassOrder {
+    #[default]
+    Retained,
+    Shallow,
+    Count,
+    Distance,
+    Name,
+}
+
+impl ClassOrder {
+    fn sort(self, lines: &mut [&StoredClass]) {
+        match self {
+            Self::Retained => lines.sort_by_key(|line| Reverse(line.retained_bytes)),
+            Self::Shallow => lines.sort_by_key(|line| Reverse(line.self_bytes)),
+            Self::Count => lines.sort_by_key(|line| Reverse(line.object_count)),
+            Self::Distance => lines.sort_by_key(|line| line.distance),
+            Self::Name => lines.sort_by(|one, other| one.name.cmp(&other.name)),
         }
     }
-    if !request.descending {
+
+    /// Order of a class's objects for this order of the classes; `None` if the objects need no
+    /// preparation.
+    fn inside(self) -> Option<ObjectOrder> {
+        match self {
+            Self::Shallow => Some(ObjectOrder::Shallow),
+            Self::Distance => Some(ObjectOrder::Distance),
+            Self::Name => Some(ObjectOrder::Name),
+            Self::Retained | Self::Count => None,
+        }
+    }
+}
+
+/// Classes of the request, in its order.
+fn sorted_classes<'a>(list: &List<ClassOrder>, summary: &'a StoredSummary) -> Vec<&'a StoredClass> {
+    let text = list.page.text();
+    let is_match = |line: &&StoredClass| text.is_empty() || line.name.to_lowercase().contains(&text);
+    let mut lines: Vec<&StoredClass> = summary.classes.iter().filter(is_match).collect();
+    list.sort().sort(&mut lines);
+    if !list.direction().0 {
         lines.reverse();
     }
-    Ok(lines)
+    lines
 }
 
 /// A class.
@@ -116,64 +144,52 @@ struct ClassRow {
     retained_bytes: u64,
 }
 
-fn class_rows(file: &SnapshotFile, request: &ListRequest, lines: &[&StoredClass]) -> Vec<ClassRow> {
-    let row = |line: &StoredClass| ClassRow {
+fn class_rows(list: &List<ClassOrder>, lines: &[&StoredClass]) -> Vec<ClassRow> {
+    let row = |line: &&StoredClass| ClassRow {
         class: line.name.clone(),
         class_key: line.key.clone(),
-        place: line.place.as_deref().map(|place| file.view.original_place(place)),
+        place: line.place.as_deref().map(|place| list.file.view.original_place(place)),
         object_count: line.object_count,
         distance: distance(line.distance).0,
         shallow_bytes: line.self_bytes,
         retained_bytes: line.retained_bytes,
     };
-    lines.iter().skip(request.offset).take(request.limit()).map(|line| row(line)).collect()
+    // The lines are in the requested direction.
+    list.page.of(lines, Descending(true)).map(row).collect()
 }
 
 pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let (request, file) = open(context, body)?;
+    let list: List<ClassOrder> = List::open(context, body)?;
+    let file = &list.file;
     let whole = file.summary()?;
-    let passing;
-    let mut command = vec!["--sort", request.sort()];
-    let summary = if request.filter == SummaryFilter::default() {
-        whole
-    } else {
-        passing = request.filter.passing(context, &file)?;
-        command.extend(request.filter.kind.iter().flat_map(|kind| ["--filter", kind]));
-        &passing.summary
-    };
-    let lines = sorted_classes(&request, summary)?;
+    let passing = list.filter().map(|filter| filter.passing(context, file)).transpose()?;
+    let summary = passing.as_ref().map_or(whole, |passing| &passing.summary);
+    let lines = sorted_classes(&list, summary);
     // The user opens one of these classes next.
-    if request.filter == SummaryFilter::default()
-        && request.asks_for_all()
-        && let Some(order) = order_inside(request.sort())
+    if passing.is_none()
+        && list.asks_for_all()
+        && let Some(order) = list.sort().inside()
     {
         let classes = lines.iter().map(|line| (line.key.as_str(), line.object_count));
-        first_objects::prepare(&file, classes, (order, request.descending));
+        first_objects::prepare(file, classes, (order, list.direction().0));
     }
-    let rows = class_rows(&file, &request, &lines);
+    let rows = class_rows(&list, &lines);
+    let kinds = list.filter().into_iter().flat_map(|filter| &filter.kind);
+    let words = kinds.flat_map(|kind| ["--filter".to_owned(), text_of(kind)]);
+    let words: Vec<String> = ["--sort".to_owned(), text_of(&list.sort())].into_iter().chain(words).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.summary/1",
-        "command": file.command("summary", &command),
+        "command": file.command("summary", &words),
         "total_bytes": whole.statistics.total_bytes,
         "row_count": lines.len(),
-        "offset": request.offset,
+        "offset": list.page.offset,
         "rows": rows,
     }))
 }
 
-/// Order of a class's objects for an order of the classes; `None` if the objects need no
-/// preparation.
-fn order_inside(sort: &str) -> Option<ObjectOrder> {
-    match sort {
-        "shallow" => Some(ObjectOrder::Shallow),
-        "distance" => Some(ObjectOrder::Distance),
-        "name" => Some(ObjectOrder::Name),
-        _ => None,
-    }
-}
-
 pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let (_, file) = open(context, body)?;
+    let List { file, .. } = List::<IgnoredAny>::open(context, body)?;
     let command = file.command("statistics", &[]);
     let kinds = file.trace().map(|trace| context.files.host.graph_kinds(trace)).unwrap_or_default();
     if !kinds.is_empty() {

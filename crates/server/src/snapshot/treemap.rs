@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use serde::Deserialize;
 
 use super::rows::short;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::request::{Answer, Context, json, read};
 use crate::treemap_columns::{NODES_MAX, TreemapColumns};
 
@@ -17,15 +17,24 @@ const CHILDREN_MAX: usize = 2_000;
 struct TreemapRequest {
     file: usize,
     id: Option<u64>,
-    by: String,
+    by: AreasBy,
     least_share: f64,
     nodes_max: usize,
 }
 
 impl Default for TreemapRequest {
     fn default() -> Self {
-        Self { file: usize::MAX, id: None, by: "dominators".to_owned(), least_share: 0.001, nodes_max: 2_000 }
+        Self { file: usize::MAX, id: None, by: AreasBy::Dominators, least_share: 0.001, nodes_max: 2_000 }
     }
+}
+
+/// Meaning of the areas.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum AreasBy {
+    /// Objects within their dominators.
+    Dominators,
+    Classes,
 }
 
 /// Name of an area: the class for stores of maps and arrays, which have no name.
@@ -42,8 +51,8 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let mut columns: TreemapColumns<u64> = TreemapColumns::new(most);
     let root = request.id.map_or(Ok(file.view.root()), |id| file.node(id))?;
     let told = |error| file.error(&error);
-    let command = match request.by.as_str() {
-        "classes" => {
+    let command = match request.by {
+        AreasBy::Classes => {
             // Self sizes: retained sizes of different classes overlap.
             let summary = file.summary()?;
             let total: u64 = summary.classes.iter().map(|class| class.self_bytes).sum();
@@ -56,7 +65,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             }
             file.command("summary", &["--sort", "shallow"])
         }
-        "dominators" => {
+        AreasBy::Dominators => {
             let row = file.view.row(root).map_err(told)?;
             let least = ((row.retained_bytes as f64 * share) as u64).max(1);
             columns.push(
@@ -97,7 +106,6 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             }
             file.command("dominators", &[&format!("@{}", objects.id(root))])
         }
-        by => return Err(Error::bad("by", format!("{by:?} is neither dominators nor classes"))),
     };
     json(&columns.finish("heapr.view.snapshot.treemap/1", command))
 }

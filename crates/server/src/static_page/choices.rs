@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::recorder::Recorder;
 use super::traces::ORDERS;
+use crate::choices::TEMPORARY_BYTES;
 use crate::error::Result;
-use crate::ids::TEMPORARY_BYTES;
 
 /// Largest number of choices of each kind.
 const OF_KIND_MAX: usize = 5;

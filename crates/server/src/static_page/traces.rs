@@ -6,9 +6,9 @@ use heapr_query::Metric;
 use serde_json::{Value, json};
 
 use super::recorder::Recorder;
+use crate::choices::TEMPORARY_BYTES;
 use crate::entry::Content;
 use crate::error::Result;
-use crate::ids::TEMPORARY_BYTES;
 use crate::trace_file::TraceFile;
 
 /// Number of rounds of recording: the first views, common views, the rest.

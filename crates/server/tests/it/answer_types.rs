@@ -30,7 +30,8 @@ fn the_page_has_the_types_of_the_answers() {
 
 fn typescript() -> String {
     let mut files = Vec::new();
-    sources(&root().join("crates/server/src"), &mut files);
+    let server = root().join("crates/server/src");
+    sources(&server, &mut files);
     for other in [
         "query/src/json.rs",
         "findings/src/finding.rs",
@@ -43,7 +44,12 @@ fn typescript() -> String {
     let mut types: BTreeMap<String, String> = BTreeMap::new();
     for file in files {
         let source = syn::parse_file(&std::fs::read_to_string(&file).unwrap()).unwrap();
-        for item in source.items.iter().filter(|item| is_written(attributes(item))) {
+        let is_of_server = file.starts_with(&server);
+        for item in source.items.iter().filter(|item| derives(attributes(item), "Serialize")) {
+            // A choice of a request; its text is for commands.
+            if is_of_server && derives(attributes(item), "Deserialize") {
+                continue;
+            }
             let (name, text) = declaration(item);
             assert!(types.insert(name.clone(), text).is_none(), "two types of answers are called {name}");
         }
@@ -76,16 +82,16 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Whether a type derives `Serialize`.
-fn is_written(attributes: &[Attribute]) -> bool {
-    let mut is_written = false;
+/// Whether a type derives a trait.
+fn derives(attributes: &[Attribute], name: &str) -> bool {
+    let mut is_derived = false;
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("derive")) {
         let _ = attribute.parse_nested_meta(|derived| {
-            is_written |= derived.path.segments.last().is_some_and(|name| name.ident == "Serialize");
+            is_derived |= derived.path.segments.last().is_some_and(|last| last.ident == name);
             Ok(())
         });
     }
-    is_written
+    is_derived
 }
 
 /// `serde` attributes of a field.

@@ -6,5 +6,6 @@ mod changing_files;
 mod estimates;
 mod made;
 mod queries;
+mod refused_requests;
 mod snapshot_filters;
 mod snapshot_series;
