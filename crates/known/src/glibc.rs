@@ -1,4 +1,7 @@
 //! glibc's arenas and thread descriptors.
+//!
+//! Offsets in a descriptor count from the thread pointer, at which it begins on x86-64. They are in
+//! bytes. Another processor needs constants of its own here.
 
 use core::ops::Range;
 
@@ -20,3 +23,16 @@ pub const KEY_VALUES_NEAR: Range<usize> = 0x2f0..0x350;
 
 /// Number of thread keys whose values lie in the descriptor (`PTHREAD_KEY_2NDLEVEL_SIZE`).
 pub const INLINE_KEYS: u32 = 32;
+
+/// Offsets at which a thread's stack (`stackblock`, `stackblock_size`) is looked for in `struct
+/// pthread`: after the unwind buffers, before the end. The exact offset differs by version.
+pub const STACK_BOUNDS_NEAR: Range<usize> = 0x600..0x8c0;
+
+/// Bytes from the thread pointer up to the end of the thread's stack: the structure, and the room
+/// that its alignment leaves.
+pub const STACK_END_ABOVE: Range<usize> = 0x8c0..0x2000;
+
+/// Size in bytes of a thread key's entry.
+pub const KEY_ENTRY_BYTES: usize = 16;
+/// Offset in bytes of the value in a thread key's entry.
+pub const KEY_VALUE_AT: usize = 8;

@@ -17,6 +17,7 @@ mod arch;
 pub mod early_ends;
 pub mod forbidden_calls;
 pub mod mappings;
+pub mod pages;
 mod pool;
 pub mod reader;
 pub mod sys;

@@ -3,10 +3,12 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::arch::number;
 pub use crate::arch::{ticks_ordered, ticks_unordered};
+use heapr_wire::arch::call_numbers as number;
+
 use crate::forbidden_calls::permitted_syscall;
 use crate::mappings;
+use crate::pages::page_bytes;
 
 /// Result of a system call: a value, or the error number.
 pub type SysResult = Result<usize, i32>;
@@ -562,7 +564,7 @@ pub(crate) fn address_room_bytes() -> Option<usize> {
     let digits = text.get(..count)?.iter().take_while(|byte| byte.is_ascii_digit());
     let pages =
         digits.fold(0_usize, |number, &digit| number.wrapping_mul(10).wrapping_add((digit & 15) as usize));
-    Some(limit.saturating_sub(pages.wrapping_mul(4096)))
+    Some(limit.saturating_sub(pages.wrapping_mul(page_bytes())))
 }
 
 fn soft_limit(resource: usize) -> Option<usize> {

@@ -2,12 +2,14 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use crate::arch::PAGE_BYTES_MAX;
+
 /// First word of the control page: "heaprpl" and the version of the layout.
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// Number that differs between builds whose layout or records differ. Change it with every change
 /// of this crate.
-pub const BUILD_ID: u64 = 0x2026_1128_0000_0146;
+pub const BUILD_ID: u64 = 0x2026_1129_0000_0147;
 
 /// Largest number of process images that can be traced at one time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;
@@ -16,13 +18,13 @@ pub const PROCESS_SLOT_COUNT: usize = 2048;
 pub const THREAD_SLOT_COUNT: usize = 16_384;
 /// Largest number of buffers in a pool, whatever their size.
 pub const BUFFER_COUNT_LIMIT: usize = 65_536;
-/// Smallest size of a buffer in bytes, a power of two.
-pub const BUFFER_BYTES_MIN: usize = 4096;
+/// Smallest size of a buffer in bytes, a power of two; whole pages.
+pub const BUFFER_BYTES_MIN: usize = PAGE_BYTES_MAX;
 /// Largest size of a buffer in bytes, a power of two.
 pub const BUFFER_BYTES_MAX: usize = 1 << 20;
 
-/// Offset of the process slots in the pool.
-pub const PROCESS_SLOTS_OFFSET: usize = 4096;
+/// Offset of the process slots in the pool, behind the control page.
+pub const PROCESS_SLOTS_OFFSET: usize = PAGE_BYTES_MAX;
 /// Offset of the thread slots in the pool.
 pub const THREAD_SLOTS_OFFSET: usize = PROCESS_SLOTS_OFFSET + PROCESS_SLOT_COUNT * size_of::<ProcessSlot>();
 /// Offset of the buffer headers in the pool.
@@ -31,7 +33,7 @@ pub const BUFFER_HEADERS_OFFSET: usize = THREAD_SLOTS_OFFSET + THREAD_SLOT_COUNT
 /// Offset of the first buffer in a pool of `buffer_count` buffers; page aligned.
 #[must_use]
 pub const fn buffers_offset(buffer_count: usize) -> usize {
-    (BUFFER_HEADERS_OFFSET + buffer_count * size_of::<BufferHeader>() + 4095) & !4095
+    (BUFFER_HEADERS_OFFSET + buffer_count * size_of::<BufferHeader>()).next_multiple_of(PAGE_BYTES_MAX)
 }
 
 /// Size in bytes of the whole pool.
@@ -45,7 +47,8 @@ pub const SESSION_RECORDING: u32 = 1;
 /// [`Control::state`]: the recorder is gone; agents disable themselves at their next slow path.
 pub const SESSION_CLOSED: u32 = 2;
 
-/// [`Control::flags`]: time stamps are `rdtsc` ticks; otherwise `CLOCK_MONOTONIC` nanoseconds.
+/// [`Control::flags`]: time stamps are ticks of the processor's counter; otherwise nanoseconds of
+/// `CLOCK_MONOTONIC`.
 pub const FLAG_CLOCK_TSC: u32 = 1 << 0;
 /// [`Control::flags`]: when no buffer is free, the event is counted as lost instead of waiting.
 pub const FLAG_DROP_ON_FULL: u32 = 1 << 1;

@@ -24,6 +24,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod arch;
 mod called;
 mod injection;
 mod inner_function;

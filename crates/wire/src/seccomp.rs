@@ -8,13 +8,14 @@ mod program;
 
 pub use self::program::Instruction;
 use self::program::{CallFacts, run};
+use crate::arch::call_numbers as numbers;
 
 /// A system call with its arguments, as filters see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
     /// Name of the system call.
     pub name: &'static str,
-    /// Number of the system call on x86-64.
+    /// Number of the system call.
     pub number: u32,
     /// Arguments; those that differ from call to call have example values.
     pub arguments: [u64; 6],
@@ -57,38 +58,38 @@ const HERE: u64 = -100_i64 as u64;
 
 /// System calls that the agent makes, at its start or at any time (crates/ring/src/sys.rs).
 pub const AGENT_CALLS: &[Call] = &[
-    Call::new("mmap", 9, [0, PAGE, READ_WRITE, 0x4022, NONE, 0]),
-    Call::of_start("mmap", 9, [0, PAGE, READ_WRITE, 0x01, 3, 0]),
-    Call::new("munmap", 11, [0, PAGE, 0, 0, 0, 0]),
-    Call::new("mprotect", 10, [0, PAGE, READ_WRITE, 0, 0, 0]),
-    Call::new("madvise", 28, [0, PAGE, 16, 0, 0, 0]),
+    Call::new("mmap", numbers::MMAP, [0, PAGE, READ_WRITE, 0x4022, NONE, 0]),
+    Call::of_start("mmap", numbers::MMAP, [0, PAGE, READ_WRITE, 0x01, 3, 0]),
+    Call::new("munmap", numbers::MUNMAP, [0, PAGE, 0, 0, 0, 0]),
+    Call::new("mprotect", numbers::MPROTECT, [0, PAGE, READ_WRITE, 0, 0, 0]),
+    Call::new("madvise", numbers::MADVISE, [0, PAGE, 16, 0, 0, 0]),
     // FUTEX_WAIT and FUTEX_WAKE, on shared memory.
-    Call::new("futex", 202, [0, 0, 0, 0, 0, 0]),
-    Call::new("futex", 202, [0, 1, 1, 0, 0, 0]),
-    Call::new("openat", 257, [HERE, 0, 0o2_000_000, 0, 0, 0]),
-    Call::of_start("openat", 257, [HERE, 0, 0o2_000_002, 0, 0, 0]),
-    Call::new("read", 0, [3, 0, 512, 0, 0, 0]),
-    Call::new("pread64", 17, [3, 0, 512, 0, 0, 0]),
-    Call::new("close", 3, [3, 0, 0, 0, 0, 0]),
+    Call::new("futex", numbers::FUTEX, [0, 0, 0, 0, 0, 0]),
+    Call::new("futex", numbers::FUTEX, [0, 1, 1, 0, 0, 0]),
+    Call::new("openat", numbers::OPENAT, [HERE, 0, 0o2_000_000, 0, 0, 0]),
+    Call::of_start("openat", numbers::OPENAT, [HERE, 0, 0o2_000_002, 0, 0, 0]),
+    Call::new("read", numbers::READ, [3, 0, 512, 0, 0, 0]),
+    Call::new("pread64", numbers::PREAD64, [3, 0, 512, 0, 0, 0]),
+    Call::new("close", numbers::CLOSE, [3, 0, 0, 0, 0, 0]),
     // F_GET_SEALS.
-    Call::of_start("fcntl", 72, [3, 1034, 0, 0, 0, 0]),
+    Call::of_start("fcntl", numbers::FCNTL, [3, 1034, 0, 0, 0, 0]),
     // PROCMAP_QUERY.
-    Call::new("ioctl", 16, [3, 0xc068_6611, 0, 0, 0, 0]),
+    Call::new("ioctl", numbers::IOCTL, [3, 0xc068_6611, 0, 0, 0, 0]),
     // An invalid operation number; MS_ASYNC.
-    Call::new("rt_sigprocmask", 14, [u32::MAX as u64, 0, 0, 8, 0, 0]),
-    Call::new("msync", 26, [0, PAGE, 1, 0, 0, 0]),
-    Call::new("process_vm_readv", 310, [1, 0, 1, 0, 1, 0]),
-    Call::of_start("readlinkat", 267, [HERE, 0, 0, PAGE, 0, 0]),
+    Call::new("rt_sigprocmask", numbers::RT_SIGPROCMASK, [u32::MAX as u64, 0, 0, 8, 0, 0]),
+    Call::new("msync", numbers::MSYNC, [0, PAGE, 1, 0, 0, 0]),
+    Call::new("process_vm_readv", numbers::PROCESS_VM_READV, [1, 0, 1, 0, 1, 0]),
+    Call::of_start("readlinkat", numbers::READLINKAT, [HERE, 0, 0, PAGE, 0, 0]),
     // SIG_SETMASK.
-    Call::new("rt_sigprocmask", 14, [2, 0, 0, 8, 0, 0]),
-    Call::new("getpid", 39, [0; 6]),
-    Call::new("getppid", 110, [0; 6]),
-    Call::new("gettid", 186, [0; 6]),
-    Call::new("kill", 62, [1, 0, 0, 0, 0, 0]),
-    Call::new("sigaltstack", 131, [0, 0, 0, 0, 0, 0]),
-    Call::new("prlimit64", 302, [0, 3, 0, 0, 0, 0]),
+    Call::new("rt_sigprocmask", numbers::RT_SIGPROCMASK, [2, 0, 0, 8, 0, 0]),
+    Call::new("getpid", numbers::GETPID, [0; 6]),
+    Call::new("getppid", numbers::GETPPID, [0; 6]),
+    Call::new("gettid", numbers::GETTID, [0; 6]),
+    Call::new("kill", numbers::KILL, [1, 0, 0, 0, 0, 0]),
+    Call::new("sigaltstack", numbers::SIGALTSTACK, [0, 0, 0, 0, 0, 0]),
+    Call::new("prlimit64", numbers::PRLIMIT64, [0, 3, 0, 0, 0, 0]),
     // RLIMIT_AS.
-    Call::of_start("prlimit64", 302, [0, 9, 0, 0, 0, 0]),
-    Call::new("clock_gettime", 228, [1, 0, 0, 0, 0, 0]),
-    Call::new("clock_gettime", 228, [4, 0, 0, 0, 0, 0]),
+    Call::of_start("prlimit64", numbers::PRLIMIT64, [0, 9, 0, 0, 0, 0]),
+    Call::new("clock_gettime", numbers::CLOCK_GETTIME, [1, 0, 0, 0, 0, 0]),
+    Call::new("clock_gettime", numbers::CLOCK_GETTIME, [4, 0, 0, 0, 0, 0]),
 ];

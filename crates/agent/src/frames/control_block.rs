@@ -12,19 +12,14 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
+use heapr_known::glibc::{STACK_BOUNDS_NEAR, STACK_END_ABOVE};
+use heapr_ring::pages::page_begin;
 use heapr_ring::sys;
 
 use crate::arch::thread_pointer;
 use crate::frames::stack_range::StackRange;
 use crate::modules::link_map;
 use crate::state::AGENT;
-
-/// Offsets at which `stackblock` and `stackblock_size` are searched: after the unwind buffers,
-/// before the end of the structure. The exact offset differs.
-const STACK_OFFSETS: core::ops::Range<usize> = 0x600..0x8c0;
-/// Bytes from the thread pointer to the stack's upper end: the structure, and what its alignment
-/// leaves.
-const ABOVE_BYTES: core::ops::Range<usize> = 0x8c0..0x2000;
 
 /// Whether the control block is glibc's as described above.
 static IS_KNOWN: AtomicBool = AtomicBool::new(false);
@@ -157,8 +152,8 @@ pub(crate) fn own_stack(sp: usize) -> Option<StackRange> {
     let encloses = |&offset: &usize| {
         let (low, bytes) = (word(offset), word(offset.wrapping_add(8)));
         let above = low.wrapping_add(bytes).wrapping_sub(control_block);
-        low & 0xfff == 0 && low < sp && sp < control_block && ABOVE_BYTES.contains(&above)
+        low == page_begin(low) && low < sp && sp < control_block && STACK_END_ABOVE.contains(&above)
     };
-    let low = STACK_OFFSETS.step_by(8).find(encloses).map(word)?;
+    let low = STACK_BOUNDS_NEAR.step_by(8).find(encloses).map(word)?;
     Some(StackRange { low, high: control_block })
 }

@@ -43,7 +43,7 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut AllRegistersCall) -> usize 
     let call = unsafe { &mut *call };
     // SAFETY: (1).
     let kept = unsafe { &*(call.function() as *const HookedFunction) };
-    let caller = Caller::new(call.entry_sp(), call.bp(), kept.called);
+    let caller = Caller::new(call.entry(), call.bp(), kept.called);
     match outcome_of(kept, call.arguments(), caller) {
         Outcome::Answered(answer) => call.set_answer(answer),
         Outcome::Silent => {}
@@ -61,7 +61,7 @@ pub(crate) unsafe extern "C" fn make_light_call(call: *mut LightCall) -> LightAn
     let call = unsafe { &*call };
     // SAFETY: (1).
     let kept = unsafe { &*(call.function() as *const HookedFunction) };
-    let caller = Caller::new(call.entry_sp(), call.bp(), kept.called);
+    let caller = Caller::new(call.entry(), call.bp(), kept.called);
     match outcome_of(kept, call.arguments(), caller) {
         Outcome::Answered(answer) => LightAnswer { answer, goes_on_avma: 0 },
         Outcome::Silent => LightAnswer { answer: 0, goes_on_avma: 0 },
@@ -103,7 +103,7 @@ fn outcome_in_general(kept: &HookedFunction, words: &Arguments, caller: Caller) 
 
 /// Records an operator new with [`new`]; `is_aligned`: its second argument is an alignment.
 pub(crate) fn new_named(kept: &HookedFunction, all: &Arguments, is_aligned: bool, caller: Caller) -> Outcome {
-    let Some(begun) = inner_calls::begin(caller.entry_sp()) else {
+    let Some(begun) = inner_calls::begin(caller.entry()) else {
         sampling::passed(caller);
         return Outcome::PassOn;
     };

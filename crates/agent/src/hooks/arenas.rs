@@ -43,7 +43,7 @@ pub(crate) fn join(block: usize, argument: usize, caller: Caller) {
     if block == 0 || pool == 0 {
         return;
     }
-    let Some(begun) = inner_calls::begin(caller.entry_sp()) else { return };
+    let Some(begun) = inner_calls::begin(caller.entry()) else { return };
     inner_calls::end(begun);
     if let Some(mut scope) = Scope::enter(caller.sp()) {
         events::pool_joined(&mut scope, HEAP_MALLOC, block, pool);

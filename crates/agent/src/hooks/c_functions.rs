@@ -10,50 +10,47 @@ use super::recording::{
     about_to_free, aligned_block, allocated, free_plainly, freed, new_block, reallocated,
 };
 use super::{Pointer, look_inside};
+use crate::arch::entry::Entry;
 use crate::languages;
 use crate::modules;
 use crate::record::events;
 use crate::record::thread::Scope;
 
-pub(crate) unsafe extern "C" fn malloc<const NESTS: bool>(
-    size: usize,
-    entry_sp: *const usize,
-    bp: usize,
-) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("malloc") });
+pub(crate) unsafe extern "C" fn malloc<const NESTS: bool>(size: usize, entry: Entry, bp: usize) -> Pointer {
+    let caller = Caller::new(entry, bp, const { called("malloc") });
     new_block::<NESTS>(caller, || REAL.malloc(size), |block| allocated(block, size, caller))
 }
 
-pub(crate) unsafe extern "C" fn free<const NESTS: bool>(block: Pointer, entry_sp: *const usize, bp: usize) {
+pub(crate) unsafe extern "C" fn free<const NESTS: bool>(block: Pointer, entry: Entry, bp: usize) {
     if NESTS {
-        let caller = Caller::new(entry_sp, bp, const { called("free") });
+        let caller = Caller::new(entry, bp, const { called("free") });
         return freed::<true, _>(block, caller, || REAL.free(block));
     }
     // Both paths end in a jump. So nearly all frees need no frame of the agent, and save two
     // registers instead of six.
     if let Some(real) = REAL.free.known_free()
-        && free_plainly(block, entry_sp)
+        && free_plainly(block, entry)
     {
         // SAFETY: the C library's function of this name, with the program's argument.
         return unsafe { real(block) };
     }
-    free_in_general(block, entry_sp, bp);
+    free_in_general(block, entry, bp);
 }
 
 #[cold]
 #[inline(never)]
-extern "C" fn free_in_general(block: Pointer, entry_sp: *const usize, bp: usize) {
-    about_to_free(block, Caller::new(entry_sp, bp, const { called("free") }));
+extern "C" fn free_in_general(block: Pointer, entry: Entry, bp: usize) {
+    about_to_free(block, Caller::new(entry, bp, const { called("free") }));
     REAL.free(block);
 }
 
 pub(crate) unsafe extern "C" fn calloc<const NESTS: bool>(
     count: usize,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("calloc") });
+    let caller = Caller::new(entry, bp, const { called("calloc") });
     // A product that overflows has failed; the requested size does not fit in a number.
     let record = |block| allocated(block, count.saturating_mul(size), caller);
     new_block::<NESTS>(caller, || REAL.calloc(count, size), record)
@@ -62,10 +59,10 @@ pub(crate) unsafe extern "C" fn calloc<const NESTS: bool>(
 pub(crate) unsafe extern "C" fn realloc<const NESTS: bool>(
     block: Pointer,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("realloc") });
+    let caller = Caller::new(entry, bp, const { called("realloc") });
     reallocated::<NESTS>(block, size, caller, || REAL.realloc(block, size))
 }
 
@@ -73,10 +70,10 @@ pub(crate) unsafe extern "C" fn reallocarray<const NESTS: bool>(
     block: Pointer,
     count: usize,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("reallocarray") });
+    let caller = Caller::new(entry, bp, const { called("reallocarray") });
     // glibc's function calls realloc, which is hooked; others do the work themselves. As the
     // product may overflow, only the caller's words are passed on, and the agent's own realloc hook
     // does the recording.
@@ -96,10 +93,10 @@ pub(crate) unsafe extern "C" fn posix_memalign<const NESTS: bool>(
     answer: *mut Pointer,
     alignment: usize,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) -> c_int {
-    let caller = Caller::new(entry_sp, bp, const { called("posix_memalign") });
+    let caller = Caller::new(entry, bp, const { called("posix_memalign") });
     aligned_block::<NESTS>(answer, size, caller, || REAL.posix_memalign(answer, alignment, size))
 }
 
@@ -108,10 +105,10 @@ macro_rules! aligned_hooks {
         pub(crate) unsafe extern "C" fn $name<const NESTS: bool>(
             alignment: usize,
             size: usize,
-            entry_sp: *const usize,
+            entry: Entry,
             bp: usize,
         ) -> Pointer {
-            let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
+            let caller = Caller::new(entry, bp, const { called(stringify!($name)) });
             new_block::<NESTS>(caller, || REAL.$name(alignment, size), |block| allocated(block, size, caller))
         }
     )*};
@@ -123,10 +120,10 @@ macro_rules! page_hooks {
     ($($name:ident)*) => {$(
         pub(crate) unsafe extern "C" fn $name<const NESTS: bool>(
             size: usize,
-            entry_sp: *const usize,
+            entry: Entry,
             bp: usize,
         ) -> Pointer {
-            let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
+            let caller = Caller::new(entry, bp, const { called(stringify!($name)) });
             new_block::<NESTS>(caller, || REAL.$name(size), |block| allocated(block, size, caller))
         }
     )*};
@@ -136,18 +133,18 @@ page_hooks! { valloc pvalloc }
 
 // The C library's own three functions are the same as its `free`, and may call it by name.
 
-pub(crate) unsafe extern "C" fn cfree<const NESTS: bool>(block: Pointer, entry_sp: *const usize, bp: usize) {
-    let caller = Caller::new(entry_sp, bp, const { called("cfree") });
+pub(crate) unsafe extern "C" fn cfree<const NESTS: bool>(block: Pointer, entry: Entry, bp: usize) {
+    let caller = Caller::new(entry, bp, const { called("cfree") });
     freed::<NESTS, _>(block, caller, || if NESTS { REAL.cfree(block) } else { REAL.free(block) });
 }
 
 pub(crate) unsafe extern "C" fn free_sized<const NESTS: bool>(
     block: Pointer,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) {
-    let caller = Caller::new(entry_sp, bp, const { called("free_sized") });
+    let caller = Caller::new(entry, bp, const { called("free_sized") });
     freed::<NESTS, _>(block, caller, || if NESTS { REAL.free_sized(block, size) } else { REAL.free(block) });
 }
 
@@ -155,10 +152,10 @@ pub(crate) unsafe extern "C" fn free_aligned_sized<const NESTS: bool>(
     block: Pointer,
     alignment: usize,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) {
-    let caller = Caller::new(entry_sp, bp, const { called("free_aligned_sized") });
+    let caller = Caller::new(entry, bp, const { called("free_aligned_sized") });
     freed::<NESTS, _>(block, caller, || {
         if NESTS { REAL.free_aligned_sized(block, alignment, size) } else { REAL.free(block) }
     });
@@ -169,22 +166,18 @@ pub(crate) unsafe extern "C" fn free_aligned_sized<const NESTS: bool>(
 page_hooks! { __libc_malloc __libc_valloc __libc_pvalloc }
 aligned_hooks! { __libc_memalign }
 
-pub(crate) unsafe extern "C" fn __libc_free<const NESTS: bool>(
-    block: Pointer,
-    entry_sp: *const usize,
-    bp: usize,
-) {
-    let caller = Caller::new(entry_sp, bp, const { called("__libc_free") });
+pub(crate) unsafe extern "C" fn __libc_free<const NESTS: bool>(block: Pointer, entry: Entry, bp: usize) {
+    let caller = Caller::new(entry, bp, const { called("__libc_free") });
     freed::<NESTS, _>(block, caller, || REAL.__libc_free(block));
 }
 
 pub(crate) unsafe extern "C" fn __libc_calloc<const NESTS: bool>(
     count: usize,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("__libc_calloc") });
+    let caller = Caller::new(entry, bp, const { called("__libc_calloc") });
     let record = |block| allocated(block, count.saturating_mul(size), caller);
     new_block::<NESTS>(caller, || REAL.__libc_calloc(count, size), record)
 }
@@ -192,33 +185,28 @@ pub(crate) unsafe extern "C" fn __libc_calloc<const NESTS: bool>(
 pub(crate) unsafe extern "C" fn __libc_realloc<const NESTS: bool>(
     block: Pointer,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("__libc_realloc") });
+    let caller = Caller::new(entry, bp, const { called("__libc_realloc") });
     reallocated::<NESTS>(block, size, caller, || REAL.__libc_realloc(block, size))
 }
 
 /// Hook of dlclose: the addresses of an unloaded library are forgotten.
-pub(crate) unsafe extern "C" fn dlclose(handle: Pointer, entry_sp: *const usize, _bp: usize) -> c_int {
+pub(crate) unsafe extern "C" fn dlclose(handle: Pointer, entry: Entry, _bp: usize) -> c_int {
     let status = REAL.dlclose(handle);
-    if let Some(mut scope) = Scope::enter(entry_sp as usize) {
+    if let Some(mut scope) = Scope::enter(entry.sp()) {
         modules::forget_unloaded(&mut events::Records { scope: &mut scope });
     }
     status
 }
 
-pub(crate) unsafe extern "C" fn munmap(
-    address: Pointer,
-    size: usize,
-    entry_sp: *const usize,
-    _bp: usize,
-) -> c_int {
+pub(crate) unsafe extern "C" fn munmap(address: Pointer, size: usize, entry: Entry, _bp: usize) -> c_int {
     // (An allocator's own unmapping inside a recorded call does not count.)
-    if look_inside::is_large(size) && Scope::enter(entry_sp as usize).is_some() {
+    if look_inside::is_large(size) && Scope::enter(entry.sp()).is_some() {
         look_inside::before_unmapping();
     }
-    if let Some(mut scope) = Scope::enter(entry_sp as usize) {
+    if let Some(mut scope) = Scope::enter(entry.sp()) {
         events::unmap(&mut scope, HEAP_MMAP, address as usize, size);
     }
     languages::memory_goes(address as usize, size);

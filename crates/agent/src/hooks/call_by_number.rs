@@ -4,13 +4,15 @@
 
 use core::ffi::{c_char, c_int};
 
+use heapr_wire::arch::call_numbers;
+
 use crate::arch::entries::syscall_entry;
 use crate::hooks::real::SYSCALL;
 use crate::hooks::sandbox::{self, SYS_PRCTL, SYS_SECCOMP};
 use crate::hooks::{exec, start_for_call};
 
-const SYS_EXECVE: usize = 59;
-const SYS_EXECVEAT: usize = 322;
+const SYS_EXECVE: usize = call_numbers::EXECVE as usize;
+const SYS_EXECVEAT: usize = call_numbers::EXECVEAT as usize;
 
 /// Numbers of the calls that the C function `syscall` passes to [`checked_syscall`].
 pub(crate) const CHECKED_CALLS: [usize; 4] = [SYS_SECCOMP, SYS_PRCTL, SYS_EXECVE, SYS_EXECVEAT];

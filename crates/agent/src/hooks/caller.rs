@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_wire::stack_word;
 
+use crate::arch::entry::Entry;
 use crate::frames::frame::Start;
 use crate::languages;
 use crate::record::thread::Scope;
@@ -11,19 +12,19 @@ use crate::stack;
 use crate::state::AGENT;
 use crate::tree;
 
-/// A hooked call: the stack pointer at entry, where the return address lies, the caller's frame
-/// pointer register, and the called function's number (see [`heapr_wire::CALLED`]).
+/// A hooked call: its entry, the caller's frame pointer register, and the called function's number
+/// (see [`heapr_wire::CALLED`]).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
-    pub(super) entry_sp: *const usize,
+    pub(super) entry: Entry,
     pub(super) bp: usize,
     pub(super) called: u8,
 }
 
 impl Caller {
     #[inline(always)]
-    pub(crate) fn new(entry_sp: *const usize, bp: usize, called: u8) -> Self {
-        Self { entry_sp, bp, called }
+    pub(crate) fn new(entry: Entry, bp: usize, called: u8) -> Self {
+        Self { entry, bp, called }
     }
 
     /// Returns the same call, attributed to another function.
@@ -32,20 +33,20 @@ impl Caller {
         Self { called, ..self }
     }
 
-    pub(crate) fn entry_sp(self) -> *const usize {
-        self.entry_sp
+    pub(crate) fn entry(self) -> Entry {
+        self.entry
     }
 
     #[inline(always)]
     pub(crate) fn sp(self) -> usize {
-        self.entry_sp as usize
+        self.entry.sp()
     }
 
     #[inline(always)]
     pub(crate) fn start(self) -> Start {
-        // SAFETY: at entry the stack pointer points to the return address; that frame still exists.
-        let pc = unsafe { *self.entry_sp };
-        Start { pc, sp: self.sp().wrapping_add(8), bp: self.bp }
+        // SAFETY: the call has not returned.
+        let pc = unsafe { self.entry.return_avma() };
+        Start { pc, sp: self.entry.sp_after_return(), bp: self.bp }
     }
 }
 

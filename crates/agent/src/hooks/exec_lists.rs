@@ -1,19 +1,13 @@
 //! `execl`, `execlp` and `execle`: exec with the new program's arguments in the call itself.
 //!
-//! Their number is not known at entry. The registers that hold the first five are spilled to the
-//! stack; the others lie above the return address:
-//!
-//! ```text
-//! rdi   path or file
-//! rsi, rdx, rcx, r8, r9       arguments 0 to 4      --> spilled [0..5]
-//! [rsp + 8], [rsp + 16], …    arguments 5 and on    --> as they lie
-//! …                           a null pointer; for execle the environment behind it
-//! ```
+//! Their number is not known at entry; a null pointer ends them, behind which `execle` has the
+//! environment.
 
 use core::ffi::{c_char, c_int};
 
 use heapr_ring::sys;
 
+use crate::arch::argument_list::ArgumentList;
 use crate::hooks::exec::Completed;
 use crate::hooks::real::REAL;
 use crate::process::environment::own_environment;
@@ -23,17 +17,12 @@ type Strings = *const *const c_char;
 
 /// Number of arguments for which there is room on the stack; more take a mapping.
 const ON_STACK: usize = 256;
-/// Number of arguments that the registers hold.
-const SPILLED: usize = 5;
 /// Largest number of arguments. (`E2BIG`: the kernel takes no more than some 2 million either.)
 const ARGUMENTS_MAX: usize = 1 << 21;
 
 /// The variable arguments of such a call.
 #[derive(Clone, Copy)]
-struct List {
-    spilled: Strings,
-    above: Strings,
-}
+struct List(ArgumentList);
 
 impl List {
     /// Returns word `index` of the list.
@@ -41,14 +30,8 @@ impl List {
     /// # Safety
     /// 1. The call passed a word of this index.
     unsafe fn word(self, index: usize) -> *const c_char {
-        // SAFETY: (1); the spilled words are the first five, the others lie above the return
-        // address.
-        unsafe {
-            match index.checked_sub(SPILLED) {
-                None => *self.spilled.add(index),
-                Some(above) => *self.above.add(above),
-            }
-        }
+        // SAFETY: (1).
+        unsafe { self.0.word(index) }
     }
 
     /// Number of arguments, without the null pointer that ends them.
@@ -90,19 +73,21 @@ impl List {
 unsafe extern "C" fn list_path(path: *const c_char, spilled: Strings, above: Strings) -> c_int {
     let mut completed = Completed::new();
     let environment = completed.complete(Program::Path(path), own_environment());
-    let answer = List { spilled, above }.with_array(|arguments| REAL.execve(path, arguments, environment));
+    let answer = List(ArgumentList { spilled, above })
+        .with_array(|arguments| REAL.execve(path, arguments, environment));
     completed.came_back(answer)
 }
 
 unsafe extern "C" fn list_file(file: *const c_char, spilled: Strings, above: Strings) -> c_int {
     let mut completed = Completed::new();
     let environment = completed.complete(Program::Searched(file), own_environment());
-    let answer = List { spilled, above }.with_array(|arguments| REAL.execvpe(file, arguments, environment));
+    let answer = List(ArgumentList { spilled, above })
+        .with_array(|arguments| REAL.execvpe(file, arguments, environment));
     completed.came_back(answer)
 }
 
 unsafe extern "C" fn list_environment(path: *const c_char, spilled: Strings, above: Strings) -> c_int {
-    let list = List { spilled, above };
+    let list = List(ArgumentList { spilled, above });
     // SAFETY: the environment follows the null pointer.
     let environment = unsafe { list.word(list.len().wrapping_add(1)) }.cast::<*const c_char>();
     let mut completed = Completed::new();

@@ -11,9 +11,12 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use heapr_known::allocator_libraries::{PREFIXES, PROBES, SUFFIX};
+use heapr_ring::pages::{page_begin, page_bytes};
 use heapr_ring::sys;
 use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook, called};
 
+use crate::arch::entry::Entry;
+use crate::arch::loading::is_address_of_symbol;
 use crate::hooks::all_registers::{self as of_kept, HookedFunction, NOTHING, Outcome};
 use crate::hooks::forwarded::{run_alloc, run_free, run_posix, run_realloc, run_resize, run_string};
 use crate::hooks::shared::Shared;
@@ -200,16 +203,10 @@ fn is_provider(info: &DlPhdrInfo) -> bool {
 }
 
 fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) -> bool {
-    const R_X86_64_64: u32 = 1;
-    const R_X86_64_GLOB_DAT: u32 = 6;
-    const R_X86_64_JUMP_SLOT: u32 = 7;
     const PT_GNU_RELRO: u32 = 0x6474_e552;
     let kind = relocation.info as u32;
     let symbol = (relocation.info >> 32) as u32;
-    if symbol == 0
-        || !matches!(kind, R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT)
-        || relocation.addend != 0
-    {
+    if symbol == 0 || !is_address_of_symbol(kind) || relocation.addend != 0 {
         return true;
     }
     // SAFETY: the relocation's symbol is one of the module's dynamic symbols.
@@ -242,25 +239,25 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) -> b
     let is_read_only = relro.is_some_and(|header| {
         slot.wrapping_sub(info.bias.wrapping_add(header.address_svma)) < header.memory_bytes
     });
-    let page = slot & !4095;
+    let page = page_begin(slot);
     if is_read_only {
         // SAFETY: a page of the module's own data, made writable for one store and closed again.
-        if unsafe { sys::protect(page, 4096, 3) }.is_err() {
+        if unsafe { sys::protect(page, page_bytes(), 3) }.is_err() {
             return true;
         }
     }
     place.store(trampoline, Release);
     if is_read_only {
         // SAFETY: as above.
-        let _ = unsafe { sys::protect(page, 4096, 1) };
+        let _ = unsafe { sys::protect(page, page_bytes(), 1) };
     }
     true
 }
 
 /// Begins a call. The result lies on the trampoline's stack until [`after_new`] needs it.
 /// `usize::MAX`: the call is not recorded.
-unsafe extern "C" fn before_new(entry_sp: *const usize) -> usize {
-    inner_calls::begin(entry_sp).unwrap_or(usize::MAX)
+unsafe extern "C" fn before_new(entry: Entry) -> usize {
+    inner_calls::begin(entry).unwrap_or(usize::MAX)
 }
 
 /// Ends a call with which another function continues.
@@ -273,13 +270,13 @@ unsafe extern "C" fn left_new(begun: usize) {
 unsafe extern "C" fn after_new<const CALLED: u8>(
     block: Pointer,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
     begun: usize,
 ) {
     if begun != usize::MAX {
         inner_calls::end(begun);
-        hooks::allocated(block, size, Caller::new(entry_sp, bp, CALLED));
+        hooks::allocated(block, size, Caller::new(entry, bp, CALLED));
     }
 }
 
@@ -323,19 +320,19 @@ macro_rules! foreign {
         mod hook {
             use super::*;
             $(pub(super) unsafe extern "C" fn $free(
-                a: usize, b: usize, c: usize, d: usize, entry_sp: *const usize, bp: usize,
+                a: usize, b: usize, c: usize, d: usize, entry: Entry, bp: usize,
             ) -> usize {
-                let caller = Caller::new(entry_sp, bp, const { called(stringify!($free)) });
+                let caller = Caller::new(entry, bp, const { called(stringify!($free)) });
                 run_free(&super::real::$free, [a, b, c, d], a, caller)
             })*
             $($(pub(super) unsafe extern "C" fn $name(
-                a: usize, b: usize, c: usize, d: usize, entry_sp: *const usize, bp: usize,
+                a: usize, b: usize, c: usize, d: usize, entry: Entry, bp: usize,
             ) -> usize {
-                let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
+                let caller = Caller::new(entry, bp, const { called(stringify!($name)) });
                 super::run::$name(&super::real::$name, [a, b, c, d], caller)
             })*)*
-            $(pub(super) unsafe extern "C" fn $noted(words: *const [usize; 4], entry_sp: *const usize, bp: usize) {
-                let caller = Caller::new(entry_sp, bp, const { called(stringify!($noted)) });
+            $(pub(super) unsafe extern "C" fn $noted(words: *const [usize; 4], entry: Entry, bp: usize) {
+                let caller = Caller::new(entry, bp, const { called(stringify!($noted)) });
                 if AGENT.is_active() {
                     // SAFETY: the trampoline's words, on its stack.
                     $before(&super::real::$noted, unsafe { &*words }, caller);

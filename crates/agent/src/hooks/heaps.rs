@@ -18,6 +18,7 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 use heapr_wire::{FLAG_STACK_ALLOC, FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, called};
 
 use crate::arch::entries::heap_entries;
+use crate::arch::entry::Entry;
 use crate::hooks::{Caller, stack_for};
 use crate::record::events;
 use crate::record::thread::Scope;
@@ -96,9 +97,9 @@ fn hash_of(bytes: &[u8]) -> u64 {
 }
 
 /// `heapr_heap_create`.
-pub(crate) unsafe extern "C" fn create(name: *const c_char, entry_sp: *const usize, bp: usize) -> Handle {
+pub(crate) unsafe extern "C" fn create(name: *const c_char, entry: Entry, bp: usize) -> Handle {
     let none = core::ptr::null_mut();
-    let caller = Caller::new(entry_sp, bp, const { called("heapr_heap_create") });
+    let caller = Caller::new(entry, bp, const { called("heapr_heap_create") });
     if !AGENT.is_active() {
         return none;
     }
@@ -113,9 +114,9 @@ pub(crate) unsafe extern "C" fn create(name: *const c_char, entry_sp: *const usi
 }
 
 /// `heapr_heap_destroy`.
-pub(crate) unsafe extern "C" fn destroy(heap: Handle, entry_sp: *const usize, bp: usize) {
+pub(crate) unsafe extern "C" fn destroy(heap: Handle, entry: Entry, bp: usize) {
     let Some(number) = number_of(heap) else { return };
-    let caller = Caller::new(entry_sp, bp, const { called("heapr_heap_destroy") });
+    let caller = Caller::new(entry, bp, const { called("heapr_heap_destroy") });
     if AGENT.is_active()
         && let Some(mut scope) = Scope::enter(caller.sp())
     {
@@ -134,11 +135,11 @@ pub(crate) unsafe extern "C" fn alloc(
     heap: Handle,
     block: *const c_void,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) {
     let Some(number) = number_of(heap) else { return };
-    let caller = Caller::new(entry_sp, bp, const { called("heapr_heap_alloc") });
+    let caller = Caller::new(entry, bp, const { called("heapr_heap_alloc") });
     if block.is_null() || !AGENT.is_active() {
         return;
     }
@@ -148,12 +149,12 @@ pub(crate) unsafe extern "C" fn alloc(
 }
 
 /// `heapr_heap_free`.
-pub(crate) unsafe extern "C" fn free(heap: Handle, block: *const c_void, entry_sp: *const usize, _bp: usize) {
+pub(crate) unsafe extern "C" fn free(heap: Handle, block: *const c_void, entry: Entry, _bp: usize) {
     let Some(number) = number_of(heap) else { return };
     if block.is_null() || !AGENT.is_active() {
         return;
     }
-    if let Some(mut scope) = Scope::enter(entry_sp as usize) {
+    if let Some(mut scope) = Scope::enter(entry.sp()) {
         events::free(&mut scope, number, block as usize);
     }
 }
@@ -164,11 +165,11 @@ pub(crate) unsafe extern "C" fn resize(
     old: *const c_void,
     block: *const c_void,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) {
     let Some(number) = number_of(heap) else { return };
-    let caller = Caller::new(entry_sp, bp, const { called("heapr_heap_resize") });
+    let caller = Caller::new(entry, bp, const { called("heapr_heap_resize") });
     if old.is_null() || block.is_null() || !AGENT.is_active() {
         return;
     }
@@ -180,11 +181,11 @@ pub(crate) unsafe extern "C" fn resize(
 }
 
 heap_entries! {
-    heapr_heap_create, create, "rsi", "rdx";
-    heapr_heap_destroy, destroy, "rsi", "rdx";
-    heapr_heap_alloc, alloc, "rcx", "r8";
-    heapr_heap_free, free, "rdx", "rcx";
-    heapr_heap_resize, resize, "r8", "r9";
+    heapr_heap_create 1 create;
+    heapr_heap_destroy 1 destroy;
+    heapr_heap_alloc 3 alloc;
+    heapr_heap_free 2 free;
+    heapr_heap_resize 4 resize;
 }
 
 #[cfg(test)]

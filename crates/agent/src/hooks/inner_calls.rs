@@ -15,6 +15,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
+use crate::arch::entry::Entry;
 use crate::hooks;
 use crate::hooks::outermost;
 use crate::hooks::real::REAL;
@@ -109,11 +110,11 @@ pub(crate) fn find_runtime() {
 /// Begins a call of an allocator's function, and returns the value to pass to [`end`]. Returns
 /// `None` if the call is nested, and must not be recorded.
 #[inline(always)]
-pub(crate) fn begin(entry_sp: *const usize) -> Option<usize> {
+pub(crate) fn begin(entry: Entry) -> Option<usize> {
     let mut state = thread::current();
     if state.is_null() {
         // The thread's first call.
-        drop(Scope::enter(entry_sp as usize));
+        drop(Scope::enter(entry.sp()));
         state = thread::current();
         if state.is_null() {
             return Some(0);
@@ -123,26 +124,23 @@ pub(crate) fn begin(entry_sp: *const usize) -> Option<usize> {
     // was.
     let outer_sp = unsafe { &mut (*state).outer_sp };
     let before = *outer_sp;
-    if before != 0 && is_inner(before, entry_sp) {
+    if before != 0 && is_inner(before, entry) {
         return None;
     }
-    *outer_sp = entry_sp as usize;
+    *outer_sp = entry.sp();
     // A call whose frame was left by an exception or longjmp has ended.
-    Some(if before > entry_sp as usize { before } else { 0 })
+    Some(if before > entry.sp() { before } else { 0 })
 }
 
 #[cold]
 #[inline(never)]
-fn is_inner(outer_sp: usize, entry_sp: *const usize) -> bool {
+fn is_inner(outer_sp: usize, entry: Entry) -> bool {
     // SAFETY: at entry the stack pointer points to the return address.
-    let pc = unsafe { *entry_sp };
+    let pc = unsafe { entry.return_avma() };
     // An injector that has installed detours in the functions does not report their modules.
     let may_be =
         || is_of_allocator(pc) || AGENT.is_injected.load(Relaxed) != 0 || IS_ANYWHERE.load(Relaxed) != 0;
-    (entry_sp as usize) < outer_sp
-        && may_be()
-        && !is_of_runtime(pc)
-        && !outermost::was_left(outer_sp, entry_sp as usize)
+    entry.sp() < outer_sp && may_be() && !is_of_runtime(pc) && !outermost::was_left(outer_sp, entry.sp())
 }
 
 /// Ends a call that [`begin`] has begun.

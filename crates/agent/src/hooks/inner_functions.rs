@@ -196,7 +196,7 @@ impl Call<'_> {
 
     fn allocate_in(&self, heap: u8) -> usize {
         let caller = self.caller;
-        let Some(begun) = inner_calls::begin(caller.entry_sp()) else { return self.make() };
+        let Some(begun) = inner_calls::begin(caller.entry()) else { return self.make() };
         let block = self.make();
         inner_calls::end(begun);
         let pool = if self.is_pool_before && block != 0 {
@@ -211,7 +211,7 @@ impl Call<'_> {
 
     /// Makes the call without recording it; calls that it makes in turn are not the program's.
     fn quietly(&self) -> usize {
-        let Some(begun) = inner_calls::begin(self.caller.entry_sp()) else { return self.make() };
+        let Some(begun) = inner_calls::begin(self.caller.entry()) else { return self.make() };
         let answer = self.make();
         inner_calls::end(begun);
         answer
@@ -225,7 +225,7 @@ impl Call<'_> {
     /// Records a chain of blocks that is about to be freed.
     #[cold]
     fn free_chain(&self, heap: u8, next: usize) -> usize {
-        let Some(begun) = inner_calls::begin(self.caller.entry_sp()) else { return self.make() };
+        let Some(begun) = inner_calls::begin(self.caller.entry()) else { return self.make() };
         if let Some(mut scope) = Scope::enter(self.caller.sp()) {
             let mut block = self.block;
             for _ in 0..CHAIN_MAX {
@@ -244,7 +244,7 @@ impl Call<'_> {
     }
 
     fn free_in(&self, heap: u8) -> usize {
-        let Some(begun) = inner_calls::begin(self.caller.entry_sp()) else { return self.make() };
+        let Some(begun) = inner_calls::begin(self.caller.entry()) else { return self.make() };
         note_free(heap, self.block, self.caller);
         let answer = self.make();
         inner_calls::end(begun);
@@ -253,7 +253,7 @@ impl Call<'_> {
 
     fn reallocate_in(&self, heap: u8) -> usize {
         let &Self { block, size, caller, .. } = self;
-        let Some(begun) = inner_calls::begin(caller.entry_sp()) else { return self.make() };
+        let Some(begun) = inner_calls::begin(caller.entry()) else { return self.make() };
         let is_prepared = Scope::enter(caller.sp())
             .is_some_and(|mut scope| events::realloc_prepare(&mut scope, heap, block));
         let new = self.make();

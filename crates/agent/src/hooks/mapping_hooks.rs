@@ -9,6 +9,7 @@ use heapr_wire::{
 };
 
 use crate::arch::entries::{self, mapping_entries, mmap64_entry};
+use crate::arch::entry::Entry;
 use crate::hooks::real::{MMAP, MREMAP, REAL};
 use crate::hooks::start_for_mapping;
 use crate::hooks::{Caller, Pointer, SLOTS, SlotIndex, stack_for};
@@ -40,7 +41,7 @@ static IS_HEAP: AtomicBool = AtomicBool::new(false);
 pub(crate) unsafe extern "C" fn after_mmap(
     mapping: usize,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
     protection: usize,
     flags: usize,
@@ -48,7 +49,7 @@ pub(crate) unsafe extern "C" fn after_mmap(
     if flags & MAP_FIXED != 0 && mapping != MAP_FAILED {
         languages::memory_goes(mapping, size);
     }
-    let caller = Caller::new(entry_sp, bp, const { called("mmap") });
+    let caller = Caller::new(entry, bp, const { called("mmap") });
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     if !IS_HEAP.load(Relaxed) {
         if mapping == MAP_FAILED {
@@ -74,7 +75,7 @@ pub(crate) unsafe extern "C" fn mprotect(
     address: Pointer,
     size: usize,
     protection: c_int,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) -> c_int {
     let hides = protection as usize & PROT_READ == 0;
@@ -86,7 +87,7 @@ pub(crate) unsafe extern "C" fn mprotect(
         // Another thread may have found the memory readable in between.
         languages::memory_goes(address as usize, size);
     }
-    let caller = Caller::new(entry_sp, bp, const { called("mprotect") });
+    let caller = Caller::new(entry, bp, const { called("mprotect") });
     if status == 0
         && IS_HEAP.load(Relaxed)
         && let Some(mut scope) = Scope::enter(caller.sp())
@@ -100,21 +101,21 @@ pub(crate) unsafe extern "C" fn mprotect(
 
 /// Hook of sbrk, which moves the end of the program's data: the new part is recorded as the
 /// caller's. (The C library's allocator moves the end without this function.)
-pub(crate) unsafe extern "C" fn sbrk(moved: isize, entry_sp: *const usize, bp: usize) -> Pointer {
+pub(crate) unsafe extern "C" fn sbrk(moved: isize, entry: Entry, bp: usize) -> Pointer {
     let before = REAL.sbrk(moved);
     if before as usize != MAP_FAILED {
-        note_moved_end(before as usize, moved, Caller::new(entry_sp, bp, const { called("sbrk") }));
+        note_moved_end(before as usize, moved, Caller::new(entry, bp, const { called("sbrk") }));
     }
     before
 }
 
 /// Hook of brk, which sets the end of the program's data.
-pub(crate) unsafe extern "C" fn brk(end: Pointer, entry_sp: *const usize, bp: usize) -> c_int {
+pub(crate) unsafe extern "C" fn brk(end: Pointer, entry: Entry, bp: usize) -> c_int {
     let before = REAL.sbrk(0) as usize;
     let status = REAL.brk(end);
     if status == 0 && before != MAP_FAILED {
         let moved = (end as usize).wrapping_sub(before).cast_signed();
-        note_moved_end(before, moved, Caller::new(entry_sp, bp, const { called("brk") }));
+        note_moved_end(before, moved, Caller::new(entry, bp, const { called("brk") }));
     }
     status
 }
@@ -136,9 +137,9 @@ fn note_moved_end(before: usize, moved: isize, caller: Caller) {
 }
 
 /// Records the old address before an mremap.
-pub(crate) unsafe extern "C" fn before_mremap(old: usize, entry_sp: *const usize) {
+pub(crate) unsafe extern "C" fn before_mremap(old: usize, entry: Entry) {
     languages::any_memory_goes();
-    if let Some(mut scope) = Scope::enter(entry_sp as usize) {
+    if let Some(mut scope) = Scope::enter(entry.sp()) {
         events::realloc_prepare(&mut scope, HEAP_MMAP, old);
     }
 }
@@ -148,12 +149,12 @@ pub(crate) unsafe extern "C" fn after_mremap(
     mapping: usize,
     old: usize,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) {
     // Another thread may have found the memory readable in between.
     languages::any_memory_goes();
-    let caller = Caller::new(entry_sp, bp, const { called("mremap") });
+    let caller = Caller::new(entry, bp, const { called("mremap") });
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     if mapping == MAP_FAILED {
         events::realloc_abort(&mut scope, HEAP_MMAP, old, size);

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use heapr_wire::called;
 
 use crate::arch::entries::{ROW_BYTES, ROW_LENGTH};
+use crate::arch::entry::Entry;
 use crate::hooks::Caller;
 use crate::hooks::forwarded::kinds;
 
@@ -45,11 +46,11 @@ macro_rules! functions {
         mod hooks {
             use super::*;
             $(pub(super) unsafe extern "C" fn $name(
-                a: usize, b: usize, c: usize, entry_sp: *const usize, bp: usize, place: usize,
+                a: usize, b: usize, c: usize, entry: Entry, bp: usize, place: usize,
             ) -> usize {
                 let number = place.wrapping_sub(trampolines::$name as *const () as usize) / ROW_BYTES;
                 let Some(real) = reals::$name.get(number) else { return 0 };
-                let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
+                let caller = Caller::new(entry, bp, const { called(stringify!($name)) });
                 let ($a, $b, $c) = (a, b, c);
                 kinds::$kind(real, [a, b, c, 0], $what, caller)
             })*

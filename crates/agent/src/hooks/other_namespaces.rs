@@ -18,6 +18,7 @@
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 
 use crate::arch::entries::{calloc_watcher, loader_entries};
+use crate::arch::entry::Entry;
 use crate::arch::thread_pointer;
 use crate::hooks::by_handle;
 use crate::hooks::real::{DLMOPEN, DLOPEN, REAL};
@@ -42,28 +43,28 @@ loader_entries! { DLOPEN, RTLD_DEEPBIND, before_dlopen, first_dlopen; before_dlm
 
 /// Prepares a dlopen with `RTLD_DEEPBIND`, and returns the real function's address; 0 if it is not
 /// found.
-pub(crate) unsafe extern "C" fn before_dlopen(entry_sp: *const usize) -> usize {
-    before_load(entry_sp);
+pub(crate) unsafe extern "C" fn before_dlopen(entry: Entry) -> usize {
+    before_load(entry);
     DLOPEN.found_late()
 }
 
 /// Prepares a dlmopen, and returns the real function's address.
-pub(crate) unsafe extern "C" fn before_dlmopen(entry_sp: *const usize) -> usize {
-    before_load(entry_sp);
+pub(crate) unsafe extern "C" fn before_dlmopen(entry: Entry) -> usize {
+    before_load(entry);
     DLMOPEN.found_late()
 }
 
 /// Prepares a dlopen whose real function is not known yet, and returns its address.
-pub(crate) unsafe extern "C" fn first_dlopen(mode: u32, entry_sp: *const usize) -> usize {
+pub(crate) unsafe extern "C" fn first_dlopen(mode: u32, entry: Entry) -> usize {
     hooks::start_agent();
     if mode & RTLD_DEEPBIND != 0 {
-        before_load(entry_sp);
+        before_load(entry);
     }
     DLOPEN.found_late()
 }
 
 #[cold]
-fn before_load(entry_sp: *const usize) {
+fn before_load(entry: Entry) {
     hooks::start_agent();
     if !AGENT.is_active() {
         return;
@@ -82,7 +83,7 @@ fn before_load(entry_sp: *const usize) {
     let this = thread_pointer::thread_pointer();
     let is_free = |[thread, _]: &&[AtomicUsize; 2]| [0, this].contains(&thread.load(Relaxed));
     if let Some([thread, sp]) = LOADING.iter().find(is_free).or(LOADING.first()) {
-        sp.store(entry_sp as usize, Relaxed);
+        sp.store(entry.sp(), Relaxed);
         thread.store(this, Release);
     }
     let Some(slot) = SLOTS.get(SlotIndex::calloc as usize) else { return };
@@ -99,13 +100,13 @@ calloc_watcher! { calloc_while_loading, before_calloc }
 
 /// Runs before each calloc once such a library has been loaded; returns the hook that was in the
 /// slot before, or the real function.
-unsafe extern "C" fn before_calloc(entry_sp: *const usize) -> usize {
+unsafe extern "C" fn before_calloc(entry: Entry) -> usize {
     // SAFETY: at entry the stack pointer points to the return address.
-    let pc = unsafe { *entry_sp };
+    let pc = unsafe { entry.return_avma() };
     let [start, end] = &LOADER;
     let low = start.load(Acquire);
     if pc.wrapping_sub(low) < end.load(Relaxed).wrapping_sub(low) {
-        look_at_loading(entry_sp as usize);
+        look_at_loading(entry.sp());
     }
     let hook = CALLOC.load(Acquire);
     if hook.is_null() { REAL.calloc.address() } else { hook as usize }

@@ -1,7 +1,7 @@
 //! The call of an embedded allocator that is under way on a thread: calls that it makes in turn are
 //! not the program's.
 
-use crate::arch::all_registers_entry::AllRegistersCall;
+use crate::arch::all_registers_entry::function_of_call;
 use crate::record::thread::{self, Outermost, Scope};
 
 /// Methods for calls whose [`Outermost::function`] is the address of a
@@ -61,9 +61,7 @@ impl Outermost {
     /// 1. The stack at the call's entry may be read.
     unsafe fn is_under_way(self) -> bool {
         // SAFETY: (1).
-        let word =
-            unsafe { *(self.entry_sp.wrapping_sub(AllRegistersCall::FUNCTION_BELOW_ENTRY) as *const usize) };
-        self.function != 0 && word == self.function
+        self.function != 0 && unsafe { function_of_call(self.entry_sp) } == self.function
     }
 
     pub(crate) fn end(before: Self) {

@@ -7,6 +7,8 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use heapr_ring::pages::page_bytes;
+
 use crate::hooks;
 use crate::modules::link_map::{self, DlPhdrInfo};
 
@@ -235,9 +237,9 @@ real_functions! {
     posix_memalign b"posix_memalign" fn(answer: *mut Pointer, alignment: usize, size: usize) -> c_int = ENOMEM;
     aligned_alloc b"aligned_alloc" fn(alignment: usize, size: usize) -> Pointer = REAL.memalign(alignment, size);
     memalign b"memalign" fn(alignment: usize, size: usize) -> Pointer = NULL;
-    valloc b"valloc" fn(size: usize) -> Pointer = REAL.memalign(4096, size);
+    valloc b"valloc" fn(size: usize) -> Pointer = REAL.memalign(page_bytes(), size);
     pvalloc b"pvalloc" fn(size: usize) -> Pointer
-        = match size.checked_next_multiple_of(4096) { Some(bytes) => REAL.memalign(4096, bytes), None => NULL };
+        = match size.checked_next_multiple_of(page_bytes()) { Some(bytes) => REAL.memalign(page_bytes(), bytes), None => NULL };
     cfree b"cfree" fn(block: Pointer) = REAL.free(block);
     free_sized b"free_sized" fn(block: Pointer, size: usize) = REAL.free(block);
     free_aligned_sized b"free_aligned_sized" fn(block: Pointer, alignment: usize, size: usize) = REAL.free(block);

@@ -10,6 +10,7 @@ use heapr_wire::{
 
 use super::caller::{Caller, NO_STACK, node_of, stack_for};
 use super::{Pointer, inner_calls, sampling};
+use crate::arch::entry::Entry;
 use crate::languages;
 use crate::record::events;
 use crate::record::thread::Scope;
@@ -21,23 +22,17 @@ use crate::state::AGENT;
 pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
     // `plain_bytes_end` is 0 while there are language frames: then every call takes the slow path.
     if size >= AGENT.plain_bytes_end.load(Relaxed) || !allocated_plainly::<false>(block, size, caller) {
-        allocated_otherwise(block, size, caller.entry_sp, caller.bp, caller.called);
+        allocated_otherwise(block, size, caller.entry, caller.bp, caller.called);
     }
 }
 
 /// Slow path of [`allocated`]: large blocks, special flags, or language frames.
 #[cold]
 #[inline(never)]
-extern "C" fn allocated_otherwise(
-    block: Pointer,
-    size: usize,
-    entry_sp: *const usize,
-    bp: usize,
-    called: u8,
-) {
+extern "C" fn allocated_otherwise(block: Pointer, size: usize, entry: Entry, bp: usize, called: u8) {
     let is_plain = languages::are_spoken() && size <= PACKED_SIZE_MAX;
-    if !is_plain || !allocated_plainly::<true>(block, size, Caller::new(entry_sp, bp, called)) {
-        allocated_in_general(block, size, entry_sp, bp, called);
+    if !is_plain || !allocated_plainly::<true>(block, size, Caller::new(entry, bp, called)) {
+        allocated_in_general(block, size, entry, bp, called);
     }
 }
 
@@ -63,14 +58,8 @@ fn allocated_plainly<const SPEAKS: bool>(block: Pointer, size: usize, caller: Ca
 /// General path: records a new block, or a failed call, with any special flags.
 #[cold]
 #[inline(never)]
-extern "C" fn allocated_in_general(
-    block: Pointer,
-    size: usize,
-    entry_sp: *const usize,
-    bp: usize,
-    called: u8,
-) {
-    let caller = Caller::new(entry_sp, bp, called);
+extern "C" fn allocated_in_general(block: Pointer, size: usize, entry: Entry, bp: usize, called: u8) {
+    let caller = Caller::new(entry, bp, called);
     if sampling::is_on() {
         return sampling::allocated(block, size, caller);
     }
@@ -98,7 +87,7 @@ pub(crate) fn new_block<const NESTS: bool>(
         record(block);
         return block;
     }
-    let Some(begun) = inner_calls::begin(caller.entry_sp) else { return real() };
+    let Some(begun) = inner_calls::begin(caller.entry) else { return real() };
     let block = real();
     inner_calls::end(begun);
     record(block);
@@ -128,15 +117,15 @@ pub(crate) fn about_to_free(block: Pointer, caller: Caller) {
 /// Records a free as [`about_to_free`] does, by the fast path if there is no special flag.
 #[inline(always)]
 pub(crate) fn note_free(block: Pointer, caller: Caller) {
-    if sampling::is_on() || !free_plainly(block, caller.entry_sp) {
-        note_free_in_general(block, caller.entry_sp, caller.bp, caller.called);
+    if sampling::is_on() || !free_plainly(block, caller.entry) {
+        note_free_in_general(block, caller.entry, caller.bp, caller.called);
     }
 }
 
 #[cold]
 #[inline(never)]
-extern "C" fn note_free_in_general(block: Pointer, entry_sp: *const usize, bp: usize, called: u8) {
-    about_to_free(block, Caller::new(entry_sp, bp, called));
+extern "C" fn note_free_in_general(block: Pointer, entry: Entry, bp: usize, called: u8) {
+    about_to_free(block, Caller::new(entry, bp, called));
 }
 
 /// Records a free before `real`. `NESTS`: see [`new_block`].
@@ -146,7 +135,7 @@ pub(crate) fn freed<const NESTS: bool, T>(block: Pointer, caller: Caller, real: 
         about_to_free(block, caller);
         return real();
     }
-    let Some(begun) = inner_calls::begin(caller.entry_sp) else { return real() };
+    let Some(begun) = inner_calls::begin(caller.entry) else { return real() };
     about_to_free(block, caller);
     let answer = real();
     inner_calls::end(begun);
@@ -156,11 +145,11 @@ pub(crate) fn freed<const NESTS: bool, T>(block: Pointer, caller: Caller, real: 
 /// Fast path of [`about_to_free`]; must record the same if there is no special flag (heapr's test
 /// `victims`). Returns `false` if the free was not recorded.
 #[inline(always)]
-pub(crate) fn free_plainly(block: Pointer, entry_sp: *const usize) -> bool {
+pub(crate) fn free_plainly(block: Pointer, entry: Entry) -> bool {
     if block.is_null() {
         return false;
     }
-    let Some(mut scope) = Scope::enter_plainly(entry_sp as usize) else { return false };
+    let Some(mut scope) = Scope::enter_plainly(entry.sp()) else { return false };
     let Some(pool) = AGENT.pool() else { return false };
     if pool.control().flags.load(Relaxed) & FLAG_STACK_FREE != 0 {
         return false;
@@ -185,7 +174,7 @@ pub(crate) fn reallocated<const NESTS: bool>(
     }
     let mut begun = 0;
     if NESTS {
-        let Some(before) = inner_calls::begin(caller.entry_sp) else { return real() };
+        let Some(before) = inner_calls::begin(caller.entry) else { return real() };
         begun = before;
     }
     let mut early = None;

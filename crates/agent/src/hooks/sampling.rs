@@ -25,6 +25,7 @@ use heapr_wire::{
     DisableReason, FLAG_SAMPLED, FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MALLOC, SAMPLE_ALL, called,
 };
 
+use crate::arch::entry::Entry;
 use crate::arch::{thread_pointer, usdt};
 use crate::hooks::real::REAL;
 use crate::hooks::{self, Caller, NO_STACK, Pointer, inner_calls, inside, stack_for};
@@ -95,7 +96,7 @@ pub(crate) static OWN_CALLS: [[AtomicUsize; 2]; heapr_wire::OWN_CALLS] =
 /// True if the allocator or the agent makes a call itself.
 fn is_own(caller: Caller) -> bool {
     // SAFETY: at entry the stack pointer points to the return address.
-    let pc = unsafe { *caller.entry_sp() };
+    let pc = unsafe { caller.entry().return_avma() };
     OWN_CALLS.iter().any(|[start, bytes]| pc.wrapping_sub(start.load(Relaxed)) < bytes.load(Relaxed))
 }
 
@@ -159,7 +160,7 @@ pub(crate) fn made(draw: Option<Draw>, block: Pointer, size: usize, caller: Call
 /// entry. It is drawn before the real call, because its nested calls are counted, too.
 #[cold]
 pub(crate) fn new_block_inside(size: usize, caller: Caller, real: impl FnOnce() -> Pointer) -> Pointer {
-    let Some(begun) = inner_calls::begin(caller.entry_sp()) else {
+    let Some(begun) = inner_calls::begin(caller.entry()) else {
         passed(caller);
         return real();
     };
@@ -293,7 +294,7 @@ pub(crate) fn reallocated<const NESTS: bool>(
 ) -> Pointer {
     let mut begun = 0;
     if NESTS {
-        let Some(before) = inner_calls::begin(caller.entry_sp()) else {
+        let Some(before) = inner_calls::begin(caller.entry()) else {
             passed(caller);
             return real();
         };
@@ -370,18 +371,13 @@ fn run_out(size: usize, caller: Caller, real: impl FnOnce() -> Pointer) -> Point
     block
 }
 
-pub(crate) unsafe extern "C" fn malloc(size: usize, entry_sp: *const usize, bp: usize) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("malloc") });
+pub(crate) unsafe extern "C" fn malloc(size: usize, entry: Entry, bp: usize) -> Pointer {
+    let caller = Caller::new(entry, bp, const { called("malloc") });
     run_out(size, caller, || REAL.malloc(size))
 }
 
-pub(crate) unsafe extern "C" fn calloc(
-    count: usize,
-    size: usize,
-    entry_sp: *const usize,
-    bp: usize,
-) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("calloc") });
+pub(crate) unsafe extern "C" fn calloc(count: usize, size: usize, entry: Entry, bp: usize) -> Pointer {
+    let caller = Caller::new(entry, bp, const { called("calloc") });
     let Some(bytes) = count.checked_mul(size) else { return REAL.calloc(count, size) };
     run_out(bytes, caller, || REAL.calloc(count, size))
 }
@@ -389,20 +385,15 @@ pub(crate) unsafe extern "C" fn calloc(
 pub(crate) unsafe extern "C" fn aligned_alloc(
     alignment: usize,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("aligned_alloc") });
+    let caller = Caller::new(entry, bp, const { called("aligned_alloc") });
     run_out(size, caller, || REAL.aligned_alloc(alignment, size))
 }
 
-pub(crate) unsafe extern "C" fn memalign(
-    alignment: usize,
-    size: usize,
-    entry_sp: *const usize,
-    bp: usize,
-) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("memalign") });
+pub(crate) unsafe extern "C" fn memalign(alignment: usize, size: usize, entry: Entry, bp: usize) -> Pointer {
+    let caller = Caller::new(entry, bp, const { called("memalign") });
     run_out(size, caller, || REAL.memalign(alignment, size))
 }
 
@@ -410,10 +401,10 @@ pub(crate) unsafe extern "C" fn posix_memalign(
     answer: *mut Pointer,
     alignment: usize,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) -> c_int {
-    let caller = Caller::new(entry_sp, bp, const { called("posix_memalign") });
+    let caller = Caller::new(entry, bp, const { called("posix_memalign") });
     let mut status = 0;
     run_out(size, caller, || {
         status = REAL.posix_memalign(answer, alignment, size);
@@ -427,10 +418,10 @@ pub(crate) unsafe extern "C" fn posix_memalign(
 pub(crate) unsafe extern "C" fn realloc_of_candidate(
     block: Pointer,
     size: usize,
-    entry_sp: *const usize,
+    entry: Entry,
     bp: usize,
 ) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("realloc") });
+    let caller = Caller::new(entry, bp, const { called("realloc") });
     if block.is_null() {
         let new = REAL.realloc(block, size);
         allocated(new, size, caller);
@@ -440,13 +431,8 @@ pub(crate) unsafe extern "C" fn realloc_of_candidate(
 }
 
 /// Entry of a realloc whose countdown has run out.
-pub(crate) unsafe extern "C" fn realloc(
-    block: Pointer,
-    size: usize,
-    entry_sp: *const usize,
-    bp: usize,
-) -> Pointer {
-    let caller = Caller::new(entry_sp, bp, const { called("realloc") });
+pub(crate) unsafe extern "C" fn realloc(block: Pointer, size: usize, entry: Entry, bp: usize) -> Pointer {
+    let caller = Caller::new(entry, bp, const { called("realloc") });
     if block.is_null() {
         return run_out(size, caller, || REAL.realloc(block, size));
     }
@@ -464,11 +450,11 @@ pub(crate) unsafe extern "C" fn realloc(
 }
 
 /// Entry of a free of a block whose page is marked.
-pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp: usize) {
+pub(crate) unsafe extern "C" fn free(block: Pointer, entry: Entry, bp: usize) {
     if block.is_null() {
         return;
     }
-    let caller = Caller::new(entry_sp, bp, const { called("free") });
+    let caller = Caller::new(entry, bp, const { called("free") });
     if !is_own(caller) {
         about_to_free(block, caller);
     }

@@ -17,10 +17,10 @@ mod counting {
     use super::*;
 
     block_entries! { REAL;
-        malloc 1 "rdi" offset_of!(RealFunctions, malloc), sampling::malloc;
-        memalign 2 "rsi" offset_of!(RealFunctions, memalign), sampling::memalign;
-        aligned_alloc 2 "rsi" offset_of!(RealFunctions, aligned_alloc), sampling::aligned_alloc;
-        posix_memalign 3 "rdx" offset_of!(RealFunctions, posix_memalign), sampling::posix_memalign;
+        malloc 1 1 offset_of!(RealFunctions, malloc), sampling::malloc;
+        memalign 2 2 offset_of!(RealFunctions, memalign), sampling::memalign;
+        aligned_alloc 2 2 offset_of!(RealFunctions, aligned_alloc), sampling::aligned_alloc;
+        posix_memalign 3 3 offset_of!(RealFunctions, posix_memalign), sampling::posix_memalign;
     }
     calloc_entry! { REAL; offset_of!(RealFunctions, calloc), sampling::calloc }
     realloc_entry! { REAL;

@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use heapr_ring::{forbidden_calls, sys};
 use heapr_wire::DisableReason;
+use heapr_wire::arch::call_numbers;
 use heapr_wire::seccomp::{AGENT_CALLS, Call, Instruction};
 
 use crate::hooks::real::{self, REAL};
@@ -35,8 +36,8 @@ const PR_SET_SECCOMP: usize = 22;
 const PR_SET_TSC: usize = 26;
 const PR_TSC_SIGSEGV: usize = 2;
 /// System call numbers of `seccomp` and `prctl`.
-pub(crate) const SYS_SECCOMP: usize = 317;
-pub(crate) const SYS_PRCTL: usize = 157;
+pub(crate) const SYS_SECCOMP: usize = call_numbers::SECCOMP as usize;
+pub(crate) const SYS_PRCTL: usize = call_numbers::PRCTL as usize;
 
 /// Restriction that a call requests, which applies if the call succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

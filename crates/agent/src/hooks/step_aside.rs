@@ -11,13 +11,13 @@
 //! changed, and only while no other thread exists that could search it. An agent that ends later
 //! leaves the table unchanged.
 
+use heapr_ring::pages::{page_begin, page_end};
 use heapr_ring::sys;
 
 use crate::hooks;
 use crate::modules::dynamic_section::Symbol;
 use crate::modules::link_map;
 
-const PAGE_BYTES: usize = 4096;
 const READ: usize = 1;
 const READ_WRITE: usize = 3;
 
@@ -39,8 +39,8 @@ pub(crate) fn step_aside() {
     if first > last {
         return;
     }
-    let start = first & !(PAGE_BYTES - 1);
-    let end = (last.wrapping_add(size_of::<Symbol>() - 1) | (PAGE_BYTES - 1)).wrapping_add(1);
+    let start = page_begin(first);
+    let end = page_end(last.wrapping_add(size_of::<Symbol>()));
     let bytes = end.wrapping_sub(start);
     // SAFETY: pages of the agent's own, with its symbol table, which stay readable.
     if unsafe { sys::protect(start, bytes, READ_WRITE) }.is_err() {

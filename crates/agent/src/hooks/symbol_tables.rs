@@ -8,13 +8,13 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
+use heapr_ring::pages::{page_begin, page_end};
 use heapr_ring::sys;
 use heapr_wire::REDIRECTED_MAX;
 
 use crate::modules::dynamic_section::{Dynamic, Symbol};
 use crate::modules::link_map::DlPhdrInfo;
 
-const PAGE_BYTES: usize = 4096;
 const WRITE: usize = 2;
 const STT_FUNC: u8 = 2;
 
@@ -44,8 +44,8 @@ pub(crate) fn redirect(info: &DlPhdrInfo, dynamic: &Dynamic, targets: &dyn Fn(Ta
     if protections.0 != protections.1 {
         return;
     }
-    let start = first & !PAGE_BYTES.wrapping_sub(1);
-    let bytes = (last | PAGE_BYTES.wrapping_sub(1)).wrapping_add(1).wrapping_sub(start);
+    let start = page_begin(first);
+    let bytes = page_end(last.wrapping_add(1)).wrapping_sub(start);
     // SAFETY: pages of one segment of the module, which stay as readable and executable as they
     // are.
     if unsafe { sys::protect(start, bytes, protection | WRITE) }.is_err() {

@@ -6,19 +6,20 @@
 //! descriptor stays open. If the kernel's list of mappings cannot be read, pages are tested one by
 //! one.
 
+use heapr_ring::pages::{page_begin, page_bytes, page_end};
 use heapr_ring::sys;
+use heapr_wire::arch::PAGE_BYTES_MAX;
 
+use crate::arch::ADDRESS_END;
 use crate::languages::given_back::Read;
 use crate::modules::memory_map::{Access, Place, place_of};
 use crate::modules::program_break;
 
 const REMEMBERED: usize = 64;
-/// Address range in which a program's mappings lie.
+/// Begin of the addresses at which a program's mappings lie.
 const FIRST_AVMA: usize = 1 << 16;
-const END_AVMA: usize = 1 << 47;
-const PAGE_BYTES: usize = 4096;
 /// Bytes that are tested at once if pages are tested.
-const PROBED_BYTES: usize = 16 * PAGE_BYTES;
+const PROBED_BYTES: usize = 16 * PAGE_BYTES_MAX;
 
 /// The mappings that were looked up last.
 #[derive(Debug)]
@@ -121,7 +122,7 @@ impl Readable {
 
     #[cold]
     fn ask(&mut self, address: usize, end: usize) -> bool {
-        if end > END_AVMA || sys::is_readable(address) == Some(false) {
+        if end > ADDRESS_END || sys::is_readable(address) == Some(false) {
             return false;
         }
         let (low, mut high) = match place_of(address, Access::Read) {
@@ -137,7 +138,7 @@ impl Readable {
             }
         }
         let data_end = program_break::end();
-        if data_end != 0 && low < data_end && high == data_end.next_multiple_of(PAGE_BYTES) {
+        if data_end != 0 && low < data_end && high == page_end(data_end) {
             self.data = low;
             return end <= data_end;
         }
@@ -148,10 +149,10 @@ impl Readable {
     /// Checks like [`Readable::ask`], by testing the pages themselves.
     fn probe(&mut self, address: usize, end: usize) -> bool {
         let can_be_read = |low: usize, high: usize| {
-            (low..high).step_by(PAGE_BYTES).all(|page| sys::is_readable(page) == Some(true))
+            (low..high).step_by(page_bytes()).all(|page| sys::is_readable(page) == Some(true))
         };
-        let low = address & !(PAGE_BYTES - 1);
-        let high = end.next_multiple_of(PAGE_BYTES);
+        let low = page_begin(address);
+        let high = page_end(end);
         if !can_be_read(low, high) {
             return false;
         }

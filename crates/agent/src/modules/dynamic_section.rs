@@ -5,6 +5,8 @@
 
 use core::ffi::{CStr, c_char};
 
+use crate::arch::loading::resolved;
+
 const DT_PLTRELSZ: usize = 2;
 const DT_HASH: usize = 4;
 const DT_STRTAB: usize = 5;
@@ -124,11 +126,8 @@ impl Dynamic {
         const STT_GNU_IFUNC: u8 = 10;
         let address = self.bias.wrapping_add(symbol.value);
         if symbol.info & 15 == STT_GNU_IFUNC {
-            // SAFETY: an ifunc symbol's value is its resolver. On x86-64 it needs no arguments and
-            // the loader calls it in the same manner.
-            let resolver: unsafe extern "C" fn() -> usize = unsafe { core::mem::transmute(address) };
-            // SAFETY: as above.
-            return unsafe { resolver() };
+            // SAFETY: an ifunc symbol's value is its resolver.
+            return unsafe { resolved(address) };
         }
         address
     }

@@ -7,6 +7,8 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
+use heapr_wire::arch::PAGE_BYTES_MIN;
+
 use crate::arch::weak_symbols;
 use crate::arch::wide_registers::call_keeping;
 use crate::modules::dynamic_section::Dynamic;
@@ -266,7 +268,7 @@ impl LoadedModule {
         let offset = usize::from_le_bytes(header.get(32..40)?.try_into().ok()?);
         let header_count = u16::from_le_bytes(header.get(56..58)?.try_into().ok()?);
         let end = usize::from(header_count).checked_mul(size_of::<ProgramHeader>())?.checked_add(offset)?;
-        let is_plain = header.starts_with(b"\x7fELF") && end <= 4096;
+        let is_plain = header.starts_with(b"\x7fELF") && end <= PAGE_BYTES_MIN;
         let headers = self.bias.wrapping_add(offset) as *const ProgramHeader;
         is_plain.then_some(DlPhdrInfo {
             bias: self.bias,

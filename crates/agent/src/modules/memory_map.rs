@@ -3,6 +3,7 @@
 
 use heapr_ring::sys;
 
+use crate::arch::ADDRESS_END;
 use crate::state::own_stack;
 
 /// Access that a mapping must allow.
@@ -30,8 +31,6 @@ pub(crate) enum Place {
 /// Errors of [`sys::query_mapping`].
 const ENOENT: i32 = 2;
 const ENOTTY: i32 = 25;
-/// End of the address range in which mappings of a program begin.
-const ADDRESS_END: usize = 1 << 47;
 
 /// Looks up the mapping at an address.
 #[cold]

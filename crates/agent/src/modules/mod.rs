@@ -22,6 +22,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use heapr_ring::sys;
+use heapr_wire::arch::PAGE_BYTES_MIN;
 use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
 
 use crate::arch::Rule;
@@ -228,7 +229,7 @@ impl Found {
         let offset = header.get(32..40).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
         let count = header.get(56..58).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_le_bytes);
         let table_end = offset.saturating_add(u64::from(count).wrapping_mul(56));
-        if header.starts_with(b"\x7fELF") && offset >= 64 && table_end <= 4096 {
+        if header.starts_with(b"\x7fELF") && offset >= 64 && table_end <= PAGE_BYTES_MIN as u64 {
             self.headers = self.start.wrapping_add(offset as usize) as *const ProgramHeader;
             self.header_count = usize::from(count);
         }

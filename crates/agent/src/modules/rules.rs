@@ -22,8 +22,8 @@ use crate::state::own_stack;
 const FIRST_CAPACITY: usize = 1 << 14;
 /// Number of elements for distinct rules: as many as a rule number can name.
 const RULES_MAX: usize = 1 << 16;
-/// End of the return addresses that are cached. No program on x86-64 has higher ones (57-bit
-/// addresses are handed out on request only).
+/// End of the return addresses that are cached, as an entry has 48 bits for them. The kernel hands
+/// out higher addresses on request only.
 const ADDRESS_MAX: u64 = 1 << 48;
 
 #[derive(Debug)]

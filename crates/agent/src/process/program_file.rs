@@ -8,6 +8,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use heapr_ring::sys;
 
+use crate::arch::loading::ELF_MACHINE;
 use crate::process::environment::own_environment;
 
 /// Name of a program, as exec's variants take it.
@@ -60,7 +61,6 @@ pub(crate) fn kind(program: Program) -> Kind {
 
 fn kind_of_elf(head: &[u8]) -> Kind {
     const CLASS_64: u8 = 2;
-    const X86_64: [u8; 2] = [62, 0];
     /// Sizes of a file's header, and of each program header after it.
     const HEADER_BYTES: usize = 64;
     const ENTRY_BYTES: usize = 56;
@@ -68,7 +68,9 @@ fn kind_of_elf(head: &[u8]) -> Kind {
     if !head.starts_with(b"\x7fELF") {
         return Kind::Loaded;
     }
-    if head.get(4) != Some(&CLASS_64) || head.get(18..20).is_some_and(|machine| machine != X86_64) {
+    if head.get(4) != Some(&CLASS_64)
+        || head.get(18..20).is_some_and(|machine| machine != ELF_MACHINE.to_le_bytes())
+    {
         return Kind::Other;
     }
     let count = usize::from(head.get(56).copied().unwrap_or(0));

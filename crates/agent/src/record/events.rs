@@ -21,6 +21,7 @@ use heapr_wire::{
     RecordKind, SHORT_ALLOC, STACK_BITS, address_word, short_word0, word0,
 };
 
+use crate::arch::keep_stores_before_time;
 use crate::modules::{self, Module, ModuleSink, mapped_path};
 use crate::record::thread::{Level, Scope, ScopeHandle};
 use crate::state::event_clock::Region;
@@ -134,7 +135,7 @@ fn publish(level: &mut Level, region: Option<Region>, fill: impl FnOnce(*const A
     // the cursor lies in it.
     let (header, first) = unsafe { (&*level.header, level.words.add(level.cursor as usize)) };
     writer::begin_event(header, level.cursor);
-    core::sync::atomic::compiler_fence(SeqCst);
+    keep_stores_before_time();
     let Some(ticks) = AGENT.event_ticks(&mut level.clock, region, level.cursor) else {
         writer::publish(header, level.cursor, 0);
         return;
@@ -222,7 +223,7 @@ pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, pac
     let place = |level: &Level| if N == 0 { place(level) } else { held };
     let (header, _, cursor) = held;
     writer::begin_event(header, cursor);
-    core::sync::atomic::compiler_fence(SeqCst);
+    keep_stores_before_time();
     let found = AGENT.clock.expected_ticks(&level.clock, Region::of(address as u64));
     let found = found
         .and_then(|ticks| Some((ticks, short_word0(alloc_bit, address as u64, ticks, level.last_ticks)?)));

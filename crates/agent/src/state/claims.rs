@@ -8,6 +8,8 @@
 //! so for four times as many. That lasts until it ends a buffer with nearly all of the credit paid
 //! back.
 
+use crate::arch::WORD_TICKS;
+
 /// Value of a region's word if no thread owns the region.
 pub(crate) const NOBODY: u32 = 0;
 /// A value that no region's word ever has.
@@ -27,9 +29,6 @@ pub(crate) struct Claims {
     last_wait: u8,
 }
 
-/// Ticks that each word recorded in an owned region saves: `rdtscp` takes 9 ns more than `rdtsc`,
-/// which is 23 ticks at 2.6 GHz. An allocation has two words and a free has one.
-const WORD_TICKS: u32 = 16;
 /// Factor from the claiming thread's own wait to the cost of a claim: the owner waits, too, until
 /// it has noticed the claim. (A factor of 1 instead of 2 is no better for Node.)
 const OWNERS_PART: u32 = 2;

@@ -4,28 +4,28 @@
 //! Sorted by time, the events of any address must be in the order in which it changed hands. So an
 //! event's time must not be read before the loads that led to the event are done. Those are loads
 //! of the program (which got the block from another thread) and of the allocator (which took over
-//! what another thread had freed). `rdtscp` waits for them. `rdtsc` does not wait, and takes half
-//! the time (10 ns in place of 20), or no time beside other work.
+//! what another thread had freed). The *ordered* reading waits for them. The *unordered* one does
+//! not wait, and takes half the time, or no time beside other work.
 //!
 //! Most blocks never change hands: allocators give each thread memory of its own. So each *region*
-//! of addresses has an owner, the thread that recorded there last. The owner reads `rdtsc`, and
-//! checks after that whether it still is the owner:
+//! of addresses has an owner, the thread that recorded there last. The owner reads the
+//! unordered time, and checks after that whether it still is the owner:
 //!
 //! ```text
 //!                 claimed
 //!  no owner  ----------------->  owner thread  ---+
 //!  all read  <-----------------  it reads         |  claimed by another
-//!  rdtscp        given up        rdtsc         <--+
+//!  ordered       given up        unordered     <--+
 //! ```
 //!
 //! A thread that records an event in another owner's region claims the region, or sets it to no
-//! owner (`Claims` decides which). It writes the region's word first, visible to all, and reads
-//! `rdtscp` after that.
+//! owner (`Claims` decides which). It writes the region's word first, visible to all, and reads the
+//! ordered time after that.
 //!
 //! Each thread checks the word *after* it has read the time (the load's address depends on the
-//! time). It reads the time anew if the word is not as expected. The order holds because x86-64
-//! does loads in program order, and stores too. Let a thread A record an event of a block and let
-//! go of it. Let thread B then get the block and record the next event.
+//! time). It reads the time anew if the word is not as expected. The order holds because loads are
+//! done in program order, and stores too (`ordered_time` in `arch` says why). Let a thread A record
+//! an event of a block and let go of it. Let thread B then get the block and record the next event.
 //!
 //! * A's actions after it has read its time (freeing the block; handing out the new one) are
 //!   stores. No thread sees a store before the time was read. If B reads the ordered time, after

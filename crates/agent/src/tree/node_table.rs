@@ -20,12 +20,11 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
+use heapr_ring::pages::page_bytes;
 use heapr_ring::sys;
 
 /// Number of entries of the first table: 32 KiB, enough for a small program.
 const FIRST_CAPACITY: usize = 4096;
-/// Smallest page size of the processor, in bytes.
-const PAGE_BYTES: usize = 4096;
 /// Bit position of `away` in an entry.
 const AWAY_SHIFT: u32 = 58;
 /// Number of entries that are probed for a hash. (With half as many, one or two of a million hashes
@@ -63,7 +62,7 @@ impl NodeTable {
             // Reading a page first maps the shared page of zeros; the write that follows faults
             // again and interrupts the other threads' processors. All pages of a table in use are
             // written soon.
-            for page in (0..bytes).step_by(PAGE_BYTES) {
+            for page in (0..bytes).step_by(page_bytes()) {
                 // SAFETY: inside the fresh mapping.
                 unsafe { memory.add(page).write_volatile(0) };
             }
@@ -92,11 +91,12 @@ impl NodeTable {
     pub(crate) fn give_back(&self) {
         let bytes = size_of::<Self>().wrapping_add(size_of_val(self.entries()));
         // The first page has the head, which stays valid.
-        if let Some(bytes) = bytes.next_multiple_of(PAGE_BYTES).checked_sub(PAGE_BYTES) {
+        let page = page_bytes();
+        if let Some(bytes) = bytes.next_multiple_of(page).checked_sub(page) {
             let head = core::ptr::from_ref(self).cast_mut().cast::<u8>();
             // SAFETY: the pages after the first one of the mapping that `allocate` made. They hold
             // only entries, which are atomics, and a zero entry is a free one.
-            unsafe { sys::give_back(head.wrapping_add(PAGE_BYTES), bytes) };
+            unsafe { sys::give_back(head.wrapping_add(page), bytes) };
         }
     }
 

@@ -1,5 +1,7 @@
 //! Reads unwind tables in mapped memory, bounded by the module's readable segments.
 
+use heapr_wire::arch::PAGE_BYTES_MIN;
+
 use crate::arch::ADDRESS_END;
 
 /// Largest number of readable segments of a module that are used.
@@ -10,12 +12,11 @@ pub(crate) const SEGMENTS_MAX: usize = 8;
 pub(crate) struct Segments(pub(crate) [(usize, usize); SEGMENTS_MAX]);
 
 impl Segments {
-    /// All addresses that may be mapped: for tables that the program itself reads without checks.
+    /// All addresses but those of the first page: for tables that the program itself reads without
+    /// checks.
     pub(crate) const ALL: Self = {
-        // No pointer to an object of the first 4 KiB is valid.
-        const LOWEST: usize = 4096;
         let mut ranges = [(0, 0); SEGMENTS_MAX];
-        ranges[0] = (LOWEST, ADDRESS_END);
+        ranges[0] = (PAGE_BYTES_MIN, ADDRESS_END);
         Self(ranges)
     };
 

@@ -4,6 +4,8 @@
 //! forwards only, and ends with the action for the call. Sources: Linux,
 //! Documentation/userspace-api/seccomp_filter.rst; networking/filter.rst for the instructions.
 
+use crate::arch::AUDIT_ARCHITECTURE;
+
 /// A BPF instruction in the kernel's layout (`struct sock_filter`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -27,13 +29,12 @@ pub(super) struct CallFacts {
 
 impl CallFacts {
     pub(super) fn new(number: u32, arguments: [u64; 6]) -> Self {
-        const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
         let [a, b, c, d, e, f] = arguments.map(|argument| (argument as u32, (argument >> 32) as u32));
         // Words 2 and 3 are the address of the instruction.
         Self {
             words: [
                 number,
-                AUDIT_ARCH_X86_64,
+                AUDIT_ARCHITECTURE,
                 0,
                 0,
                 a.0,

@@ -14,6 +14,8 @@
 //! are therefore not saved. The few functions of the C library that the agent calls may use them:
 //! see [`crate::arch::wide_registers`].
 
+use super::entry::Entry;
+
 /// The saved words, from the lowest address on.
 #[derive(Debug)]
 #[repr(C)]
@@ -30,18 +32,14 @@ pub(crate) struct AllRegistersCall {
 }
 
 impl AllRegistersCall {
-    /// Distance in bytes from the stack pointer at entry down to the word with the function's
-    /// `Kept`.
-    pub(crate) const FUNCTION_BELOW_ENTRY: usize = 16;
-
     /// Returns the address of the function's `Kept`.
     pub(crate) fn function(&self) -> usize {
         self.function
     }
 
-    /// Returns the stack pointer at entry, where the return address lies.
-    pub(crate) fn entry_sp(&self) -> *const usize {
-        &raw const self.return_address
+    /// Returns the call's entry.
+    pub(crate) fn entry(&self) -> Entry {
+        Entry::at(&self.return_address)
     }
 
     /// Returns the caller's frame pointer register.
@@ -56,6 +54,16 @@ impl AllRegistersCall {
     pub(crate) fn set_answer(&mut self, answer: usize) {
         self.rax = answer;
     }
+}
+
+/// Returns the function's `Kept` of a call that came through this entry or the light one. Their
+/// trampolines have pushed it. Any other word: the call has been left.
+///
+/// # Safety
+/// 1. The stack at `entry_sp`, the stack pointer at the call's entry, may be read.
+pub(crate) unsafe fn function_of_call(entry_sp: usize) -> usize {
+    // SAFETY: (1).
+    unsafe { *(entry_sp.wrapping_sub(16) as *const usize) }
 }
 
 /// Defines the entry, which lets `$make_call` make the call.

@@ -322,9 +322,10 @@ macro_rules! calloc_watcher {
     };
 }
 
-/// Functions of `heapr_heap.h`, which jump directly to their hooks.
+/// Functions of `heapr_heap.h`, each with the number of its arguments. They jump directly to their
+/// hooks.
 macro_rules! heap_entries {
-    ($($name:ident, $target:path, $sp:literal, $bp:literal;)*) => {$(
+    ($($name:ident $words:tt $target:path;)*) => {$(
         /// The function of this name in `heapr_heap.h`.
         ///
         /// # Safety
@@ -334,8 +335,7 @@ macro_rules! heap_entries {
         pub(crate) unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                concat!("mov ", $sp, ", rsp"),
-                concat!("mov ", $bp, ", rbp"),
+                $crate::arch::entries::place_words!($words),
                 "jmp {target}",
                 ".cfi_endproc",
                 target = sym $target,
@@ -355,6 +355,9 @@ macro_rules! place_words {
     };
     (3) => {
         "mov rcx, rsp; mov r8, rbp"
+    };
+    (4) => {
+        "mov r8, rsp; mov r9, rbp"
     };
 }
 

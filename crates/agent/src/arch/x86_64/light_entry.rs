@@ -8,6 +8,8 @@
 //! rax, r9, r8, rcx, rdx, rsi, rdi    rsp is aligned below them
 //! ```
 
+use super::entry::Entry;
+
 /// The saved words, from the lowest address on.
 #[derive(Debug)]
 #[repr(C)]
@@ -25,9 +27,9 @@ impl LightCall {
         self.function
     }
 
-    /// Returns the stack pointer at entry, where the return address lies.
-    pub(crate) fn entry_sp(&self) -> *const usize {
-        &raw const self.return_address
+    /// Returns the call's entry.
+    pub(crate) fn entry(&self) -> Entry {
+        Entry::at(&self.return_address)
     }
 
     /// Returns the caller's frame pointer register.

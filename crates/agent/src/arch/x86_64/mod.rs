@@ -1,18 +1,22 @@
 //! x86-64, with the calling convention of System V.
 
 pub(crate) mod all_registers_entry;
+pub(crate) mod argument_list;
 pub(crate) mod columns;
 pub(crate) mod entries;
+pub(crate) mod entry;
 mod equal_pairs;
 mod equal_words;
 pub(crate) mod go_stacks;
 pub(crate) mod leaving;
 pub(crate) mod light_entry;
+pub(crate) mod loading;
 #[cfg(any(feature = "cdylib", test))]
 mod memory_functions;
 mod ordered_time;
 mod prefetch;
 mod rule;
+pub(crate) mod runtime_frames;
 pub(crate) mod sampling_entries;
 pub(crate) mod saved_registers;
 pub(crate) mod signal_return;
@@ -25,7 +29,7 @@ pub(crate) mod wide_registers;
 
 pub(crate) use equal_pairs::{AllEqual, Pair};
 pub(crate) use equal_words::equal_words;
-pub(crate) use ordered_time::{Late, wait_for_loads};
+pub(crate) use ordered_time::{Late, WORD_TICKS, keep_stores_before_time, wait_for_loads};
 pub(crate) use prefetch::prefetch;
 pub(crate) use rule::{Base, FRAME_RECORD_BYTES, RETURN_ADDRESS_IN_RECORD, Rule, Step};
 

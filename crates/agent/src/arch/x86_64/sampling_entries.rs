@@ -8,9 +8,19 @@
 //! In a process that was attached to, the injector's code does the same before a call comes to the
 //! agent.
 
-/// Counts `$bytes` plus one down, so that blocks of size 0 are counted, too. Jumps to `2` below if
-/// the countdown has run out.
+/// Counts a word plus one down, so that blocks of size 0 are counted, too. The word is an argument
+/// by its number, or the product that calloc computes. Jumps to `2` below if the countdown has run
+/// out.
 macro_rules! count_down {
+    (1) => {
+        $crate::arch::sampling_entries::count_down!("rdi")
+    };
+    (2) => {
+        $crate::arch::sampling_entries::count_down!("rsi")
+    };
+    (3) => {
+        $crate::arch::sampling_entries::count_down!("rdx")
+    };
     ($bytes:literal) => {
         concat!(
             "mov r11, qword ptr [rip + heapr_thread_slot@GOTTPOFF]; stc; sbb qword ptr fs:[r11 + 8], ",
@@ -20,14 +30,14 @@ macro_rules! count_down {
     };
 }
 
-/// Functions that return a block whose size is one of their words.
+/// Functions that return a block, each with the number of its arguments, and which one is the size.
 macro_rules! block_entries {
-    ($real:path; $($name:ident $words:tt $bytes:literal $field:expr, $hook:path;)*) => {$(
+    ($real:path; $($name:ident $words:tt $size:tt $field:expr, $hook:path;)*) => {$(
         #[unsafe(naked)]
         pub(super) unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                $crate::arch::sampling_entries::count_down!($bytes),
+                $crate::arch::sampling_entries::count_down!($size),
                 "jmp qword ptr [rip + {real} + {field}]",
                 "2:",
                 $crate::arch::entries::place_words!($words),
@@ -77,7 +87,7 @@ macro_rules! realloc_entry {
                 "mov rcx, [rip + {marks}]",
                 "cmp byte ptr [rcx + rax * 4], 0",
                 "jne 3f",
-                $crate::arch::sampling_entries::count_down!("rsi"),
+                $crate::arch::sampling_entries::count_down!(2),
                 "jmp qword ptr [rip + {real} + {field}]",
                 "2:",
                 $crate::arch::entries::place_words!(2),

@@ -3,6 +3,7 @@
 use heapr_ring::sys;
 
 use crate::arch::Rule;
+use crate::arch::runtime_frames::java::{INSTRUCTION_BELOW, METHOD_BELOW};
 use crate::frames::frame::Frame;
 use crate::languages::java::inlined::{self, Call, Code, INLINED_MAX};
 use crate::languages::java::method::{Method, Texts};
@@ -22,9 +23,6 @@ const PLACES: usize = 1 << 15;
 const NONES: usize = 1024;
 const ANSWERS: usize = 4096;
 const ANSWERED: usize = 1 << 15;
-/// Offsets of method and instruction in an interpreter frame, below its frame pointer.
-const METHOD_AT: usize = 24;
-const INSTRUCTION_AT: usize = 64;
 
 /// A native frame that stands for one or more methods, or for none.
 #[derive(Debug, Clone, Copy)]
@@ -186,7 +184,7 @@ impl CachedJava {
     ) -> Option<usize> {
         let fp = native.bp;
         let is_frame = fp & 7 == 0
-            && fp.checked_sub(INSTRUCTION_AT)? >= native.sp
+            && fp.checked_sub(INSTRUCTION_BELOW)? >= native.sp
             && outer.is_some_and(|outer| outer.sp > fp);
         if !is_frame {
             return None;
@@ -194,8 +192,8 @@ impl CachedJava {
         // SAFETY: words of the calling thread's stack, between this frame's stack pointer and the
         // next one's.
         let at = |below: usize| unsafe { (fp.wrapping_sub(below) as *const usize).read() };
-        let method = Method::read(&mut self.readable, layout, at(METHOD_AT))?;
-        let index = method.index_of(layout, at(INSTRUCTION_AT))?;
+        let method = Method::read(&mut self.readable, layout, at(METHOD_BELOW))?;
+        let index = method.index_of(layout, at(INSTRUCTION_BELOW))?;
         let key = key(method.hash, index.cast_unsigned() as u64);
         if let Some(count) = self.remembered(key) {
             return Some(count);

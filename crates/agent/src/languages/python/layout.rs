@@ -1,6 +1,6 @@
-//! Offsets of the data that is read from CPython, by version, in bytes, as the compiler lays out
-//! the structures of its headers for x86-64. Debug builds have other offsets and are not in the
-//! table. Of builds without the interpreter's lock only the tested ones are.
+//! Offsets of the data that is read from CPython, by version, in bytes. They are those of the
+//! structures in its headers on 64-bit processors. Debug builds have other offsets and are not in
+//! the table. Of builds without the interpreter's lock only the tested ones are.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 

@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
-use heapr_known::glibc::{INLINE_KEYS, KEY_VALUES_NEAR};
+use heapr_known::glibc::{INLINE_KEYS, KEY_ENTRY_BYTES, KEY_VALUE_AT, KEY_VALUES_NEAR};
 
 use crate::arch::{thread_pointer, thread_variable};
 use crate::languages::python::layout::Layout;
@@ -11,9 +11,6 @@ use crate::languages::python::{self, interpreter};
 use crate::languages::readable::{Readable, half, word};
 use crate::modules::interpreters::PYTHON;
 
-/// Bytes of a key's entry, and offset of the value in it.
-const PLACE_BYTES: usize = 16;
-const VALUE_AT: usize = 8;
 /// Number of threads whose value is no valid thread state, after which the layout is considered
 /// wrong.
 const MISSES_MAX: u32 = 1000;
@@ -83,7 +80,8 @@ impl State {
         }
         let mut has_value = false;
         for first in KEY_VALUES_NEAR.step_by(8) {
-            let offset = first.wrapping_add((key as usize).wrapping_mul(PLACE_BYTES)).wrapping_add(VALUE_AT);
+            let entry = first.wrapping_add((key as usize).wrapping_mul(KEY_ENTRY_BYTES));
+            let offset = entry.wrapping_add(KEY_VALUE_AT);
             // SAFETY: in the thread's descriptor, of 2,304 bytes.
             let value = unsafe { word(thread_pointer.wrapping_add(offset)) };
             if value == 0 || !readable.has(value, layout.thread_id.wrapping_add(8)) {

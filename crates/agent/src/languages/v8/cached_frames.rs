@@ -7,7 +7,7 @@
 
 use heapr_ring::sys;
 
-use crate::arch::Rule;
+use crate::arch::{FRAME_RECORD_BYTES, Rule};
 use crate::frames::frame::Frame;
 use crate::languages::pairs::Pairs;
 use crate::languages::v8::finding::{Finder, Search, Words};
@@ -155,7 +155,7 @@ impl CachedV8 {
             may_have = true;
             plain_from = index.wrapping_add(1);
             let outer = index.checked_sub(1).and_then(|outer| natives.get(outer));
-            if outer.is_some_and(|outer| outer.sp == native.bp.wrapping_add(16)) {
+            if outer.is_some_and(|outer| outer.sp == native.bp.wrapping_add(FRAME_RECORD_BYTES)) {
                 has_failed |= self.push(scope, layout, index, native);
             }
         }

@@ -1,6 +1,7 @@
 //! Finds the functions and lines that a native frame stands for, from the words at its frame
 //! pointer. Results are cached.
 
+use crate::arch::runtime_frames::v8::{CONTEXT_BELOW, FUNCTION_BELOW, INSTRUCTION_BELOW, INSTRUCTIONS_BELOW};
 use crate::frames::frame::Frame;
 use crate::languages::answers::{self, Answers};
 use crate::languages::readable::{Readable, word};
@@ -16,12 +17,6 @@ use crate::record::thread::Scope;
 const STARTS: usize = 1024;
 const ANSWERS: usize = 2048;
 const LONG_ANSWERS: usize = 256;
-/// Offsets in a frame, below its frame pointer: its context (or frame type), function,
-/// instructions, and the present instruction.
-const CONTEXT_AT: usize = 8;
-const FUNCTION_AT: usize = 16;
-const INSTRUCTIONS_AT: usize = 32;
-const INSTRUCTION_AT: usize = 40;
 /// Marks a return address that does not lie in code of V8's compilers.
 const IN_NO_CODE: usize = 1;
 
@@ -83,7 +78,7 @@ impl Words {
         let Self { start, function, shared, name, script, at } = *self;
         // SAFETY: (1): the words of a frame, and the objects that it holds.
         unsafe {
-            if word(fp.wrapping_sub(FUNCTION_AT)) != function
+            if word(fp.wrapping_sub(FUNCTION_BELOW)) != function
                 || word(function.wrapping_sub(1).wrapping_add(layout.shared)) != shared
                 || word(shared.wrapping_sub(1).wrapping_add(layout.name)) != name
                 || word(shared.wrapping_sub(1).wrapping_add(layout.script)) != script
@@ -92,7 +87,7 @@ impl Words {
             }
             if start == 0 {
                 let [instruction, _] = at;
-                return word(fp.wrapping_sub(INSTRUCTION_AT)) == instruction;
+                return word(fp.wrapping_sub(INSTRUCTION_BELOW)) == instruction;
             }
             made_code::still_has(layout, start, pc, at)
         }
@@ -117,12 +112,12 @@ impl Finder {
     /// Returns the words to which a native frame points.
     pub(crate) fn words_of(&mut self, layout: &'static Layout, native: &Frame) -> Search {
         let fp = native.bp;
-        if fp & 7 != 0 || fp.wrapping_sub(FUNCTION_AT) < native.sp {
+        if fp & 7 != 0 || fp.wrapping_sub(FUNCTION_BELOW) < native.sp {
             return Search::Other;
         }
         // SAFETY: a word of the calling thread's stack, between this frame's stack pointer and the
         // next one's.
-        if !is_object(unsafe { word(fp.wrapping_sub(CONTEXT_AT)) }) {
+        if !is_object(unsafe { word(fp.wrapping_sub(CONTEXT_BELOW)) }) {
             return Search::Other;
         }
         self.read_words(layout, native).unwrap_or(Search::Failed)
@@ -135,7 +130,7 @@ impl Finder {
         let at = |below: usize| unsafe { word(fp.wrapping_sub(below)) };
         let start = self.start_of(layout, native.pc);
         let mut heap = Heap { layout, readable: &mut self.readable };
-        let function = heap.function(at(FUNCTION_AT))?;
+        let function = heap.function(at(FUNCTION_BELOW))?;
         let shared = heap.member(function, layout.shared, layout.kinds.shared)?;
         let name = heap.field(shared, layout.name)?;
         let Some(script) = heap.member(shared, layout.script, layout.kinds.script) else {
@@ -143,11 +138,11 @@ impl Finder {
             return Some(Search::Other);
         };
         let at = if start == 0 {
-            if fp.wrapping_sub(INSTRUCTION_AT) < native.sp {
+            if fp.wrapping_sub(INSTRUCTION_BELOW) < native.sp {
                 return None;
             }
-            heap.of_kind(at(INSTRUCTIONS_AT), layout.kinds.bytecode_array)?;
-            let instruction = at(INSTRUCTION_AT);
+            heap.of_kind(at(INSTRUCTIONS_BELOW), layout.kinds.bytecode_array)?;
+            let instruction = at(INSTRUCTION_BELOW);
             made_code::interpreted_instruction(layout, instruction)?;
             [instruction, 0]
         } else {
@@ -247,8 +242,8 @@ impl Finder {
         let sources = &mut self.sources;
         let fp = native.bp;
         // SAFETY: a word of the frame.
-        let array = (fp.wrapping_sub(INSTRUCTIONS_AT) >= native.sp)
-            .then(|| unsafe { word(fp.wrapping_sub(INSTRUCTIONS_AT)) });
+        let array = (fp.wrapping_sub(INSTRUCTIONS_BELOW) >= native.sp)
+            .then(|| unsafe { word(fp.wrapping_sub(INSTRUCTIONS_BELOW)) });
         let array = array.and_then(|array| heap.of_kind(array, layout.kinds.bytecode_array));
         let [first_word, _] = words.at;
         let (array, instruction) = if words.start == 0 {

@@ -6,7 +6,7 @@ use heapr_wire::LANGUAGE_PERL;
 
 use crate::languages::readable::{Readable, half, word};
 use crate::languages::unknown;
-use heapr_known::glibc::{INLINE_KEYS, KEY_VALUES_OFFSET};
+use heapr_known::glibc::{INLINE_KEYS, KEY_ENTRY_BYTES, KEY_VALUE_AT, KEY_VALUES_OFFSET};
 
 use crate::arch::thread_pointer;
 use crate::languages::walked::cached_frames::WalkedFrame;
@@ -220,7 +220,8 @@ fn interpreter() -> Option<usize> {
     if key >= INLINE_KEYS {
         return None;
     }
-    let at = KEY_VALUES_OFFSET.wrapping_add((key as usize).wrapping_mul(16)).wrapping_add(8);
+    let entry = KEY_VALUES_OFFSET.wrapping_add((key as usize).wrapping_mul(KEY_ENTRY_BYTES));
+    let at = entry.wrapping_add(KEY_VALUE_AT);
     // SAFETY: inside the thread's descriptor.
     let interpreter = unsafe { word(thread_pointer::thread_pointer().wrapping_add(at)) };
     (interpreter != 0).then_some(interpreter)

@@ -46,37 +46,3 @@ pub fn ticks_ordered() -> u64 {
     // SAFETY: as above; rdtscp writes only its operand.
     unsafe { core::arch::x86_64::__rdtscp(&raw mut processor) }
 }
-
-/// Numbers of the system calls in use (arch/x86/entry/syscalls/syscall_64.tbl).
-#[allow(missing_docs, reason = "named as the kernel names them")]
-pub(crate) mod number {
-    pub(crate) const READ: usize = 0;
-    pub(crate) const PREAD64: usize = 17;
-    pub(crate) const CLOSE: usize = 3;
-    pub(crate) const MMAP: usize = 9;
-    pub(crate) const MUNMAP: usize = 11;
-    pub(crate) const MPROTECT: usize = 10;
-    pub(crate) const IOCTL: usize = 16;
-    pub(crate) const RT_SIGPROCMASK: usize = 14;
-    pub(crate) const MSYNC: usize = 26;
-    pub(crate) const PROCESS_VM_READV: usize = 310;
-    pub(crate) const MADVISE: usize = 28;
-    pub(crate) const GETPID: usize = 39;
-    pub(crate) const KILL: usize = 62;
-    pub(crate) const FCNTL: usize = 72;
-    pub(crate) const MUNLOCK: usize = 150;
-    pub(crate) const MLOCK2: usize = 325;
-    pub(crate) const FALLOCATE: usize = 285;
-    pub(crate) const FTRUNCATE: usize = 77;
-    pub(crate) const GETPPID: usize = 110;
-    pub(crate) const SIGALTSTACK: usize = 131;
-    pub(crate) const SCHED_SETSCHEDULER: usize = 144;
-    pub(crate) const PRCTL: usize = 157;
-    pub(crate) const GETTID: usize = 186;
-    pub(crate) const FUTEX: usize = 202;
-    pub(crate) const CLOCK_GETTIME: usize = 228;
-    pub(crate) const READLINKAT: usize = 267;
-    pub(crate) const OPENAT: usize = 257;
-    pub(crate) const PRLIMIT64: usize = 302;
-    pub(crate) const MEMFD_CREATE: usize = 319;
-}

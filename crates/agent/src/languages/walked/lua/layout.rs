@@ -1,5 +1,5 @@
-//! Offsets of the data that is read from Lua's own interpreter, by version, as the compiler lays
-//! out the structures of its headers for x86-64.
+//! Offsets of the data that is read from Lua's own interpreter, by version. They are those of the
+//! structures in its headers on 64-bit processors.
 
 use crate::languages::walked::lua::threads::{Main, Shape};
 

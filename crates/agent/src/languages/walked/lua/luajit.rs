@@ -1,4 +1,4 @@
-//! Calls of a thread of LuaJIT (2.1 for x86-64 with addresses of 64 bits). They are frames on its
+//! Calls of a thread of LuaJIT (2.1 with addresses of 64 bits). They are frames on its
 //! own stack, each with a link to the one outwards.
 //!
 //! ```text
@@ -8,6 +8,7 @@
 //! While compiled code runs, the stack of Lua is as it was where that code began. The function
 //! there is shown without a line, as one that it calls may run in its place.
 
+use crate::arch::runtime_frames::luajit::{SAVED_AT, THREAD_AT};
 use crate::languages::readable::Readable;
 use crate::languages::walked::lua::text;
 use crate::languages::walked::lua::threads::{Main, Running, Shape};
@@ -15,12 +16,16 @@ use crate::languages::walked::{Described, END, Position, Walk, Walked};
 
 /// `lua_State`; the main thread lies before the shared state. The frame of the interpreter on the
 /// native stack names the thread, too.
-pub(super) const THREAD: Shape =
-    Shape { bytes: 96, kind: (9, 6), global: 16, main: Main::Before(96), anchor: 80, names_itself: 16 };
+pub(super) const THREAD: Shape = Shape {
+    bytes: 96,
+    kind: (9, 6),
+    global: 16,
+    main: Main::Before(96),
+    anchor: 80,
+    names_itself: THREAD_AT,
+};
 const BASE_AT: usize = 32;
 const STACK_AT: usize = 56;
-/// In the interpreter's frame: offset of the instruction after the present one.
-const SAVED_AT: usize = 24;
 /// `GCfunc`: kind of object, kind of function (0: Lua's), first instruction, which lies after its
 /// prototype.
 const FUNCTION_KIND: u8 = 8;

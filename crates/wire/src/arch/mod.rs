@@ -1,0 +1,8 @@
+//! Facts about the processor that agent and recorder share: one folder a processor, with the same
+//! names.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::*;
