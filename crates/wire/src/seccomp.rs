@@ -8,7 +8,7 @@ mod program;
 
 pub use self::program::Instruction;
 use self::program::{CallFacts, run};
-use crate::arch::call_numbers as numbers;
+use crate::arch::{PAGE_BYTES_MAX, call_numbers as numbers};
 
 /// A system call with its arguments, as filters see it.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ impl Call {
     }
 }
 
-const PAGE: u64 = 4096;
+const PAGE: u64 = PAGE_BYTES_MAX as u64;
 const READ_WRITE: u64 = 3;
 /// File descriptor argument for anonymous memory: all bits set.
 const NONE: u64 = u64::MAX;

@@ -42,8 +42,8 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut AllRegistersCall) -> usize 
     // SAFETY: (1).
     let call = unsafe { &mut *call };
     // SAFETY: (1).
-    let kept = unsafe { &*(call.function() as *const HookedFunction) };
-    let caller = Caller::new(call.entry(), call.bp(), kept.called);
+    let kept = unsafe { &*(call.frame.function() as *const HookedFunction) };
+    let caller = Caller::new(call.frame.entry(), call.frame.bp(), kept.called);
     match outcome_of(kept, call.arguments(), caller) {
         Outcome::Answered(answer) => call.set_answer(answer),
         Outcome::Silent => {}
@@ -60,8 +60,8 @@ pub(crate) unsafe extern "C" fn make_light_call(call: *mut LightCall) -> LightAn
     // SAFETY: (1).
     let call = unsafe { &*call };
     // SAFETY: (1).
-    let kept = unsafe { &*(call.function() as *const HookedFunction) };
-    let caller = Caller::new(call.entry(), call.bp(), kept.called);
+    let kept = unsafe { &*(call.frame.function() as *const HookedFunction) };
+    let caller = Caller::new(call.frame.entry(), call.frame.bp(), kept.called);
     match outcome_of(kept, call.arguments(), caller) {
         Outcome::Answered(answer) => LightAnswer { answer, goes_on_avma: 0 },
         Outcome::Silent => LightAnswer { answer: 0, goes_on_avma: 0 },

@@ -1,7 +1,7 @@
 //! The call of an embedded allocator that is under way on a thread: calls that it makes in turn are
 //! not the program's.
 
-use crate::arch::all_registers_entry::function_of_call;
+use crate::arch::trampoline_frame::function_of_call;
 use crate::record::thread::{self, Outermost, Scope};
 
 /// Methods for calls whose [`Outermost::function`] is the address of a

@@ -15,6 +15,7 @@
 //! If a frame is not plain, the cached stack is unchanged, and the general path follows. (Of
 //! 640,000 unwound stacks of clang 607,000 are plain, with 6.6 frames each.)
 
+use crate::arch::RETURN_ADDRESS_BELOW;
 use crate::frames::cached_stack::{CachedStack, FIRST_CAPACITY};
 use crate::frames::frame::{Frame, Start, Word, read};
 use crate::frames::path_node;
@@ -76,7 +77,7 @@ fn pass(kept: &CachedStack, start: Start, range: StackRange) -> Option<(usize, u
         }
         let rule = stack::cached_rule(kept, pc)?;
         let caller_sp = sp.wrapping_add(rule.plain_frame_bytes()?);
-        let address = caller_sp.wrapping_sub(8);
+        let address = caller_sp.wrapping_sub(RETURN_ADDRESS_BELOW);
         if passed >= PASSED_MAX || caller_sp <= sp || !range.may_read(address, sp, false) {
             return None;
         }
@@ -109,7 +110,8 @@ fn enter(kept: &mut CachedStack, base: usize, passed: usize, bp: usize) {
         for number in 0..passed {
             let frame = &*kept.fresh.add(passed - 1 - number);
             let (pc, sp) = (frame.pc, frame.sp);
-            *kept.words.add(words_end as usize) = Word { address: caller.1.wrapping_sub(8), value: caller.0 };
+            *kept.words.add(words_end as usize) =
+                Word { address: caller.1.wrapping_sub(RETURN_ADDRESS_BELOW), value: caller.0 };
             words_end = words_end.wrapping_add(1);
             *kept.frame(base.wrapping_add(number)) = Frame {
                 pc,

@@ -10,7 +10,7 @@
 //! now      [main] [loop] [h] [k]        as recent: its words and those from the base outwards are unchanged
 //! ```
 
-use crate::arch::Rule;
+use crate::arch::{RETURN_ADDRESS_BELOW, Rule};
 use crate::frames::cached_stack::{CachedStack, INNERMOST};
 use crate::frames::frame::{Frame, Innermost, Start, read};
 use crate::frames::shortcut::Shortcuts;
@@ -72,7 +72,7 @@ fn tag_with_return(kept: &mut CachedStack, pc: usize, sp: usize, high: usize) ->
         let rule = stack::cached_rule_of(kept.shortcuts, pc);
         *innermost = Innermost { pc, frame_bytes: rule.and_then(Rule::plain_frame_bytes).unwrap_or(0) };
     }
-    let address = sp.wrapping_add(innermost.frame_bytes).wrapping_sub(8);
+    let address = sp.wrapping_add(innermost.frame_bytes).wrapping_sub(RETURN_ADDRESS_BELOW);
     let range = StackRange { low: sp, high };
     // SAFETY: inside the mapped stack, checked before.
     let return_address = if range.may_read(address, sp, false) { unsafe { read(address) } } else { 0 };

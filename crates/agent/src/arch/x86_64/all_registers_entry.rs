@@ -2,9 +2,7 @@
 //! them. See [`crate::hooks::all_registers`].
 //!
 //! ```text
-//! return address                     from the program
-//! caller's rbp     <- rbp            pushed by the trampoline, like the next word: a frame with frame pointer
-//! the function's Kept
+//! the trampoline's frame             see `trampoline_frame`
 //! flags, rax, rcx, rdx, rsi, rdi, r8 to r11
 //! (aligned)
 //! xmm0 to xmm15
@@ -14,7 +12,7 @@
 //! are therefore not saved. The few functions of the C library that the agent calls may use them:
 //! see [`crate::arch::wide_registers`].
 
-use super::entry::Entry;
+use super::trampoline_frame::TrampolineFrame;
 
 /// The saved words, from the lowest address on.
 #[derive(Debug)]
@@ -26,27 +24,10 @@ pub(crate) struct AllRegistersCall {
     rdi_to_rcx: [usize; 4],
     rax: usize,
     flags: usize,
-    function: usize,
-    bp: usize,
-    return_address: usize,
+    pub(crate) frame: TrampolineFrame,
 }
 
 impl AllRegistersCall {
-    /// Returns the address of the function's `Kept`.
-    pub(crate) fn function(&self) -> usize {
-        self.function
-    }
-
-    /// Returns the call's entry.
-    pub(crate) fn entry(&self) -> Entry {
-        Entry::at(&self.return_address)
-    }
-
-    /// Returns the caller's frame pointer register.
-    pub(crate) fn bp(&self) -> usize {
-        self.bp
-    }
-
     pub(crate) fn arguments(&self) -> &[usize; 4] {
         &self.rdi_to_rcx
     }
@@ -54,16 +35,6 @@ impl AllRegistersCall {
     pub(crate) fn set_answer(&mut self, answer: usize) {
         self.rax = answer;
     }
-}
-
-/// Returns the function's `Kept` of a call that came through this entry or the light one. Their
-/// trampolines have pushed it. Any other word: the call has been left.
-///
-/// # Safety
-/// 1. The stack at `entry_sp`, the stack pointer at the call's entry, may be read.
-pub(crate) unsafe fn function_of_call(entry_sp: usize) -> usize {
-    // SAFETY: (1).
-    unsafe { *(entry_sp.wrapping_sub(16) as *const usize) }
 }
 
 /// Defines the entry, which lets `$make_call` make the call.
@@ -110,19 +81,9 @@ macro_rules! all_registers_entry {
                 "pop rax",
                 "popfq",
                 "lea rsp, [rsp + 8]",
-                ".cfi_remember_state",
-                "pop rbp",
-                ".cfi_def_cfa rsp, 8",
-                ".cfi_restore rbp",
-                "ret",
-                ".cfi_restore_state",
+                $crate::arch::trampoline_frame::return_to_program!(),
                 "7:",
-                // On to the function itself: its address replaces rbp on the stack, and rbp
-                // replaces the Kept.
-                "mov rcx, [rbp]",
-                "mov [rbp - 8], rcx",
-                ".cfi_offset rbp, -24",
-                "mov [rbp], rax",
+                $crate::arch::trampoline_frame::replace_frame_by!("rax"),
                 "pop r11",
                 "pop r10",
                 "pop r9",
@@ -133,10 +94,7 @@ macro_rules! all_registers_entry {
                 "pop rcx",
                 "pop rax",
                 "popfq",
-                "pop rbp",
-                ".cfi_def_cfa rsp, 16",
-                ".cfi_restore rbp",
-                "ret",
+                $crate::arch::trampoline_frame::go_on!(),
                 ".cfi_endproc",
                 make_call = sym $make_call,
             );

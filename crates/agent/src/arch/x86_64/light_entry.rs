@@ -2,13 +2,11 @@
 //! calling convention. See `convention` in heapr-allocators.
 //!
 //! ```text
-//! return address                     from the program
-//! caller's rbp     <- rbp            pushed by the trampoline, like the next word: a frame with frame pointer
-//! the function's Kept
+//! the trampoline's frame             see `trampoline_frame`
 //! rax, r9, r8, rcx, rdx, rsi, rdi    rsp is aligned below them
 //! ```
 
-use super::entry::Entry;
+use super::trampoline_frame::TrampolineFrame;
 
 /// The saved words, from the lowest address on.
 #[derive(Debug)]
@@ -16,27 +14,10 @@ use super::entry::Entry;
 pub(crate) struct LightCall {
     rdi_to_rcx: [usize; 4],
     r8_to_rax: [usize; 3],
-    function: usize,
-    bp: usize,
-    return_address: usize,
+    pub(crate) frame: TrampolineFrame,
 }
 
 impl LightCall {
-    /// Returns the address of the function's `Kept`.
-    pub(crate) fn function(&self) -> usize {
-        self.function
-    }
-
-    /// Returns the call's entry.
-    pub(crate) fn entry(&self) -> Entry {
-        Entry::at(&self.return_address)
-    }
-
-    /// Returns the caller's frame pointer register.
-    pub(crate) fn bp(&self) -> usize {
-        self.bp
-    }
-
     pub(crate) fn arguments(&self) -> &[usize; 4] {
         &self.rdi_to_rcx
     }
@@ -73,19 +54,9 @@ macro_rules! light_entry {
                 "test rdx, rdx",
                 "jnz 7f",
                 "mov rsp, rbp",
-                ".cfi_remember_state",
-                "pop rbp",
-                ".cfi_def_cfa rsp, 8",
-                ".cfi_restore rbp",
-                "ret",
-                ".cfi_restore_state",
+                $crate::arch::trampoline_frame::return_to_program!(),
                 "7:",
-                // On to the function itself: its address replaces rbp on the stack, and rbp
-                // replaces the Kept.
-                "mov rcx, [rbp]",
-                "mov [rbp - 8], rcx",
-                ".cfi_offset rbp, -24",
-                "mov [rbp], rdx",
+                $crate::arch::trampoline_frame::replace_frame_by!("rdx"),
                 "pop rdi",
                 "pop rsi",
                 "pop rdx",
@@ -93,10 +64,7 @@ macro_rules! light_entry {
                 "pop r8",
                 "pop r9",
                 "pop rax",
-                "pop rbp",
-                ".cfi_def_cfa rsp, 16",
-                ".cfi_restore rbp",
-                "ret",
+                $crate::arch::trampoline_frame::go_on!(),
                 ".cfi_endproc",
                 make_call = sym $make_call,
             );

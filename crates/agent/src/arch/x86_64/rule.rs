@@ -47,8 +47,10 @@ const LINKED: u64 = 12;
 pub(crate) const FRAME_RECORD_BYTES: usize = 16;
 /// Offset in bytes of the return address in the record.
 pub(crate) const RETURN_ADDRESS_IN_RECORD: usize = 8;
-/// Distance in bytes from the CFA to the return address in all packed rules.
-const RETURN_ADDRESS_ABOVE_CFA: i64 = -8;
+/// Distance in bytes from the caller's stack pointer, which is the CFA, down to the return address:
+/// the same in all packed rules.
+pub(crate) const RETURN_ADDRESS_BELOW: usize = 8;
+const RETURN_ADDRESS_ABOVE_CFA: i64 = -(RETURN_ADDRESS_BELOW as i64);
 /// Length in bytes of the expression of a procedure linkage table.
 const LINKAGE_EXPRESSION_BYTES: usize = 11;
 
@@ -242,7 +244,7 @@ impl Rule {
     }
 
     /// Returns, for a frame that needs its stack pointer alone, the distance up to the caller's
-    /// stack pointer, right below which the return address lies.
+    /// stack pointer. The return address lies [`RETURN_ADDRESS_BELOW`] that one.
     #[inline(always)]
     #[must_use]
     pub(crate) fn plain_frame_bytes(self) -> Option<usize> {
@@ -302,7 +304,7 @@ impl Rule {
             }
             _ => return Step::Slow,
         };
-        let Some(caller_pc) = read(cfa.wrapping_sub(8)) else { return Step::Unreadable };
+        let Some(caller_pc) = read(cfa.wrapping_sub(RETURN_ADDRESS_BELOW)) else { return Step::Unreadable };
         let caller_bp = match bp_at {
             None => bp,
             Some(address) => match read(address) {
