@@ -28,7 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("allocators", &["wire", "symbols"]),
     ("trace", &["files"]),
     ("ledger", &["trace"]),
-    ("native", &["graph", "proc", "trace"]),
+    ("native", &["graph", "known", "proc", "trace"]),
     (
         "session",
         &[
@@ -44,6 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trace",
             "ledger",
             "native",
+            "resident",
         ],
     ),
     ("capi", &["session"]),

@@ -21,7 +21,7 @@ const TEXTS: [(&str, &str); 7] = [
 /// Name and text of a runtime's allocator, and the beginnings of the file names in which it is
 /// searched for.
 const OF_RUNTIMES: [(&str, &str, [&str; 2]); 3] = [
-    ("Python's object allocator", "# arenas allocated total", ["python", "libpython"]),
+    ("CPython arenas", "# arenas allocated total", ["python", "libpython"]),
     ("LuaJIT's allocator", "LuaJIT 2.", ["luajit", "libluajit"]),
     ("PostgreSQL's memory contexts", "TopMemoryContext", ["postgres", "postmaster"]),
 ];

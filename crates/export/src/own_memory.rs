@@ -46,9 +46,8 @@ impl OwnMemoryIntervals {
     /// Half of the 95 % interval of a part of an account; 0: the part is no estimate.
     #[must_use]
     pub fn plus_minus(&self, account: &MemoryAccount, part: &MemoryPart) -> u64 {
-        let is_told_by_blocks = [MemoryPart::BLOCKS, MemoryPart::FREE].contains(&part.what.as_str());
         let half = self.half_of_blocks.get(&account.process).copied();
-        half.filter(|_| is_told_by_blocks).unwrap_or(0)
+        half.filter(|_| part.kind.is_of_blocks()).unwrap_or(0)
     }
 }
 
@@ -137,7 +136,7 @@ fn own_memory_lines(
             0 => percent(part.bytes, all),
             half => within(&percent(part.bytes, all), &percent_at_most(half, all)),
         };
-        format!("{share} {}{by}", part.what)
+        format!("{share} {}{by}", part.kind)
     };
     let shown: Vec<String> = shown.map(told).collect();
     let mut lines = vec![format!("{} seen at most{whose}, {explained} of it explained", bytes(all))];
@@ -157,21 +156,27 @@ fn percent_at_most(part: u64, all: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use heapr_trace::PartKind;
+
     use super::*;
 
     #[test]
     fn the_largest_process_is_told_with_its_largest_parts() {
-        let part = |what: &str, bytes| MemoryPart { what: what.to_owned(), bytes, ..MemoryPart::default() };
+        let part = |kind, bytes| MemoryPart { kind, bytes, stack: StackIndex::EMPTY, is_unseen: false };
         let small = MemoryAccount { anonymous_bytes: 1 << 20, ..MemoryAccount::default() };
-        let parts = vec![part("stacks", 1 << 10), part("recorded blocks", 1 << 20), part("free", 6 << 20)];
+        let parts = vec![
+            part(PartKind::ThreadStacks, 1 << 10),
+            part(PartKind::RecordedBlocks, 1 << 20),
+            part(PartKind::Other("free".to_owned()), 6 << 20),
+        ];
         let large = MemoryAccount { anonymous_bytes: 8 << 20, parts, ..small.clone() };
         let counted = OwnMemoryIntervals::default();
         let lines = own_memory_lines(&[small.clone(), large.clone()], |_| None, &Mappers::new(), &counted);
         assert_eq!(lines, ["8.00 MiB seen at most, 87 % of it explained", "75 % free, 12 % recorded blocks"]);
         assert!(own_memory_lines(&[], |_| None, &Mappers::new(), &counted).is_empty());
         let mut mapped = large;
-        mapped.parts[2] =
-            MemoryPart { what: "mapped by a".to_owned(), stack: StackIndex(7), ..mapped.parts[2].clone() };
+        let kind = PartKind::Mapped { owners: Vec::new(), by: "a".to_owned() };
+        mapped.parts[2] = MemoryPart { kind, stack: StackIndex(7), ..mapped.parts[2].clone() };
         let mappers = Mappers::from([(StackIndex(7), "grow (a.c:3)".to_owned())]);
         let lines = own_memory_lines(&[mapped.clone()], |_| None, &mappers, &counted);
         assert_eq!(lines[1], "75 % mapped by a in grow (a.c:3), 12 % recorded blocks");

@@ -107,11 +107,11 @@ fn found(recording: &Recording<'_>) -> Found {
         }
         finding.curve_plus_minus = recording.halves_of_curve(&finding.curve);
     }
-    let verdict = verdict(&findings, Sight::of(recording), || peak::largest(recording));
-    let verdict = match tells_growth(recording) {
-        true => verdict,
-        false => without_growth(recording.whole_course.count(), &findings, &verdict),
+    let no_growth = match tells_growth(recording) {
+        true => NoGrowth::Seen,
+        false => NoGrowth::Unknown { moment_count: recording.whole_course.count() },
     };
+    let verdict = verdict(&findings, Sight::of(recording), no_growth, || peak::largest(recording));
     Found {
         work_end_ns: recording.work_end_ns(),
         is_unread: unread::is_unread(recording),
@@ -174,22 +174,23 @@ fn tells_growth(recording: &Recording<'_>) -> bool {
     recording.trace.event_count() > 0 || recording.whole_course.tells_growth()
 }
 
-/// Verdict on a file with too few moments to see growth.
-fn without_growth(moment_count: usize, findings: &[Finding], verdict: &str) -> String {
-    let Some(rest) = verdict.strip_prefix("Nothing grows") else { return verdict.to_owned() };
-    let moments = match moment_count {
-        0 => "no moment but the last and the peak".to_owned(),
-        count => plural(count as u64, "moment"),
-    };
-    let rest = rest.strip_prefix("; nothing").map_or(String::new(), |rest| format!(" Nothing{rest}"));
-    let rest = if findings.is_empty() { rest.as_str() } else { "" };
-    format!("Whether memory grows is not known: the file tells {moments}.{rest}")
+/// Evidence behind the absence of a finding of growth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoGrowth {
+    /// Growth would have been seen.
+    Seen,
+    /// The file has too few moments to see growth.
+    Unknown {
+        /// Number of moments besides the last one and the peak.
+        moment_count: usize,
+    },
 }
 
 /// Sentence for recordings with little or no findings. It is limited to the part that was seen.
 pub(crate) fn verdict(
     findings: &[Finding],
     sight: Sight,
+    no_growth: NoGrowth,
     largest: impl FnOnce() -> Option<String>,
 ) -> String {
     let grows =
@@ -202,12 +203,22 @@ pub(crate) fn verdict(
         }
         Sight::Nothing => return String::new(),
     };
-    match (grows, findings.is_empty()) {
-        (true, _) => String::new(),
-        (false, false) => format!("Nothing grows{seen}."),
-        (false, true) => {
-            let largest = largest().map(|largest| format!(" {largest}")).unwrap_or_default();
-            format!("Nothing grows{seen}; nothing stands out.{largest}")
+    let largest = || largest().map(|largest| format!(" {largest}")).unwrap_or_default();
+    match (grows, no_growth, findings.is_empty()) {
+        (true, ..) => String::new(),
+        (false, NoGrowth::Seen, false) => format!("Nothing grows{seen}."),
+        (false, NoGrowth::Seen, true) => format!("Nothing grows{seen}; nothing stands out.{}", largest()),
+        (false, NoGrowth::Unknown { moment_count }, is_empty) => {
+            let moments = match moment_count {
+                0 => "no moment but the last and the peak".to_owned(),
+                count => plural(count as u64, "moment"),
+            };
+            let rest = if is_empty && sight == Sight::Whole {
+                format!(" Nothing stands out.{}", largest())
+            } else {
+                String::new()
+            };
+            format!("Whether memory grows is not known: the file tells {moments}.{rest}")
         }
     }
 }
@@ -262,7 +273,9 @@ mod tests {
 
     #[test]
     fn that_nothing_grows_is_said_of_what_was_seen() {
-        let said = |findings: &[Finding], sight| verdict(findings, sight, || Some("f holds 9.".to_owned()));
+        let said = |findings: &[Finding], sight| {
+            verdict(findings, sight, NoGrowth::Seen, || Some("f holds 9.".to_owned()))
+        };
         assert_eq!(said(&[], Sight::Whole), "Nothing grows; nothing stands out. f holds 9.");
         assert_eq!(
             said(&[of(Kind::Peak, Confidence::High, None, 1)], Sight::Part),
@@ -272,5 +285,10 @@ mod tests {
         // A finding of low confidence does not count as growth.
         assert_eq!(said(&[of(Kind::Growth, Confidence::Low, None, 1)], Sight::Whole), "Nothing grows.");
         assert!(said(&[], Sight::Nothing).starts_with("No allocation was recorded"));
+        let unknown = NoGrowth::Unknown { moment_count: 2 };
+        assert_eq!(
+            verdict(&[], Sight::Whole, unknown, || Some("f holds 9.".to_owned())),
+            "Whether memory grows is not known: the file tells 2 moments. Nothing stands out. f holds 9."
+        );
     }
 }

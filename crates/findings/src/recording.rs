@@ -334,8 +334,10 @@ impl<'a> Recording<'a> {
 
     /// Formats a time: `after 1.23 s`; see [`Recording::when`].
     pub(crate) fn after(&self, time_ns: u64) -> String {
-        let when = self.when(time_ns);
-        when.strip_prefix("at ").map_or(when.clone(), |time| format!("after {time}"))
+        match self.trace.sampling().untold().times {
+            true => self.when(time_ns),
+            false => format!("after {}", duration(time_ns)),
+        }
     }
 
     /// Formats a rate of growth: `1.23 MiB ± 99 KiB a second more`, or only the growth, if the file

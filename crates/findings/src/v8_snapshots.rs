@@ -7,7 +7,7 @@ use heapr_v8::analysis::{self, DuplicatedString, Naming, Place, Suspect};
 use heapr_v8::devtools::Heap;
 
 use crate::finding::{Finding, Kind, OwnFrame, quoted};
-use crate::found::{Found, ranked, verdict};
+use crate::found::{Found, NoGrowth, ranked, verdict};
 use crate::unread::Sight;
 
 /// Largest number of suspects examined.
@@ -45,7 +45,7 @@ pub fn of_v8_snapshots(heaps: &[&Heap], files: &[String]) -> Found {
             shortened(&owner.class)
         ))
     };
-    let said = verdict(&findings, Sight::Whole, largest);
+    let said = verdict(&findings, Sight::Whole, NoGrowth::Seen, largest);
     let verdict = if heaps.len() > 1 { said } else { said.replacen("Nothing grows; nothing", "Nothing", 1) };
     let verdict = if heaps.len() > 1 { verdict } else { verdict.replacen("Nothing grows.", "", 1) };
     Found { findings: ranked(findings), verdict, ..Found::default() }

@@ -8,6 +8,3 @@ pub const ARENAS_AVMA: Range<u64> = 0xc0_0000_0000..0x1c0_0000_0000;
 
 /// Size and alignment of an arena on 64-bit Linux, in bytes (`heapArenaBytes`).
 pub const ARENA_BYTES: u64 = 64 << 20;
-
-/// Alignment of the piece by which the runtime extends its first arena, in bytes.
-pub const PIECE_BYTES: u64 = 4 << 20;

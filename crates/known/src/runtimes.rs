@@ -35,6 +35,8 @@ pub enum V8Program {
 pub enum ShownBy {
     /// A command, variable or page of the runtime, or a command of heapr.
     Words(&'static str),
+    /// A variable or option of the runtime, besides heapr's option `--mmap`.
+    WordsOrMappings(&'static str),
     /// heapr's option `--mmap`: each mapping with its stack.
     Mappings,
 }
@@ -56,17 +58,12 @@ const fn row(runtime: Runtime, files: &'static [&'static str], heap: &'static st
     Row { runtime, files, heap, shown_by }
 }
 
-const V8_HEAP: &str = "V8's heap";
+const V8_HEAP: &str = "V8 heap";
 const TAKE: ShownBy = ShownBy::Words("heapr snapshot take PID");
 
 /// All runtimes that are recognised by a file.
 pub const RUNTIMES: &[Row] = &[
-    row(
-        Runtime::Jvm,
-        &["libjvm"],
-        "the Java virtual machine's heap",
-        ShownBy::Words("jcmd PID GC.heap_info"),
-    ),
+    row(Runtime::Jvm, &["libjvm"], "JVM heap", ShownBy::Words("jcmd PID GC.heap_info")),
     row(Runtime::V8(V8Program::Node), &["node", "nodejs", "iojs", "libnode"], V8_HEAP, TAKE),
     row(Runtime::V8(V8Program::Deno), &["deno", "denort"], V8_HEAP, TAKE),
     row(Runtime::V8(V8Program::Embedder), &["workerd", "libv8", "libcef"], V8_HEAP, TAKE),
@@ -83,7 +80,7 @@ pub const RUNTIMES: &[Row] = &[
             "headless_shell",
             "chrome-headless-shell",
         ],
-        "V8's heap and PartitionAlloc",
+        "V8 heap and PartitionAlloc",
         TAKE,
     ),
     row(
@@ -102,7 +99,7 @@ pub const RUNTIMES: &[Row] = &[
     row(
         Runtime::Python,
         &["python", "libpython"],
-        "Python's object allocator",
+        "CPython arenas",
         ShownBy::Words("the variable PYTHONMALLOC=malloc"),
     ),
     row(Runtime::Other, &["beam"], "Erlang's carriers", ShownBy::Words("erlang:memory()")),
@@ -119,12 +116,21 @@ pub const RUNTIMES: &[Row] = &[
     row(Runtime::Other, &["cc1", "cc1plus"], "the compiler's collected pages", ShownBy::Mappings),
     row(Runtime::Other, &["memcheck"], "Valgrind's own memory", ShownBy::Words("valgrind --stats=yes")),
     row(Runtime::Other, &["guile"], "Guile's collected heap", ShownBy::Mappings),
+    // Programs of these have any name: they are recognised by texts in their files.
+    row(Runtime::Other, &[], "GHC's heap", ShownBy::WordsOrMappings("+RTS -s")),
+    row(Runtime::Other, &[], "OCaml's heap", ShownBy::WordsOrMappings("OCAMLRUNPARAM=v=0x400")),
 ];
 
 /// Returns the runtime that a file belongs to, by its name without folders.
 #[must_use]
 pub fn of_file(file: &str) -> Option<&'static Row> {
     RUNTIMES.iter().find(|row| row.files.iter().any(|name| is_named(file, name)))
+}
+
+/// Returns the runtime with a heap of this name.
+#[must_use]
+pub fn of_heap(heap: &str) -> Option<&'static Row> {
+    RUNTIMES.iter().find(|row| row.heap == heap)
 }
 
 /// Returns the kind of the runtime whose program has exactly this name, with a version at most:
@@ -170,12 +176,12 @@ mod tests {
     #[test]
     fn a_runtime_is_recognised_with_and_without_a_version() {
         for (file, expected) in [
-            ("libjvm.so", "the Java virtual machine's heap"),
+            ("libjvm.so", "JVM heap"),
             ("libnode.so.108", V8_HEAP),
             ("luajit-2.1", "LuaJIT's allocator"),
             ("php-fpm8.2", "PHP's memory manager"),
             ("libphp8.2.so", "PHP's memory manager"),
-            ("libpython3.11.so.1.0", "Python's object allocator"),
+            ("libpython3.11.so.1.0", "CPython arenas"),
             ("beam.smp", "Erlang's carriers"),
             ("mono-sgen", "Mono's heap"),
             ("libmonosgen-2.0.so.1", "Mono's heap"),

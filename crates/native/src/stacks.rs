@@ -9,6 +9,8 @@
 //! searched for. They are the only pair of words that is a range of pages with the descriptor in
 //! it.
 
+use heapr_known::glibc::{SELF_OFFSET, THREAD_ID_OFFSET, find_descriptor};
+
 use crate::memory::Memory;
 
 const PAGE_BYTES: u64 = 4096;
@@ -39,7 +41,7 @@ pub(crate) fn stack_block(memory: &impl Memory, thread_pointer: u64) -> Option<(
 
 /// Whether the words are a descriptor: the first and the third are its own address.
 fn is_descriptor(words: &[u64], thread_pointer: u64) -> bool {
-    words.first() == Some(&thread_pointer) && words.get(2) == Some(&thread_pointer)
+    words.first() == Some(&thread_pointer) && words.get(SELF_OFFSET / 8) == Some(&thread_pointer)
 }
 
 /// Finds the descriptors of threads that have ended.
@@ -57,17 +59,12 @@ pub(crate) struct EndedThread {
     pub(crate) is_done: bool,
 }
 
-/// Offset of the thread id in a descriptor, equal in all versions on this processor. It is checked
-/// on live threads first.
-const TID_OFFSET: u64 = 720;
 /// Bytes before the end of a stack's block in which a descriptor begins.
 const SEARCHED_BYTES: usize = 2 * DESCRIPTOR_BYTES;
-/// Alignment of descriptors.
-const DESCRIPTOR_ALIGNMENT: usize = 64;
 
 impl Descriptors {
     /// `live`: descriptor and thread id of each live thread. `None` if fewer than half of these
-    /// hold a plausible id: then [`TID_OFFSET`] is not trusted.
+    /// hold a plausible id: then [`THREAD_ID_OFFSET`] is not trusted.
     pub(crate) fn of(memory: &impl Memory, live: &[(u64, u32)]) -> Option<Self> {
         let tid = |thread_pointer: u64| tid_of(memory, thread_pointer);
         // In another pid namespace the id differs, but is neither 0 nor -1.
@@ -86,16 +83,12 @@ impl Descriptors {
         if memory.read(start_avma, &mut bytes) != bytes.len() {
             return None;
         }
+        let thread_pointer = find_descriptor(start_avma, &bytes)?;
+        let at = (thread_pointer - start_avma) as usize;
         let word = |at: usize| {
             let bytes = bytes.get(at..at + 8)?;
             Some(u64::from_le_bytes(bytes.try_into().unwrap_or_default()))
         };
-        let places = (0..SEARCHED_BYTES).step_by(DESCRIPTOR_ALIGNMENT);
-        let at = places.into_iter().find(|&at| {
-            let own_avma = start_avma + at as u64;
-            word(at) == Some(own_avma) && word(at + 16) == Some(own_avma)
-        })?;
-        let thread_pointer = start_avma + at as u64;
         if self.live.contains(&thread_pointer) {
             return None;
         }
@@ -113,6 +106,6 @@ impl Descriptors {
 }
 
 fn tid_of(memory: &impl Memory, thread_pointer: u64) -> Option<i32> {
-    let word = memory.word(thread_pointer.wrapping_add(TID_OFFSET))?;
+    let word = memory.word(thread_pointer.wrapping_add(THREAD_ID_OFFSET as u64))?;
     Some(word as u32 as i32)
 }

@@ -51,6 +51,11 @@ impl PageAmounts {
         self.shared_clean_bytes.saturating_add(self.shared_dirty_bytes)
     }
 
+    /// Memory of the process's own: without a file or written, resident or swapped out.
+    pub fn own_bytes(&self) -> u64 {
+        self.anonymous_bytes.saturating_add(self.swapped_bytes)
+    }
+
     /// Divides a private file mapping into its written pages and the rest.
     pub fn divided_by_writing(&self) -> (Self, Self) {
         let rss_bytes = self.anonymous_bytes.min(self.rss_bytes);

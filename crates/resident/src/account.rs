@@ -7,6 +7,7 @@ use heapr_glibc_heap::{HeapMemory, RegionKind};
 use heapr_proc::ResidentCounters;
 use heapr_proc::smaps::{MappingPages, PageAmounts};
 
+use crate::arenas;
 use crate::claims::{Claim, Claims, range_of};
 use crate::class::{Class, ToldBy};
 use crate::code_files::{CodeFiles, claim_zeroed_data};
@@ -88,13 +89,7 @@ impl Account {
     pub fn of(subject: &Subject, memory: &impl HeapMemory, states: &impl PageStates) -> Self {
         let code = CodeFiles::of(&subject.mappings);
         let runtimes = owners::runtimes(subject);
-        let mut claims = Claims::default();
-        claims.add_many(subject.recorder_avma.iter().map(|&(start_avma, end_avma)| Claim {
-            range_avma: start_avma..end_avma,
-            class: Class::Recorder,
-            part: "its agent".to_owned(),
-            told_by: ToldBy::Place,
-        }));
+        let mut claims = recorders(subject);
         claims.add_many(subject.malloc.regions.iter().map(|region| Claim {
             range_avma: region.start_avma..region.end_avma,
             class: Class::GlibcHeap,
@@ -129,6 +124,31 @@ impl Account {
             }
         }
         account.divide_foreign();
+        account
+    }
+
+    /// Accounts for the memory without a file and for written pages of files, at little cost: owners
+    /// are recognised by their mappings and a few words in each. Tables of allocators and runtimes
+    /// are not read, and shared mappings are left out.
+    pub fn of_mappings(subject: &Subject, memory: &impl HeapMemory, states: &impl PageStates) -> Self {
+        let code = CodeFiles::of(&subject.mappings);
+        let runtimes = owners::runtimes(subject);
+        let mut claims = recorders(subject);
+        arenas::claim(&subject.mappings, memory, &mut claims);
+        claim_zeroed_data(&subject.mappings, &code, memory, &mut claims);
+        owners::claim_go(subject, &runtimes, &mut claims);
+        thread_stacks::claim(subject, memory, &mut claims);
+        owners::claim_by_place(subject, &runtimes, &mut claims);
+        let rest = owners::owner_of_rest(subject, &runtimes, &[]);
+        let mut account = Self { runtimes, ..Self::default() };
+        let is_own = |found: &&MappingPages| !found.mapping.is_shared && found.pages.own_bytes() > 0;
+        for mapping in subject.mappings.iter().filter(is_own) {
+            account.pages.add(&mapping.pages);
+            match mapping.mapping.inode {
+                0 => account.anonymous(mapping, &claims, rest.as_ref(), states),
+                _ => account.file(mapping, &code),
+            }
+        }
         account
     }
 
@@ -249,6 +269,18 @@ impl Account {
             }
         }
     }
+}
+
+/// Claims of what heapr itself has mapped.
+fn recorders(subject: &Subject) -> Claims {
+    let mut claims = Claims::default();
+    claims.add_many(subject.recorder_avma.iter().map(|&(start_avma, end_avma)| Claim {
+        range_avma: start_avma..end_avma,
+        class: Class::Recorder,
+        part: "its agent".to_owned(),
+        told_by: ToldBy::Place,
+    }));
+    claims
 }
 
 /// Class of memory without a file, by the kernel's name for it.

@@ -20,6 +20,7 @@
 
 mod account;
 mod advice;
+mod arenas;
 mod beside;
 mod claims;
 mod class;

@@ -13,6 +13,9 @@ use crate::code_files::whole;
 use crate::foreign::ForeignHeap;
 use crate::subject::{Subject, file_name};
 
+/// Beginning of the names by which Go's runtime tells the kernel what it maps.
+pub(crate) const GO_NAME: &str = "[anon: Go:";
+
 /// A runtime in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runtime {
@@ -46,26 +49,41 @@ pub(crate) fn runtimes(subject: &Subject) -> Vec<Runtime> {
             found.push(runtime);
         }
     }
-    if subject.mappings.iter().any(|found| is_go_heap(&found.mapping)) {
+    if subject.has_go || subject.mappings.iter().any(|found| shows_go(&found.mapping)) {
         found.push(Runtime::Go);
     }
     found
 }
 
-/// Whether a mapping is a Go arena. Go requests arenas at 0x00c0 << 32 and the addresses behind, in
-/// pieces of 4 MiB, and names them where it can.
-fn is_go_heap(mapping: &Mapping) -> bool {
-    let is_in_place = go::ARENAS_AVMA.contains(&mapping.start_avma) && crate::is_private_anonymous(mapping);
-    mapping.name.starts_with("[anon: Go:")
-        || is_in_place && mapping.start_avma.is_multiple_of(go::PIECE_BYTES)
+/// Whether a mapping alone shows that the program is Go's: the first arena up to Go 1.25, or a name
+/// by Go's runtime.
+fn shows_go(mapping: &Mapping) -> bool {
+    mapping.start_avma == go::ARENAS_AVMA.start && crate::is_private_anonymous(mapping)
+        || mapping.name.starts_with(GO_NAME)
 }
 
-/// Claims Go's arenas.
+/// Claims Go's arenas: at their addresses, or as of Go 1.26 at any multiple of their size. An arena
+/// may be several mappings side by side, as the runtime forbids huge pages in parts of it.
 pub(crate) fn claim_go(subject: &Subject, runtimes: &[Runtime], claims: &mut Claims) {
-    let mappings = subject.mappings.iter().map(|found| &found.mapping);
-    let arenas = mappings.filter(|mapping| runtimes.contains(&Runtime::Go) && is_go_heap(mapping));
-    let arenas = arenas.map(|mapping| whole(mapping, Class::GoHeap, "arenas", ToldBy::Place));
-    claims.add_many(arenas.collect::<Vec<_>>());
+    if !runtimes.contains(&Runtime::Go) {
+        return;
+    }
+    let mut arenas = Vec::new();
+    // End of the mappings of an arena so far.
+    let mut arena_end_avma = 0;
+    for mapping in subject.mappings.iter().map(|found| &found.mapping) {
+        let start_avma = mapping.start_avma;
+        let is_in_place = go::ARENAS_AVMA.contains(&start_avma);
+        let begins = subject.has_go && start_avma.is_multiple_of(go::ARENA_BYTES);
+        let is_arena = is_in_place || begins || start_avma == arena_end_avma;
+        let is_anonymous = mapping.inode == 0 && !mapping.is_shared;
+        let may_be_gos = mapping.name.is_empty() || mapping.name.starts_with(GO_NAME);
+        if is_arena && is_anonymous && may_be_gos && claims.is_free(mapping) {
+            arena_end_avma = mapping.end_avma;
+            arenas.push(whole(mapping, Class::GoHeap, "arenas", ToldBy::Place));
+        }
+    }
+    claims.add_many(arenas);
 }
 
 /// Claims memory of runtimes that is recognised by its address.

@@ -12,6 +12,8 @@ pub struct Subject {
     pub executable: String,
     /// Stack pointers of the threads, as far as known.
     pub stack_pointers: Vec<u64>,
+    /// Whether the program or a library is known to contain Go's runtime.
+    pub has_go: bool,
     /// Module that defines malloc, if that is not glibc.
     pub allocator: Option<String>,
     /// Regions of glibc's heap, if known.

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use heapr_glibc_heap::HeapMemory;
+use heapr_known::glibc::find_descriptor;
 use heapr_proc::Mapping;
 use heapr_proc::smaps::MappingPages;
 
@@ -62,13 +63,16 @@ fn is_guard(mapping: &Mapping) -> bool {
     mapping.inode == 0 && !mapping.is_readable && !mapping.is_writable
 }
 
-/// For each mapping, whether its upper end holds a thread's descriptor: two words that are its own
-/// address.
+/// For each mapping, whether its upper end holds a thread's descriptor.
 fn have_thread_blocks(mappings: &[(&Mapping, &str)], memory: &impl HeapMemory) -> Vec<bool> {
-    /// Bytes read at the upper end: the descriptor and the memory behind it fit in them.
-    const LOOK_BYTES: u64 = 16 << 10;
+    /// Bytes read at the upper end of a stack, which ends with the descriptor.
+    const STACK_BYTES: u64 = 4 << 10;
+    /// Bytes read at the upper end of the first thread's local data: the descriptor and the memory
+    /// behind it fit in them.
+    const LOCAL_DATA_BYTES: u64 = 16 << 10;
     let ends = mappings.iter().map(|(mapping, _)| {
-        mapping.start_avma.max(mapping.end_avma.saturating_sub(LOOK_BYTES))..mapping.end_avma
+        let bytes = if mapping.bytes() <= FIRST_BLOCK_BYTES { LOCAL_DATA_BYTES } else { STACK_BYTES };
+        mapping.start_avma.max(mapping.end_avma.saturating_sub(bytes))..mapping.end_avma
     });
     let ends: Vec<Range<u64>> = ends.collect();
     let length = |end: &Range<u64>| (end.end - end.start) as usize;
@@ -78,16 +82,7 @@ fn have_thread_blocks(mappings: &[(&Mapping, &str)], memory: &impl HeapMemory) -
     let looked = ends.iter().zip(read).map(|(end, read)| {
         let (own, behind) = rest.split_at(length(end).min(rest.len()));
         rest = behind;
-        has_thread_block(end.start, own.get(..read).unwrap_or_default())
+        find_descriptor(end.start, own.get(..read).unwrap_or_default()).is_some()
     });
     looked.collect()
-}
-
-fn has_thread_block(start_avma: u64, bytes: &[u8]) -> bool {
-    const SELF_OFFSET: usize = 16;
-    let words = bytes.as_chunks::<8>().0;
-    (0..words.len().saturating_sub(SELF_OFFSET / 8)).any(|at| {
-        let own_avma = (start_avma + at as u64 * 8).to_le_bytes();
-        words[at] == own_avma && words[at + SELF_OFFSET / 8] == own_avma
-    })
 }

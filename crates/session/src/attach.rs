@@ -227,7 +227,10 @@ impl Session {
         let allocators = inside.modules.iter().flat_map(|module| &module.allocators);
         let heaps: BTreeSet<&str> = allocators.map(|allocator| allocator.heap.as_str()).collect();
         report.other_heaps = heaps.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        let hooked_count = report.hooks.iter().filter(|name| name.contains(" in ")).count();
+        // Hooks of further C libraries are none of an embedded allocator.
+        let functions: BTreeSet<String> =
+            functions_of(&inside).into_iter().map(|function| function.name).collect();
+        let hooked_count = report.hooks.iter().filter(|&name| functions.contains(name)).count();
         self.recorder.looked.push(Looked {
             key: (report.process_slot, report.process_generation),
             inside,

@@ -44,7 +44,7 @@ pub use demangle::demangle;
 pub use elf_facts::{build_id_of, svma_of_offset};
 pub use frame_walk::{FrameWalker, MappedCode, WalkRegisters, WalkedFrame};
 pub use function_names::{NamedFunction, Told, has_separate_debug_file, visit_functions};
-pub use go::{GoPlaces, GoProgram};
+pub use go::{GoPlaces, GoProgram, is_go_program};
 pub use jitdump::read_jitdump;
 pub use made_code::{MadeCode, MadeFunction, MadePlace};
 pub use made_object::{jit_descriptor_svma, read_made_object};

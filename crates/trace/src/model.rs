@@ -328,6 +328,18 @@ pub struct Notice {
     pub text: String,
 }
 
+impl Notice {
+    /// Beginning of the remark that a process ended without a graph of its heap, though one was
+    /// requested.
+    pub const NO_GRAPH_AT_END: &str = "no graph was taken at its end";
+
+    /// Whether the remark is of a graph that could not be taken at the process's end.
+    #[must_use]
+    pub fn is_of_a_missing_graph(&self) -> bool {
+        self.text.starts_with(Self::NO_GRAPH_AT_END)
+    }
+}
+
 /// A loss with its process and thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossEntry {

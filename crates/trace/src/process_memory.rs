@@ -1,6 +1,6 @@
 //! Memory of a process at a time: resident memory, and the explained parts of its own memory.
 
-use crate::{ProcessIndex, StackIndex};
+use crate::{MemoryPart, ProcessIndex};
 
 /// Resident set size of a process at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,27 +71,4 @@ impl MemoryAccount {
         let seen_bytes = seen.map(|part| part.bytes).fold(0, u64::saturating_add);
         self.anonymous_bytes.saturating_sub(seen_bytes)
     }
-}
-
-impl MemoryPart {
-    /// Name of the part that holds recorded blocks, with the allocator's overhead for each.
-    pub const BLOCKS: &'static str = "recorded blocks";
-    /// Name of the part of the blocks' memory that lies in no recorded block.
-    pub const FREE: &'static str = "free in the allocator";
-    /// Approximate overhead of the C library per block in bytes; counted as part of recorded
-    /// blocks.
-    pub const BESIDE_BLOCK_BYTES: u64 = 16;
-}
-
-/// A part of a [`MemoryAccount`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MemoryPart {
-    /// Description, in words.
-    pub what: String,
-    /// Size of the part.
-    pub bytes: u64,
-    /// Stack that mapped the memory, if known.
-    pub stack: StackIndex,
-    /// True if the part has a name and lies in no recorded block.
-    pub is_unseen: bool,
 }

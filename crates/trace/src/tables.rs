@@ -279,7 +279,7 @@ impl Entry for MemoryAccount {
         out.put_varint(self.agent_bytes);
         out.put_varint(self.parts.len() as u64);
         for part in &self.parts {
-            out.put_text(&part.what);
+            out.put_text(&part.kind.to_string());
             out.put_varint(part.bytes);
             out.put_varint(u64::from(part.stack.0));
             out.put_varint(u64::from(part.is_unseen));
@@ -293,7 +293,7 @@ impl Entry for MemoryAccount {
         let count = take.count()?;
         let part = |take: &mut Take<'_>| {
             Ok(MemoryPart {
-                what: take.text()?,
+                kind: PartKind::of_text(take.text()?),
                 bytes: take.varint()?,
                 stack: StackIndex(take.varint32()?),
                 is_unseen: take.varint()? != 0,

@@ -1,7 +1,8 @@
 //! `heapr doctor PID`: which allocators are in a process, and which of them can be recorded.
 
 use anyhow::Context as _;
-use heapr_session::{GoSeen, Inside, OwnPart};
+use heapr_known::runtimes::{self, ShownBy};
+use heapr_session::{BlocksThere, GoSeen, Inside, OwnPart};
 use heapr_table::quantity::bytes;
 
 use crate::doctor::check::Check;
@@ -29,10 +30,9 @@ pub(super) fn checks(pid: u32) -> anyhow::Result<Vec<Check>> {
             checks.push(Check::ok("inside", found));
         }
         for name in &module.named_allocators {
-            let advice = match name.as_str() {
-                "GHC's heap" => "+RTS -s shows it",
-                "OCaml's heap" => "OCAMLRUNPARAM=v=0x400 shows it",
-                _ => DEBUG_SYMBOLS,
+            let advice = match runtimes::of_heap(name).map(|row| row.shown_by) {
+                Some(ShownBy::WordsOrMappings(shows)) => format!("{shows} shows it"),
+                _ => DEBUG_SYMBOLS.to_owned(),
             };
             let found = if module.is_stripped {
                 format!("{name} in {file}, which is stripped: its functions have no names")
@@ -105,13 +105,11 @@ fn own_memory(pid: u32, inside: &Inside) -> Option<Check> {
         parts.fold(0, |sum: u64, part| sum.saturating_add(part.bytes))
     };
     let all = sum(&mut parts.iter());
-    let beside = ["data of the program and its libraries", "stacks"];
-    let unseen =
-        sum(&mut parts.iter().filter(|part| !part.is_recordable && !beside.contains(&part.what.as_str())));
+    let unseen = sum(&mut parts.iter().filter(|part| part.blocks == BlocksThere::Unseen));
     let share = |part: u64| u128::from(part) * 100 / u128::from(all.max(1));
     let named: Vec<String> = parts
         .iter()
-        .map(|part| format!("{} {} ({} %)", bytes(part.bytes), part.what, share(part.bytes)))
+        .map(|part| format!("{} {} ({} %)", bytes(part.bytes), part.name, share(part.bytes)))
         .collect();
     let found = format!("{} of its own: {}", bytes(all), named.join(", "));
     // Least bytes of which a recording would warn.

@@ -172,7 +172,7 @@ fn own_memory(trace: &Trace) -> Vec<Value> {
     let account = |account: &heapr_trace::MemoryAccount| {
         let part = |part: &heapr_trace::MemoryPart| {
             let mut value = json!({
-                "what": part.what,
+                "what": part.kind.to_string(),
                 "bytes": part.bytes,
                 "stack": part.stack.0,
                 "is_unseen": part.is_unseen,

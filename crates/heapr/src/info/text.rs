@@ -266,7 +266,7 @@ impl Page<'_> {
             for part in parts {
                 let seen = if part.is_unseen { "no" } else { "yes" };
                 let bytes = Cell::from(part.bytes).within(intervals.plus_minus(account, part));
-                table.row(row!["", bytes, share(part.bytes), seen, part.what.as_str()]);
+                table.row(row!["", bytes, share(part.bytes), seen, part.kind.to_string()]);
             }
             let rest = all.saturating_sub(account.explained_bytes());
             if rest > 0 {

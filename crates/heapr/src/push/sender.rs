@@ -94,7 +94,7 @@ impl Sender {
                     self.sent_count += 1;
                     return Ok(true);
                 }
-                Outcome::Refused(said) => {
+                Outcome::Refused { said, .. } => {
                     warn!("{said}: it is dropped");
                     self.refused_count += 1;
                     return Ok(false);

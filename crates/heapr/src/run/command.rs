@@ -6,9 +6,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
-use heapr_session::{
-    NO_GRAPH_AT_END, OrderDesk, Session, SessionName, SessionProperties, SessionSummary, SnapshotRequest,
-};
+use heapr_session::{OrderDesk, Session, SessionName, SessionProperties, SessionSummary, SnapshotRequest};
 use heapr_trace::{Notice, SnapshotTrigger, Trace};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -185,7 +183,7 @@ fn tell_shortcomings(ended: &SessionSummary, program: &Path, output: &Path, has_
 
 /// Returns sentences on processes whose leaks are unknown, because they have no graph of their end.
 fn missing_graphs(trace: &Trace) -> Vec<String> {
-    let missing = trace.notices().iter().filter(|notice| notice.text.starts_with(NO_GRAPH_AT_END));
+    let missing = trace.notices().iter().filter(|notice| notice.is_of_a_missing_graph());
     let sentence = |notice: &Notice| {
         let process = trace.processes().get(notice.process.0 as usize);
         let name =

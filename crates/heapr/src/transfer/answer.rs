@@ -11,8 +11,11 @@ pub(crate) enum Outcome {
     Taken,
     /// Refused for the moment: it can be retried later.
     Later(String),
-    /// Refused for good.
-    Refused(String),
+    /// Refused for good; `status` is the server's, if it answered.
+    Refused {
+        status: Option<u16>,
+        said: String,
+    },
 }
 
 impl Outcome {
@@ -20,19 +23,24 @@ impl Outcome {
         match answer {
             Ok((status, _)) if (200..300).contains(&status) => Self::Taken,
             // The request may hold a token, which another server must not see.
-            Ok((status, _)) if (300..400).contains(&status) => Self::Refused(format!(
-                "{url} answers {status}: it is at another address; redirects are not followed, give that address"
-            )),
+            Ok((status, _)) if (300..400).contains(&status) => Self::Refused {
+                status: Some(status),
+                said: format!(
+                    "{url} answers {status}: it is at another address; redirects are not followed, give that address"
+                ),
+            },
             Ok((status, text)) => {
                 let said = format!("{url} answers {status}{}{text}", if text.is_empty() { "" } else { ": " });
                 if status == 408 || status == 429 || status >= 500 && status != 501 {
                     Self::Later(said)
                 } else {
-                    Self::Refused(said)
+                    Self::Refused { status: Some(status), said }
                 }
             }
             // A retry does not install what is missing on this machine.
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => Self::Refused(error.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                Self::Refused { status: None, said: error.to_string() }
+            }
             Err(error) => Self::Later(format!("{url}: {error}")),
         }
     }

@@ -102,10 +102,10 @@ impl ObjectStore {
             }
             match self.try_put(path, file, sha256, may_replace) {
                 Outcome::Taken => return Ok(()),
-                Outcome::Refused(said) if said.contains(" answers 412") => {
+                Outcome::Refused { status: Some(412), .. } => {
                     bail!("{}/{path} is there already; overwrite it with --force (-f)", self.name)
                 }
-                Outcome::Refused(said) if said.contains(" answers 403") || said.contains(" answers 401") => {
+                Outcome::Refused { status: Some(401 | 403), said } => {
                     let hint = match self.credentials {
                         Credentials::None => {
                             "; no credentials are set (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
@@ -114,7 +114,7 @@ impl ObjectStore {
                     };
                     bail!("{said}{hint}")
                 }
-                Outcome::Refused(said) => bail!("{said}"),
+                Outcome::Refused { said, .. } => bail!("{said}"),
                 Outcome::Later(said) => why = said,
             }
         }

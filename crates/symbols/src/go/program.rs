@@ -54,6 +54,14 @@ impl GoProgram {
     }
 }
 
+/// Whether a file is a Go program. Only its list of sections is read.
+#[must_use]
+pub fn is_go_program(path: &Path) -> bool {
+    let Some(bytes) = map(path) else { return false };
+    let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes);
+    file.is_ok_and(|file| TABLE_SECTIONS.iter().any(|name| file.section_by_name(name).is_some()))
+}
+
 type File<'a> = object::read::elf::ElfFile64<'a, object::Endianness>;
 
 #[derive(Default)]

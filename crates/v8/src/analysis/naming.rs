@@ -67,6 +67,8 @@ pub struct Called {
     pub fields: Vec<String>,
     /// Class, script or root that the name begins with.
     pub base: String,
+    /// Whether the fields begin with a variable of the script that is the base.
+    pub is_variable: bool,
     /// Node that the name begins with.
     pub base_node: u32,
     /// Source location of the base's constructor, function or module. If the base belongs to a
@@ -83,13 +85,13 @@ impl Called {
     /// Returns the whole name of the object, or of its field: `Hash.__data__ of render (variable in
     /// …)`.
     pub fn whole(&self, field: Option<&str>) -> String {
-        let named = match (field, self.text.split_once(" (variable in ")) {
-            (None, _) => self.text.clone(),
-            (Some(field), Some((variable, script))) => format!("{variable}.{field} (variable in {script}"),
-            (Some(field), None) => match self.text.strip_prefix("variables of ") {
-                Some(script) => format!("{field} (variable in {script})"),
-                None => format!("{}.{field}", self.text),
+        let named = match field {
+            None => self.text.clone(),
+            Some(field) if self.is_variable => match self.fields.as_slice() {
+                [] => format!("{field} (variable in {})", self.base),
+                fields => format!("{}.{field} (variable in {})", joined(fields), self.base),
             },
+            Some(field) => format!("{}.{field}", self.text),
         };
         match &self.part_of {
             Some(holder) => format!("{named} of {holder}"),
@@ -202,6 +204,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
                 text,
                 fields,
                 base: script,
+                is_variable: true,
                 base_node,
                 place,
                 part_of: None,
@@ -217,7 +220,16 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             Some(first) if first.starts_with('[') => format!("{base}{}", joined(&fields)),
             Some(_) => format!("{base}.{}", joined(&fields)),
         };
-        Called { text, fields, base, base_node, place, part_of: None, is_held_by_the_runtime: false }
+        Called {
+            text,
+            fields,
+            base,
+            is_variable: false,
+            base_node,
+            place,
+            part_of: None,
+            is_held_by_the_runtime: false,
+        }
     }
 
     /// Returns the class of an object, the name of a function, or the group of any other node.

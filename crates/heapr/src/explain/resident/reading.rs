@@ -51,6 +51,7 @@ pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> 
     let subject = Subject {
         executable: executable.unwrap_or_default(),
         stack_pointers,
+        has_go: heapr_symbols::is_go_program(&heapr_proc::folder(pid).join("exe")),
         allocator,
         malloc,
         recorder_avma: recorder_memory(pid, &mappings),

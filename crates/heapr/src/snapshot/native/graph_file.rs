@@ -158,8 +158,7 @@ fn choose<'t>(trace: &'t Trace, asked: Option<&str>) -> anyhow::Result<&'t Snaps
         );
         return Ok(snapshot);
     }
-    let missing =
-        trace.notices().iter().find(|notice| notice.text.starts_with(heapr_session::NO_GRAPH_AT_END));
+    let missing = trace.notices().iter().find(|notice| notice.is_of_a_missing_graph());
     let how = missing.map_or_else(|| HOW.to_owned(), |notice| notice.text.clone());
     let last = trace.snapshots().iter().rev().find(|snapshot| !trace.graph_processes(snapshot).is_empty());
     last.with_context(|| format!("no snapshot in it has references between its blocks: {how}"))

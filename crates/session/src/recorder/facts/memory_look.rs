@@ -1,20 +1,15 @@
-//! Reads a process's own memory, sorted by the kind of its mappings.
+//! Reads a process's own memory: `resident`'s account of its mappings, summed by kind.
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::ops::Range;
 
-use heapr_glibc_heap::HeapMemory as _;
 use heapr_inject::StoppedProcess;
-use heapr_known::glibc::ARENA_HEAP_BYTES;
-use heapr_known::{allocator_libraries, go};
-use heapr_proc::smaps::{self, MappingPages};
-use heapr_proc::{Mapping, stack_pointers};
+use heapr_known::allocator_libraries;
+use heapr_proc::{PageMap, PageState, smaps, stack_pointers};
+use heapr_resident::{Account, Class, PageStates, Piece, Subject};
 
 use crate::recorder::facts::own_ranges;
 
-/// Size of the guard page below a thread's stack. Some allocators map such pages, too.
-const GUARD_BYTES: u64 = 4096;
-/// Default size of a thread's stack with its guard page.
-const STACK_BYTES: u64 = 8 << 20;
 /// Largest number of threads whose stack pointers are read one by one.
 const THREADS_MAX: usize = 2048;
 
@@ -46,18 +41,19 @@ impl MemoryLook {
     /// `has_go`: the process is known to contain Go's runtime.
     pub(crate) fn of(pid: u32, own_mappings_avma: u64, has_go: bool) -> Option<Self> {
         let memory = StoppedProcess::of(pid);
-        let found = smaps::read(pid).ok()?;
+        let mappings = smaps::read(pid).ok()?;
         let own = own_ranges::listed(&memory, own_mappings_avma);
-        let own = if own_ranges::has_agent_file(&found) { own } else { own_ranges::of_attached(pid, own) };
-        let pointers = if heapr_proc::threads(pid).map_or(0, Iterator::count) <= THREADS_MAX {
-            stack_pointers(pid)
-        } else {
-            Vec::new()
+        let own = if own_ranges::has_agent_file(&mappings) { own } else { own_ranges::of_attached(pid, own) };
+        let is_told_by_pointers = heapr_proc::threads(pid).map_or(0, Iterator::count) <= THREADS_MAX;
+        let subject = Subject {
+            mappings,
+            stack_pointers: if is_told_by_pointers { stack_pointers(pid) } else { Vec::new() },
+            has_go,
+            recorder_avma: own.into_iter().collect(),
+            ..Subject::default()
         };
-        let is_arena = |mapping: &Mapping| is_arena(&memory, mapping);
-        let ends_as_stack = |mapping: &Mapping| ends_as_stack(&memory, mapping.end_avma);
-        let loaded_end = |mapping: &Mapping| loaded_end(&memory, mapping.start_avma);
-        Some(Self::sorted(&found, &own, &pointers, has_go, (is_arena, ends_as_stack, loaded_end)))
+        let account = Account::of_mappings(&subject, &memory, &LazyPages::of(pid));
+        Some(Self::of_account(&account, &subject))
     }
 
     /// Bytes of the process without those of its agent.
@@ -65,79 +61,44 @@ impl MemoryLook {
         self.total_bytes.saturating_sub(self.agent_bytes)
     }
 
-    /// Sorts mappings by kind. `is_arena`: whether a mapping is an arena of the C library.
-    /// `ends_as_stack`: whether a mapping ends as the C library's thread stacks do. `loaded_end`:
-    /// end in memory of the module that begins with a mapping.
-    fn sorted(
-        found: &[MappingPages],
-        own: &BTreeSet<(u64, u64)>,
-        pointers: &[u64],
-        has_go: bool,
-        (is_arena, ends_as_stack, loaded_end): (
-            impl Fn(&Mapping) -> bool,
-            impl Fn(&Mapping) -> bool,
-            impl Fn(&Mapping) -> Option<u64>,
-        ),
-    ) -> Self {
+    /// Sums an account of a process's own memory by kind.
+    fn of_account(account: &Account, subject: &Subject) -> Self {
         let mut look = Self::default();
-        let begins_go = |mapping: &Mapping| mapping.start_avma == go::ARENAS_AVMA.start;
-        let is_go = has_go || found.iter().any(|found| begins_go(&found.mapping));
-        // As of Go 1.26 the arenas lie anywhere, where the program is known to be Go's.
-        let is_go_arena = |mapping: &Mapping| {
-            let is_anywhere =
-                has_go && mapping.start_avma.is_multiple_of(go::ARENA_BYTES) && mapping.name.is_empty();
-            is_go && go::ARENAS_AVMA.contains(&mapping.start_avma) || is_anywhere
-        };
-        let stacks = StackSizes::of(found, pointers);
-        let mut before = Before::default();
-        for MappingPages { mapping, pages } in found {
-            let bytes = pages.anonymous_bytes.saturating_add(pages.swapped_bytes);
-            let is_file = mapping.inode != 0;
-            if is_file && mapping.file_off == 0 {
-                before.module_end = loaded_end(mapping);
+        for piece in account.pieces.iter().filter(|piece| piece.pages.own_bytes() > 0) {
+            look.add(piece);
+        }
+        for found in &subject.mappings {
+            let bytes = found.pages.own_bytes();
+            if found.mapping.name == "[heap]" && bytes > 0 {
+                look.by_brk.push((found.mapping.start_avma, found.mapping.end_avma, bytes));
             }
-            if is_file {
-                look.note_library(file_name(&mapping.name));
+            if found.mapping.inode != 0 && found.mapping.is_executable {
+                look.note_library(found.mapping.name.rsplit('/').next().unwrap_or_default());
             }
-            let is_agent_file = file_name(&mapping.name).starts_with("heapr-agent-");
-            let is_data = is_file || (mapping.start_avma == before.data_end && mapping.name.is_empty());
-            let is_guarded = mapping.start_avma == before.guard_end;
-            before.step(mapping);
-            if bytes == 0 || mapping.is_shared {
-                continue;
-            }
-            look.total_bytes = look.total_bytes.saturating_add(bytes);
-            let is_own = || {
-                let at_or_before = own.range(..=(mapping.start_avma, u64::MAX)).next_back();
-                at_or_before.is_some_and(|&(_, end)| mapping.start_avma < end)
-            };
-            let is_like_one = || stacks.has(mapping.bytes()) || ends_as_stack(mapping);
-            let is_stack = || is_guarded && is_like_one() || is_of_thread(pointers, mapping);
-            if mapping.name == "[heap]" {
-                look.by_brk.push((mapping.start_avma, mapping.end_avma, bytes));
-            }
-            // The agent's file, with the zeroed data behind it.
-            let is_of_agent_file = is_data && if is_file { is_agent_file } else { before.was_agent_file };
-            before.was_agent_file = is_file && is_agent_file;
-            let part = if is_own() || is_of_agent_file {
-                &mut look.agent_bytes
-            } else if is_data {
-                look.add_data(mapping, bytes, before.module_end.filter(|_| !is_file));
-                continue;
-            } else if mapping.name == "[heap]" || (mapping.name.is_empty() && is_arena(mapping)) {
-                &mut look.heap_bytes
-            } else if is_go_arena(mapping) {
-                // Most of the stacks of Go's threads are in its heap, too.
-                &mut look.go_bytes
-            } else if mapping.name.starts_with("[stack") || is_stack() {
-                &mut look.stack_bytes
-            } else {
-                look.mapped.push((mapping.start_avma, mapping.end_avma, bytes));
-                continue;
-            };
-            *part = part.saturating_add(bytes);
         }
         look
+    }
+
+    fn add(&mut self, piece: &Piece) {
+        let bytes = piece.pages.own_bytes();
+        self.total_bytes = self.total_bytes.saturating_add(bytes);
+        let sum = match piece.class {
+            Class::Recorder => &mut self.agent_bytes,
+            // Written pages of a file that is no program's are data, too.
+            Class::WrittenData | Class::Files | Class::Code | Class::ReadOnlyData | Class::SharedMemory => {
+                &mut self.data_bytes
+            }
+            Class::ThreadStacks => &mut self.stack_bytes,
+            Class::GlibcHeap => &mut self.heap_bytes,
+            // Most of the stacks of Go's threads are in its heap, too.
+            Class::GoHeap => &mut self.go_bytes,
+            _ => {
+                let Range { start, end } = piece.range_avma;
+                self.mapped.push((start, end, bytes));
+                return;
+            }
+        };
+        *sum = sum.saturating_add(bytes);
     }
 
     fn note_library(&mut self, file: &str) {
@@ -145,233 +106,149 @@ impl MemoryLook {
             self.malloc_libraries.push(file.to_owned());
         }
     }
+}
 
-    /// Adds a mapping that begins with data of a module, which ends at `module_end`.
-    fn add_data(&mut self, mapping: &Mapping, bytes: u64, module_end: Option<u64>) {
-        // The kernel merges adjacent mappings with a module's zeroed data.
-        let end_avma = module_end.unwrap_or(u64::MAX);
-        let mut data_bytes = bytes;
-        if end_avma < mapping.end_avma {
-            data_bytes = bytes.min(end_avma.saturating_sub(mapping.start_avma));
-            let behind_avma = end_avma.max(mapping.start_avma);
-            self.mapped.push((behind_avma, mapping.end_avma, bytes - data_bytes));
+/// Page states of a process, which are seldom needed: only where a mapping has several owners.
+struct LazyPages {
+    pid: u32,
+    pages: OnceCell<Option<PageMap>>,
+}
+
+impl LazyPages {
+    /// Largest number of pages whose states are read at once. A mapping with more is divided by
+    /// its addresses.
+    const PAGES_MAX: usize = 1 << 15;
+
+    fn of(pid: u32) -> Self {
+        Self { pid, pages: OnceCell::new() }
+    }
+}
+
+impl PageStates for LazyPages {
+    fn pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<PageState>> {
+        if page_count > Self::PAGES_MAX {
+            return None;
         }
-        self.data_bytes = self.data_bytes.saturating_add(data_bytes);
+        let pages = self.pages.get_or_init(|| PageMap::of_process(self.pid).ok());
+        pages.as_ref()?.pages(start_avma, page_count)
     }
-}
-
-/// Facts of the mappings before one: data continues in nameless memory, guard pages lie below
-/// stacks.
-#[derive(Default)]
-struct Before {
-    /// End of the writable mapping of a file.
-    data_end: u64,
-    /// End of the guard of a stack.
-    guard_end: u64,
-    /// End of the module in memory.
-    module_end: Option<u64>,
-    was_agent_file: bool,
-}
-
-impl Before {
-    fn step(&mut self, mapping: &Mapping) {
-        let is_data = mapping.inode != 0 && mapping.is_writable;
-        self.data_end = if is_data { mapping.end_avma } else { 0 };
-        let is_guard = !mapping.is_readable && mapping.bytes() == GUARD_BYTES;
-        self.guard_end = if is_guard { mapping.end_avma } else { 0 };
-    }
-}
-
-/// Sizes that stacks of threads have.
-///
-/// A running thread's stack pointer is unknown, and the C library caches stacks of ended threads.
-/// Such stacks are recognised by the size of another stack, the default size, or the thread
-/// descriptor at the end.
-enum StackSizes {
-    Unknown,
-    /// Sizes of the stacks of known threads.
-    OfThreads(Vec<u64>),
-}
-
-impl StackSizes {
-    fn of(found: &[MappingPages], pointers: &[u64]) -> Self {
-        if pointers.is_empty() {
-            return Self::Unknown;
-        }
-        let stacks = found.iter().filter(|found| is_of_thread(pointers, &found.mapping));
-        Self::OfThreads(stacks.map(|found| found.mapping.bytes()).collect())
-    }
-
-    fn has(&self, bytes: u64) -> bool {
-        match self {
-            Self::Unknown => true,
-            Self::OfThreads(sizes) => {
-                sizes.contains(&bytes) || [STACK_BYTES, STACK_BYTES - GUARD_BYTES].contains(&bytes)
-            }
-        }
-    }
-}
-
-/// True if a thread's stack pointer is in a mapping.
-fn is_of_thread(pointers: &[u64], mapping: &Mapping) -> bool {
-    pointers.iter().any(|&pointer| mapping.contains(pointer))
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or_default()
-}
-
-/// Returns the end in memory of the module that begins at an address, by its program headers,
-/// rounded up to a page.
-fn loaded_end(memory: &StoppedProcess, start_avma: u64) -> Option<u64> {
-    const HEADER_WORDS: usize = 8;
-    const SEGMENT_WORDS: usize = 7;
-    const SEGMENTS_MAX: usize = 64;
-    const PT_LOAD: u64 = 1;
-    const PAGE_BYTES: u64 = 4096;
-    let words = |at_avma: u64, count: usize| {
-        let mut bytes = vec![0; count * 8];
-        let is_read = memory.read(at_avma, &mut bytes) == bytes.len();
-        is_read.then(|| {
-            bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect::<Vec<_>>()
-        })
-    };
-    let header = words(start_avma, HEADER_WORDS)?;
-    let &[magic, .., flags_and_sizes, counts] = header.as_slice() else { return None };
-    let (segment_bytes, count) = (flags_and_sizes >> 48, (counts & 0xffff) as usize);
-    if magic as u32 != u32::from_le_bytes(*b"\x7fELF")
-        || segment_bytes != 8 * SEGMENT_WORDS as u64
-        || count > SEGMENTS_MAX
-    {
-        return None;
-    }
-    let segments = words(start_avma.checked_add(header[4])?, count * SEGMENT_WORDS)?;
-    let loaded = segments.chunks_exact(SEGMENT_WORDS).filter(|segment| segment[0] & 0xffff_ffff == PT_LOAD);
-    // The first segment begins at the header.
-    let begins = loaded.clone().find(|segment| segment[1] == 0)?[2];
-    let end = loaded.map(|segment| segment[2].saturating_add(segment[5])).max()?;
-    start_avma.checked_add(end.checked_sub(begins)?)?.checked_next_multiple_of(PAGE_BYTES)
-}
-
-/// Whether a mapping ends with glibc's thread descriptor, and so is a thread's stack.
-fn ends_as_stack(memory: &StoppedProcess, end_avma: u64) -> bool {
-    const FACTS_BYTES: usize = 4096;
-    /// Alignment of the descriptor; its first and third word hold its own address.
-    const ALIGN_WORDS: usize = 8;
-    let mut bytes = [0; FACTS_BYTES];
-    let start_avma = end_avma.saturating_sub(FACTS_BYTES as u64);
-    if memory.read(start_avma, &mut bytes) != FACTS_BYTES {
-        return false;
-    }
-    let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
-    (0..words.len() - ALIGN_WORDS).step_by(ALIGN_WORDS).any(|at| {
-        let own_avma = start_avma + 8 * at as u64;
-        words[at] == own_avma && words[at + 2] == own_avma
-    })
-}
-
-/// Whether a mapping begins with the header of a heap of a glibc arena: arena, previous heap, size,
-/// usable size.
-fn is_arena(memory: &StoppedProcess, mapping: &Mapping) -> bool {
-    if !mapping.start_avma.is_multiple_of(ARENA_HEAP_BYTES) || mapping.bytes() > ARENA_HEAP_BYTES {
-        return false;
-    }
-    let mut words = [None; 4];
-    let places = [0, 8, 16, 24].map(|offset| mapping.start_avma + offset);
-    memory.read_words(&places, &mut words);
-    let [Some(arena), Some(before), Some(size), Some(usable)] = words else { return false };
-    arena != 0
-        && before.is_multiple_of(ARENA_HEAP_BYTES)
-        && size <= usable
-        && usable <= mapping.bytes()
-        && size.is_multiple_of(4096)
-        && size > 0
 }
 
 #[cfg(test)]
 mod tests {
+    use heapr_glibc_heap::HeapMemory;
+    use heapr_proc::Mapping;
+
     use super::*;
 
-    fn look(text: &str, own: &[(u64, u64)], pointers: &[u64]) -> MemoryLook {
-        let found = smaps::parse(text.as_bytes()).unwrap();
-        let is_arena = |mapping: &Mapping| mapping.start_avma == 0x7000_0400_0000;
-        let loaded_end = |mapping: &Mapping| (mapping.start_avma == 0x40_0000).then_some(0x40_3000);
-        let own = own.iter().copied().collect();
-        let ends_as_stack = |mapping: &Mapping| mapping.end_avma == 0x7000_02c0_0000;
-        MemoryLook::sorted(&found, &own, pointers, false, (is_arena, ends_as_stack, loaded_end))
+    /// Memory with single words; other words in the ranges are 0.
+    struct Words(Vec<(u64, u64)>);
+
+    impl HeapMemory for Words {
+        fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+            for (at, byte) in into.iter_mut().enumerate() {
+                let place_avma = address_avma + at as u64;
+                let word = self.0.iter().find(|(start, _)| (*start..*start + 8).contains(&place_avma));
+                *byte = word.map_or(0, |(start, word)| word.to_le_bytes()[(place_avma - start) as usize]);
+            }
+            into.len()
+        }
+
+        fn mappings(&self) -> Result<Vec<Mapping>, heapr_glibc_heap::Error> {
+            Ok(Vec::new())
+        }
+
+        fn open(&self, _path: &str) -> std::io::Result<std::fs::File> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
     }
 
-    #[test]
-    fn what_is_mapped_next_to_a_modules_zeroed_data_is_none_of_it() {
-        let text = "\
-            400000-401000 rw-p 00000000 08:01 7   /usr/bin/it\nAnonymous: 4 kB\n\
-            401000-409000 rw-p 00000000 00:00 0\nAnonymous: 28 kB\n";
-        let found = look(text, &[], &[]);
-        assert_eq!((found.data_bytes, found.total_bytes), (12 << 10, 32 << 10));
-        assert_eq!(found.mapped, [(0x40_3000, 0x40_9000, 20 << 10)]);
-    }
-
-    #[test]
-    fn the_stack_of_a_thread_is_told_by_its_end() {
-        let memory = StoppedProcess::of(std::process::id());
-        let mapping_of = |address: &u8| {
-            let address_avma = std::ptr::from_ref(address) as u64;
-            let mappings = heapr_proc::mappings::read(std::process::id()).unwrap();
-            mappings.into_iter().find(|mapping| mapping.contains(address_avma)).unwrap()
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let local = 7;
-                let end_avma = mapping_of(&local).end_avma;
-                assert!(ends_as_stack(&memory, end_avma) && !ends_as_stack(&memory, end_avma - 8192));
-            });
-        });
-    }
-
-    #[test]
-    fn a_module_ends_with_its_last_segment() {
-        let memory = StoppedProcess::of(std::process::id());
-        let mappings = heapr_proc::mappings::read(std::process::id()).unwrap();
-        let is_library = |mapping: &&Mapping| mapping.name.contains("libc.so") && mapping.file_off == 0;
-        let library: Vec<&Mapping> = mappings.iter().filter(is_library).collect();
-        let end = loaded_end(&memory, library[0].start_avma).unwrap();
-        // The end lies behind all mappings of the file.
-        let last = mappings.iter().rfind(|mapping| mapping.name == library[0].name).unwrap();
-        assert!(end >= last.end_avma && end < last.end_avma + (1 << 20), "{end:x} {last:?}");
-        assert_eq!(loaded_end(&memory, last.start_avma), None);
+    fn look(text: &str, subject: Subject, memory: &Words) -> MemoryLook {
+        let subject = Subject { mappings: smaps::parse(text.as_bytes()).unwrap(), ..subject };
+        let account = Account::of_mappings(&subject, memory, &None::<PageMap>);
+        MemoryLook::of_account(&account, &subject)
     }
 
     #[test]
     fn each_mapping_is_one_thing() {
         let text = "\
-            400000-401000 rw-p 00000000 08:01 7   /usr/bin/it\nAnonymous: 4 kB\n\
-            401000-402000 rw-p 00000000 00:00 0\nAnonymous: 8 kB\n\
-            500000-600000 rw-p 00000000 00:00 0   [heap]\nAnonymous: 16 kB\n\
-            c000000000-c004000000 rw-p 00000000 00:00 0\nAnonymous: 32 kB\n\
-            700000000000-700000100000 rw-p 00000000 00:00 0\nAnonymous: 64 kB\nSwap: 64 kB\n\
-            700001000000-700001100000 rw-p 00000000 00:00 0\nAnonymous: 256 kB\n\
+            400000-401000 r-xp 00000000 08:01 7   /usr/bin/it\nRss: 4 kB\n\
+            401000-402000 rw-p 00000000 08:01 7   /usr/bin/it\nRss: 4 kB\nAnonymous: 4 kB\n\
+            402000-404000 rw-p 00000000 00:00 0\nRss: 8 kB\nAnonymous: 8 kB\n\
+            500000-600000 rw-p 00000000 00:00 0   [heap]\nRss: 16 kB\nAnonymous: 16 kB\n\
+            c000000000-c004000000 rw-p 00000000 00:00 0\nRss: 32 kB\nAnonymous: 32 kB\n\
+            700000000000-700000100000 rw-p 00000000 00:00 0\nRss: 64 kB\nAnonymous: 64 kB\nSwap: 64 kB\n\
+            700001000000-700001100000 rw-p 00000000 00:00 0\nRss: 256 kB\nAnonymous: 256 kB\n\
             700002000000-700002001000 ---p 00000000 00:00 0\n\
-            700002001000-700002800000 rw-p 00000000 00:00 0\nAnonymous: 512 kB\n\
+            700002001000-700002800000 rw-p 00000000 00:00 0\nRss: 512 kB\nAnonymous: 512 kB\n\
             700002900000-700002901000 ---p 00000000 00:00 0\n\
-            700002901000-700002a00000 rw-p 00000000 00:00 0\nAnonymous: 64 kB\n\
-            700002a00000-700002a01000 ---p 00000000 00:00 0\n\
-            700002a01000-700002c00000 rw-p 00000000 00:00 0\nAnonymous: 32 kB\n\
-            700003000000-700003100000 rw-p 00000000 00:00 0\nAnonymous: 1024 kB\n\
-            700004000000-700004100000 rw-p 00000000 00:00 0\nAnonymous: 2048 kB\n\
-            700005000000-700005100000 rw-s 00000000 00:01 9   /memfd:x\nAnonymous: 4096 kB\n\
+            700002901000-700002a00000 rw-p 00000000 00:00 0\nRss: 64 kB\nAnonymous: 64 kB\n\
+            700003000000-700003100000 rw-p 00000000 00:00 0\nRss: 1024 kB\nAnonymous: 1024 kB\n\
+            700004000000-700004100000 rw-p 00000000 00:00 0\nRss: 2048 kB\nAnonymous: 2048 kB\n\
+            700005000000-700005100000 rw-s 00000000 00:01 9   /memfd:x\nRss: 4 kB\nAnonymous: 4096 kB\n\
             700006000000-700006100000 r-xp 00000000 08:01 9   /usr/lib/libjemalloc.so.2\n";
-        let own = [(0x7000_0100_0000, 0x7000_0110_0000)];
-        let found = look(text, &own, &[0x7000_0300_1000]);
+        let descriptor_avma = 0x7000_0280_0000 - 0x900;
+        let memory = Words(vec![
+            (descriptor_avma, descriptor_avma),
+            (descriptor_avma + 16, descriptor_avma),
+            (0x7000_0400_0000, 0x7000_0400_0020),
+            (0x7000_0400_0010, 0x2000),
+            (0x7000_0400_0018, 0x3000),
+        ]);
+        let subject = Subject {
+            stack_pointers: vec![0x7000_0300_1000],
+            recorder_avma: vec![(0x7000_0100_0000, 0x7000_0110_0000)],
+            ..Subject::default()
+        };
+        let found = look(text, subject, &memory);
         assert_eq!(found.data_bytes, 12 << 10);
         assert_eq!(found.heap_bytes, (16 + 2048) << 10);
+        assert_eq!(found.by_brk, [(0x50_0000, 0x60_0000, 16 << 10)]);
         assert_eq!(found.go_bytes, 32 << 10);
         assert_eq!(found.agent_bytes, 256 << 10);
-        assert_eq!(found.stack_bytes, (512 + 32 + 1024) << 10);
+        assert_eq!(found.stack_bytes, (512 + 1024) << 10);
         // One of them follows an inaccessible page, as a stack does.
         let mapped =
             [(0x7000_0000_0000, 0x7000_0010_0000, 128 << 10), (0x7000_0290_1000, 0x7000_02a0_0000, 64 << 10)];
         assert_eq!(found.mapped, mapped);
-        assert_eq!(found.total_bytes, (12 + 16 + 2048 + 32 + 256 + 1568 + 64 + 128) << 10);
+        assert_eq!(found.total_bytes, (12 + 16 + 2048 + 32 + 256 + 1536 + 64 + 128) << 10);
         assert_eq!(found.malloc_libraries, ["libjemalloc.so.2"]);
+    }
+
+    #[test]
+    fn what_is_mapped_next_to_a_modules_zeroed_data_is_none_of_it() {
+        let text = "\
+            400000-401000 r-xp 00000000 08:01 7   /usr/bin/it\n\
+            401000-402000 rw-p 00001000 08:01 7   /usr/bin/it\nRss: 4 kB\nAnonymous: 4 kB\n\
+            402000-409000 rw-p 00000000 00:00 0\nRss: 28 kB\nAnonymous: 28 kB\n";
+        // The header of a program with one segment to load, which ends at 0x404000.
+        let memory = Words(vec![
+            (0x40_0000, 0x02_464c_457f),
+            (0x40_0010, 2),
+            (0x40_0020, 64),
+            (0x40_0030, 56 << 48),
+            (0x40_0038, 1),
+            (0x40_0040, 1),
+            (0x40_0050, 0x40_0000),
+            (0x40_0068, 0x4000),
+        ]);
+        let found = look(text, Subject::default(), &memory);
+        assert_eq!((found.data_bytes, found.total_bytes), (12 << 10, 32 << 10));
+        assert_eq!(found.mapped, [(0x40_4000, 0x40_9000, 20 << 10)]);
+    }
+
+    #[test]
+    fn gos_arenas_lie_anywhere_in_a_program_that_is_known_to_be_gos() {
+        let text = "\
+            2b4000000000-2b4000400000 rw-p 00000000 00:00 0\nRss: 64 kB\nAnonymous: 64 kB\n\
+            2b4000400000-2b4004000000 ---p 00000000 00:00 0\n\
+            2b4004000000-2b4004123000 rw-p 00000000 00:00 0\nRss: 8 kB\nAnonymous: 8 kB\n\
+            2b4004123000-2b4008000000 rw-p 00000000 00:00 0\nRss: 4 kB\nAnonymous: 4 kB\n\
+            700000200000-700000300000 rw-p 00000000 00:00 0\nRss: 16 kB\nAnonymous: 16 kB\n";
+        let memory = Words(Vec::new());
+        let of_go = look(text, Subject { has_go: true, ..Subject::default() }, &memory);
+        assert_eq!((of_go.go_bytes, of_go.mapped.len()), (76 << 10, 1));
+        let of_another = look(text, Subject::default(), &memory);
+        assert_eq!((of_another.go_bytes, of_another.mapped.len()), (0, 4));
     }
 }

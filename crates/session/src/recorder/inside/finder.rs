@@ -206,14 +206,29 @@ impl Inside {
     }
 }
 
+/// Name of a function in reports of hooks.
+fn name_of(function: &heapr_allocators::FoundFunction, module: &InsideModule) -> String {
+    let file = module.path.file_name().unwrap_or_default().to_string_lossy();
+    format!("{} in {file}", function.name)
+}
+
+/// Whether the program's own `malloc` is among hooked functions.
+pub(crate) fn has_malloc(inside: &Inside, hooked: &[String]) -> bool {
+    let is_hooked = |module: &InsideModule| {
+        let functions = module.allocators.iter().flat_map(|allocator| &allocator.functions);
+        let mut malloc = functions.filter(|function| function.name == "malloc");
+        malloc.any(|function| hooked.contains(&name_of(function, module)))
+    };
+    inside.modules.iter().any(is_hooked)
+}
+
 /// Functions to be hooked among those that were found.
 pub(crate) fn functions_of(inside: &Inside) -> Vec<InsideFunction> {
     let of_module = |module: &InsideModule| {
         let bias_avma = module.bias_avma;
-        let file = module.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let of_allocator = move |allocator: &FoundAllocator| {
             let function = |function: &heapr_allocators::FoundFunction| InsideFunction {
-                name: format!("{} in {file}", function.name),
+                name: name_of(function, module),
                 address_avma: bias_avma.wrapping_add(function.svma),
                 size_bytes: function.size_bytes,
                 signature: function.signature,

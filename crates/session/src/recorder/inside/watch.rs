@@ -18,7 +18,7 @@ use heapr_wire::{
 
 use crate::recorder::facts::memory_look::MemoryLook;
 use crate::recorder::facts::process_facts;
-use crate::recorder::inside::finder::{Finder, Inside, WantedFile, functions_of};
+use crate::recorder::inside::finder::{Finder, Inside, WantedFile, functions_of, has_malloc};
 
 /// Longest time between two checks for requests, in case a wake-up was missed.
 const ROUND: Duration = Duration::from_secs(1);
@@ -287,7 +287,7 @@ impl Watcher<'_> {
             Ok(report) => {
                 looked.hooked_count = report.hooked.len();
                 looked.not_hooked = report.not_hooked;
-                if report.hooked.iter().any(|name| name.starts_with("malloc in ")) && is_first {
+                if is_first && has_malloc(&looked.inside, &report.hooked) {
                     slot.has_own_malloc.store(0, Relaxed);
                 }
             }

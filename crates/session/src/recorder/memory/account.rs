@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use heapr_trace::{MemoryAccount, MemoryPart, StackIndex};
+use heapr_trace::{MemoryAccount, MemoryPart, PartKind, StackIndex};
 
 use crate::recorder::facts::memory_look::MemoryLook;
 use crate::recorder::state::process_state::Region;
@@ -24,15 +24,16 @@ impl Blocks {
     }
 }
 
-/// Names of the parts of a process's memory.
-pub(super) trait Names {
-    /// Owner of the mappings made by a stack; `None` if it is an allocator whose blocks are
+/// Owners of the parts of a process's memory.
+pub(super) trait Owners {
+    /// Kind of the mappings made by a stack; `None` if an allocator made them whose blocks are
     /// recorded.
-    fn of_stack(&self, stack: StackIndex) -> Option<String>;
+    fn of_stack(&self, stack: StackIndex) -> Option<PartKind>;
     /// Whether the runtime itself samples Go's heap.
     fn shows_go(&self) -> bool;
-    /// Likely owner of the mappings whose making was not recorded, if the process's files show it.
-    fn of_rest(&self) -> Option<String>;
+    /// Kind of the mappings whose making was not recorded, if the process's files show a likely
+    /// owner.
+    fn of_rest(&self) -> Option<PartKind>;
 }
 
 /// Splits some mappings of a reading (start, end, bytes) by the stack that made them. The second
@@ -80,15 +81,15 @@ pub(super) fn account(
     blocks: Blocks,
     regions: [&BTreeMap<u64, Region>; 2],
     spare_bytes: Option<u64>,
-    names: &impl Names,
+    owners: &impl Owners,
 ) -> MemoryAccount {
     let mut rest = look.own_bytes();
     let mut parts = Vec::new();
-    let mut take = |what: String, bytes: u64, stack: StackIndex, is_unseen: bool| {
+    let mut take = |kind: PartKind, bytes: u64, stack: StackIndex, is_unseen: bool| {
         let bytes = bytes.min(rest);
         rest -= bytes;
         if bytes > 0 {
-            parts.push(MemoryPart { what, bytes, stack, is_unseen });
+            parts.push(MemoryPart { kind, bytes, stack, is_unseen });
         }
     };
     const NOBODY: StackIndex = StackIndex::EMPTY;
@@ -98,10 +99,10 @@ pub(super) fn account(
     let mut taken_bytes = 0_u64;
     let by_brk = by_brk.into_iter().map(|entry| (entry, true));
     let mapped = by_brk.chain(mapped.into_iter().map(|entry| (entry, false)));
-    let mut named: BTreeMap<String, (u64, u64, StackIndex)> = BTreeMap::new();
+    let mut named: Vec<(PartKind, (u64, u64, StackIndex))> = Vec::new();
     let mut of_allocators = 0_u64;
     for ((stack, bytes), is_by_brk) in mapped {
-        let Some(name) = names.of_stack(stack) else {
+        let Some(kind) = owners.of_stack(stack) else {
             if !is_by_brk {
                 of_allocators = of_allocators.saturating_add(bytes);
             }
@@ -110,42 +111,42 @@ pub(super) fn account(
         if is_by_brk {
             taken_bytes = taken_bytes.saturating_add(bytes);
         }
-        let entry = named.entry(name).or_default();
+        let place = named.iter().position(|(known, _)| *known == kind).unwrap_or_else(|| {
+            named.push((kind, (0, 0, NOBODY)));
+            named.len() - 1
+        });
+        let entry = &mut named[place].1;
         entry.0 = entry.0.saturating_add(bytes);
         // The largest mapping's stack stands for all.
         if bytes >= entry.1 {
             (entry.1, entry.2) = (bytes, stack);
         }
     }
-    take("data of the program and its libraries".to_owned(), look.data_bytes, NOBODY, false);
-    take("stacks".to_owned(), look.stack_bytes, NOBODY, false);
+    take(PartKind::WrittenData, look.data_bytes, NOBODY, false);
+    take(PartKind::ThreadStacks, look.stack_bytes, NOBODY, false);
     // Recorded blocks are in the heap or in mappings of allocators. Large blocks are each in a
     // mapping whose making was not recorded.
     let heap_bytes = look.heap_bytes.saturating_sub(taken_bytes);
     let block_bytes = blocks.with_overhead();
     let all_bytes = heap_bytes.saturating_add(of_allocators).saturating_add(unclaimed_bytes);
     let in_blocks = block_bytes.min(all_bytes);
-    take(MemoryPart::BLOCKS.to_owned(), in_blocks, NOBODY, false);
+    take(PartKind::RecordedBlocks, in_blocks, NOBODY, false);
     let in_heap = in_blocks.min(heap_bytes);
     let mut free_bytes = heap_bytes - in_heap;
     if let Some(spare_bytes) = spare_bytes {
         let mapped_bytes = of_allocators.saturating_add(unclaimed_bytes) - (in_blocks - in_heap);
         free_bytes = free_bytes.saturating_add(mapped_bytes.min(block_bytes.max(spare_bytes)));
     }
-    take(MemoryPart::FREE.to_owned(), free_bytes, NOBODY, false);
-    let mut named: Vec<_> = named.into_iter().collect();
-    named.sort_by_key(|(_, (bytes, ..))| std::cmp::Reverse(*bytes));
-    for (name, (bytes, _, stack)) in named {
-        take(name, bytes, stack, true);
+    take(PartKind::FreeInAllocator, free_bytes, NOBODY, false);
+    named.sort_by_key(|(kind, (bytes, ..))| (std::cmp::Reverse(*bytes), kind.to_string()));
+    for (kind, (bytes, _, stack)) in named {
+        take(kind, bytes, stack, true);
     }
-    if names.shows_go() {
-        take("Go's heap, sampled by its runtime".to_owned(), look.go_bytes, NOBODY, false);
-    } else {
-        take("Go's heap".to_owned(), look.go_bytes, NOBODY, true);
-    }
-    if let Some(name) = names.of_rest() {
+    let is_sampled = owners.shows_go();
+    take(PartKind::GoHeap { is_sampled }, look.go_bytes, NOBODY, !is_sampled);
+    if let Some(kind) = owners.of_rest() {
         // Other mappings of a runtime whose heap is sampled count as its overhead.
-        take(name, u64::MAX, NOBODY, !names.shows_go());
+        take(kind, u64::MAX, NOBODY, !is_sampled);
     }
     MemoryAccount {
         anonymous_bytes: look.own_bytes(),
@@ -161,17 +162,17 @@ mod tests {
 
     struct Plain(Option<&'static str>);
 
-    impl Names for Plain {
-        fn of_stack(&self, stack: StackIndex) -> Option<String> {
-            (stack.0 != 9).then(|| format!("mapped by {}", stack.0))
+    impl Owners for Plain {
+        fn of_stack(&self, stack: StackIndex) -> Option<PartKind> {
+            (stack.0 != 9).then(|| PartKind::Mapped { owners: Vec::new(), by: stack.0.to_string() })
         }
 
         fn shows_go(&self) -> bool {
             false
         }
 
-        fn of_rest(&self) -> Option<String> {
-            self.0.map(str::to_owned)
+        fn of_rest(&self) -> Option<PartKind> {
+            self.0.map(|owner| PartKind::Likely { owners: vec![owner.to_owned()] })
         }
     }
 
@@ -181,8 +182,12 @@ mod tests {
         Region { size_bytes: mib * MIB, stack: StackIndex(stack), is_reserved: false }
     }
 
-    fn parts(found: &MemoryAccount) -> Vec<(&str, u64)> {
-        found.parts.iter().map(|part| (part.what.as_str(), part.bytes / MIB)).collect()
+    fn parts(found: &MemoryAccount) -> Vec<(String, u64)> {
+        found.parts.iter().map(|part| (part.kind.to_string(), part.bytes / MIB)).collect()
+    }
+
+    fn named<const N: usize>(expected: [(&str, u64); N]) -> Vec<(String, u64)> {
+        expected.map(|(name, mib)| (name.to_owned(), mib)).to_vec()
     }
 
     fn blocks(mib: u64) -> Blocks {
@@ -201,8 +206,8 @@ mod tests {
         let none = BTreeMap::new();
         let found = account(&look, blocks(4), [&none, &none], None, &Plain(None));
         assert_eq!(found.unseen_bytes(), 0);
-        let data = "data of the program and its libraries";
-        assert_eq!(parts(&found), [(data, 1), ("recorded blocks", 4), ("free in the allocator", 30)]);
+        let expected = [("written data, bss", 1), ("recorded blocks", 4), ("free in the allocator", 30)];
+        assert_eq!(parts(&found), named(expected));
         assert_eq!(found.explained_bytes(), 35 * MIB);
     }
 
@@ -218,9 +223,9 @@ mod tests {
         let found = account(&look, blocks(5), [&now, &before], None, &Plain(None));
         // Four of the blocks are large: outside of the heap, in mappings without a known stack.
         assert_eq!(found.unseen_bytes(), 26 * MIB);
-        assert_eq!(parts(&found), [("recorded blocks", 5), ("mapped by 2", 15), ("mapped by 1", 5)]);
+        assert_eq!(parts(&found), named([("recorded blocks", 5), ("mapped by 2", 15), ("mapped by 1", 5)]));
         assert_eq!(found.explained_bytes(), 25 * MIB);
-        let java = Plain(Some("the Java virtual machine's heap"));
+        let java = Plain(Some("JVM heap"));
         assert_eq!(account(&look, blocks(5), [&now, &before], None, &java).explained_bytes(), 31 * MIB);
     }
 
@@ -235,7 +240,7 @@ mod tests {
         let (now, none) = ([(4 * MIB, region(12, 1))].into(), BTreeMap::new());
         let found = account(&look, blocks(5), [&now, &none], None, &Plain(None));
         let expected = [("recorded blocks", 5), ("free in the allocator", 3), ("mapped by 1", 12)];
-        assert_eq!((parts(&found), found.unseen_bytes()), (expected.to_vec(), 12 * MIB));
+        assert_eq!((parts(&found), found.unseen_bytes()), (named(expected), 12 * MIB));
         // An allocator that is recorded has its blocks there.
         let now = [(4 * MIB, region(12, 9))].into();
         assert_eq!(

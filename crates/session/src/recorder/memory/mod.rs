@@ -2,9 +2,9 @@
 //! leave out.
 //!
 //! ```text
-//! look      mappings with their pages, sorted by kind   (from outside, seldom)
-//! account   recorded blocks, overhead of their allocators, owners of other mappings
-//! holders   name of the rest, and the tool that would show it
+//! resident  an owner for each mapping                   (from outside, seldom)
+//! account   recorded blocks, overhead of their allocators, and who mapped the rest
+//! holders   likely owner of mappings that were not seen, and the tool that would show them
 //! ```
 
 mod account;
@@ -13,4 +13,4 @@ mod notes;
 mod now;
 
 pub(crate) use notes::mebibytes;
-pub use now::{OwnPart, own_memory_of};
+pub use now::{BlocksThere, OwnPart, own_memory_of};

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use heapr_known::allocator_libraries;
-use heapr_trace::{HeapId, MemoryAccount, Notice, ProcessOrigin, ResidentSample, StackIndex};
+use heapr_trace::{HeapId, MemoryAccount, Notice, PartKind, ProcessOrigin, ResidentSample, StackIndex};
 
-use super::account::{ALLOCATOR_BYTES, Blocks, Names, account};
+use super::account::{ALLOCATOR_BYTES, Blocks, Owners, account};
 use super::holders;
 use crate::recorder::Recorder;
 use crate::recorder::facts::memory_look::MemoryLook;
@@ -95,9 +95,9 @@ impl Recorder {
         let is_hidden = |module: &InsideModule| module.is_stripped && !module.named_allocators.is_empty();
         let may_be_hidden = process.inside.iter().any(is_hidden);
         let spare_bytes = has_allocators.then_some(if may_be_hidden { 0 } else { ALLOCATOR_BYTES });
-        let names = ProcessNames { process, sink: &self.sink };
+        let owners = ProcessOwners { process, sink: &self.sink };
         let regions = [&process.regions, &process.former_regions];
-        let found = account(look, blocks, regions, spare_bytes, &names);
+        let found = account(look, blocks, regions, spare_bytes, &owners);
         let account = MemoryAccount { time_ns: now_ns, process: process.index, ..found };
         self.processes[place].account = Some(account);
     }
@@ -139,11 +139,13 @@ impl Recorder {
         }
         let process = &self.processes[place];
         let mut holders: Vec<String> = Vec::new();
+        let mut named: Vec<&PartKind> = Vec::new();
         let mut named_bytes = 0_u64;
         for part in account.parts.iter().filter(|part| part.is_unseen) {
             named_bytes = named_bytes.saturating_add(part.bytes);
             if part.bytes >= unseen_bytes / 10 {
-                holders.push(format!("{} {}", mebibytes(part.bytes), part.what));
+                holders.push(format!("{} {}", mebibytes(part.bytes), part.kind));
+                named.push(&part.kind);
             }
         }
         let rest_bytes = unseen_bytes.saturating_sub(named_bytes);
@@ -151,7 +153,7 @@ impl Recorder {
             let how = if process.was_attached { "before it was attached to, or " } else { "" };
             holders.push(format!("{} mapped {how}without the C library", mebibytes(rest_bytes)));
         }
-        let shows = holders::shown_by(&process.executable, &process.inside, &holders);
+        let shows = holders::shown_by(&process.executable, &process.inside, &named);
         let text = format!(
             "{} of its {} anonymous memory are in no recorded block: {}{shows}",
             mebibytes(unseen_bytes),
@@ -171,13 +173,13 @@ fn has_memory_of_its_own(process: &ProcessState) -> bool {
     !process.has_gone_on && !process.is_superseded && !process.entry.as_ref().is_none_or(is_fork)
 }
 
-struct ProcessNames<'a> {
+struct ProcessOwners<'a> {
     process: &'a ProcessState,
     sink: &'a Sink,
 }
 
-impl Names for ProcessNames<'_> {
-    fn of_stack(&self, stack: StackIndex) -> Option<String> {
+impl Owners for ProcessOwners<'_> {
+    fn of_stack(&self, stack: StackIndex) -> Option<PartKind> {
         let addresses = self.process.return_addresses(stack);
         let path = addresses.into_iter().find_map(|address_avma| {
             let (_, &(end_avma, number)) = self.process.mappings.range(..=address_avma).next_back()?;
@@ -190,38 +192,29 @@ impl Names for ProcessNames<'_> {
         if self.process.inside.iter().any(is_its) || allocator_libraries::is_library(&file) {
             return None;
         }
-        Some(match holders::runtime(path) {
-            Some((what, _)) => format!("{what}, mapped by {file}"),
+        let owners = match holders::runtime(path) {
+            Some(row) => vec![row.heap.to_owned()],
             None => {
-                let is_it = |module: &&InsideModule| module.path == Path::new(path);
-                let names = self
-                    .process
-                    .inside
-                    .iter()
-                    .find(is_it)
-                    .map(|module| module.named_allocators.join(" and "));
-                match names.filter(|names| !names.is_empty()) {
-                    Some(names) => format!("{names}, mapped by {file}"),
-                    None => format!("mapped by {file}"),
-                }
+                let module = self.process.inside.iter().find(|module| module.path == Path::new(path));
+                module.map_or_else(Vec::new, |module| module.named_allocators.clone())
             }
-        })
+        };
+        Some(PartKind::Mapped { owners, by: file })
     }
 
     fn shows_go(&self) -> bool {
         self.process.go.as_ref().is_some_and(|go| go.is_read && go.mean_bytes > 0)
     }
 
-    fn of_rest(&self) -> Option<String> {
+    fn of_rest(&self) -> Option<PartKind> {
         if self.process.go.is_some() {
-            return Some("Go's runtime".to_owned());
+            return Some(PartKind::GoRuntime);
         }
         let of_files = holders::of_files(&self.process.executable, &self.process.inside);
         of_files.or_else(|| {
             // Memory that the allocators had mapped before the attach is in no recorded block.
-            let allocators = holders::allocators_of(&self.process.inside);
-            (self.process.was_attached && !allocators.is_empty())
-                .then(|| format!("{allocators}, {}", holders::BEFORE_ATTACH))
+            let owners = holders::allocators_of(&self.process.inside);
+            (self.process.was_attached && !owners.is_empty()).then_some(PartKind::BeforeAttach { owners })
         })
     }
 }

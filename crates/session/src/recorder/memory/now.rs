@@ -1,4 +1,7 @@
-//! Lists what a process's own memory consists of, without a recording.
+//! Lists the parts of a process's own memory, without a recording.
+
+use heapr_resident::Class;
+use heapr_trace::PartKind;
 
 use crate::recorder::facts::memory_look::MemoryLook;
 use crate::recorder::facts::process_facts;
@@ -9,11 +12,28 @@ use crate::recorder::memory::holders;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnPart {
     /// Name of the part.
-    pub what: String,
+    pub name: String,
     /// Bytes resident or swapped out.
     pub bytes: u64,
-    /// True if blocks in this part would be recorded.
-    pub is_recordable: bool,
+    /// Whether blocks lie there, and are recorded.
+    pub blocks: BlocksThere,
+}
+
+/// Blocks in a part of a process's own memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlocksThere {
+    /// Blocks that a recording would have.
+    Recorded,
+    /// Blocks that a recording would not have.
+    Unseen,
+    /// No blocks: data and stacks.
+    None,
+}
+
+impl BlocksThere {
+    fn recorded_if(is_recordable: bool) -> Self {
+        if is_recordable { Self::Recorded } else { Self::Unseen }
+    }
 }
 
 /// Parts of a process's own memory, largest first. `None`: the process cannot be read, or has
@@ -30,15 +50,43 @@ pub fn own_memory_of(pid: u32, inside: &Inside) -> Option<Vec<OwnPart>> {
         None if is_hooked => "mapped: allocators inside".to_owned(),
         None => "mapped by the program or a library".to_owned(),
     };
-    let part = |what: &str, bytes, is_recordable| OwnPart { what: what.to_owned(), bytes, is_recordable };
+    let of_go = inside.go.as_ref().is_some_and(|go| go.unreadable().is_none());
+    let part = |name: &str, bytes, blocks| OwnPart { name: name.to_owned(), bytes, blocks };
     let mut parts = vec![
-        part("the C library's heap", look.heap_bytes, true),
-        part("data of the program and its libraries", look.data_bytes, false),
-        part("stacks", look.stack_bytes, false),
-        part("Go's heap", look.go_bytes, inside.go.as_ref().is_some_and(|go| go.unreadable().is_none())),
-        part(&mapped, mapped_bytes, is_hooked),
+        part(Class::GlibcHeap.label(), look.heap_bytes, BlocksThere::Recorded),
+        part(&PartKind::WrittenData.to_string(), look.data_bytes, BlocksThere::None),
+        part(&PartKind::ThreadStacks.to_string(), look.stack_bytes, BlocksThere::None),
+        part(Class::GoHeap.label(), look.go_bytes, BlocksThere::recorded_if(of_go)),
+        part(&mapped, mapped_bytes, BlocksThere::recorded_if(is_hooked)),
     ];
     parts.retain(|part| part.bytes > 0);
     parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
     Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_known::runtimes::{self, Runtime, V8Program};
+
+    use super::*;
+
+    #[test]
+    fn recordings_and_the_account_of_pages_have_the_same_words() {
+        for (kind, class) in [
+            (PartKind::WrittenData, Class::WrittenData),
+            (PartKind::ThreadStacks, Class::ThreadStacks),
+            (PartKind::GoHeap { is_sampled: false }, Class::GoHeap),
+            (PartKind::GoRuntime, Class::GoRuntime),
+        ] {
+            assert_eq!(kind.to_string(), class.label());
+        }
+        for (runtime, class) in [
+            (Runtime::V8(V8Program::Node), Class::V8Heap),
+            (Runtime::Jvm, Class::JvmHeap),
+            (Runtime::Python, Class::PythonArenas),
+        ] {
+            let row = runtimes::RUNTIMES.iter().find(|row| row.runtime == runtime).unwrap();
+            assert_eq!(row.heap, class.label());
+        }
+    }
 }

@@ -15,9 +15,6 @@ use crate::snapshots::graph_capture::{Blocks, GraphCapture, GraphRequest, Told};
 use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 use crate::snapshots::running_look::Births;
 
-/// Beginning of a notice about a process that ended without the requested graph.
-pub const NO_GRAPH_AT_END: &str = "no graph was taken at its end";
-
 /// Graph capture under way, and the request that it serves.
 #[derive(Debug)]
 pub(crate) struct Capturing {
@@ -227,7 +224,7 @@ impl Recorder {
             None => "it was ended by a signal, by _exit, quick_exit or the like".to_owned(),
         };
         let process = process.index;
-        let text = format!("{NO_GRAPH_AT_END}: {how}; what it has leaked is not known");
+        let text = format!("{}: {how}; what it has leaked is not known", Notice::NO_GRAPH_AT_END);
         let outcome = self.sink.writer.notice(&Notice { process, time_ns: self.clock.now_ns(), text });
         self.sink.keep(outcome);
     }

@@ -94,6 +94,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             text,
             fields,
             base: place.script.clone(),
+            is_variable: false,
             base_node: at,
             place: Some(place),
             part_of: None,

@@ -33,6 +33,8 @@ pub(super) struct Group {
     is_of_the_program: bool,
     hangs_on_the_runtime: bool,
     is_root: bool,
+    /// Whether the items are open handles of Node, held by a root.
+    is_of_open_handles: bool,
     score: f64,
 }
 
@@ -77,6 +79,7 @@ pub(super) fn ranked_groups<H: HeapView>(
             is_of_the_program: false,
             hangs_on_the_runtime: naming.hangs_on_the_runtime(&called),
             is_root: last.kind(owner) == NodeKind::SYNTHETIC,
+            is_of_open_handles: item_class != NONE && OPEN_HANDLES.contains(&names.name(item_class)),
             score: 0.0,
         });
         let is_of_the_program = called.is_of_the_program() || called.base == "globalThis" && field.is_some();
@@ -244,7 +247,7 @@ impl Group {
             self.confidence = Confidence::Low;
             self.reasons.push("is a small part of the whole growth".to_owned());
         }
-        let is_told = holds_of_the_program || self.name.ends_with("(open handles)");
+        let is_told = holds_of_the_program || self.is_of_open_handles;
         if self.is_root && (!is_told || !self.is_of_one_class()) {
             self.confidence = Confidence::Low;
             self.score *= 0.1;
