@@ -7,7 +7,7 @@ use heapr_glibc_heap::{HeapMemory, RegionKind};
 use heapr_proc::ResidentCounters;
 use heapr_proc::smaps::{MappingPages, PageAmounts};
 
-use crate::arenas;
+use crate::arenas::{self, OTHER_ARENAS};
 use crate::claims::{Claim, Claims, range_of};
 use crate::class::{Class, ToldBy};
 use crate::code_files::{CodeFiles, claim_zeroed_data};
@@ -18,9 +18,6 @@ use crate::python_pools::{self, PythonPools};
 use crate::residency::split;
 use crate::subject::{PageStates, Subject, file_name, is_recorders};
 use crate::thread_stacks;
-
-/// Name of the part of a heap in arenas besides the main one.
-pub(crate) const OTHER_ARENAS: &str = "other arenas";
 
 /// Neighbouring addresses of one owner, with their resident pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,9 +124,9 @@ impl Account {
         account
     }
 
-    /// Accounts for the memory without a file and for written pages of files, at little cost: owners
-    /// are recognised by their mappings and a few words in each. Tables of allocators and runtimes
-    /// are not read, and shared mappings are left out.
+    /// Accounts at little cost for memory without a file and for written pages of files. Owners are
+    /// recognised by their mappings and a few words in each. Tables of allocators and runtimes are
+    /// not read, and shared mappings are left out.
     pub fn of_mappings(subject: &Subject, memory: &impl HeapMemory, states: &impl PageStates) -> Self {
         let code = CodeFiles::of(&subject.mappings);
         let runtimes = owners::runtimes(subject);

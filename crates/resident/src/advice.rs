@@ -170,7 +170,7 @@ fn arenas_from_outside(account: &Account, beside: &Beside) -> Option<Advice> {
         return None;
     }
     let others = account.pieces.iter().filter(|piece| piece.class == Class::GlibcHeap);
-    let others = others.filter(|piece| piece.part == crate::account::OTHER_ARENAS);
+    let others = others.filter(|piece| piece.part == crate::arenas::OTHER_ARENAS);
     let other_bytes: u64 = others.map(|piece| piece.pages.rss_bytes).sum();
     let is_large = other_bytes >= 4 * LEAST_BYTES && other_bytes >= account.pages.rss_bytes / 3;
     is_large.then(|| Advice {

@@ -5,10 +5,12 @@ use heapr_known::glibc::ARENA_HEAP_BYTES;
 use heapr_proc::Mapping;
 use heapr_proc::smaps::MappingPages;
 
-use crate::account::OTHER_ARENAS;
 use crate::claims::Claims;
 use crate::class::{Class, ToldBy};
 use crate::code_files::whole;
+
+/// Name of the part of a heap in arenas besides the main one.
+pub(crate) const OTHER_ARENAS: &str = "other arenas";
 
 /// Number of words of a heap's header: arena, previous heap, size, usable size.
 const HEADER_WORDS: usize = 4;

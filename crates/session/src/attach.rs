@@ -227,7 +227,7 @@ impl Session {
         let allocators = inside.modules.iter().flat_map(|module| &module.allocators);
         let heaps: BTreeSet<&str> = allocators.map(|allocator| allocator.heap.as_str()).collect();
         report.other_heaps = heaps.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        // Hooks of further C libraries are none of an embedded allocator.
+        // Hooks of further C libraries are left out.
         let functions: BTreeSet<String> =
             functions_of(&inside).into_iter().map(|function| function.name).collect();
         let hooked_count = report.hooks.iter().filter(|&name| functions.contains(name)).count();
