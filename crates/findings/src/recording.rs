@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heapr_query::engine::{CodeTable, FrameId, NamedStack, RowSource, SymbolTree};
+use heapr_query::engine::{CodeTable, FrameId, HeldTree, NamedStack, RowSource, SymbolTree};
 use heapr_query::{FrameText, NoSymbols, OwnCode, Owner, Suppressions, SymbolSource, summary_and_rows};
 use heapr_table::quantity::{bytes_within, duration, percent};
 use heapr_trace::{
@@ -29,7 +29,7 @@ pub(crate) struct Recording<'a> {
     is_wanted: Vec<bool>,
     /// Damaged parts of the file whose data are in no number.
     pub(crate) damage: Vec<Damage>,
-    pub(crate) tree: Tree<'a>,
+    pub(crate) tree: HeldTree<'a>,
     /// Live bytes at all moments, including those without stacks.
     pub(crate) whole_course: WholeCourse,
     /// Times of the moments that have stacks.
@@ -46,22 +46,6 @@ pub(crate) struct Recording<'a> {
     pub(crate) said: Estimated,
 }
 
-pub(crate) enum Tree<'a> {
-    Own(Box<SymbolTree>),
-    Shared(&'a SymbolTree),
-}
-
-impl std::ops::Deref for Tree<'_> {
-    type Target = SymbolTree;
-
-    fn deref(&self) -> &SymbolTree {
-        match self {
-            Self::Own(tree) => tree,
-            Self::Shared(tree) => tree,
-        }
-    }
-}
-
 /// Sources of the names of stacks.
 pub(crate) struct Names<'a, 's> {
     /// Names that are known already.
@@ -73,19 +57,19 @@ pub(crate) struct Names<'a, 's> {
 impl<'a> Names<'a, '_> {
     /// Chooses the known tree, if it names all wanted stacks or no further source exists. Otherwise
     /// builds a tree.
-    fn tree(self, trace: &Trace, is_wanted: &[bool]) -> Tree<'a> {
+    fn tree(self, trace: &Trace, is_wanted: &[bool]) -> HeldTree<'a> {
         let names_all = |tree: &SymbolTree| {
             let mut wanted = (1_u32..).zip(is_wanted.iter().skip(1)).filter(|(_, is_wanted)| **is_wanted);
             wanted.all(|(stack, _)| tree.named(StackIndex(stack)) != 0)
         };
         match (self.known, self.symbols) {
-            (Some(tree), None) => Tree::Shared(tree),
-            (Some(tree), _) if names_all(tree) => Tree::Shared(tree),
+            (Some(tree), None) => HeldTree::Shared(tree),
+            (Some(tree), _) if names_all(tree) => HeldTree::Shared(tree),
             (_, symbols) => {
                 let mut nobody = NoSymbols;
                 let symbols = symbols.unwrap_or(&mut nobody);
                 let codes = CodeTable::new(trace.mappings());
-                Tree::Own(Box::new(SymbolTree::build(trace, codes, symbols, is_wanted.to_vec())))
+                HeldTree::Own(Box::new(SymbolTree::build(trace, codes, symbols, is_wanted.to_vec())))
             }
         }
     }
@@ -112,7 +96,7 @@ impl<'a> Recording<'a> {
         trace: &'a Trace,
         judged: Judged<'a>,
         (summary, rows, mut damage): (Summary, RowSource<'a>, Vec<Damage>),
-        (tree, is_wanted): (Tree<'a>, Vec<bool>),
+        (tree, is_wanted): (HeldTree<'a>, Vec<bool>),
     ) -> Self {
         // Totals that the recorder has written include events that are damaged in the file.
         if trace.summary_totals().is_ok_and(|written| written.is_none()) {

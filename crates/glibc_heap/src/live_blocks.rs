@@ -1,5 +1,7 @@
 //! Result of a walk: compact while the target waits, listed as blocks afterwards.
 
+use heapr_proc::ranges::joined;
+
 use super::arena_top::ArenaTop;
 use super::block_scan::MappedBlock;
 use super::finding::Finding;
@@ -151,19 +153,6 @@ impl Rundown {
         let first = self.cached.partition_point(|chunk| *chunk < start_avma);
         self.cached[first..].iter().peekable()
     }
-}
-
-/// Sorts ranges by address and merges those that touch.
-fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    ranges.sort_unstable();
-    let mut joined: Vec<(u64, u64)> = Vec::new();
-    for (start_avma, end_avma) in ranges {
-        match joined.last_mut() {
-            Some(last) if start_avma <= last.1 => last.1 = last.1.max(end_avma),
-            _ => joined.push((start_avma, end_avma)),
-        }
-    }
-    joined
 }
 
 /// Rest of `ranges` without `others`, both by address.

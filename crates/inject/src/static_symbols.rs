@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
+
+use object::elf::{self, FileHeader64, Sym64, SymbolType};
+use object::read::elf::{FileHeader as _, SectionHeader as _, Sym as _};
+use object::{LittleEndian, ReadCache};
 
 /// A symbol of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,52 +43,34 @@ impl StaticSymbols {
     }
 
     fn read(file: &File) -> Option<Self> {
-        const SECTION_BYTES: usize = 64;
-        const SHT_SYMTAB: u32 = 2;
-        let mut head = [0; 64];
-        file.read_exact_at(&mut head, 0).ok()?;
-        if !head.starts_with(b"\x7fELF\x02\x01") {
+        let data = ReadCache::new(file);
+        let header = FileHeader64::<LittleEndian>::parse(&data).ok()?;
+        let sections = header.sections(LittleEndian, &data).ok()?;
+        let table = sections.iter().find(|section| section.sh_type(LittleEndian) == elf::SHT_SYMTAB)?;
+        let strings = sections.section(table.link(LittleEndian)).ok()?;
+        if [table, strings].iter().any(|section| section.sh_size(LittleEndian) > TABLE_BYTES_MAX) {
             return None;
         }
-        let (sections_off, count) = (word(&head, 40)?, usize::from(half(&head, 60)?));
-        let mut sections = vec![0; count * SECTION_BYTES];
-        file.read_exact_at(&mut sections, sections_off).ok()?;
-        let section = |number: usize| sections.get(number * SECTION_BYTES..(number + 1) * SECTION_BYTES);
-        let content = |section: &[u8]| {
-            let (offset, bytes) = (word(section, 24)?, word(section, 32)?);
-            let is_in_file = file.metadata().is_ok_and(|facts| bytes <= facts.len());
-            let mut content =
-                vec![0; usize::try_from(bytes).ok().filter(|_| is_in_file && bytes <= TABLE_BYTES_MAX)?];
-            file.read_exact_at(&mut content, offset).ok()?;
-            Some(content)
-        };
-        let table = (0..count).filter_map(section).find(|section| int(section, 4) == Some(SHT_SYMTAB))?;
-        let strings = content(section(int(table, 40)? as usize)?)?;
-        Some(Self::of_tables(&content(table)?, &strings))
+        let symbols = table.data_as_array(LittleEndian, &data).ok()?;
+        Some(Self::of_tables(symbols, strings.data(LittleEndian, &data).ok()?))
     }
 
-    fn of_tables(table: &[u8], strings: &[u8]) -> Self {
-        const ENTRY_BYTES: usize = 24;
-        const OBJECT: u8 = 1;
-        const FUNCTION: u8 = 2;
-        const INDIRECT: u8 = 10;
+    fn of_tables(symbols: &[Sym64<LittleEndian>], strings: &[u8]) -> Self {
+        // musl's assembler files give their functions no kind.
+        const KINDS: [SymbolType; 4] = [elf::STT_NOTYPE, elf::STT_OBJECT, elf::STT_FUNC, elf::STT_GNU_IFUNC];
         let mut by_name: HashMap<String, StaticSymbol> = HashMap::new();
-        for entry in table.chunks_exact(ENTRY_BYTES) {
-            let (kind, is_global) = (entry[4] & 15, entry[4] >> 4 != 0);
-            let is_defined = half(entry, 6).is_some_and(|section| section != 0);
-            let (Some(name), Some(svma), Some(size_bytes)) = (int(entry, 0), word(entry, 8), word(entry, 16))
-            else {
-                continue;
-            };
-            // musl's assembler files give their functions no kind.
-            if !is_defined || svma == 0 || !matches!(kind, 0 | OBJECT | FUNCTION | INDIRECT) {
+        for symbol in symbols {
+            let (kind, svma) = (symbol.st_type(), symbol.st_value(LittleEndian));
+            if symbol.is_undefined(LittleEndian) || svma == 0 || !KINDS.contains(&kind) {
                 continue;
             }
-            let name = strings.get(name as usize..).unwrap_or_default();
+            let name = strings.get(symbol.st_name(LittleEndian) as usize..).unwrap_or_default();
             let name = name.get(..name.len().min(NAME_BYTES_MAX + 1)).unwrap_or_default();
             let Some(end) = name.iter().position(|&byte| byte == 0).filter(|&end| end > 0) else { continue };
             let Ok(name) = std::str::from_utf8(&name[..end]) else { continue };
-            let found = StaticSymbol { svma, size_bytes, is_indirect: kind == INDIRECT, is_global };
+            let is_global = symbol.st_bind() != elf::STB_LOCAL;
+            let size_bytes = symbol.st_size(LittleEndian);
+            let found = StaticSymbol { svma, size_bytes, is_indirect: kind == elf::STT_GNU_IFUNC, is_global };
             let known = by_name.entry(name.to_owned()).or_insert(found);
             if is_global && !known.is_global {
                 *known = found;
@@ -93,18 +78,6 @@ impl StaticSymbols {
         }
         Self { by_name }
     }
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn int(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -134,7 +107,8 @@ mod tests {
             entry(999, global, 1, 0x600),
         ]
         .concat();
-        let symbols = StaticSymbols::of_tables(&table, strings);
+        let table: &[Sym64<LittleEndian>] = object::pod::slice_from_all_bytes(&table).unwrap();
+        let symbols = StaticSymbols::of_tables(table, strings);
         assert_eq!(symbols.get("free").map(|symbol| symbol.svma), Some(0x200));
         assert_eq!(symbols.get("malloc"), None);
     }

@@ -1,65 +1,26 @@
 //! Unescaping of JSON strings, as bytes.
 //!
 //! A snapshot arrives as a thousand strings of 100 KB, with every line break written as `\n` and
-//! every quote as `\"`. Runs between two backslashes are copied as a whole. Lone surrogates, which
-//! are not valid in UTF-8, become three bytes each (WTF-8). Therefore no contents of a program's
-//! strings stop a capture.
+//! every quote as `\"`. Runs between two backslashes are copied as a whole.
+
+use heapr_table::json_escapes::{Escapes, push_unescaped};
 
 /// Appends the text between the quotes of a JSON string, unescaped. Returns `None` if an escape is
 /// invalid.
 pub(crate) fn unescape_into(escaped: &[u8], out: &mut Vec<u8>) -> Option<()> {
     out.reserve(escaped.len());
-    let mut rest = escaped;
+    let (mut rest, mut escapes) = (escaped, Escapes::default());
     while let Some(at) = memchr::memchr(b'\\', rest) {
+        if at != 0 {
+            // Text lies between this escape and the last one.
+            escapes = Escapes::default();
+        }
         out.extend_from_slice(&rest[..at]);
-        let plain = match *rest.get(at + 1)? {
-            letter @ (b'"' | b'\\' | b'/') => letter,
-            b'n' => b'\n',
-            b't' => b'\t',
-            b'r' => b'\r',
-            b'b' => 8,
-            b'f' => 12,
-            b'u' => {
-                rest = unescape_unit(&rest[at..], out)?;
-                continue;
-            }
-            _ => return None,
-        };
-        out.push(plain);
-        rest = &rest[at + 2..];
+        rest = &rest[at..];
+        rest = &rest[push_unescaped(rest, &mut escapes, out)?..];
     }
     out.extend_from_slice(rest);
     Some(())
-}
-
-/// Unescapes one `\uXXXX`, or two that form one character. Returns the remaining text.
-fn unescape_unit<'a>(escaped: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
-    let first = unit(escaped)?;
-    let rest = &escaped[6..];
-    if (0xd800..0xdc00).contains(&first)
-        && let Some(second @ 0xdc00..0xe000) = unit(rest)
-    {
-        let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-        push_code(code, out);
-        return Some(&rest[6..]);
-    }
-    push_code(first, out);
-    Some(rest)
-}
-
-fn unit(escaped: &[u8]) -> Option<u32> {
-    let digits = escaped.strip_prefix(b"\\u")?.get(..4)?;
-    digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))
-}
-
-fn push_code(code: u32, out: &mut Vec<u8>) {
-    let low = |shift: u32| 0x80 | (code >> shift & 0x3f) as u8;
-    match code {
-        0..0x80 => out.push(code as u8),
-        0x80..0x800 => out.extend([0xc0 | (code >> 6) as u8, low(0)]),
-        0x800..0x1_0000 => out.extend([0xe0 | (code >> 12) as u8, low(6), low(0)]),
-        _ => out.extend([0xf0 | (code >> 18) as u8, low(12), low(6), low(0)]),
-    }
 }
 
 #[cfg(test)]

@@ -13,13 +13,14 @@
 //! Memory in doubt is scanned: a missed leak does no harm, a wrong one does.
 
 use heapr_proc::Mapping;
+use heapr_proc::ranges::joined;
 use heapr_trace::{RootArea, RootClass};
 
 pub use crate::modules::Regions;
 
 use crate::block_map::BlockMap;
 use crate::memory::Memory;
-use crate::modules::{is_looked_through, is_private_anonymous, joined, without};
+use crate::modules::{is_looked_through, is_private_anonymous, without};
 use crate::stacks::{Descriptors, stack_block};
 use crate::thread_modules::{LocalPlace, ThreadModule, local_places};
 

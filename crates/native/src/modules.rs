@@ -92,22 +92,10 @@ pub(crate) fn without(range: (u64, u64), taken: &[(u64, u64)]) -> Vec<(u64, u64)
     left
 }
 
-/// Sorts ranges by address and merges those that touch.
-pub(crate) fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    ranges.retain(|&(start_avma, end_avma)| start_avma < end_avma);
-    ranges.sort_unstable();
-    let mut joined: Vec<(u64, u64)> = Vec::new();
-    for (start_avma, end_avma) in ranges {
-        match joined.last_mut() {
-            Some(last) if start_avma <= last.1 => last.1 = last.1.max(end_avma),
-            _ => joined.push((start_avma, end_avma)),
-        }
-    }
-    joined
-}
-
 #[cfg(test)]
 mod tests {
+    use heapr_proc::ranges::joined;
+
     use super::*;
 
     #[test]

@@ -18,6 +18,7 @@ pub mod mappings;
 pub mod mounts;
 mod page_map;
 mod process;
+pub mod ranges;
 mod resident;
 mod served_memory;
 mod sleeping_call;

@@ -115,6 +115,6 @@ pub mod engine {
     pub use crate::row_table::{RowKey, RowSource, RowTable, Rows};
     pub use crate::run::is_without_events;
     pub use crate::stack_source::StackSource;
-    pub use crate::symbol_tree::{NamedStack, SymbolTree};
+    pub use crate::symbol_tree::{HeldTree, NamedStack, SymbolTree};
     pub use crate::tree_order::{depth_first, greatest};
 }

@@ -12,7 +12,7 @@ use crate::frames::{FrameId, FrameView};
 use crate::name_table::Name;
 use crate::query::GroupBy;
 use crate::symbol_source::{NoSymbols, SymbolSource};
-use crate::symbol_tree::{NamedStack, SymbolTree};
+use crate::symbol_tree::{HeldTree, NamedStack, SymbolTree};
 
 /// Identity of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,27 +22,10 @@ enum Key {
     Image(Option<Name>),
 }
 
-/// The symbol tree: built for these stacks, or shared with an explorer.
-enum Tree<'t> {
-    Own(Box<SymbolTree>),
-    Shared(&'t SymbolTree),
-}
-
-impl std::ops::Deref for Tree<'_> {
-    type Target = SymbolTree;
-
-    fn deref(&self) -> &SymbolTree {
-        match self {
-            Self::Own(tree) => tree,
-            Self::Shared(tree) => tree,
-        }
-    }
-}
-
 /// Groups of stacks.
 pub struct StackGroups<'t> {
     trace: &'t Trace,
-    tree: Tree<'t>,
+    tree: HeldTree<'t>,
     /// Group of each stack; `None` if not requested, or left out by the filter.
     groups: Vec<Option<u32>>,
     keys: Vec<Key>,
@@ -85,7 +68,7 @@ impl<'t> StackGroups<'t> {
             symbols,
             wanted,
         );
-        Self::grouped(trace, Tree::Own(Box::new(tree)), stacks, by, cull, filter)
+        Self::grouped(trace, HeldTree::Own(Box::new(tree)), stacks, by, cull, filter)
     }
 
     /// Variant of [`StackGroups::new`] without a filter.
@@ -108,12 +91,12 @@ impl<'t> StackGroups<'t> {
         cull: &CullList,
         filter: &Filter,
     ) -> Self {
-        Self::grouped(trace, Tree::Shared(tree), stacks, by, cull, filter)
+        Self::grouped(trace, HeldTree::Shared(tree), stacks, by, cull, filter)
     }
 
     fn grouped(
         trace: &'t Trace,
-        tree: Tree<'t>,
+        tree: HeldTree<'t>,
         stacks: impl IntoIterator<Item = StackIndex>,
         by: GroupBy,
         cull: &CullList,

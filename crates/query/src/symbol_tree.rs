@@ -250,3 +250,23 @@ impl SymbolTree {
         }
     }
 }
+
+/// A symbol tree: built for some stacks, or shared with the owner of a larger one.
+#[derive(Debug)]
+pub enum HeldTree<'t> {
+    /// Own tree.
+    Own(Box<SymbolTree>),
+    /// Another owner's tree.
+    Shared(&'t SymbolTree),
+}
+
+impl std::ops::Deref for HeldTree<'_> {
+    type Target = SymbolTree;
+
+    fn deref(&self) -> &SymbolTree {
+        match self {
+            Self::Own(tree) => tree,
+            Self::Shared(tree) => tree,
+        }
+    }
+}

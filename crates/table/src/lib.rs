@@ -17,6 +17,7 @@ mod cell;
 mod column;
 pub mod csv;
 mod frames;
+pub mod json_escapes;
 pub mod json_text;
 mod layout;
 pub mod plain;

@@ -1,8 +1,12 @@
 //! Helpers that tests of several crates share. Only tests may depend on this crate.
 #![forbid(unsafe_code)]
 
+mod outcome;
 mod skipped;
+mod stage;
 mod waiting;
 
+pub use outcome::{Outcome, run, run_within};
 pub use skipped::{cannot_run_here, not_run};
+pub use stage::Stage;
 pub use waiting::{LIMIT, wait_until, within_limit};

@@ -12,13 +12,19 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 /// # Panics
 /// Panics if there is no value within [`LIMIT`].
 #[track_caller]
-pub fn wait_until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn wait_until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    let answer = wait_at_most(LIMIT, ask);
+    answer.unwrap_or_else(|| panic!("waited {} s in vain until {what}", LIMIT.as_secs()))
+}
+
+/// Calls `ask` until it returns a value; `None` after `limit`.
+pub(crate) fn wait_at_most<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     loop {
-        if let Some(answer) = ask() {
+        let answer = ask();
+        if answer.is_some() || begin.elapsed() >= limit {
             return answer;
         }
-        assert!(begin.elapsed() < LIMIT, "waited {} s in vain until {what}", LIMIT.as_secs());
         std::thread::sleep(Duration::from_millis(2));
     }
 }

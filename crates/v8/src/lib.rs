@@ -26,8 +26,8 @@ pub use call_tree::{Allocations, CallNode, CallTree, FunctionAllocations};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use format::{
-    AllocationTrace, CallFunction, Location, Locations, Meta, Problem, ReadOptions, Snapshot, Strings,
-    TimeSample, TraceFunction, TraceNode, whole_number,
+    AllocationTrace, CallFunction, Location, Locations, Meta, NODE_FIELDS, Problem, ReadOptions, Snapshot,
+    Strings, TimeSample, TraceFunction, TraceNode, snapshot_header, whole_number,
 };
 pub(crate) use format::{utf16_length, utf16_units};
 pub use graph_text::GraphForm;

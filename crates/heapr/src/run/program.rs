@@ -8,6 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use object::LittleEndian;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader as _, ProgramHeader as _};
+
 use super::sanitizer;
 
 /// Program to run.
@@ -141,25 +145,18 @@ fn traceability(path: &Path, depth: u32) -> Traceability {
 }
 
 fn elf_traceability(head: &[u8]) -> Traceability {
-    const EM_X86_64: u16 = 62;
-    const PT_INTERP: u32 = 3;
     let no = |reason: &str| Traceability::No(reason.to_owned());
     if !head.starts_with(b"\x7fELF") {
         return no("it is neither an ELF program nor a script");
     }
-    let half = |at: usize| head.get(at..at + 2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
-    let word =
-        |at: usize| head.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
-    if head.get(4) != Some(&2) || head.get(5) != Some(&1) || half(18) != Some(EM_X86_64) {
+    let header = FileHeader64::<LittleEndian>::parse(head).ok();
+    let Some(header) =
+        header.filter(|header| header.endian().is_ok() && header.e_machine(LittleEndian) == elf::EM_X86_64)
+    else {
         return no("it is for another processor than x86-64: use heapr on that machine");
-    }
-    let (Some(offset), Some(size), Some(count)) = (word(32), half(54), half(56)) else {
-        return Traceability::Yes;
     };
-    let has_interpreter = (0..u64::from(count)).any(|number| {
-        let at = offset.saturating_add(number * u64::from(size));
-        let kind = usize::try_from(at).ok().and_then(|at| head.get(at..at.checked_add(4)?));
-        kind.is_some_and(|kind| kind == PT_INTERP.to_le_bytes())
-    });
+    // Program headers that lie elsewhere are for the kernel to judge.
+    let Ok(segments) = header.program_headers(LittleEndian, head) else { return Traceability::Yes };
+    let has_interpreter = segments.iter().any(|segment| segment.p_type(LittleEndian) == elf::PT_INTERP);
     if has_interpreter { Traceability::Yes } else { Traceability::Held }
 }

@@ -6,11 +6,11 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use heapr_testkit::not_run;
+use heapr_testkit::{Outcome, not_run, run};
 use serde_json::Value;
 
 /// Least number of programs whose true cause is the first finding.
@@ -45,13 +45,11 @@ fn planted() -> Vec<Planted> {
     all
 }
 
-fn heapr(arguments: &[&str], folder: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_heapr"))
-        .args(arguments)
-        .current_dir(folder)
-        .env_remove("COLUMNS")
-        .output()
-        .expect("heapr runs")
+/// Path of the heapr under test.
+const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
+
+fn heapr(arguments: &[&str], folder: &Path) -> Outcome {
+    run(Command::new(HEAPR).args(arguments).current_dir(folder).env_remove("COLUMNS"))
 }
 
 fn has(command: &str) -> bool {
@@ -94,17 +92,14 @@ fn recorded(planted: &Planted, folder: &Path) -> Option<Vec<String>> {
     let file = format!("{stem}.heapr");
     let mut arguments = vec!["run", "-q", "-o", &file, "--"];
     arguments.extend(words.iter().map(String::as_str));
-    let output = heapr(&arguments, folder);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    heapr(&arguments, folder).ok();
     Some(vec![file])
 }
 
 fn explained(files: &[String], folder: &Path) -> Value {
     let mut arguments = vec!["explain", "--format", "json"];
     arguments.extend(files.iter().map(String::as_str));
-    let output = heapr(&arguments, folder);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    heapr(&arguments, folder).json()
 }
 
 /// Returns what is wrong with an answer; `None` if it is right.
@@ -167,26 +162,26 @@ fn a_finding_is_said_after_a_run_in_a_report_and_for_ci() {
     assert!(status.is_ok_and(|status| status.success()));
     let ran = heapr(&["run", "-o", "t.heapr", "--", "./leak"], folder.path());
     let sentence = "1. Memory grows: Registry::subscribe (leak_freed_at_exit.cc:";
-    let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+    let stderr = ran.stderr;
     assert!(stderr.contains(sentence), "{stderr}");
     assert!(stderr.contains("\n   heapr report t.heapr --at "), "{stderr}");
     let text = |arguments: &[&str]| {
         let output = heapr(arguments, folder.path());
-        (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
+        (output.stdout, output.status)
     };
     let (report, _) = text(&["report", "t.heapr"]);
     assert!(report.starts_with(sentence), "{report}");
     let (explained, status) = text(&["explain", "t.heapr"]);
     assert!(explained.contains(sentence) && explained.contains("high confidence"), "{explained}");
-    assert_eq!(status, Some(0));
+    assert_eq!(status, 0);
     // The blocks are freed at exit: growth, but not a leak.
     for (threshold, status) in [("growth", 1), ("leak", 0), ("churn", 0), ("peak=100K", 1), ("peak=100M", 0)]
     {
-        assert_eq!(text(&["explain", "t.heapr", "--fail-on", threshold]).1, Some(status), "{threshold}");
+        assert_eq!(text(&["explain", "t.heapr", "--fail-on", threshold]).1, status, "{threshold}");
     }
     let (github, status) = text(&["explain", "t.heapr", "--fail-on", "growth", "--format", "github"]);
     assert!(github.starts_with("::error title=heapr%3A growth,file="), "{github}");
-    assert!(github.contains(",line=") && status == Some(1), "{github}");
+    assert!(github.contains(",line=") && status == 1, "{github}");
     let (junit, _) = text(&["explain", "t.heapr", "--fail-on", "growth", "--format", "junit"]);
     assert!(
         junit.contains(" failures=\"1\"") && junit.contains("<failure message=\"Memory grows: "),
@@ -194,40 +189,36 @@ fn a_finding_is_said_after_a_run_in_a_report_and_for_ci() {
     );
     // A run itself fails on a threshold, with a message, unless it failed anyway or cannot be
     // judged.
-    let run = |options: &[&str], program: &[&str]| {
+    let run_judged = |options: &[&str], program: &[&str]| {
         let words = [&["run", "-q", "-f", "-o", "judged.heapr"], options, &["--"], program].concat();
         let output = heapr(&words, folder.path());
-        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
+        (output.stderr, output.status)
     };
-    let (said, status) = run(&["--fail-on", "growth", "--fail-on", "peak=100K"], &["./leak"]);
+    let (said, status) = run_judged(&["--fail-on", "growth", "--fail-on", "peak=100K"], &["./leak"]);
     assert!(
         said.contains("heapr: failed: Memory grows: ") && said.contains("100.0 KiB are allowed"),
         "{said}"
     );
-    assert_eq!(status, Some(1));
-    assert_eq!(run(&["--fail-on", "leak", "--fail-on", "peak=100M"], &["./leak"]).1, Some(0));
-    assert_eq!(run(&["--fail-on", "growth"], &["sh", "-c", "./leak; exit 7"]).1, Some(7));
+    assert_eq!(status, 1);
+    assert_eq!(run_judged(&["--fail-on", "leak", "--fail-on", "peak=100M"], &["./leak"]).1, 0);
+    assert_eq!(run_judged(&["--fail-on", "growth"], &["sh", "-c", "./leak; exit 7"]).1, 7);
     let elsewhere = tempfile::tempdir().unwrap();
     let unseen = heapr(
         &["run", "-q", "-o", "unseen.heapr", "--fail-on", "growth", "--", "/sbin/ldconfig", "--version"],
         elsewhere.path(),
     );
-    let said = String::from_utf8_lossy(&unseen.stderr);
-    assert!(said.contains("cannot be judged") && unseen.status.code() == Some(2), "{said}");
+    unseen.fails_with(&["cannot be judged"]);
     // Without a file, the newest one is meant.
     let (functions, status) = text(&["report", "--functions", "peak"]);
     assert!(functions.contains("FUNCTIONS, with what they call,"), "{functions}");
     assert!(functions.contains("> leak!Registry::subscribe(int)"), "{functions}");
-    assert_eq!(status, Some(0));
+    assert_eq!(status, 0);
     // The command of a finding shows the finding's function.
     let answer = explained_json(folder.path());
     let command = answer["findings"][0]["command"].as_str().unwrap();
-    let shown = Command::new("sh")
-        .args(["-c", &command.replacen("heapr", env!("CARGO_BIN_EXE_heapr"), 1)])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    assert!(shown.status.success() && String::from_utf8_lossy(&shown.stdout).contains("Registry::subscribe"));
+    let shown =
+        run(Command::new("sh").args(["-c", &command.replacen("heapr", HEAPR, 1)]).current_dir(folder.path()));
+    assert!(shown.ok().stdout.contains("Registry::subscribe"));
 }
 
 fn folder_of(name: &str) -> PathBuf {
@@ -259,9 +250,8 @@ fn a_program_that_lived_shortly_has_no_idle_memory() {
     for (step_ms, is_idle) in [(4, false), (40, false), (60, true), (4000, true)] {
         std::fs::write(folder.path().join("held.massif"), held_since_the_start(step_ms)).unwrap();
         let answer = heapr(&["explain", "held.massif", "--format", "json"], folder.path());
-        let text = String::from_utf8(answer.stdout).unwrap();
-        let json: Value = serde_json::from_str(&text).unwrap();
+        let json = answer.json();
         let findings = json["findings"].as_array().unwrap();
-        assert_eq!(findings.iter().any(|finding| finding["kind"] == "idle"), is_idle, "{step_ms} ms: {text}");
+        assert_eq!(findings.iter().any(|finding| finding["kind"] == "idle"), is_idle, "{step_ms} ms: {json}");
     }
 }

@@ -3,10 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use heapr_testkit::run;
 use serde_json::Value;
-
-use crate::bounded_run;
-use crate::recording::HEAPR;
 
 /// Keeps blocks that it makes on one line, and on a second one where it is told to.
 const SOURCE: &str = r"
@@ -45,11 +43,7 @@ impl Stage {
     }
 
     fn heapr(&self, words: &[&str]) -> String {
-        let mut heapr = Command::new(HEAPR);
-        heapr.current_dir(self.path()).args(words).env("XDG_CACHE_HOME", self.path());
-        let outcome = bounded_run::run(heapr, self.path(), heapr_testkit::LIMIT);
-        assert_eq!(outcome.status, 0, "{words:?}: {}", outcome.stderr);
-        outcome.stdout
+        run(crate::recording::heapr(self.path(), words).env("XDG_CACHE_HOME", self.path())).ok().stdout
     }
 
     fn json(&self, words: &[&str]) -> Value {

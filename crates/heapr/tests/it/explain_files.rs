@@ -1,21 +1,14 @@
 //! `heapr explain FILE`: resident memory in a recording or a saved answer.
 
-use std::process::Command;
-use std::time::Duration;
-
-use heapr_testkit::wait_until;
+use heapr_testkit::{Outcome, run, wait_until};
 use serde_json::Value;
 
-use crate::bounded_run;
 use crate::explained::{Waiting, explain};
 use crate::header::Header;
-use crate::recording::HEAPR;
 use crate::victim_build::{build, sources};
 
-fn heapr(folder: &std::path::Path, words: &[&str]) -> bounded_run::Outcome {
-    let mut heapr = Command::new(HEAPR);
-    heapr.env("XDG_RUNTIME_DIR", folder).args(words);
-    bounded_run::run(heapr, folder, Duration::from_secs(60))
+fn heapr(folder: &std::path::Path, words: &[&str]) -> Outcome {
+    run(crate::recording::heapr(folder, words).env("XDG_RUNTIME_DIR", folder))
 }
 
 fn assert_moments_add_up(answer: &Value) -> &Vec<Value> {

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use heapr_testkit::wait_until;
+use heapr_testkit::{run, wait_until};
 
-use crate::bounded_run;
 use crate::explained::{Waiting, assert_adds_up, bytes, explain};
 use crate::header::Header;
 use crate::recording::HEAPR;
@@ -68,7 +66,7 @@ fn ones_own_process_needs_no_root() {
     victim.stop();
     let mut heapr = as_nobody(&copy(Path::new(HEAPR), "heapr"));
     heapr.args(["explain", &victim.pid().to_string(), "--deep", "--format", "json"]);
-    let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(60));
+    let outcome = run(&mut heapr);
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     let answer = serde_json::from_str(&outcome.stdout).unwrap();
     assert_adds_up(&answer, victim.pid());

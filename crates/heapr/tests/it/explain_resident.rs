@@ -2,12 +2,10 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use heapr_testkit::wait_until;
+use heapr_testkit::{run, wait_until};
 use serde_json::Value;
 
-use crate::bounded_run;
 use crate::explained::{Waiting, assert_adds_up, bytes, explain, line, smaps_bytes};
 use crate::header::Header;
 use crate::recording::HEAPR;
@@ -115,7 +113,7 @@ fn a_recorded_process_tells_the_stack_whose_blocks_pin_free_memory() {
     let heapr = |words: &[&str]| {
         let mut heapr = Command::new(HEAPR);
         heapr.env("XDG_RUNTIME_DIR", folder.path()).args(words);
-        bounded_run::run(heapr, folder.path(), Duration::from_secs(60))
+        run(&mut heapr)
     };
     // The program's input ends when the other end of the pipe does.
     let output = folder.path().join("trace");
@@ -168,7 +166,7 @@ fn what_fewer_arenas_would_save_is_foretold() {
         let heapr = |words: &[&str]| {
             let mut heapr = Command::new(HEAPR);
             heapr.env("XDG_RUNTIME_DIR", folder.path()).args(words);
-            bounded_run::run(heapr, folder.path(), Duration::from_secs(60))
+            run(&mut heapr)
         };
         let waits = folder.path().join("waits");
         std::fs::write(&waits, "").unwrap();
@@ -236,10 +234,9 @@ fn an_earlier_answer_or_a_series_is_compared_with() {
 #[test]
 fn a_page_of_html_holds_the_answer_and_no_foreign_markup() {
     let victim = Waiting::start("resident/kinds.c", &[]);
-    let folder = tempfile::tempdir().unwrap();
     let mut heapr = Command::new(HEAPR);
     heapr.args(["explain", &victim.pid().to_string(), "--format", "html"]);
-    let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(60));
+    let outcome = run(&mut heapr);
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     // The page's data is packed, and tested in a browser: text of the process cannot be markup.
     for words in ["heapr-answers", "Content-Security-Policy", "</html>"] {
@@ -306,7 +303,7 @@ fn a_process_that_may_not_be_read_is_told_by_the_kernels_counters() {
     let mut heapr = Command::new("setpriv");
     heapr.args(["--reuid", "65534", "--clear-groups"]).arg(&copy);
     heapr.args(["explain", &victim.pid().to_string(), "--format", "json"]);
-    let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(60));
+    let outcome = run(&mut heapr);
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     let answer: Value = serde_json::from_str(&outcome.stdout).unwrap();
     let resident = &answer["resident"];
@@ -324,8 +321,7 @@ fn a_process_that_has_ended_and_one_of_the_kernel_are_refused_with_the_reason() 
         }
         let mut heapr = Command::new(HEAPR);
         heapr.args(["explain", &pid.to_string()]);
-        let folder = tempfile::tempdir().unwrap();
-        let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(60));
+        let outcome = run(&mut heapr);
         assert_eq!(outcome.status, 2);
         assert!(
             pid == 2 && outcome.stderr.contains("no process") || outcome.stderr.contains(reason),

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
 
-use heapr_testkit::wait_until;
+use heapr_testkit::{run, wait_until};
 use serde_json::Value;
 
-use crate::bounded_run;
 use crate::header::Header;
 use crate::recording::HEAPR;
 use crate::victim_build::{build, sources};
@@ -87,8 +85,7 @@ impl Drop for Waiting {
 pub(crate) fn explain(pid: u32, options: &[&str]) -> Value {
     let mut heapr = Command::new(HEAPR);
     heapr.args(["explain", &pid.to_string(), "--format", "json"]).args(options);
-    let folder = tempfile::tempdir().unwrap();
-    let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(60));
+    let outcome = run(&mut heapr);
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     serde_json::from_str(&outcome.stdout).unwrap()
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use heapr_testkit::run;
 use serde_json::Value;
 
-use crate::bounded_run;
 use crate::header::Header;
 use crate::recording::{self, Settings};
 use crate::victim_build::{build, sources};
@@ -51,7 +51,7 @@ fn gdb_stacks(command: &[String], count: usize) -> Vec<Vec<String>> {
     std::fs::write(&script, SCRIPT.replace("COUNT", &count.to_string())).unwrap();
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-x"]).arg(&script).arg("--args").args(command);
-    let outcome = bounded_run::run(gdb, scratch.path(), heapr_testkit::LIMIT);
+    let outcome = run(&mut gdb);
     let stacks: Vec<Vec<String>> = outcome
         .stdout
         .lines()

@@ -78,7 +78,7 @@ fn build(folder: &Path, name: &str, is_profiled: bool, flags: &[&str]) -> Option
 }
 
 fn heapr() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_heapr"))
+    Command::new(crate::recording::HEAPR)
 }
 
 fn json(arguments: &[&str]) -> Value {

@@ -1,11 +1,9 @@
 //! `heapr info`: reports damage wherever it is in the file.
 
-use std::process::Command;
-
+use heapr_testkit::run;
 use serde_json::Value;
 
-use crate::bounded_run;
-use crate::recording::HEAPR;
+use crate::recording::heapr;
 
 const STORED: &[u8] = include_bytes!("../../../trace/tests/data/version-1.heapr");
 
@@ -14,11 +12,7 @@ fn damage_in_chunks_of_every_kind_is_told() {
     let scratch = tempfile::tempdir().unwrap();
     let info = |bytes: &[u8], format: &str| {
         std::fs::write(scratch.path().join("x.heapr"), bytes).unwrap();
-        let mut command = Command::new(HEAPR);
-        command.args(["info", "x.heapr", "--format", format]).current_dir(scratch.path());
-        let outcome = bounded_run::run(command, scratch.path(), heapr_testkit::LIMIT);
-        assert_eq!(outcome.status, 0, "{}", outcome.stderr);
-        outcome.stdout
+        run(&mut heapr(scratch.path(), &["info", "x.heapr", "--format", format])).ok().stdout
     };
     let whole: Value = serde_json::from_str(&info(STORED, "json")).unwrap();
     assert_eq!(whole["damage"].as_array().unwrap().len(), 0, "{whole}");

@@ -2,13 +2,12 @@
 
 use std::process::Command;
 
-use crate::bounded_run::{self, Outcome};
+use heapr_testkit::{Outcome, run};
+
 use crate::recording::HEAPR;
 
 fn heapr(arguments: &[&str], folder: &std::path::Path) -> Outcome {
-    let mut command = Command::new(HEAPR);
-    command.args(arguments).current_dir(folder);
-    bounded_run::run(command, folder, heapr_testkit::LIMIT)
+    run(&mut crate::recording::heapr(folder, arguments))
 }
 
 #[test]
@@ -26,7 +25,7 @@ fn bash_completes_commands_and_options_of_commands() {
         );
         let mut bash = Command::new("bash");
         bash.args(["--norc", "-c", &script]).current_dir(scratch.path());
-        bounded_run::run(bash, scratch.path(), heapr_testkit::LIMIT).stdout
+        run(&mut bash).stdout
     };
     assert_eq!(complete("heapr sna"), "snapshot\n");
     assert_eq!(complete("heapr snapshot susp"), "suspects\n");
@@ -91,6 +90,6 @@ fn helpers_for_tests_of_node_programs_find_what_grows() {
     std::fs::copy(format!("{package}/test/growth.test.js"), &test).unwrap();
     let mut node = Command::new("node");
     node.arg("--test").arg(&test).env("HEAPR", HEAPR).current_dir(scratch.path());
-    let outcome = bounded_run::run(node, scratch.path(), heapr_testkit::LIMIT);
+    let outcome = run(&mut node);
     assert_eq!(outcome.status, 0, "{}{}", outcome.stdout, outcome.stderr);
 }

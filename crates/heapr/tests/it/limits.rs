@@ -7,17 +7,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use heapr_testkit::LIMIT;
+use heapr_testkit::{Outcome, run};
 
-use crate::bounded_run::{self, Outcome};
 use crate::recording::HEAPR;
 
 /// Runs a shell script, in which `$0` is heapr.
 fn script(folder: &Path, text: &str) -> Outcome {
     let mut command = Command::new("sh");
     command.args(["-c", text, HEAPR]).current_dir(folder);
-    let scratch = tempfile::tempdir().unwrap();
-    bounded_run::run(command, scratch.path(), LIMIT)
+    run(&mut command)
 }
 
 /// Builds a C program in a folder that all users may enter.

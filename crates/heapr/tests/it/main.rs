@@ -5,7 +5,6 @@
 //! process has a time-out.
 #![forbid(unsafe_code)]
 
-mod bounded_run;
 mod compared;
 mod ended_threads;
 mod explain_figures;

@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use heapr_testkit::{Outcome, run};
 use serde_json::Value;
 
-use crate::bounded_run::{self, Outcome};
 use crate::recording::HEAPR;
 
 /// Program that allocates on two lines of one function. The function's name is long, and the
@@ -67,8 +67,8 @@ impl Stage {
         heapr
     }
 
-    fn run(&self, heapr: Command) -> Outcome {
-        bounded_run::run(heapr, self.path(), heapr_testkit::LIMIT)
+    fn run(&self, mut heapr: Command) -> Outcome {
+        run(&mut heapr)
     }
 
     fn text(&self, words: &[&str]) -> String {

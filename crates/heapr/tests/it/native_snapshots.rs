@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
+use heapr_testkit::Outcome;
 use serde_json::Value;
 
-use crate::bounded_run::{self, Outcome};
 use crate::header::Header;
 use crate::recording::{HEAPR, Recording, Settings, record};
 use crate::victim_build::{build, sources};
@@ -22,7 +22,7 @@ fn grown(options: &[&str]) -> Recording {
 fn run(recording: &Recording, words: &[&str]) -> Outcome {
     let mut heapr = Command::new(HEAPR);
     heapr.args(["snapshot", words[0]]).arg(recording.file()).args(&words[1..]).args(["--format", "json"]);
-    bounded_run::run(heapr, recording.folder(), heapr_testkit::LIMIT)
+    heapr_testkit::run(&mut heapr)
 }
 
 fn read(recording: &Recording, words: &[&str]) -> Value {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use crate::bounded_run;
+use heapr_testkit::run;
+
 use crate::recording::HEAPR;
 
 /// Returns the first lines of a file's explanation.
@@ -13,7 +13,7 @@ fn said(folder: &Path, text: &str) -> String {
     std::fs::write(&file, text).unwrap();
     let mut heapr = Command::new(HEAPR);
     heapr.env("XDG_RUNTIME_DIR", folder).args(["explain", file.to_str().unwrap()]);
-    let told = bounded_run::run(heapr, folder, Duration::from_secs(60));
+    let told = run(&mut heapr);
     assert_eq!(told.status, 0, "{}", told.stderr);
     told.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -4,7 +4,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::bounded_run::{self, Outcome};
+use heapr_testkit::{Outcome, run};
+
 use crate::recording::{HEAPR, Recording, Settings, record};
 
 fn recorded() -> Recording {
@@ -16,8 +17,7 @@ fn recorded() -> Recording {
 fn heapr(folder: &Path, words: &str, variables: &[(&str, &Path)]) -> Outcome {
     let mut heapr = Command::new(HEAPR);
     heapr.current_dir(folder).args(words.split(' ')).envs(variables.iter().copied());
-    let scratch = tempfile::tempdir_in(folder).unwrap();
-    bounded_run::run(heapr, scratch.path(), heapr_testkit::LIMIT)
+    run(&mut heapr)
 }
 
 #[test]

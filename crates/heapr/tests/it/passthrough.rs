@@ -8,9 +8,8 @@ use std::process::{Command, Stdio};
 
 use heapr_trace::ProcessOrigin;
 
-use heapr_testkit::LIMIT;
+use heapr_testkit::{Outcome, run};
 
-use crate::bounded_run::{self, Outcome};
 use crate::recording::{self, HEAPR, Settings};
 use crate::victim_build;
 
@@ -22,10 +21,7 @@ fn victim_at(place: &Path) {
 }
 
 fn heapr(folder: &Path, words: &[&str]) -> Outcome {
-    let mut command = Command::new(HEAPR);
-    command.args(words).current_dir(folder);
-    let scratch = tempfile::tempdir().unwrap();
-    bounded_run::run(command, scratch.path(), LIMIT)
+    run(&mut recording::heapr(folder, words))
 }
 
 fn has_victim_blocks(folder: &Path, file: &str) -> bool {
@@ -57,8 +53,7 @@ fn a_relative_path_and_a_name_in_the_search_path_are_traced() {
     let mut command = Command::new(HEAPR);
     command.args(["run", "--quiet", "-o", "found.heapr", "--", "victim-here"]).current_dir(folder.path());
     command.env("PATH", folder.path());
-    let scratch = tempfile::tempdir().unwrap();
-    let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+    let outcome = run(&mut command);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
     assert!(has_victim_blocks(folder.path(), "found.heapr"));
 }
@@ -214,8 +209,7 @@ fn the_summary_goes_to_stderr_and_names_the_file() {
     victim_at(&folder.path().join("victim-here"));
     let mut command = Command::new(HEAPR);
     command.args(["run", "--", "./victim-here"]).current_dir(folder.path()).env("COLUMNS", "80");
-    let scratch = tempfile::tempdir().unwrap();
-    let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+    let outcome = run(&mut command);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
     let file = fs::read_dir(folder.path())
         .unwrap()
@@ -240,7 +234,7 @@ fn the_environment_is_as_it_was_in_its_order() {
         let mut command = Command::new("env");
         command.args(["-i", "ZEBRA=1", "PATH=/usr/bin:/bin", "HOME=/nowhere", "B=", "A=2 3"]).args(words);
         command.current_dir(folder.path());
-        bounded_run::run(command, folder.path(), LIMIT)
+        run(&mut command)
     };
     let bare = run(&["env"]);
     let traced = run(&[HEAPR, "run", "--quiet", "-o", "t.heapr", "--", "env"]);
@@ -261,8 +255,7 @@ fn what_runs_in_a_process_namespace_without_a_proc_of_its_own_is_traced() {
     let script = "\"$0\" run --quiet -o t.heapr -- sh -c './victim-here | cat; sleep 0.5; exit 3'";
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "sh", "-c", script, HEAPR]).current_dir(folder.path());
-    let scratch = tempfile::tempdir().unwrap();
-    let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+    let outcome = run(&mut command);
     if outcome.stderr.contains("unshare") {
         heapr_testkit::not_run("a process namespace needs root");
         return;
@@ -281,8 +274,7 @@ fn where_nothing_can_be_traced_it_is_said_and_the_program_runs() {
     let script = "mount -t tmpfs none /proc 2>/dev/null || exit 77; exec \"$0\" run --quiet -- ./victim-here";
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", script, HEAPR]).current_dir(folder.path());
-    let scratch = tempfile::tempdir().unwrap();
-    let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+    let outcome = run(&mut command);
     if outcome.status == 77 || outcome.stderr.contains("unshare") {
         heapr_testkit::not_run("mounting needs root");
         return;
@@ -308,8 +300,7 @@ fn on_a_small_disk(size_kib: u32, rounds: u32, options: &str) -> Option<(String,
     let mut command = Command::new("unshare");
     let numbers = [size_kib, rounds].map(|number| number.to_string());
     command.args(["--mount", "sh", "-c", script, HEAPR, options]).args(numbers).current_dir(folder.path());
-    let scratch = tempfile::tempdir().unwrap();
-    let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+    let outcome = run(&mut command);
     if outcome.status == 77 || outcome.stderr.contains("unshare") {
         heapr_testkit::not_run("mounting a small disk needs root");
         return None;
@@ -422,8 +413,7 @@ fn a_sanitizer_that_allows_tracing_is_traced() {
             .args(["run", "--quiet", "-f", "-o", "t.heapr", "--", "./sanitized"])
             .current_dir(folder.path());
         command.env("ASAN_OPTIONS", "verify_asan_link_order=0");
-        let scratch = tempfile::tempdir().unwrap();
-        let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+        let outcome = run(&mut command);
         assert_eq!(
             (outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str()),
             (0, "done\n", ""),
@@ -535,8 +525,7 @@ fn a_line_on_a_terminal_tells_how_far_a_recording_is_unless_it_is_to_be_quiet() 
             format!("'{HEAPR}' run {words} -f -o trace.heapr -- sh '{}' > /dev/null", program.display());
         let mut script = Command::new("script");
         script.args(["-qefc", &line]).arg(&seen).current_dir(folder.path());
-        let scratch = tempfile::tempdir().unwrap();
-        let outcome = bounded_run::run(script, scratch.path(), LIMIT);
+        let outcome = run(&mut script);
         assert_eq!(outcome.status, 0, "{}{}", outcome.stdout, outcome.stderr);
         let text = fs::read_to_string(&seen).unwrap();
         assert_eq!(text.contains("events  live"), is_shown, "{text}");

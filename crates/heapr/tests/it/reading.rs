@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use heapr_testkit::{Outcome, run};
 use serde_json::Value;
 
-use crate::bounded_run::{self, Outcome};
 use crate::header::Header;
 use crate::recording::{HEAPR, Recording, Settings, record};
 use crate::victim_build::{build, sources};
@@ -23,8 +23,7 @@ fn recorded(options: &[&str]) -> Recording {
 fn heapr(recording: &Recording, words: &str) -> Outcome {
     let mut heapr = Command::new(HEAPR);
     heapr.current_dir(recording.folder()).args(words.split(' '));
-    let folder = tempfile::tempdir_in(recording.folder()).unwrap();
-    bounded_run::run(heapr, folder.path(), heapr_testkit::LIMIT)
+    run(&mut heapr)
 }
 
 /// Fails unless heapr ends with one line that contains `reason`, and prints nothing else.

@@ -4,13 +4,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use heapr_testkit::{Outcome, run, run_within};
 use serde_json::Value;
 
-use crate::bounded_run::{self, Outcome};
 use crate::header::Expectation;
 
 /// Path of the heapr under test.
 pub(crate) const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
+
+/// Returns a heapr command in a folder that is not started yet.
+pub(crate) fn heapr(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(HEAPR);
+    command.args(words).current_dir(folder);
+    command
+}
 
 /// Trace file, and what the run that made it printed.
 #[derive(Debug)]
@@ -46,7 +53,7 @@ pub(crate) fn record(command: &[String], settings: &Settings<'_>) -> Recording {
     heapr.arg("run").args(settings.options).arg("-o").arg(scratch.path().join("trace.heapr"));
     heapr.arg("--").args(command).envs(settings.environment.iter().cloned());
     heapr.env("HEAPR_VERIFY", settings.verify_every.to_string());
-    let outcome = bounded_run::run(heapr, scratch.path(), settings.limit);
+    let outcome = run_within(&mut heapr, settings.limit);
     Recording { outcome, scratch }
 }
 
@@ -99,21 +106,14 @@ impl Recording {
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let mut heapr = Command::new(HEAPR);
         heapr.arg(arguments[0]).arg(self.file()).args(&arguments[1..]).args(["--format", "json"]);
-        let folder = tempfile::tempdir_in(self.folder()).unwrap();
-        let outcome = bounded_run::run(heapr, folder.path(), heapr_testkit::LIMIT);
-        assert_eq!(outcome.status, 0, "heapr {arguments:?}: {}", outcome.stderr);
-        serde_json::from_str(&outcome.stdout)
-            .unwrap_or_else(|error| panic!("heapr {arguments:?}: {error}: {:.300}", outcome.stdout))
+        run(&mut heapr).json()
     }
 
     /// Runs a heapr command on the file, and returns its text.
     pub(crate) fn text(&self, arguments: &[&str]) -> String {
         let mut heapr = Command::new(HEAPR);
         heapr.arg(arguments[0]).arg(self.file()).args(&arguments[1..]);
-        let folder = tempfile::tempdir_in(self.folder()).unwrap();
-        let outcome = bounded_run::run(heapr, folder.path(), heapr_testkit::LIMIT);
-        assert_eq!(outcome.status, 0, "heapr {arguments:?}: {}", outcome.stderr);
-        outcome.stdout
+        run(&mut heapr).ok().stdout
     }
 
     /// Fails unless the allocations under the frames of `expectation` are what it claims.

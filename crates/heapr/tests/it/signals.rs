@@ -3,10 +3,9 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 
-use heapr_testkit::LIMIT;
+use heapr_testkit::{Outcome, run};
 
-use crate::bounded_run::{self, Outcome};
-use crate::recording::HEAPR;
+use crate::recording::{HEAPR, heapr};
 
 /// Runs a shell script under heapr; its `$PPID` is heapr.
 fn run_script(options: &[&str], script: &str) -> Outcome {
@@ -19,7 +18,7 @@ fn run_script(options: &[&str], script: &str) -> Outcome {
         .args(options)
         .args(["-o", "t.heapr", "--", "sh", "-c", script])
         .current_dir(folder.path());
-    bounded_run::run(command, folder.path(), LIMIT)
+    run(&mut command)
 }
 
 #[test]
@@ -59,10 +58,9 @@ fn heapr_ends_by_the_signal_that_the_program_ended_by() {
 #[test]
 fn the_program_starts_with_the_signals_it_would_have_without_heapr() {
     const SHOW: &str = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
-    let scratch = tempfile::tempdir().unwrap();
     let mut bare = Command::new("env");
     bare.args(["--default-signal", "sh", "-c", SHOW]);
-    let bare = bounded_run::run(bare, scratch.path(), LIMIT);
+    let bare = run(&mut bare);
     let outcome = run_script(&["--quiet"], SHOW);
     assert!(bare.stdout.contains("SigIgn"), "{}", bare.stdout);
     assert_eq!((outcome.status, outcome.stdout), (0, bare.stdout));
@@ -76,7 +74,7 @@ fn signals_that_are_ignored_stay_ignored_in_the_program() {
     let mut command = Command::new("env");
     let script = format!("trap '' HUP INT USR1 PIPE; exec {HEAPR} run --quiet -o t.heapr -- {SHOW}");
     command.args(["--default-signal", "sh", "-c", &script]).current_dir(folder.path());
-    let outcome = bounded_run::run(command, folder.path(), LIMIT);
+    let outcome = run(&mut command);
     let ignored = outcome.stdout.trim().strip_prefix("SigIgn:").map(str::trim).unwrap_or_default();
     let ignored = u64::from_str_radix(ignored, 16).unwrap();
     // Signals 1, 2, 10 and 13, and no other below 32. Two above are ignored by some ways to start a
@@ -87,16 +85,11 @@ fn signals_that_are_ignored_stay_ignored_in_the_program() {
 #[test]
 fn children_that_outlive_the_program_are_recorded_to_their_end() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(HEAPR);
     let script = "(sleep 0.8; ls / >/dev/null; echo last) & echo first";
-    command.args(["run", "-o", "t.heapr", "--", "sh", "-c", script]).current_dir(folder.path());
-    let outcome = bounded_run::run(command, folder.path(), LIMIT);
+    let outcome = run(&mut heapr(folder.path(), &["run", "-o", "t.heapr", "--", "sh", "-c", script]));
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "first\nlast\n"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("children still run"), "{}", outcome.stderr);
-    let mut info = Command::new(HEAPR);
-    info.args(["info", "t.heapr", "--format", "json"]).current_dir(folder.path());
-    let info = bounded_run::run(info, folder.path(), LIMIT);
-    let info: serde_json::Value = serde_json::from_str(&info.stdout).unwrap();
+    let info = run(&mut heapr(folder.path(), &["info", "t.heapr", "--format", "json"])).json();
     let programs: Vec<_> = info["processes"]
         .as_array()
         .unwrap()

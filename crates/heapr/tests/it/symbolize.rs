@@ -1,22 +1,18 @@
 //! `heapr symbolize`: its refusals, and the files that it leaves.
 
 use std::path::Path;
-use std::process::Command;
 
 use heapr_trace::{
     Amounts, HeapId, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, StackTotals, Summary,
     TraceWriter,
 };
 
-use crate::bounded_run::{self, Outcome};
-use crate::recording::HEAPR;
+use heapr_testkit::{Outcome, run};
 
 const STORED: &[u8] = include_bytes!("../../../trace/tests/data/version-1.heapr");
 
 fn heapr(scratch: &Path, arguments: &[&str]) -> Outcome {
-    let mut command = Command::new(HEAPR);
-    command.args(arguments).current_dir(scratch).env("XDG_CACHE_HOME", scratch.join("cache"));
-    bounded_run::run(command, scratch, heapr_testkit::LIMIT)
+    run(crate::recording::heapr(scratch, arguments).env("XDG_CACHE_HOME", scratch.join("cache")))
 }
 
 #[test]

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use heapr_testkit::not_run;
+use heapr_testkit::{Outcome, not_run, run};
 use serde_json::Value;
 
-use crate::bounded_run;
 use crate::recording::{HEAPR, Recording, Settings, record};
 use crate::victim_build::sources;
 
@@ -170,8 +169,7 @@ impl Telling {
         let heapr = |words: &[&str]| {
             let mut heapr = Command::new(HEAPR);
             heapr.args(words).env("XDG_RUNTIME_DIR", scratch.path());
-            let folder = tempfile::tempdir_in(scratch.path()).unwrap();
-            bounded_run::run(heapr, folder.path(), Duration::from_secs(60))
+            run(&mut heapr)
         };
         let pid = program.id().to_string();
         let started = heapr(&["start", &name, "--pid", &pid, "-o", trace.to_str().unwrap()]);
@@ -181,7 +179,7 @@ impl Telling {
         assert_eq!(started.status, 0, "{label}: {}", started.stderr);
         assert!(status.success(), "{label}: {status}");
         assert_eq!(stopped.status, 0, "{label}: {}", stopped.stderr);
-        let outcome = bounded_run::Outcome { status: 0, stdout: String::new(), stderr: String::new() };
+        let outcome = Outcome { status: 0, stdout: String::new(), stderr: String::new() };
         let recording = Recording::of_file(&trace, scratch, outcome);
         if is_unknown(&recording) {
             not_run(format!("{label} is of a version whose frames are not known"));

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use crate::bounded_run;
+use heapr_testkit::run;
+
 use crate::header::Header;
 use crate::recording::{self, Settings};
 use crate::victim_build::{build, sources};
@@ -24,8 +25,7 @@ fn valgrind(command: &[String]) -> Usage {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--run-libc-freeres=no", "--run-cxx-freeres=no", "--undef-value-errors=no"]).args(command);
     valgrind.env(VARIABLE.0, VARIABLE.1);
-    let scratch = tempfile::tempdir().unwrap();
-    let outcome = bounded_run::run(valgrind, scratch.path(), heapr_testkit::LIMIT);
+    let outcome = run(&mut valgrind);
     let line = outcome
         .stderr
         .lines()

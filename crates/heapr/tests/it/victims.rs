@@ -3,7 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::bounded_run;
+use heapr_testkit::run_within;
+
 use crate::header::Header;
 use crate::recording::{self, Settings};
 use crate::victim_build::{build, sources};
@@ -202,10 +203,9 @@ fn check_program(label: &str, header: &Header, program: &str) {
         header.wrap.iter().map(|word| word.replace("{}", program)).collect()
     };
     let limit = Duration::from_secs(header.seconds);
-    let scratch = tempfile::tempdir().unwrap();
     let mut bare = Command::new(&command[0]);
     bare.args(&command[1..]).envs(header.environment.iter().cloned());
-    let bare = bounded_run::run(bare, scratch.path(), limit);
+    let bare = run_within(&mut bare, limit);
     assert_eq!(bare.status, header.exit, "{label} without heapr: {}", bare.stderr);
 
     let settings = Settings {

@@ -4,12 +4,10 @@
 use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use heapr_testkit::not_run;
+use heapr_testkit::{Outcome, not_run, run};
 use serde_json::Value;
 
-use crate::bounded_run::{self, Outcome};
 use crate::recording::{HEAPR, Recording, Settings, record};
 
 const BEGIN: &str = r"
@@ -60,8 +58,7 @@ fn attached(program: &Path) -> Recording {
     let heapr = |words: &[&str]| {
         let mut heapr = Command::new(HEAPR);
         heapr.args(words).env("XDG_RUNTIME_DIR", scratch.path());
-        let folder = tempfile::tempdir_in(scratch.path()).unwrap();
-        bounded_run::run(heapr, folder.path(), Duration::from_secs(60))
+        run(&mut heapr)
     };
     let started = heapr(&["start", &name, "--pid", &pid, "-o", trace.to_str().unwrap()]);
     program.stdin.take().unwrap().write_all(b"go\n").unwrap();

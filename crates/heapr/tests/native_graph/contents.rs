@@ -1,5 +1,7 @@
 //! Contents of blocks in a graph: absent unless text is requested.
 
+use heapr_testkit::Outcome;
+
 use crate::{Stage, check};
 
 /// Returns the texts of blocks that contain a pattern.
@@ -39,8 +41,8 @@ fn text_is_written_where_it_is_asked_for_and_stands_below_its_block() {
 fn contents_are_asked_for_with_a_graph_only() {
     let stage = Stage::new();
     for command in ["run", "start"] {
-        let (status, _, stderr) = stage.heapr(&[command, "--contents", "strings", "--", "true"]);
-        assert_eq!(status, Some(2), "{stderr}");
+        let Outcome { status, stderr, .. } = stage.heapr(&[command, "--contents", "strings", "--", "true"]);
+        assert_eq!(status, 2, "{stderr}");
         assert!(stderr.contains("--graph|--graph-at-exit"), "{stderr}");
     }
 }

@@ -5,9 +5,9 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use heapr_testkit::wait_until;
+use heapr_testkit::{Outcome, wait_until};
 
-use crate::{HEAPR, Stage, check, verdicts};
+use crate::{Stage, check, verdicts};
 
 /// Rounds of the test; for a longer soak: HEAPR_COPY_ROUNDS=1000.
 const ROUNDS: u32 = 24;
@@ -80,13 +80,9 @@ fn nothing_is_left_of_a_copy_whenever_heapr_is_killed() {
 }
 
 fn take(stage: &Stage, pid: u32, round: u32) -> std::process::Child {
-    let mut command = Command::new(HEAPR);
-    command.args(["snapshot", "take", "--graph", "-q", "-o"]).arg(stage.path(&format!("{round}.heapr")));
-    command
-        .arg(pid.to_string())
-        .env("XDG_RUNTIME_DIR", stage.path(""))
-        .env("HEAPR_RUNTIME_DIR", stage.path(""));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    let file = format!("{round}.heapr");
+    let mut command = stage.command(&["snapshot", "take", "--graph", "-q", "-o", &file, &pid.to_string()]);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 fn descriptors_of(pid: u32) -> usize {
@@ -155,9 +151,9 @@ fn a_process_that_is_not_to_stand_still_is_read_twice_while_it_runs() {
 fn a_copy_lives_no_longer_than_it_may() {
     let (stage, _) = verdicts("at_work.c");
     let pid = stage.pid.unwrap();
-    let (status, _, stderr) =
+    let Outcome { status, stderr, .. } =
         stage.heapr(&["snapshot", "take", "--graph", "--max-pause", "0", &pid.to_string()]);
-    assert_eq!(status, Some(2));
+    assert_eq!(status, 2);
     assert!(stderr.contains("longer than 0 ms"), "{stderr}");
     assert!(wait_until("it runs on", || is_running(pid).then_some(true)));
 }

@@ -4,6 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use heapr_testkit::Outcome;
+
 use crate::{Stage, values};
 
 /// Runs a victim without a recording until it is ready, and makes gdb write its core.
@@ -42,15 +44,17 @@ fn a_core_file_tells_what_is_leaked_and_what_holds_the_rest() {
     }
     let holders = stage.json(&["snapshot", "holders", "core.heapr"]);
     assert!(holders.to_string().contains("\"elsewhere!roots\""), "{holders}");
-    let (status, _, stderr) = stage.heapr(&["snapshot", "graph", "--core", moved, "-o", "none.heapr"]);
-    assert_eq!(status, Some(2));
+    let Outcome { status, stderr, .. } =
+        stage.heapr(&["snapshot", "graph", "--core", moved, "-o", "none.heapr"]);
+    assert_eq!(status, 2);
     assert!(stderr.contains("ELF file of another kind"), "{stderr}");
     assert!(!stage.path("none.heapr").exists());
     // A core that is cut.
     let bytes = std::fs::metadata(core).unwrap().len();
     std::fs::File::options().write(true).open(core).unwrap().set_len(bytes / 2).unwrap();
-    let (status, _, stderr) = stage.heapr(&["snapshot", "graph", "--core", core, "-o", "none.heapr"]);
-    assert_eq!(status, Some(2));
+    let Outcome { status, stderr, .. } =
+        stage.heapr(&["snapshot", "graph", "--core", core, "-o", "none.heapr"]);
+    assert_eq!(status, 2);
     assert!(stderr.contains("it is cut: it ends before byte"), "{stderr}");
     assert!(!stage.path("none.heapr").exists());
 }
@@ -70,7 +74,7 @@ fn what_a_core_lacks_is_said_and_makes_leaks_possible_at_most() {
     // Blocks that the file holds, that are unknown, and that are truly leaked. gdb writes memory
     // that is not in a file.
     assert_eq!((&totals["definite_count"], &totals["possible_count"]), (&0.into(), &210.into()), "{totals}");
-    let (status, _, stderr) = stage.heapr(&["snapshot", "leaks", "core.heapr", "--fail-if-leaks"]);
-    assert_eq!(status, Some(2));
+    let Outcome { status, stderr, .. } = stage.heapr(&["snapshot", "leaks", "core.heapr", "--fail-if-leaks"]);
+    assert_eq!(status, 2);
     assert!(stderr.contains("--fail-if-leaks cannot judge"), "{stderr}");
 }

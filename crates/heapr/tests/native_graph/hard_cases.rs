@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use heapr_testkit::{cannot_run_here, not_run, wait_until};
+use heapr_testkit::{Outcome, cannot_run_here, not_run, wait_until};
 use serde_json::Value;
 
 use crate::copies::{Free, children_of, copies_of};
-use crate::{HEAPR, Stage, check, verdicts};
+use crate::{Stage, check, verdicts};
 
 #[test]
 fn pages_and_arenas_that_are_treated_apart_hold() {
@@ -39,11 +39,8 @@ fn a_program_that_turns_away_while_its_copy_is_read_has_its_graph() {
         let mut stage = Stage::new();
         let (program, _, text) = stage.build("ending.c");
         let pid = stage.start(&program, &[what.to_owned()]);
-        let mut taking = Command::new(HEAPR)
-            .args(["snapshot", "take", "--graph", &pid.to_string()])
-            .env("XDG_RUNTIME_DIR", stage.path(""))
-            .env("HEAPR_RUNTIME_DIR", stage.path(""))
-            .stdin(Stdio::null())
+        let mut taking = stage
+            .command(&["snapshot", "take", "--graph", &pid.to_string()])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -191,9 +188,9 @@ fn what_was_read_before_a_graph_failed_is_kept() {
         fs::read_to_string(stage.path("out")).unwrap().contains("ready").then_some(())
     });
     let pid = free.0.id().to_string();
-    let (status, _, stderr) =
+    let Outcome { status, stderr, .. } =
         stage.heapr(&["snapshot", "take", "--graph", "--max-pause", "0", "-o", "cut.heapr", &pid]);
-    assert_eq!(status, Some(2), "{stderr}");
+    assert_eq!(status, 2, "{stderr}");
     assert!(stderr.contains("(its blocks are in cut.heapr, without references)"), "{stderr}");
     let summary = stage.json(&["snapshot", "summary", "cut.heapr"]);
     assert!(summary["total_count"].as_u64().unwrap() > 0, "{summary}");

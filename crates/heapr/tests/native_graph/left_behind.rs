@@ -3,6 +3,8 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
+use heapr_testkit::Outcome;
+
 use crate::Stage;
 use crate::copies::{Free, named_mappings};
 
@@ -32,8 +34,9 @@ fn threads_that_wait_on_what_they_left_on_their_stacks_keep_no_agent() {
         assert!(Command::new("kill").args(["-9", &recorder]).status().unwrap().success());
         work();
         let taken = format!("taken.{round}.heapr");
-        let (status, stdout, stderr) = stage.heapr(&["snapshot", "take", "-o", &taken, &pid.to_string()]);
-        assert_eq!(status, Some(0), "{stdout}{stderr}");
+        let Outcome { status, stdout, stderr } =
+            stage.heapr(&["snapshot", "take", "-o", &taken, &pid.to_string()]);
+        assert_eq!(status, 0, "{stdout}{stderr}");
         assert!(!stderr.contains("mapped") && !stdout.contains("mapped"), "{stdout}{stderr}");
         assert_eq!(named_mappings(pid), mappings, "round {round}");
         work();

@@ -13,11 +13,11 @@ mod refused;
 mod sanitizer;
 
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt as _;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use heapr_testkit::wait_until;
+use heapr_testkit::{Outcome, wait_until};
 use serde_json::Value;
 
 const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
@@ -26,17 +26,23 @@ fn victims() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/graph")
 }
 
-/// Folder with a session of its own, which ends with it.
+/// Stage with a session named `graph`, which ends with it.
 struct Stage {
-    folder: tempfile::TempDir,
+    stage: heapr_testkit::Stage,
     pid: Option<u32>,
+}
+
+impl Deref for Stage {
+    type Target = heapr_testkit::Stage;
+
+    fn deref(&self) -> &Self::Target {
+        &self.stage
+    }
 }
 
 impl Stage {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        Self { folder, pid: None }
+        Self { stage: heapr_testkit::Stage::new(HEAPR), pid: None }
     }
 
     /// Returns the source of a victim.
@@ -44,36 +50,18 @@ impl Stage {
         fs::read_to_string(victims().join(name)).unwrap()
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn heapr(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        let output = Command::new(HEAPR)
-            .args(arguments)
-            .env("XDG_RUNTIME_DIR", self.folder.path())
-            .env("HEAPR_RUNTIME_DIR", self.folder.path())
-            .env("XDG_CACHE_HOME", self.folder.path())
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
-    }
-
     #[track_caller]
     fn ok(&self, arguments: &[&str]) -> String {
-        let (mut status, mut stdout, mut stderr) = self.heapr(arguments);
+        let mut outcome = self.heapr(arguments);
         // On a very busy machine a copy may live too long to be read; another try may succeed.
         for _ in 0..5 {
-            if status == Some(0) || !stderr.contains("its copy would have lived for longer") {
+            if outcome.status == 0 || !outcome.stderr.contains("its copy would have lived for longer") {
                 break;
             }
-            (status, stdout, stderr) = self.heapr(arguments);
+            outcome = self.heapr(arguments);
         }
-        assert_eq!(status, Some(0), "{arguments:?}: {stdout}{stderr}");
-        stdout
+        assert_eq!(outcome.status, 0, "{arguments:?}: {outcome:?}");
+        outcome.stdout
     }
 
     #[track_caller]
@@ -117,14 +105,10 @@ impl Stage {
     /// Starts a victim in a session and waits until it is ready.
     fn start(&mut self, program: &Path, arguments: &[String]) -> u32 {
         let out = File::create(self.path("out")).unwrap();
-        let status = Command::new(HEAPR)
-            .args(["start", "graph", "-q", "-o", "trace.heapr", "--"])
+        let status = self
+            .command(&["start", "graph", "-q", "-o", "trace.heapr", "--"])
             .arg(program)
             .args(arguments)
-            .env("XDG_RUNTIME_DIR", self.folder.path())
-            .env("HEAPR_RUNTIME_DIR", self.folder.path())
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null())
             .stdout(out)
             .stderr(File::create(self.path("err")).unwrap())
             .status()
@@ -236,15 +220,15 @@ fn two_blocks_can_be_held_in_nine_ways() {
     assert_eq!(leaks["schema"], "heapr.leaks/1");
     assert_eq!(leaks["totals"]["definite_count"], 3);
     // Exit statuses, and suppressed leaks.
-    let (status, ..) = stage.heapr(&["snapshot", "leaks", "trace.heapr", "--fail-if-leaks"]);
-    assert_eq!(status, Some(1));
+    let Outcome { status, .. } = stage.heapr(&["snapshot", "leaks", "trace.heapr", "--fail-if-leaks"]);
+    assert_eq!(status, 1);
     fs::write(stage.path("known"), "leak:^b3$\nleak:a4\nleak:a9\nrace:x\n").unwrap();
     let arguments = ["snapshot", "leaks", "trace.heapr", "--fail-if-leaks", "--suppress", "known"];
     let rest = stage.json(&arguments);
     assert_eq!(rest["totals"]["definite_count"], 0, "{rest}");
     assert_eq!(rest["totals"]["suppressed_count"], 3);
-    let (status, _, stderr) = stage.heapr(&["snapshot", "leaks", "known"]);
-    assert_eq!(status, Some(2), "{stderr}");
+    let Outcome { status, stderr, .. } = stage.heapr(&["snapshot", "leaks", "known"]);
+    assert_eq!(status, 2, "{stderr}");
 }
 
 #[test]
@@ -335,16 +319,16 @@ fn a_program_that_does_not_end_by_exit_has_no_graph_and_that_is_said() {
     for (how, status) in [("_", 1), ("q", 1), ("s", 128 + 15)] {
         let run =
             ["run", "-f", "--graph-at-exit", "--fail-on", "leak", "-o", "trace.heapr", "--", program, how];
-        let (ended, _, stderr) = stage.heapr(&run);
-        assert_eq!(ended.unwrap_or(128 + 15), status, "{how}: {stderr}");
+        let Outcome { status: ended, stderr, .. } = stage.heapr(&run);
+        assert_eq!(ended, status, "{how}: {stderr}");
         assert!(stderr.contains("no graph was taken at its end"), "{how}: {stderr}");
-        let (ended, _, stderr) = stage.heapr(&["snapshot", "leaks", "trace.heapr"]);
-        assert_eq!(ended, Some(2));
+        let Outcome { status: ended, stderr, .. } = stage.heapr(&["snapshot", "leaks", "trace.heapr"]);
+        assert_eq!(ended, 2);
         assert!(stderr.contains("no graph was taken at its end"), "{how}: {stderr}");
     }
     let run = ["run", "-f", "--graph-at-exit", "--fail-on", "leak", "-o", "trace.heapr", "--", program, "e"];
-    let (ended, _, stderr) = stage.heapr(&run);
-    assert!(ended == Some(0) && !stderr.contains("no graph was taken"), "{stderr}");
+    let Outcome { status: ended, stderr, .. } = stage.heapr(&run);
+    assert!(ended == 0 && !stderr.contains("no graph was taken"), "{stderr}");
 }
 
 /// Programs with ordinary ways to hold and to leak, which the compiler's check is compared on too.

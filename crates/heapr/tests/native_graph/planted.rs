@@ -154,7 +154,7 @@ fn answers_are_kept(stage: &Stage) {
         answer
     };
     let kept = || {
-        let folder = fs::read_dir(stage.path("heapr/snapshots")).into_iter().flatten().flatten();
+        let folder = fs::read_dir(stage.path("cache/heapr/snapshots")).into_iter().flatten().flatten();
         let mut files = folder.map(|entry| entry.path());
         files.find(|path| path.to_string_lossy().contains(".graph"))
     };

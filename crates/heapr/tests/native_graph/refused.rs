@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+use heapr_testkit::Outcome;
+
 use crate::{Stage, check};
 
 /// Takes the graph of a program that cannot be copied, and returns its notes on that.
@@ -34,8 +36,8 @@ fn a_program_that_orphans_are_left_to_is_not_copied() {
 fn what_is_not_there_is_said_in_one_line() {
     let stage = Stage::new();
     let refused = |arguments: &[&str], wanted: &str| {
-        let (status, stdout, stderr) = stage.heapr(arguments);
-        assert_eq!(status, Some(2), "{arguments:?}: {stdout}{stderr}");
+        let Outcome { status, stdout, stderr } = stage.heapr(arguments);
+        assert_eq!(status, 2, "{arguments:?}: {stdout}{stderr}");
         assert!(stderr.contains(wanted), "{arguments:?}: {stderr}");
         assert!(stderr.trim_end().lines().count() <= 2, "{stderr}");
     };

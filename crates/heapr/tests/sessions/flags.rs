@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::stage::{Stage, run};
+use crate::stage::Stage;
 
 /// Events of one run of `flagged.c`, and allocations.
 const EVENTS: u64 = 1510;
@@ -49,8 +49,8 @@ impl Flagged {
     fn shell(&self, script: &str) {
         let mut command = Command::new("sh");
         command.args(["-c", script, &self.program.to_string_lossy()]).current_dir(self.stage.path(""));
-        let outcome = run(command, &self.stage.path(""));
-        assert_eq!(outcome.status, Some(0), "{script}: {}{}", outcome.stdout, outcome.stderr);
+        let outcome = heapr_testkit::run(&mut command);
+        assert_eq!(outcome.status, 0, "{script}: {}{}", outcome.stdout, outcome.stderr);
     }
 
     /// Stops the session, and returns allocations in the program's function over all its processes.
@@ -337,9 +337,8 @@ fn the_programs_of_a_users_shell_are_recorded_whole() {
     std::os::unix::fs::chown(&private, Some(NOBODY), Some(NOBODY)).unwrap();
     command.env("HEAPR_RUNTIME_DIR", &private).env("XDG_RUNTIME_DIR", &private);
     command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME");
-    // Folder of the files with the command's output.
-    let outcome = run(command, std::env::temp_dir().as_path());
-    assert_eq!(outcome.status, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+    let outcome = heapr_testkit::run(&mut command);
+    assert_eq!(outcome.status, 0, "{}{}", outcome.stdout, outcome.stderr);
     let report: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("report.json")).unwrap()).unwrap();
     assert_eq!(report["totals"]["alloc_count"], 12 * ALLOCATIONS, "{}{}", outcome.stdout, outcome.stderr);

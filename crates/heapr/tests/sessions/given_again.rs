@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::stage::{Stage, run};
+use crate::stage::Stage;
 
 /// Runs two programs one after the other, the second with the pid of the first. It is the second
 /// process of its namespace, in which only the recorder's threads take further pids.
@@ -70,8 +70,8 @@ fn a_process_id_that_is_given_again_is_another_process() {
     command.arg(recorded.get_program()).args(recorded.get_args());
     command.envs(recorded.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(stage.path("."));
-    let outcome = run(command, &stage.path("."));
-    if outcome.stderr.contains("unshare") || outcome.status == Some(77) {
+    let outcome = heapr_testkit::run(&mut command);
+    if outcome.stderr.contains("unshare") || outcome.status == 77 {
         heapr_testkit::not_run("processes cannot be numbered anew here");
         return;
     }

@@ -128,7 +128,7 @@ fn a_start_that_is_killed_leaves_either_a_session_or_nothing() {
         start.wait().unwrap();
         // The recorder decides: a session answers, or all of it has ended.
         wait_until("there is a session or nothing", || {
-            let has_cancelled = stage.heapr(&["cancel", "cut"]).status == Some(0);
+            let has_cancelled = stage.heapr(&["cancel", "cut"]).status == 0;
             (has_cancelled || stage.processes().is_empty()).then_some(())
         });
         assert_eq!(stage.runtime_files(), Vec::<String>::new(), "round {round}");
@@ -154,7 +154,7 @@ fn a_killed_recorder_sets_the_processes_free_that_it_had_attached_to() {
         // The next session can attach to the program and traces it.
         wait_until("it is attached to again", || {
             let outcome = stage.heapr(&["start", "next", "-f", "-o", "next.heapr", "--pid", &pid]);
-            (outcome.status == Some(0)).then_some(())
+            (outcome.status == 0).then_some(())
         });
         stage.wait_for("next", "events again", |status| status["event_count"].as_u64() > Some(10_000));
         stage.heapr(&["stop", "next", "-q"]).ok();

@@ -78,7 +78,7 @@ fn a_session_survives_the_terminal_that_it_was_started_from() {
         .env("HEAPR_RUNTIME_DIR", stage.path(""))
         .env("XDG_RUNTIME_DIR", stage.path(""))
         .current_dir(stage.path(""));
-    crate::stage::run(shell, &stage.path(""));
+    heapr_testkit::run(&mut shell);
     let status = stage.status("kept");
     let before = status["event_count"].as_u64();
     stage.wait_for("kept", "more events", |status| status["event_count"].as_u64() > before);

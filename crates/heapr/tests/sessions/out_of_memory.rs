@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::stage::{Stage, run};
+use crate::stage::Stage;
 
 /// Creates a control group with a memory limit, of version 1 or 2, and returns its folder.
 fn limited_group() -> Option<PathBuf> {
@@ -41,11 +41,11 @@ fn a_program_that_is_killed_for_want_of_memory_leaves_a_snapshot_of_its_heap() {
     assert!(compiler.status().unwrap().success());
     // The limit applies to the program only, not to the recorder.
     let script = format!("echo $$ > {}/cgroup.procs && exec ./eater", group.display());
-    let command =
+    let mut command =
         stage.command(&["run", "-q", "-o", "oom.heapr", "--snapshot-at-exit", "--", "sh", "-c", &script]);
-    let outcome = run(command, &stage.path(""));
+    let outcome = heapr_testkit::run(&mut command);
     let _ = fs::remove_dir(&group);
-    assert_eq!(outcome.status, Some(128 + 9), "{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.status, 128 + 9, "{}{}", outcome.stdout, outcome.stderr);
     let summary = stage.json(&["snapshot", "summary", "oom.heapr"]);
     let snapshots = summary["snapshots"].as_array().unwrap();
     let last = snapshots.last().unwrap();

@@ -22,7 +22,7 @@ fn hostile_names_are_refused() {
     for name in ["../web", "a/b", "a\nb", "", ".", "a\u{1b}[2Jb", &"x".repeat(300)] {
         for command in ["start", "stop", "status", "cancel", "update"] {
             let outcome = stage.heapr(&[command, name]);
-            assert_eq!(outcome.status, Some(2), "{command} {name:?}: {}", outcome.stderr);
+            assert_eq!(outcome.status, 2, "{command} {name:?}: {}", outcome.stderr);
             assert!(!outcome.stderr.contains('\u{1b}'), "{:?}", outcome.stderr);
         }
     }
@@ -64,7 +64,7 @@ fn properties_that_make_no_sense_are_refused() {
     ];
     for (options, word) in cases {
         let outcome = stage.start_steady("a", &[options, &["-o", "a.heapr"]].concat());
-        assert_eq!(outcome.status, Some(2), "{options:?}");
+        assert_eq!(outcome.status, 2, "{options:?}");
         assert!(outcome.stderr.contains(word), "{options:?}: {}", outcome.stderr);
     }
     assert!(!stage.path("a.heapr").exists());
@@ -116,7 +116,7 @@ fn a_link_in_place_of_a_sessions_files_is_not_followed() {
         symlink(stage.path("victim"), stage.path("heapr").join(format!("second.{ending}"))).unwrap();
     }
     let outcome = stage.start_steady("second", &["-o", "second.heapr"]);
-    assert_eq!(outcome.status, Some(2), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 2, "{}", outcome.stderr);
     fs::remove_file(stage.path("heapr/second.lock")).unwrap();
     // A link in place of the socket is replaced.
     stage.start_steady("second", &["-o", "second.heapr"]).ok();

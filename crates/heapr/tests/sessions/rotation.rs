@@ -6,7 +6,7 @@ use std::process::Command;
 use heapr_testkit::wait_until;
 use serde_json::Value;
 
-use crate::stage::{Stage, run};
+use crate::stage::Stage;
 
 fn totals(stage: &Stage, file: &str, extra: &[&str]) -> Value {
     stage.json(&[&["report", file, "--totals"], extra].concat())["totals"].clone()
@@ -52,7 +52,7 @@ fn each_file_is_whole_and_goes_on_where_the_one_before_ended_whatever_the_wall_c
     arguments.extend(program.iter().map(String::as_str));
     let mut start = stage.command(&arguments);
     start.env("LD_PRELOAD", &clock);
-    run(start, &stage.path(".")).ok();
+    heapr_testkit::run(&mut start).ok();
     let recorder = stage.status("turn")["recorder_pid"].to_string();
     let maps = std::fs::read_to_string(format!("/proc/{recorder}/maps")).unwrap();
     assert!(maps.contains("jumping_clock.so"), "the recorder has another clock");

@@ -82,7 +82,7 @@ fn a_profile_reaches_an_engine_that_asks_for_tls() {
     push(&[]).fails_with(&["certificate", "--ca FILE", "not all of it is with its engine"]);
     let mut command = stage.command(&["push", "recorded", "--pyroscope", &store.url]);
     command.env("PATH", "/nowhere");
-    crate::stage::run(command, &stage.path("")).fails_with(&["https needs the program curl", "install it"]);
+    heapr_testkit::run(&mut command).fails_with(&["https needs the program curl", "install it"]);
 }
 
 /// Returns all files below a folder by their relative paths.
@@ -114,7 +114,7 @@ fn tables_reach_object_stores_signed_or_with_a_token_and_replace_nothing_unasked
         let mut command = stage.command(&[&words, more].concat());
         command.env("AWS_ENDPOINT_URL_S3", &store.url).env("AWS_REGION", "eu-central-1");
         command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", secret);
-        crate::stage::run(command, &stage.path(""))
+        heapr_testkit::run(&mut command)
     };
     let secret = "the secret/of+this test";
     export(secret, &["-o", "here"]).ok();
@@ -130,7 +130,7 @@ fn tables_reach_object_stores_signed_or_with_a_token_and_replace_nothing_unasked
         let words = ["export", "recorded", "--to", "parquet", "--host", "h", "--ca", &store.certificate];
         let mut command = stage.command(&[&words, more].concat());
         command.env("STORAGE_EMULATOR_HOST", &store.url).env("GOOGLE_OAUTH_ACCESS_TOKEN", token);
-        crate::stage::run(command, &stage.path(""))
+        heapr_testkit::run(&mut command)
     };
     export("ya29.of-this_test", &["-o", "gs://fleet/day two"]).ok();
     assert_eq!(here, files(&stage.path("store/objects/fleet/day two")));
@@ -156,7 +156,7 @@ fn a_redirect_is_told_and_followed_by_no_token() {
     let mut command = stage.command(&[&words[..], &["-o", "s3://heaps/day"]].concat());
     command.env("AWS_ENDPOINT_URL_S3", &store.url).env("AWS_REGION", "eu-central-1");
     command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "the secret/of+this test");
-    crate::stage::run(command, &stage.path("")).fails_with(&refused);
+    heapr_testkit::run(&mut command).fails_with(&refused);
     assert!(elsewhere.accept().is_err(), "nobody was asked elsewhere");
     assert!(!stage.path("store/posts").exists());
 }

@@ -175,21 +175,21 @@ fn the_flag_of_a_process_ends_with_it() {
     let mut one = Named::start(&stage, "steady-flag-ends", 1);
     let pid = one.pid(0);
     stage.heapr(&["config", "enable", "heap", "--pid", &pid]).ok();
-    assert_eq!(stage.heapr(&["config", "query", "heap", "--pid", &pid]).status, Some(0));
+    assert_eq!(stage.heapr(&["config", "query", "heap", "--pid", &pid]).status, 0);
     // A zombie, or an unused number, is not a process that runs.
     one.children[0].kill().unwrap();
     wait_until("the zombie's flag ends", || {
-        (stage.heapr(&["config", "query", "heap", "--pid", &pid]).status == Some(1)).then_some(())
+        (stage.heapr(&["config", "query", "heap", "--pid", &pid]).status == 1).then_some(())
     });
     stage.heapr(&["config", "enable", "heap", "--pid", &pid]).fails_with(&["has ended"]);
     one.end();
     let asked = stage.heapr(&["config", "query", "heap", "--pid", &pid]);
-    assert_eq!((asked.status, asked.stdout.contains("is disabled")), (Some(1), true), "{}", asked.stdout);
+    assert_eq!((asked.status, asked.stdout.contains("is disabled")), (1, true), "{}", asked.stdout);
     assert!(stage.heapr(&["config", "query"]).ok().stdout.contains("no program is flagged"));
-    assert_eq!(stage.heapr(&["config", "query", "heap", "--pid", "4000000"]).status, Some(1));
+    assert_eq!(stage.heapr(&["config", "query", "heap", "--pid", "4000000"]).status, 1);
     // The first removal of the flag succeeds, the second finds none.
     stage.heapr(&["config", "disable", "heap", "--pid", &pid]).ok();
-    assert_eq!(stage.heapr(&["config", "disable", "heap", "--pid", &pid]).status, Some(1));
+    assert_eq!(stage.heapr(&["config", "disable", "heap", "--pid", &pid]).status, 1);
 }
 
 #[test]

@@ -8,8 +8,9 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
+use heapr_testkit::{Outcome, run};
 use serde_json::{Value, json};
 
 /// Returns a snapshot with this many items.
@@ -64,27 +65,21 @@ impl Files {
     }
 }
 
-fn heapr(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heapr"));
-    command.arg("snapshot");
-    for argument in arguments {
-        command.arg(argument.as_ref());
-    }
-    command.output().unwrap()
+/// Path of the heapr under test.
+const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
+
+fn heapr(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> Outcome {
+    run(Command::new(HEAPR).arg("snapshot").args(arguments.iter().map(|argument| argument.as_ref())))
 }
 
 fn json_of(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> Value {
     let mut arguments = arguments.to_vec();
     arguments.extend([&"--format" as &dyn AsRef<std::ffi::OsStr>, &"json"]);
-    let output = heapr(&arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    heapr(&arguments).json()
 }
 
 fn text_of(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> String {
-    let output = heapr(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    heapr(arguments).ok().stdout
 }
 
 fn row<'a>(sheet: &'a Value, key: &str, value: &str) -> &'a Value {
@@ -144,17 +139,11 @@ fn a_comparison_tells_what_is_new() {
 fn limits_decide_the_exit_status() {
     let files = Files::new();
     let (a, b) = (files.write("a.heapsnapshot", 3), files.write("b.heapsnapshot", 5));
-    let status = |limit: &str| heapr(&[&"diff", &a, &b, &"--fail-if-growth", &limit]).status.code();
-    assert_eq!(
-        [status("Item=2"), status("Item=1"), status("Item=80B"), status("Item=79B")],
-        [Some(0), Some(1), Some(0), Some(1)]
-    );
-    assert_eq!([status("(total)=1K"), status("(total)=1")], [Some(0), Some(1)]);
-    let status = |limit: &str| heapr(&[&"summary", &a, &"--fail-if-retained", &limit]).status.code();
-    assert_eq!(
-        [status("Cache=160B"), status("Cache=159B"), status("Cache=159")],
-        [Some(0), Some(1), Some(1)]
-    );
+    let status = |limit: &str| heapr(&[&"diff", &a, &b, &"--fail-if-growth", &limit]).status;
+    assert_eq!([status("Item=2"), status("Item=1"), status("Item=80B"), status("Item=79B")], [0, 1, 0, 1]);
+    assert_eq!([status("(total)=1K"), status("(total)=1")], [0, 1]);
+    let status = |limit: &str| heapr(&[&"summary", &a, &"--fail-if-retained", &limit]).status;
+    assert_eq!([status("Cache=160B"), status("Cache=159B"), status("Cache=159")], [0, 1, 1]);
 }
 
 #[test]
@@ -176,9 +165,7 @@ fn an_object_its_holders_and_its_dominators_are_found() {
     assert_eq!(contained["rows"][0]["name"], "global");
     let found = json_of(&[&"query", &file, &"--class", &"^item$", &"--max-shallow", &"40"]);
     assert_eq!(found["object_count"], 2);
-    let output = heapr(&[&"object", &file, &"@4711"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no object @4711"));
+    heapr(&[&"object", &file, &"@4711"]).fails_with(&["no object @4711"]);
 }
 
 #[test]
@@ -196,7 +183,7 @@ fn exported_and_anonymous_snapshots_can_be_read_again() {
     assert!(!text.contains("items") && !text.contains("Cache"), "{text}");
     assert_eq!(json_of(&[&"summary", &anonymous])["total_bytes"], 300);
     // Neither command overwrites a file.
-    assert_eq!(heapr(&[&"export", &file, &"@7", &"-o", &part]).status.code(), Some(2));
+    assert_eq!(heapr(&[&"export", &file, &"@7", &"-o", &part]).status, 2);
 }
 
 #[test]
@@ -208,9 +195,9 @@ fn check_finds_what_is_wrong_and_where() {
     let broken = |name: &str, text: &str| -> String {
         let path = files.path(name);
         std::fs::write(&path, text).unwrap();
-        let output = heapr(&[&"check", &path]);
-        assert_eq!(output.status.code(), Some(1), "{name}");
-        String::from_utf8(output.stdout).unwrap()
+        let outcome = heapr(&[&"check", &path]);
+        assert_eq!(outcome.status, 1, "{name}");
+        outcome.stdout
     };
     let cut = text.find("\"locations\"").unwrap() - 10;
     assert!(broken("cut", &text[..cut]).contains(&format!("the file ends at offset {cut} inside \"edges\"")));
@@ -220,12 +207,12 @@ fn check_finds_what_is_wrong_and_where() {
             .contains(&format!("'#' at offset {at}"))
     );
     assert!(broken("empty", "").contains("the file is empty"));
-    assert_eq!(heapr(&[&"check", &files.path("none")]).status.code(), Some(2));
+    assert_eq!(heapr(&[&"check", &files.path("none")]).status, 2);
 }
 
 #[test]
 fn standard_input_is_read() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_heapr"))
+    let mut child = Command::new(HEAPR)
         .args(["snapshot", "statistics", "-", "--format", "csv"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -240,14 +227,9 @@ fn standard_input_is_read() {
 fn the_summary_of_a_large_file_is_kept_until_the_file_changes() {
     let files = Files::new();
     let summary = |file: &Path| {
-        let output = Command::new(env!("CARGO_BIN_EXE_heapr"))
-            .args(["snapshot", "summary", "--format", "json"])
-            .arg(file)
-            .env("XDG_CACHE_HOME", files.path("cache"))
-            .output()
-            .unwrap();
-        assert!(output.status.success());
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+        let mut command = Command::new(HEAPR);
+        command.args(["snapshot", "summary", "--format", "json"]).arg(file);
+        run(command.env("XDG_CACHE_HOME", files.path("cache"))).json()
     };
     let small = files.write("small.heapsnapshot", 3);
     summary(&small);
@@ -265,21 +247,11 @@ fn the_summary_of_a_large_file_is_kept_until_the_file_changes() {
 fn the_second_answer_about_a_large_file_is_the_same_from_its_index() {
     let files = Files::new();
     let file = files.write("large.heapsnapshot", 250_000);
-    let run = |index_size: &str, question: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_heapr"))
-            .arg("snapshot")
-            .args(&question[..1])
-            .arg(&file)
-            .args(&question[1..])
-            .env("XDG_CACHE_HOME", files.path("cache"))
-            .env("HEAPR_INDEX_SIZE", index_size)
-            .output()
-            .unwrap();
-        (
-            output.status.code(),
-            String::from_utf8(output.stdout).unwrap(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
+    let asked = |index_size: &str, question: &[&str]| {
+        let mut command = Command::new(HEAPR);
+        command.arg("snapshot").args(&question[..1]).arg(&file).args(&question[1..]);
+        command.env("XDG_CACHE_HOME", files.path("cache")).env("HEAPR_INDEX_SIZE", index_size);
+        run(&mut command)
     };
     let questions: [&[&str]; 10] = [
         &["object", "@5"],
@@ -293,15 +265,15 @@ fn the_second_answer_about_a_large_file_is_the_same_from_its_index() {
         &["summary", "--class", "Item", "--top", "5"],
         &["object", "@4"],
     ];
-    let without: Vec<_> = questions.iter().map(|question| run("0", question)).collect();
+    let without: Vec<_> = questions.iter().map(|question| asked("0", question)).collect();
     assert!(!files.path("cache/heapr/snapshots").exists(), "no index where none is wanted");
-    assert_eq!(without[9].0, Some(2), "there is no object @4");
-    assert_eq!(run("1G", questions[0]), without[0], "the first time");
+    assert_eq!(without[9].status, 2, "there is no object @4");
+    assert_eq!(asked("1G", questions[0]), without[0], "the first time");
     let entry =
         std::fs::read_dir(files.path("cache/heapr/snapshots")).unwrap().next().unwrap().unwrap().path();
     let whole = std::fs::read(&entry).unwrap();
     for (question, without) in questions.iter().zip(&without) {
-        assert_eq!(&run("1G", question), without, "{question:?}");
+        assert_eq!(&asked("1G", question), without, "{question:?}");
     }
     assert_eq!(std::fs::read(&entry).unwrap(), whole, "nothing was written again");
     // A block of each column is damaged: the answer comes from the file, and a new index is made.
@@ -310,12 +282,12 @@ fn the_second_answer_about_a_large_file_is_the_same_from_its_index() {
         damaged[at] ^= 1;
     }
     std::fs::write(&entry, &damaged).unwrap();
-    assert_eq!(run("1G", questions[3]), without[3]);
+    assert_eq!(asked("1G", questions[3]), without[3]);
     assert!(std::fs::read(&entry).unwrap() == whole);
     // Analyses of the whole graph load it from the index, too.
-    let strings = run("1G", &["shapes"]);
-    assert_eq!(strings, run("0", &["shapes"]));
-    assert!(strings.1.contains("Cache"), "{strings:?}");
+    let strings = asked("1G", &["shapes"]);
+    assert_eq!(strings, asked("0", &["shapes"]));
+    assert!(strings.stdout.contains("Cache"), "{strings:?}");
 }
 
 /// Returns the snapshot with other ids; the root keeps its own.
@@ -411,7 +383,7 @@ fn long_chains_are_read_in_one_go_by_each_command() {
         let ways = retainers["paths"].as_array().unwrap();
         // The path leads from the root over the global object and all entries on one side.
         assert_eq!(ways[0].as_array().unwrap().len() as u64, 2 + length / 2);
-        assert!(heapr(&[&"retainers", &file, &middle, &"--paths", &"20"]).status.success());
+        assert!(heapr(&[&"retainers", &file, &middle, &"--paths", &"20"]).status == 0);
         let strings = json_of(&[&"strings", &file]);
         assert!(strings["rows"].as_array().unwrap().len() > 1 || length == 100, "{strings}");
         assert_eq!(json_of(&[&"query", &file, &"--text", &"none of that"])["object_count"], 0);
@@ -419,15 +391,15 @@ fn long_chains_are_read_in_one_go_by_each_command() {
         let duplicates = json_of(&[&"summary", &file, &"--filter", &"duplicated-strings"]);
         assert!(row(&duplicates, "class", "(string)")["object_count"].as_u64().unwrap() >= length);
         for list in ["collections", "shapes", "fanout", "detached", "unreachable", "closures", "suspects"] {
-            assert!(heapr(&[&list, &file]).status.success(), "{list}");
+            assert!(heapr(&[&list, &file]).status == 0, "{list}");
         }
         for (command, id) in [("object", &middle), ("dominators", &middle), ("containment", &middle)] {
-            assert!(heapr(&[&command, &file, id]).status.success(), "{command}");
+            assert!(heapr(&[&command, &file, id]).status == 0, "{command}");
         }
         let longer = files.path("longer.heapsnapshot");
         std::fs::write(&longer, chains(length + 50)).unwrap();
         for command in ["diff", "suspects"] {
-            assert!(heapr(&[&command, &file, &longer]).status.success(), "{command}");
+            assert!(heapr(&[&command, &file, &longer]).status == 0, "{command}");
         }
     }
 }

@@ -26,7 +26,7 @@ fn a_loaded_server_answers_every_request_and_closes_its_port() {
         is_done.store(true, Ordering::Relaxed);
         (load.join().unwrap(), outcome)
     });
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     assert!(answers > 0 && request(port).ends_with("hello"));
     server.wait_until_closed();
     let path = server.folder.path().join(outcome.stdout.trim_end());
@@ -49,7 +49,7 @@ fn the_port_can_be_opened_again_after_it_was_closed() {
     let pid = server.pid().to_string();
     for _ in 0..3 {
         let outcome = server.heapr(&["snapshot", "take", &pid, "-q"]);
-        assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""), "{}", outcome.stdout);
+        assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""), "{}", outcome.stdout);
         server.wait_until_closed();
     }
     assert_eq!(server.heap_files().len(), 3);
@@ -66,7 +66,7 @@ fn an_inspector_that_was_open_before_stays_open() {
     let before = server.listening();
     assert_eq!(before.len(), 2);
     let outcome = server.heapr(&["snapshot", "take", &server.pid().to_string(), "--no-signal"]);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     assert_eq!(server.listening(), before);
 }
 
@@ -81,7 +81,7 @@ fn an_inspector_that_the_program_opened_by_itself_is_found_and_stays_open() {
     program.wait_for_output("ready");
     let before = program.listening();
     let outcome = program.heapr(&["snapshot", "take", &program.pid().to_string()]);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     assert_eq!(program.listening(), before);
 }
 
@@ -94,7 +94,7 @@ fn a_busy_loop_is_looked_into_too() {
                   console.log('port 0'); setInterval(() => {}, 1000);";
     let mut program = Program::node(&["--inspect-port=0"], script, &[]);
     let outcome = program.heapr(&["snapshot", "take", &program.pid().to_string()]);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     heapr_testkit::wait_until("its port is closed", || program.listening().is_empty().then_some(()));
     assert!(program.is_alive());
 }
@@ -117,7 +117,7 @@ fn workers_are_taken_each_into_its_own_file() {
     let program = Program::node(&["--inspect-port=0"], script, &[]);
     let outcome =
         program.heapr(&["snapshot", "take", "--workers", "--format", "json", &program.pid().to_string()]);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     let answer: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
     let snapshots = answer["snapshots"].as_array().unwrap();
     let threads: Vec<_> = snapshots.iter().map(|snapshot| snapshot["thread"].as_u64().unwrap()).collect();

@@ -43,7 +43,7 @@ fn of_heap(node: &str, seed: u32, megabytes: f64) -> Outcome {
     let arguments =
         ["snapshot", "take", "-q", "--at-risk", "-o", "x.heapsnapshot", "--format", "json", &pid_text];
     let outcome = program.heapr(&arguments);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     let answer: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
     let of = |key: &str| answer["snapshots"][0][key].as_u64().unwrap();
     Outcome {

@@ -25,7 +25,7 @@ fn an_interrupt_removes_the_file_and_closes_the_port() {
         let heapr = capture_under_way(&server);
         send(signal, heapr.id());
         let outcome = server.finish(heapr);
-        assert_eq!(outcome.status, Some(2), "{outcome:?}");
+        assert_eq!(outcome.status, 2, "{outcome:?}");
         assert!(outcome.stderr.contains("heapr: stopped"), "{}", outcome.stderr);
         assert_eq!(server.heap_files(), [""; 0]);
         server.wait_until_closed();
@@ -42,7 +42,7 @@ fn a_process_that_dies_meanwhile_is_told_of() {
     let heapr = capture_under_way(&server);
     send("-KILL", server.pid());
     let outcome = server.finish(heapr);
-    assert_eq!(outcome.status, Some(2), "{outcome:?}");
+    assert_eq!(outcome.status, 2, "{outcome:?}");
     assert!(outcome.stderr.contains("has ended meanwhile"), "{}", outcome.stderr);
     assert_eq!(server.heap_files(), [""; 0]);
 }
@@ -55,7 +55,7 @@ fn a_disk_without_room_is_told_and_the_port_is_closed() {
     let server = Program::server(1000);
     let outcome =
         server.heapr(&["snapshot", "take", &server.pid().to_string(), "-o", "/dev/shm/no/such/folder/x"]);
-    assert_eq!(outcome.status, Some(2), "{outcome:?}");
+    assert_eq!(outcome.status, 2, "{outcome:?}");
     assert!(outcome.stderr.contains("cannot write /dev/shm/no/such/folder/x"), "{}", outcome.stderr);
     server.wait_until_closed();
 }

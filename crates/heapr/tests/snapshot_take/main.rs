@@ -17,3 +17,6 @@ mod repeated;
 mod scripts;
 mod started_by_others;
 mod stopped;
+
+/// Path of the heapr under test.
+const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");

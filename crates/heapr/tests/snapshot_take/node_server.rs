@@ -3,11 +3,14 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use heapr_testkit::{LIMIT, wait_until};
+use heapr_testkit::{LIMIT, Outcome, wait_until};
+
+use crate::HEAPR;
 
 /// Server that keeps `objects` objects, answers every request with `hello`, and prints the port on
 /// which it listens.
@@ -126,7 +129,7 @@ impl Program {
 
     /// Starts heapr in the program's folder.
     pub(crate) fn spawn_heapr(&self, arguments: &[&str]) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_heapr"))
+        Command::new(HEAPR)
             .args(arguments)
             .current_dir(self.folder.path())
             .env("XDG_STATE_HOME", self.folder.path().join("state"))
@@ -160,7 +163,8 @@ impl Program {
                 None => std::thread::sleep(Duration::from_millis(10)),
             }
         };
-        Outcome { status: status.code(), stdout: output.join().unwrap(), stderr: errors.join().unwrap() }
+        let status = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        Outcome { status, stdout: output.join().unwrap(), stderr: errors.join().unwrap() }
     }
 
     /// Waits until heapr has begun to write into the folder.
@@ -187,14 +191,6 @@ impl Drop for Program {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Outcome of heapr.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) status: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
 }
 
 /// Sends one request to a server, and returns its answer.

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::HEAPR;
 use crate::node_server::{Program, SERVER, has_node};
 
 const ALLOCATOR: &str = "
@@ -23,7 +24,7 @@ fn a_sampled_profile_names_the_function_that_allocates() {
     let program = Program::node(&["--inspect-port=0"], ALLOCATOR, &[]);
     let pid = program.pid().to_string();
     let outcome = program.heapr(&["node", "sample", &pid, "-d", "2", "--interval", "4K", "-q"]);
-    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
     assert!(outcome.stdout.trim_end().ends_with(".heapprofile"), "{}", outcome.stdout);
     let profile = json(&program, outcome.stdout.trim_end());
     assert!(!profile["samples"].as_array().unwrap().is_empty());
@@ -35,7 +36,7 @@ fn a_sampled_profile_names_the_function_that_allocates() {
     let file = outcome.stdout.trim_end();
     let compared =
         program.heapr(&["diff", "nothing.heapprofile", file, "--format", "json", "--fail-if-growth", "1"]);
-    assert_eq!(compared.status, Some(1), "{compared:?}");
+    assert_eq!(compared.status, 1, "{compared:?}");
     let compared: serde_json::Value = serde_json::from_str(&compared.stdout).unwrap();
     assert_eq!(compared["schema"], "heapr.snapshot.profile-diff/1");
     let first = &compared["rows"][0];
@@ -45,7 +46,7 @@ fn a_sampled_profile_names_the_function_that_allocates() {
     assert!(same.stdout.contains(": 0 B, from ") && !same.stdout.contains(" yes "), "{same:?}");
     std::fs::write(program.folder.path().join("other"), "{}").unwrap();
     let refused = program.heapr(&["diff", "other", file]);
-    assert_eq!(refused.status, Some(2));
+    assert_eq!(refused.status, 2);
     assert!(refused.stderr.contains("only two of a kind can be compared"), "{refused:?}");
     assert_eq!(program.listening(), [0_u16; 0]);
 }
@@ -65,7 +66,7 @@ fn an_interrupt_ends_the_sampling_and_keeps_the_profile() {
         std::thread::sleep(rest);
         rest += std::time::Duration::from_millis(100);
         Command::new("kill").args(["-INT", &heapr.id().to_string()]).status().unwrap();
-        (program.finish(heapr).status == Some(0)).then_some(())
+        (program.finish(heapr).status == 0).then_some(())
     });
     assert!(json(&program, "p.heapprofile")["head"].is_object());
     assert_eq!(program.listening(), [0_u16; 0]);
@@ -79,7 +80,7 @@ fn a_timeline_holds_stacks_and_samples() {
     let program = Program::node(&["--inspect-port=0"], ALLOCATOR, &[]);
     let pid = program.pid().to_string();
     let outcome = program.heapr(&["node", "timeline", &pid, "-d", "1", "-o", "t.heaptimeline"]);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     let timeline = json(&program, "t.heaptimeline");
     for part in ["trace_function_infos", "trace_tree", "samples"] {
         assert!(!timeline[part].as_array().unwrap().is_empty(), "{part}");
@@ -92,12 +93,12 @@ fn a_program_started_ready_opens_no_port_and_writes_on_the_signal() {
     if !has_node() {
         return;
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heapr"));
+    let mut command = Command::new(HEAPR);
     command.args(["node", "-q", "-o", "near the limit", "--", "sh", "-c", "exec node app.js"]);
     let server = Program::start(command, SERVER);
     assert_eq!(server.listening(), [server.port()]);
     let outcome = server.heapr(&["snapshot", "take", "--signal", "USR2", "-q", &server.pid().to_string()]);
-    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
     assert_eq!(server.heap_files(), [outcome.stdout.trim_end()]);
 }
 
@@ -109,7 +110,7 @@ fn a_heap_that_runs_full_leaves_a_snapshot_behind() {
     let folder = tempfile::tempdir().unwrap();
     let script = "const kept = []; for (;;) kept.push({ a: [1, 2, 3] });";
     std::fs::write(folder.path().join("app.js"), script).unwrap();
-    let status = Command::new(env!("CARGO_BIN_EXE_heapr"))
+    let status = Command::new(HEAPR)
         .args(["node", "-q", "-o", "near", "--", "node", "--max-old-space-size=20", "app.js"])
         .current_dir(folder.path())
         .stderr(std::process::Stdio::null())
@@ -124,7 +125,7 @@ fn a_heap_that_runs_full_leaves_a_snapshot_behind() {
 #[test]
 fn the_status_of_the_program_is_passed_through() {
     let run = |program: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_heapr"));
+        let mut command = Command::new(HEAPR);
         let folder = tempfile::tempdir().unwrap();
         command
             .args(["node", "-q", "-o"])

@@ -3,10 +3,13 @@
 use std::net::TcpListener;
 use std::process::Command;
 
-use crate::node_server::{Outcome, Program, has_node};
+use heapr_testkit::Outcome;
+
+use crate::HEAPR;
+use crate::node_server::{Program, has_node};
 
 fn refused(outcome: &Outcome, parts: &[&str]) {
-    assert_eq!(outcome.status, Some(2), "{outcome:?}");
+    assert_eq!(outcome.status, 2, "{outcome:?}");
     assert_eq!(outcome.stdout, "");
     for part in parts {
         assert!(outcome.stderr.contains(part), "{part:?} is not in {}", outcome.stderr);
@@ -34,9 +37,7 @@ fn a_process_that_would_die_of_the_signal_gets_none() {
     let node = folder.path().join("node");
     std::fs::copy("/bin/sleep", &node).unwrap();
     let mut child = Command::new(&node).arg("100").spawn().unwrap();
-    let heapr = Command::new(env!("CARGO_BIN_EXE_heapr"))
-        .args(["snapshot", "take", &child.id().to_string()])
-        .output();
+    let heapr = Command::new(HEAPR).args(["snapshot", "take", &child.id().to_string()]).output();
     let stderr = String::from_utf8(heapr.unwrap().stderr).unwrap();
     assert!(stderr.contains("does not catch SIGUSR1, which would end it"), "{stderr}");
     assert!(child.try_wait().unwrap().is_none());
@@ -69,7 +70,7 @@ fn a_signal_that_node_was_told_to_use_otherwise_is_not_sent() {
     );
     assert_eq!(server.heap_files(), [""; 0]);
     let outcome = server.heapr(&["snapshot", "take", "-q", "--signal", "SIGUSR1", &pid]);
-    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn a_process_that_could_not_write_its_snapshot_gets_no_signal() {
     assert!(server.is_alive());
     std::fs::create_dir(server.folder.path().join("gone")).unwrap();
     let outcome = server.heapr(&["snapshot", "take", "-q", "--signal", "SIGUSR2", &pid]);
-    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
 }
 
 #[test]
@@ -129,15 +130,14 @@ fn a_file_that_is_there_is_not_overwritten_nor_written_through() {
         refused(&outcome, &["exists"]);
     }
     let outcome = server.heapr(&["snapshot", "take", &pid, "-q", "-f", "-o", "link"]);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     assert_eq!(std::fs::read(folder.join("precious")).unwrap(), b"data");
     assert!(folder.join("link").symlink_metadata().unwrap().is_file());
 }
 
 #[test]
 fn a_process_that_is_not_there_is_told() {
-    let heapr =
-        Command::new(env!("CARGO_BIN_EXE_heapr")).args(["snapshot", "take", "4194304"]).output().unwrap();
+    let heapr = Command::new(HEAPR).args(["snapshot", "take", "4194304"]).output().unwrap();
     assert_eq!(String::from_utf8(heapr.stderr).unwrap(), "heapr: there is no process 4194304\n");
     assert_eq!(heapr.status.code(), Some(2));
 }

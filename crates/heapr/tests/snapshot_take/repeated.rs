@@ -18,7 +18,7 @@ fn object_ids_continue_within_one_session() {
     let second = lines.next().unwrap().unwrap();
     drop(stdin);
     let outcome = server.finish(heapr);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     let ids = |name: &str| ids_of(&server.folder.path().join(name), "Thing");
     assert_eq!(ids(&first).len(), 2000);
     assert_eq!(ids(&first), ids(&second));
@@ -34,7 +34,7 @@ fn the_last_few_are_kept() {
     std::fs::write(server.folder.path().join("Heap.of.somebody.else"), "").unwrap();
     let pid = server.pid().to_string();
     let outcome = server.heapr(&["snapshot", "every", "1", &pid, "--count", "4", "--keep", "2", "-q"]);
-    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
     let mut kept: Vec<_> = outcome.stdout.lines().skip(2).map(str::to_owned).collect();
     assert_eq!(kept.len(), 2);
     kept.push("Heap.of.somebody.else".into());
@@ -70,9 +70,9 @@ fn a_process_started_for_it_writes_snapshots_on_a_signal() {
     let pid = server.pid().to_string();
     let first =
         server.heapr(&["snapshot", "take", "--signal", "SIGUSR2", &pid, "-o", "first.heapsnapshot", "-q"]);
-    assert_eq!((first.status, first.stderr.as_str()), (Some(0), ""));
+    assert_eq!((first.status, first.stderr.as_str()), (0, ""));
     let second = server.heapr(&["snapshot", "take", "--signal", "USR2", &pid, "-q"]);
-    assert_eq!((second.status, second.stderr.as_str()), (Some(0), ""));
+    assert_eq!((second.status, second.stderr.as_str()), (0, ""));
     let ids = |name: &str| ids_of(&server.folder.path().join(name.trim_end()), "Thing");
     assert_eq!(ids(&first.stdout).len(), 3000);
     // Without an inspector session, V8 does not forget the ids.
@@ -108,7 +108,7 @@ fn a_process_that_wants_to_end_is_let_go() {
         heapr_testkit::wait_until("the program ends", || (!program.is_alive()).then_some(()));
         let outcome = program.finish(heapr);
         drop(stdin);
-        assert_eq!(outcome.status, Some(0), "{arguments:?}: {outcome:?}");
+        assert_eq!(outcome.status, 0, "{arguments:?}: {outcome:?}");
         assert_eq!(outcome.stdout.lines().count(), 1, "{arguments:?}: {outcome:?}");
     }
 }
@@ -123,11 +123,11 @@ fn a_prepared_process_keeps_its_ids_from_one_command_to_the_next() {
         let mut server = Program::node(&["--inspect-port=0"], &script, &[("OBJECTS", "1000")]);
         let pid = server.pid().to_string();
         let prepared = server.heapr(&["node", "prepare", "-q", &pid]);
-        assert_eq!((prepared.status, prepared.stderr.as_str()), (Some(0), ""));
+        assert_eq!((prepared.status, prepared.stderr.as_str()), (0, ""));
         server.wait_until_closed();
         let names = [(); 3].map(|()| {
             let outcome = server.heapr(&["snapshot", "take", "-q", &pid]);
-            assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+            assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
             outcome.stdout.trim_end().to_owned()
         });
         let ids = names.each_ref().map(|name| ids_of(&server.folder.path().join(name), "Thing"));

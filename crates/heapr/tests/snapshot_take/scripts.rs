@@ -32,14 +32,14 @@ const CONTEXTS: &str = "
 fn unused(program: &Program, file: &str) -> Value {
     let arguments = ["snapshot", "closures", "--unused", file, "--format", "json"];
     let outcome = program.heapr(&arguments);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     serde_json::from_str(&outcome.stdout).unwrap()
 }
 
 fn take(program: &Program, file: &str) {
     let pid = program.pid().to_string();
     let outcome = program.heapr(&["snapshot", "take", "-q", &pid, "-o", file]);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
 }
 
 fn has_kept_scripts(program: &Program, file: &str) -> bool {
@@ -119,7 +119,7 @@ fn the_source_map_and_text_of_a_script_that_is_no_file_come_from_the_inspector()
     for options in [&["--no-scripts"][..], &["--redact"]] {
         let arguments =
             [&["snapshot", "take", "-q", "-f", &pid, "-o", "b.heapsnapshot"][..], options].concat();
-        assert_eq!(program.heapr(&arguments).status, Some(0));
+        assert_eq!(program.heapr(&arguments).status, 0);
         assert!(!has_kept_scripts(&program, "b.heapsnapshot"), "{options:?}");
     }
     assert!(program.is_alive());
@@ -156,7 +156,7 @@ fn what_heapr_asks_for_is_in_no_later_snapshot_that_was_not_in_the_first() {
     let mut arguments = vec!["snapshot", "suspects", "--format", "json", "--top", "100"];
     arguments.extend(files);
     let outcome = program.heapr(&arguments);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     let answer: Value = serde_json::from_str(&outcome.stdout).unwrap();
     // V8's hashes of the scripts. Objects that are recognised by location alone may seem to grow by
     // other texts from the first to the second snapshot; the sum does not.

@@ -3,9 +3,10 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
+use heapr_testkit::{Outcome, run};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -41,24 +42,22 @@ fn snapshots() -> Option<&'static [PathBuf]> {
     made.as_ref().map(|(_, files)| files.as_slice())
 }
 
-fn heapr(command: &str, files: &[impl AsRef<Path>], options: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_heapr"))
-        .args(["snapshot", command])
-        .args(files.iter().map(AsRef::as_ref))
-        .args(options)
-        .output()
-        .expect("heapr runs")
+/// Path of the heapr under test.
+const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
+
+fn heapr(command: &str, files: &[impl AsRef<Path>], options: &[&str]) -> Outcome {
+    run(Command::new(HEAPR).args(["snapshot", command]).args(files.iter().map(AsRef::as_ref)).args(options))
 }
 
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
+fn text(outcome: &Outcome) -> String {
+    outcome.stdout.clone()
 }
 
 #[test]
 fn the_leak_is_told_in_plain_words() {
     let Some(files) = snapshots() else { return };
     let output = heapr("suspects", files, &[]);
-    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.status, 0, "{output:?}");
     let text = text(&output);
     assert!(text.contains("1. Ledger.orders: almost certainly a leak"), "{text}");
     assert!(text.contains("1,000 more of Order"), "{text}");
@@ -104,8 +103,7 @@ fn a_part_of_a_package_is_told_with_the_name_that_the_program_has_for_it() {
 #[test]
 fn json_and_csv_say_the_same() {
     let Some(files) = snapshots() else { return };
-    let json: Value =
-        serde_json::from_slice(&heapr("suspects", files, &["--format", "json"]).stdout).expect("JSON");
+    let json: Value = heapr("suspects", files, &["--format", "json"]).json();
     assert_eq!(json["schema"], "heapr.snapshot.suspects/1");
     let first = &json["suspects"][0];
     assert_eq!((&first["name"], &first["confidence"]), (&"Ledger.orders".into(), &"high".into()));
@@ -118,9 +116,9 @@ fn json_and_csv_say_the_same() {
 #[test]
 fn growth_beyond_the_limit_is_status_1() {
     let Some(files) = snapshots() else { return };
-    assert_eq!(heapr("suspects", files, &["--fail-if-growth", "1K"]).status.code(), Some(1));
-    assert_eq!(heapr("suspects", files, &["--fail-if-growth", "1G"]).status.code(), Some(0));
-    assert_eq!(heapr("suspects", &files[..1], &["--fail-if-growth", "1G"]).status.code(), Some(2));
+    assert_eq!(heapr("suspects", files, &["--fail-if-growth", "1K"]).status, 1);
+    assert_eq!(heapr("suspects", files, &["--fail-if-growth", "1G"]).status, 0);
+    assert_eq!(heapr("suspects", &files[..1], &["--fail-if-growth", "1G"]).status, 2);
 }
 
 #[test]
@@ -139,7 +137,7 @@ fn every_list_prints_in_every_format() {
     {
         for format in ["text", "json", "csv"] {
             let output = heapr(list, &files[..1], &["--format", format, "--top", "5"]);
-            assert!(output.status.success(), "{list} {format}: {output:?}");
+            assert_eq!(output.status, 0, "{list} {format}: {output:?}");
             assert!(!output.stdout.is_empty(), "{list} {format}");
         }
     }
@@ -178,8 +176,7 @@ fn a_minified_bundle_is_told_of_in_its_sources() {
     assert!(as_it_ran.contains("main.js:1:"), "{as_it_ran}");
     let classes = text(&heapr("summary", &files[..1], &["--top", "1000"]));
     assert!(classes.contains("src/store.ts:9:8"), "{classes}");
-    let explained =
-        Command::new(env!("CARGO_BIN_EXE_heapr")).arg("explain").args(&files).output().expect("heapr");
+    let explained = run(Command::new(HEAPR).arg("explain").args(&files));
     assert!(text(&explained).contains("SessionStore.sessions"), "{explained:?}");
 }
 
@@ -198,7 +195,7 @@ fn maps_of_another_folder_are_named_and_old_ones_not_used() {
     script.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).expect("a time");
     let output = heapr("suspects", &files, &[]);
     assert!(text(&output).contains("1. i.sessions"), "{output:?}");
-    let warnings = String::from_utf8_lossy(&output.stderr);
+    let warnings = output.stderr;
     assert!(warnings.contains("main.js has changed since the snapshot"), "{warnings}");
 }
 
@@ -234,8 +231,7 @@ fn packages_are_told_by_what_they_keep() {
     };
     assert!(status.success());
     let json = |files: &[PathBuf], by: &str| -> Value {
-        serde_json::from_slice(&heapr("packages", files, &["--format", "json", "--by", by]).stdout)
-            .expect("JSON")
+        heapr("packages", files, &["--format", "json", "--by", by]).json()
     };
     let one = json(&files[..1], "package");
     let rows = one["rows"].as_array().expect("rows").clone();
@@ -280,8 +276,7 @@ fn what_waits_is_told_by_the_function_that_goes_on() {
     std::fs::write(&program, WAITER).expect("a file");
     let Ok(status) = Command::new("node").arg(&program).arg(&file).status() else { return };
     assert!(status.success());
-    let pending: Value =
-        serde_json::from_slice(&heapr("pending", &[&file], &["--format", "json"]).stdout).expect("JSON");
+    let pending: Value = heapr("pending", &[&file], &["--format", "json"]).json();
     let rows = pending["rows"].as_array().expect("rows");
     let of = |kind: &str, what: &str| {
         let row = rows.iter().find(|row| row["kind"] == kind && row["what"] == what);

@@ -5,3 +5,6 @@ mod native_snapshots;
 mod running_session;
 mod static_page;
 mod viewer;
+
+/// Path of the heapr under test.
+const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");

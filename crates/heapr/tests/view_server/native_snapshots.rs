@@ -1,8 +1,10 @@
 //! Native snapshots: the numbers of `heapr snapshot summary | diff | suspects`.
 
+use heapr_testkit::Stage;
 use serde_json::{Value, json};
 
-use crate::viewer::{Stage, common};
+use crate::HEAPR;
+use crate::viewer::{Viewer, common};
 
 /// Leaks 10 KB a round in one function, renews 100 blocks in another and keeps 50,000 bytes in a
 /// third.
@@ -32,10 +34,10 @@ int main(void) {
 "#;
 
 fn stage() -> Stage {
-    let stage = Stage::new();
-    let program = stage.compile("leaks", LEAKS);
+    let stage = Stage::new(HEAPR);
+    let program = stage.compile("leaks", LEAKS, &["-g", "-O1"]);
     let options = ["--snapshot-every", "0.15", "--snapshot-at-exit"];
-    stage.heapr(&[&["run", "-q", "-o", "a.heapr"], &options[..], &["--", &program]].concat());
+    stage.heapr(&[&["run", "-q", "-o", "a.heapr"], &options[..], &["--", &program]].concat()).ok();
     stage
 }
 
@@ -67,7 +69,7 @@ fn snapshots_have_the_numbers_of_the_command_line() {
     let summary = stage.json(&["snapshot", "summary", "a.heapr"]);
     let all = numbers(&summary);
     assert!(all.len() >= 4, "{summary}");
-    let viewer = stage.view(&["a.heapr"]);
+    let viewer = Viewer::start(&stage, &["a.heapr"]);
 
     // Lists: of the file, and on the timeline.
     let listed = viewer.files()[0]["trace"]["snapshots"].clone();
@@ -158,7 +160,7 @@ fn snapshots_have_the_numbers_of_the_command_line() {
 #[test]
 fn what_makes_no_sense_of_snapshots_is_refused_in_words() {
     let stage = stage();
-    let viewer = stage.view(&["a.heapr"]);
+    let viewer = Viewer::start(&stage, &["a.heapr"]);
     for (name, body, status, word) in [
         ("native/summary", json!({"file": 0, "number": 99}), 404, "no snapshot 99"),
         ("native/summary", json!({"file": 0, "filter": {"range": ["0", "1s"]}}), 400, "--age"),

@@ -2,16 +2,18 @@
 
 use std::fs;
 
+use heapr_testkit::Stage;
 use serde_json::{Value, json};
 
-use crate::viewer::{Stage, exists};
+use crate::HEAPR;
+use crate::viewer::Viewer;
 
 /// Steady program of the tests of sessions: allocates until the file `argv[1]` exists.
 const STEADY: &str = include_str!("../sessions/steady.c");
 
 fn stage(options: &[&str]) -> Stage {
-    let stage = Stage::new();
-    let program = stage.compile("steady", STEADY);
+    let stage = Stage::new(HEAPR);
+    let program = stage.compile("steady", STEADY, &["-g", "-O1"]);
     stage
         .heapr(&[&["start", "web", "-o", "a.heapr"], options, &["--", &program, "release", "5000"]].concat());
     stage
@@ -28,7 +30,7 @@ fn generation(file: &Value) -> u64 {
 #[test]
 fn a_session_grows_while_it_is_shown_and_its_finished_file_stays() {
     let stage = stage(&[]);
-    let viewer = stage.view(&["web"]);
+    let viewer = Viewer::start(&stage, &["web"]);
     let first = viewer.wait_for("first picture", |file| file["trace"]["event_count"].as_u64() > Some(0));
     assert_eq!(first["session"]["state"], "recording");
     assert_eq!(first["warnings"], json!([]), "that it is not complete is no fault of it");
@@ -71,25 +73,25 @@ fn a_session_grows_while_it_is_shown_and_its_finished_file_stays() {
 #[test]
 fn a_file_that_a_session_writes_is_shown_as_that_session_and_under_its_new_name() {
     let stage = stage(&[]);
-    let viewer = stage.view(&["a.heapr"]);
+    let viewer = Viewer::start(&stage, &["a.heapr"]);
     viewer.wait_for("session", |file| file["session"]["name"] == "web" && file["state"] == "ready");
     release(&stage);
-    stage.heapr(&["stop", "web", "-q", "-o", "b.heapr"]);
+    stage.heapr(&["stop", "web", "-q", "-o", "b.heapr"]).ok();
     let path = stage.path("b.heapr").display().to_string();
     let file = viewer.wait_for("new name", |file| {
         file["session"]["state"] == "ended" && file["path"].as_str() == Some(&path)
     });
     assert_eq!(file["state"], "ready", "{file}");
-    assert!(!exists(&stage.path("a.heapr")));
+    assert!(!stage.path("a.heapr").exists());
 }
 
 #[test]
 fn a_cancelled_session_stays_as_it_was_shown_last() {
     let stage = stage(&[]);
-    let viewer = stage.view(&[]);
+    let viewer = Viewer::start(&stage, &[]);
     viewer.wait_for("events", |file| file["trace"]["event_count"].as_u64() > Some(0));
     release(&stage);
-    stage.heapr(&["cancel", "web"]);
+    stage.heapr(&["cancel", "web"]).ok();
     let file = viewer.wait_for("end", |file| file["session"]["state"] == "cancelled");
     assert!(file["trace"]["event_count"].as_u64() > Some(0), "{file}");
     assert!(viewer.totals()["alloc_count"].as_u64() > Some(0));
@@ -98,7 +100,7 @@ fn a_cancelled_session_stays_as_it_was_shown_last() {
 #[test]
 fn a_recorder_that_is_killed_leaves_what_it_had_written() {
     let stage = stage(&[]);
-    let viewer = stage.view(&["web"]);
+    let viewer = Viewer::start(&stage, &["web"]);
     let file = viewer.wait_for("events", |file| file["trace"]["event_count"].as_u64() > Some(0));
     let recorder = file["session"]["status"]["recorder_pid"].as_u64().unwrap().to_string();
     assert!(std::process::Command::new("kill").args(["-KILL", &recorder]).status().unwrap().success());
@@ -111,7 +113,7 @@ fn a_recorder_that_is_killed_leaves_what_it_had_written() {
 #[test]
 fn a_session_that_keeps_no_events_shows_its_snapshots_and_its_history() {
     let stage = stage(&["--mode", "snapshot"]);
-    let viewer = stage.view(&["web"]);
+    let viewer = Viewer::start(&stage, &["web"]);
     viewer.wait_for("status", |file| file["session"]["status"]["live_count"].as_u64() > Some(900));
     viewer.ask("session/snapshot", json!({"file": 0, "name": "one"}));
     viewer.wait_for("snapshot", |file| file["trace"]["snapshots"][0]["name"] == "one");
@@ -124,15 +126,12 @@ fn a_session_that_keeps_no_events_shows_its_snapshots_and_its_history() {
 
 #[test]
 fn a_word_that_names_nothing_is_refused_in_words() {
-    let stage = Stage::new();
+    let stage = Stage::new(HEAPR);
     for (words, said) in [
         (&["view", "nothing"][..], "is no file, and no session has this name"),
         (&["view"], "no session is running"),
         (&["view", "."], "is no file"),
     ] {
-        let output = stage.command(words).output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.contains(said), "{words:?}: {stderr}");
+        stage.heapr(words).fails_with(&[said]);
     }
 }

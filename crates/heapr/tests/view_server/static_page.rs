@@ -6,9 +6,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use heapr_testkit::Stage;
 use serde_json::{Value, json};
 
-use crate::viewer::Stage;
+use crate::HEAPR;
+use crate::viewer::Viewer;
 
 /// Allocates in a few functions and leaks in one.
 const PROGRAM: &str = r#"
@@ -29,10 +31,10 @@ int main(void) {
 "#;
 
 fn stage() -> Stage {
-    let stage = Stage::new();
-    let program = stage.compile("program", PROGRAM);
+    let stage = Stage::new(HEAPR);
+    let program = stage.compile("program", PROGRAM, &["-g", "-O1"]);
     for name in ["a.heapr", "b.heapr"] {
-        stage.heapr(&["run", "-q", "--snapshot-every", "0.1", "-o", name, "--", &program]);
+        stage.heapr(&["run", "-q", "--snapshot-every", "0.1", "-o", name, "--", &program]).ok();
     }
     stage
 }
@@ -57,7 +59,7 @@ fn answers(page: &str) -> BTreeMap<String, Value> {
 #[test]
 fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
     let stage = stage();
-    stage.heapr(&["view", "--static", "out.html", "a.heapr", "b.heapr"]);
+    stage.heapr(&["view", "--static", "out.html", "a.heapr", "b.heapr"]).ok();
     let path = stage.path("out.html");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let page = fs::read_to_string(&path).unwrap();
@@ -66,7 +68,7 @@ fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
     }
     assert!(page.contains("default-src 'none'"));
     let recorded = answers(&page);
-    let viewer = stage.view(&["a.heapr", "b.heapr"]);
+    let viewer = Viewer::start(&stage, &["a.heapr", "b.heapr"]);
     let mut compared = 0;
     for (key, answer) in &recorded {
         let Some((path, body)) = key.split_once(' ') else { continue };
@@ -109,13 +111,16 @@ fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
 #[test]
 fn a_page_that_would_be_too_large_leaves_out_the_least() {
     let stage = stage();
-    let output = stage.heapr(&["view", "--static", "out.html", "--max-size", "600K", "a.heapr", "b.heapr"]);
+    let output = stage
+        .heapr(&["view", "--static", "out.html", "--max-size", "600K", "a.heapr", "b.heapr"])
+        .ok()
+        .stdout;
     assert_eq!(output, "");
     let page = fs::read_to_string(stage.path("out.html")).unwrap();
     assert!(page.len() <= 600 << 10, "{}", page.len());
     let recorded = answers(&page);
     assert!(recorded.contains_key(r#"/api/report {"by":"stacks","file":0,"sort":"so"}"#));
-    let whole = stage.heapr(&["view", "--static", "whole.html", "a.heapr", "b.heapr"]);
+    let whole = stage.heapr(&["view", "--static", "whole.html", "a.heapr", "b.heapr"]).ok().stdout;
     assert_eq!(whole, "");
     let whole = answers(&fs::read_to_string(stage.path("whole.html")).unwrap());
     assert!(whole.len() >= recorded.len());
@@ -126,13 +131,10 @@ fn a_page_that_would_be_too_large_leaves_out_the_least() {
 fn a_page_replaces_nothing_unless_it_is_told_to() {
     let stage = stage();
     fs::write(stage.path("there.html"), "mine").unwrap();
-    let output = stage.command(&["view", "--static", "there.html", "a.heapr"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("exists"));
+    stage.heapr(&["view", "--static", "there.html", "a.heapr"]).fails_with(&["exists"]);
     assert_eq!(fs::read_to_string(stage.path("there.html")).unwrap(), "mine");
-    stage.heapr(&["view", "--static", "there.html", "-f", "a.heapr"]);
+    stage.heapr(&["view", "--static", "there.html", "-f", "a.heapr"]).ok();
     fs::write(stage.path("bad.heapr"), "no trace").unwrap();
-    let output = stage.command(&["view", "--static", "no.html", "bad.heapr"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    stage.heapr(&["view", "--static", "no.html", "bad.heapr"]).fails_with(&[]);
     assert!(!stage.path("no.html").exists(), "nothing is left of a page that failed");
 }

@@ -1,110 +1,11 @@
-//! Folder with sessions of its own, and `heapr view` running in it.
+//! `heapr view`, running in a stage.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
-use heapr_testkit::LIMIT;
+use heapr_testkit::{LIMIT, Stage};
 use serde_json::{Value, json};
-
-/// Folder whose sessions are ended with it.
-pub(crate) struct Stage {
-    folder: tempfile::TempDir,
-}
-
-impl Stage {
-    pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        Self { folder }
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    pub(crate) fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new("timeout");
-        command
-            .args(["-k", "1", &LIMIT.as_secs().to_string(), env!("CARGO_BIN_EXE_heapr")])
-            .args(words)
-            .env("HEAPR_RUNTIME_DIR", self.folder.path())
-            .env("XDG_RUNTIME_DIR", self.folder.path())
-            .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null());
-        command
-    }
-
-    /// Runs heapr, which must succeed. Its output goes to files, because a program that it starts
-    /// may keep a pipe open.
-    #[track_caller]
-    pub(crate) fn heapr(&self, words: &[&str]) -> String {
-        let folder = tempfile::tempdir_in(self.folder.path()).unwrap();
-        let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
-        let mut command = self.command(words);
-        command.stdout(fs::File::create(&stdout).unwrap()).stderr(fs::File::create(&stderr).unwrap());
-        let status = command.status().unwrap();
-        assert!(status.success(), "{words:?}: {status}: {}", fs::read_to_string(&stderr).unwrap());
-        fs::read_to_string(&stdout).unwrap()
-    }
-
-    /// Returns the output of a command with `--format json`.
-    #[track_caller]
-    pub(crate) fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.heapr(&[words, &["--format", "json"]].concat())).unwrap()
-    }
-
-    /// Compiles a C program.
-    pub(crate) fn compile(&self, name: &str, source: &str) -> String {
-        let (program, text) = (self.path(name), self.path(&format!("{name}.c")));
-        fs::write(&text, source).unwrap();
-        let done = Command::new("cc").args(["-g", "-O1", "-o"]).arg(&program).arg(&text).status().unwrap();
-        assert!(done.success());
-        program.to_str().unwrap().to_owned()
-    }
-
-    pub(crate) fn view(&self, words: &[&str]) -> Viewer {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_heapr"))
-            .args(["view", "--no-open"])
-            .args(words)
-            .env("HEAPR_RUNTIME_DIR", self.folder.path())
-            .env("XDG_RUNTIME_DIR", self.folder.path())
-            .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let Some((address, token)) =
-            line.trim().strip_prefix("http://").and_then(|url| url.split_once("/?token="))
-        else {
-            let _ = child.wait();
-            panic!("no address was printed: {line:?}")
-        };
-        Viewer { address: address.to_owned(), token: token.to_owned(), child }
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let names: Vec<String> = fs::read_dir(self.path("heapr"))
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".sock").map(str::to_owned))
-            .collect();
-        for name in names {
-            let _ = self.command(&["cancel", &name]).output();
-        }
-    }
-}
 
 /// Server that ends with this value.
 pub(crate) struct Viewer {
@@ -121,6 +22,21 @@ impl Drop for Viewer {
 }
 
 impl Viewer {
+    /// Starts `heapr view` in a stage.
+    pub(crate) fn start(stage: &Stage, words: &[&str]) -> Self {
+        let words = [&["view", "--no-open"], words].concat();
+        let mut child = stage.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let Some((address, token)) =
+            line.trim().strip_prefix("http://").and_then(|url| url.split_once("/?token="))
+        else {
+            let _ = child.wait();
+            panic!("no address was printed: {line:?}")
+        };
+        Self { address: address.to_owned(), token: token.to_owned(), child }
+    }
+
     fn send(&self, method: &str, name: &str, body: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -179,9 +95,4 @@ pub(crate) fn common(rows: &Value, fields: &[&str]) -> Vec<Value> {
     rows.iter()
         .map(|row| fields.iter().map(|&field| (field.to_owned(), row[field].clone())).collect::<Value>())
         .collect()
-}
-
-/// Whether a file exists.
-pub(crate) fn exists(path: &Path) -> bool {
-    path.exists()
 }

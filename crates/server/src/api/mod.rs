@@ -21,6 +21,7 @@ mod source_lines;
 mod stack;
 mod timeline;
 mod timeline_intervals;
+mod timeline_request;
 mod trace_facts;
 
 use crate::request::{Answer, Context};

@@ -4,11 +4,12 @@ use heapr_explore::{SeriesKey, TimelineBy, TimelineOf, TimelineQuery};
 use heapr_filters::FilterArguments;
 use heapr_query::{FrameView, Span, file_name};
 use heapr_trace::{Course, EqualBlocks};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::resident_bands::ResidentBands;
 use super::timeline_intervals::{TimelineIntervals, halves_of_bytes, halves_of_counts};
+use super::timeline_request::{SeriesValue, TimelineRequest};
 use super::trace_facts::Marker;
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -19,93 +20,6 @@ use crate::trace_file::TraceFile;
 
 const BINS_MAX: usize = 20_000;
 const SERIES_MAX: usize = 50;
-
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct TimelineRequest {
-    file: usize,
-    filter: FilterArguments,
-    from_ns: u64,
-    to_ns: Option<u64>,
-    bins: usize,
-    by: SeriesBy,
-    series_max: usize,
-    value: SeriesValue,
-}
-
-impl Default for TimelineRequest {
-    fn default() -> Self {
-        Self {
-            file: usize::MAX,
-            filter: FilterArguments::default(),
-            from_ns: 0,
-            to_ns: None,
-            bins: 1000,
-            by: SeriesBy::None,
-            series_max: 8,
-            value: SeriesValue::Bytes,
-        }
-    }
-}
-
-/// Groups that series stand for.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum SeriesBy {
-    None,
-    Process,
-    Thread,
-    Image,
-    Frame,
-    Stack,
-}
-
-impl From<SeriesBy> for TimelineBy {
-    fn from(by: SeriesBy) -> Self {
-        match by {
-            SeriesBy::None => Self::Nothing,
-            SeriesBy::Process => Self::Processes,
-            SeriesBy::Thread => Self::Threads,
-            SeriesBy::Image => Self::Images,
-            SeriesBy::Frame => Self::Frames,
-            SeriesBy::Stack => Self::Stacks,
-        }
-    }
-}
-
-/// Quantity that series count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum SeriesValue {
-    Bytes,
-    Count,
-    AllocBytes,
-    AllocCount,
-    /// Resident memory; live memory is one of its bands.
-    Resident,
-}
-
-impl From<SeriesValue> for TimelineOf {
-    fn from(value: SeriesValue) -> Self {
-        match value {
-            SeriesValue::Bytes | SeriesValue::Resident => Self::LiveBytes,
-            SeriesValue::Count => Self::LiveCount,
-            SeriesValue::AllocBytes => Self::AllocBytes,
-            SeriesValue::AllocCount => Self::AllocCount,
-        }
-    }
-}
-
-impl TimelineRequest {
-    /// The range of times; its end is exclusive: the last event lies inside.
-    fn time(&self, file: &TraceFile) -> Result<Span> {
-        let to_ns = self.to_ns.unwrap_or_else(|| file.trace().duration_ns().saturating_add(1));
-        if self.from_ns >= to_ns {
-            return Err(Error::bad("to_ns", format!("the time {}..{to_ns} is empty", self.from_ns)));
-        }
-        Ok(Span { from: self.from_ns, to: to_ns })
-    }
-}
 
 /// A native snapshot on the time axis.
 #[derive(Serialize)]

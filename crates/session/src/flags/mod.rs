@@ -204,14 +204,7 @@ impl Flags {
         Ok(flags)
     }
 
-    /// Writes the flags of `scope` completely, or not at all if it fails.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn save(&self, scope: FlagScope) -> Result<(), FlagError> {
-        self.save_to(&scope.path()?, scope.mode())
-    }
-
+    /// Writes the flags completely, or not at all if it fails.
     fn save_to(&self, path: &Path, mode: u32) -> Result<(), FlagError> {
         let failed = |what| move |source| FlagError::File { what, path: path.to_owned(), source };
         let folder = path.parent().unwrap_or(Path::new("/"));

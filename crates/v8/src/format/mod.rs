@@ -7,6 +7,7 @@ mod call_function;
 mod check;
 mod digits;
 mod edge_columns;
+mod header;
 mod input;
 mod locations;
 mod members;
@@ -26,6 +27,7 @@ mod zip_archive;
 
 pub use allocation_trace::{AllocationTrace, TimeSample, TraceFunction, TraceNode};
 pub use call_function::CallFunction;
+pub use header::{NODE_FIELDS, snapshot_header};
 pub use locations::{Location, Locations};
 pub use meta::Meta;
 pub use problem::Problem;

@@ -1,10 +1,10 @@
 //! Scanner for a snapshot's text: single tokens, and blocks of whole rows of numbers.
 
+use heapr_table::json_escapes::{Escapes, push_unescaped};
 use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
 use crate::format::digits::{Block, FRONT};
 use crate::format::input::Input;
-use crate::format::string_text::{Escapes, push_unescaped};
 use crate::format::whole_number::whole_number_in;
 use crate::{Error, Result};
 

@@ -5,9 +5,8 @@
 
 use std::io::{self, Write};
 
-use serde_json::json;
-
 use crate::Snapshot;
+use crate::format::header::{NODE_FIELDS, snapshot_header};
 use crate::kinds::{EDGE_KINDS, EdgeKind, NODE_KINDS};
 use crate::node_set::NodeSet;
 
@@ -32,9 +31,6 @@ pub(crate) struct Part<'a> {
     /// Node that the root's only edge leads to; it replaces all edges of the root.
     pub(crate) new_child: Option<u32>,
 }
-
-/// Number of numbers in a node's row.
-const NODE_FIELDS: u64 = 7;
 
 impl Part<'_> {
     /// Writes the part.
@@ -142,22 +138,9 @@ impl Part<'_> {
         kinds.extend(
             (NODE_KINDS.len() as u8..=most).map(|number| meta.node_kind_name(crate::NodeKind(number))),
         );
-        json!({
-            "meta": {
-                "node_fields": ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"],
-                "node_types": [kinds, "string", "number", "number", "number", "number", "number"],
-                "edge_fields": ["type", "name_or_index", "to_node"],
-                "edge_types": [&EDGE_KINDS[..7], "string_or_number", "node"],
-                "trace_function_info_fields": ["function_id", "name", "script_name", "script_id", "line", "column"],
-                "trace_node_fields": ["id", "function_info_index", "count", "size", "children"],
-                "sample_fields": ["timestamp_us", "last_assigned_id"],
-                "location_fields": ["object_index", "script_id", "line", "column"],
-            },
-            "node_count": node_count,
-            "edge_count": edge_count,
-            "trace_function_count": 0,
-            "extra_native_bytes": if self.nodes.is_none() { meta.extra_native_bytes } else { 0 },
-        })
+        let mut header = snapshot_header(&kinds, u64::from(node_count), edge_count);
+        header["extra_native_bytes"] = if self.nodes.is_none() { meta.extra_native_bytes } else { 0 }.into();
+        header
     }
 }
 

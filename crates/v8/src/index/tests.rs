@@ -468,8 +468,9 @@ fn a_damaged_index_is_noticed_and_never_believed() {
         let loaded = Heap::load(Arc::new(made.open()));
         let class_count = view.objects().class_list().len() as u32;
         let of_classes = (0..class_count).try_for_each(|class| {
-            let listed = view.objects_of_classes(&[class], ObjectOrder::Retained, Page::top(10))?;
-            view.objects_of_classes(&[class], ObjectOrder::Shallow, Page::top(10)).map(|_| drop(listed))
+            let query = ObjectQuery { classes: Some(&[class]), ..ObjectQuery::default() };
+            let listed = view.search(&query, ObjectOrder::Retained, Page::top(10))?;
+            view.search(&query, ObjectOrder::Shallow, Page::top(10)).map(|_| drop(listed))
         });
         let summary = loaded.map(|heap| (StoredSummary::of(&heap), heap.retainers().all_edges().len()));
         if found.is_err() || rows.is_err() || retainers.is_err() || of_classes.is_err() || summary.is_none() {

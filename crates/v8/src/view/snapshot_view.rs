@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use crate::analysis::{Comparison, Naming, RetainingPaths, compare_by_id, compare_by_place, retaining_paths};
+use crate::analysis::{Naming, RetainingPaths, retaining_paths};
 use crate::call_tree::allocation_stack;
-use crate::devtools::{Heap, Population, RetainersView};
+use crate::devtools::{Heap, RetainersView};
 use crate::objects::{NodeNumber, ObjectOrder, Objects, Page};
 use crate::source_maps::SourceMaps;
 use crate::view::listed_ids::ListedIds;
@@ -147,17 +147,6 @@ impl SnapshotView {
         }
     }
 
-    /// Returns the objects that appeared and disappeared between two snapshots, by class. Both are
-    /// loaded whole; one after the other if ids can match the objects.
-    pub fn compare(before: &Self, after: &Self) -> Result<Comparison> {
-        let new = Population::of(&*after.heap()?, None);
-        let old = Population::of(&*before.heap()?, Some(new.interfaces()));
-        match compare_by_id(&old, &new) {
-            Some(comparison) => Ok(comparison),
-            None => Ok(compare_by_place(&*before.heap()?, &*after.heap()?)),
-        }
-    }
-
     /// Access to single facts.
     pub fn objects(&self) -> &dyn Objects {
         &*self.objects
@@ -200,23 +189,6 @@ impl SnapshotView {
             .map(|(number, _)| number)
             .collect();
         self.unless_damaged(named)
-    }
-
-    /// Returns the objects of classes whose self size is above 0, which the summary counts.
-    pub fn objects_of_classes(
-        &self,
-        classes: &[u32],
-        order: ObjectOrder,
-        page: Page,
-    ) -> Result<Listed<ObjectRow>> {
-        let mut classes = classes.to_vec();
-        classes.sort_unstable();
-        let query = ObjectQuery {
-            classes: Some(&classes),
-            self_bytes: Some((1, u64::MAX)),
-            ..ObjectQuery::default()
-        };
-        self.search(&query, order, page)
     }
 
     /// Returns the objects that match a query.

@@ -144,9 +144,6 @@ impl Lines<'_> {
                 ]);
             }
         }
-        for sample in heap.live_bytes_of_samples() {
-            self.put(&[&"sample", &sample.last_assigned_id, &sample.timestamp_us, &sample.live_bytes]);
-        }
     }
 
     fn nodes(&mut self) {

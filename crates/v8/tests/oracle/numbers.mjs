@@ -93,8 +93,6 @@ function putSnapshot(snapshot) {
     for (const top of snapshot.allocationTracesTops()) {
       put('allocation', top.name || '(anonymous function)', top.scriptName, top.line, top.column, top.count, top.size, top.liveCount, top.liveSize);
     }
-    const { lastAssignedIds, sizes, timestamps } = snapshot.getSamples();
-    lastAssignedIds.forEach((id, i) => put('sample', id, Math.round(timestamps[i] * 1000), sizes[i]));
   }
   // The retainers view with a few objects ignored.
   const ignored = [];

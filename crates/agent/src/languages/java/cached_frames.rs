@@ -1,39 +1,21 @@
 //! The cached Java frames of a thread's last stack, and the cache of code's functions.
 
-use heapr_ring::sys;
-
 use crate::arch::Rule;
 use crate::arch::runtime_frames::java::{INSTRUCTION_BELOW, METHOD_BELOW};
 use crate::frames::frame::Frame;
 use crate::languages::java::inlined::{self, Call, Code, INLINED_MAX};
 use crate::languages::java::method::{Method, Texts};
-use crate::languages::pairs::Pairs;
+use crate::languages::level_cache;
+use crate::languages::native_frames::NativeFrames;
 use crate::languages::readable::Readable;
 use crate::modules::java_code::{self, JavaCode};
 use crate::modules::java_layout::Layout;
 use crate::modules::rules;
 use crate::record::thread::Scope;
-use crate::state::AGENT;
-use crate::tree;
 
-/// Largest numbers, in one stack, of native frames that stand for Java's, and of Java functions.
-const CAPACITY: usize = 1 << 14;
-const PLACES: usize = 1 << 15;
-/// Sizes of the caches: stacks without Java frames, frames, and these frames' functions.
-const NONES: usize = 1024;
+/// Sizes of the caches: frames, and these frames' functions.
 const ANSWERS: usize = 4096;
 const ANSWERED: usize = 1 << 15;
-
-/// A native frame that stands for one or more methods, or for none.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct JavaFrame {
-    /// Index of the native frame, from the outer end.
-    pub(crate) index: u32,
-    /// Index of its first function in `places`.
-    first: u32,
-    count: u32,
-}
 
 /// Functions that a frame stood for.
 #[derive(Debug, Clone, Copy)]
@@ -57,15 +39,7 @@ pub(crate) enum Followed {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct CachedJava {
-    depth: usize,
-    places_end: usize,
-    hash: u64,
-    epoch: u32,
-    frames: [JavaFrame; CAPACITY],
-    /// The functions of all frames; those of each frame begin with the outermost.
-    places: [u64; PLACES],
-    pub(crate) pairs: Pairs,
-    nones: [u32; NONES],
+    pub(super) frames: NativeFrames<()>,
     answers: [Answer; ANSWERS],
     answered: [u64; ANSWERED],
     answered_end: usize,
@@ -74,42 +48,6 @@ pub(crate) struct CachedJava {
 }
 
 impl CachedJava {
-    /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
-    #[cold]
-    pub(crate) fn allocate() -> *mut Self {
-        sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
-    }
-
-    /// True if the native stack of a node is known to have no Java frames.
-    #[inline(always)]
-    pub(crate) fn has_none(&mut self, native: u32) -> bool {
-        let epoch = AGENT.code_epoch.load(core::sync::atomic::Ordering::Relaxed);
-        if self.epoch != epoch {
-            self.epoch = epoch;
-            self.nones.fill(0);
-        }
-        self.nones.get(native as usize % NONES).is_some_and(|&none| none == native)
-    }
-
-    pub(crate) fn hash(&self) -> u64 {
-        self.hash
-    }
-
-    pub(crate) fn frames(&self) -> &[JavaFrame] {
-        self.frames.get(..self.depth).unwrap_or_default()
-    }
-
-    /// Returns the functions of a frame, the outermost first.
-    pub(crate) fn places_of(&self, frame: &JavaFrame) -> &[u64] {
-        let first = frame.first as usize;
-        self.places.get(first..first.wrapping_add(frame.count as usize)).unwrap_or_default()
-    }
-
-    /// Returns the number of frames of a joined stack with `natives` native ones.
-    pub(crate) fn whole_depth(&self, natives: usize) -> usize {
-        natives.wrapping_add(self.places_end).wrapping_sub(self.depth)
-    }
-
     /// Drops the cached functions, so that each is determined anew.
     pub(crate) fn forget_answers(&mut self) {
         self.answers.iter_mut().for_each(|answer| answer.key = 0);
@@ -119,10 +57,9 @@ impl CachedJava {
     /// Finds the Java frames of the level's cached native stack, whose node is `native`.
     #[inline(always)]
     pub(crate) fn follow(&mut self, scope: &mut Scope, layout: &'static Layout, native: u32) -> Followed {
-        let kept = &scope.level().kept;
-        // SAFETY: `depth` frames are cached, and no code here changes them.
-        let natives: &[Frame] = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
-        (self.depth, self.places_end, self.hash) = (0, 0, 0);
+        // SAFETY: no code here changes the cached stack.
+        let natives = unsafe { level_cache::natives(scope) };
+        self.frames.clear();
         let mut is_any = false;
         for (index, frame) in natives.iter().enumerate() {
             if !java_code::may_hold(layout, frame.pc) {
@@ -138,8 +75,8 @@ impl CachedJava {
             let outer = index.checked_sub(1).and_then(|outer| natives.get(outer));
             self.push(scope, layout, (index, frame, outer), code);
         }
-        if !is_any && let Some(none) = self.nones.get_mut(native as usize % NONES) {
-            *none = native;
+        if !is_any {
+            self.frames.note_none(native);
         }
         if is_any { Followed::Found } else { Followed::None }
     }
@@ -153,24 +90,14 @@ impl CachedJava {
         (index, native, outer): (usize, &Frame, Option<&Frame>),
         code: JavaCode,
     ) {
-        let first = self.places_end;
         let count = match code {
             JavaCode::Interpreter => self.interpreted(scope, layout, native, outer),
             JavaCode::Compiled { blob, .. } => self.compiled(scope, layout, blob, native),
             JavaCode::Stub { .. } => Some(0),
         };
-        let Some(count) = count else { return };
-        let Some(frame) = self.frames.get_mut(self.depth) else { return };
-        *frame = JavaFrame { index: index as u32, first: first as u32, count: count as u32 };
-        self.depth = self.depth.wrapping_add(1);
-        let salt = (index as u64).wrapping_add(1) << 1;
-        let mut hash = tree::part_hash(index, 1, salt);
-        let end = first.wrapping_add(count);
-        for (number, &place) in self.places.get(first..end).unwrap_or_default().iter().enumerate() {
-            hash = hash.wrapping_add(tree::part_hash(first.wrapping_add(number), place, salt));
+        if let Some(count) = count {
+            self.frames.push(index, count, ());
         }
-        self.places_end = end;
-        self.hash = self.hash.wrapping_add(hash);
     }
 
     /// Adds the method of an interpreter frame. Returns the number of functions added; `None` if
@@ -243,7 +170,7 @@ impl CachedJava {
         }
         let first = answer.first as usize;
         let places = self.answered.get(first..first.wrapping_add(answer.count as usize))?;
-        let room = self.places.get_mut(self.places_end..self.places_end.wrapping_add(places.len()))?;
+        let room = self.frames.room().get_mut(..places.len())?;
         for (room, &place) in room.iter_mut().zip(places) {
             *room = place;
         }

@@ -26,16 +26,14 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use heapr_wire::LANGUAGE_JAVA;
 
-use crate::frames::frame::{Frame, Start};
+use crate::frames::frame::Start;
 use crate::languages::java::cached_frames::{CachedJava, Followed};
-use crate::languages::path::Path;
-use crate::languages::{unknown, verifying};
+use crate::languages::{level_cache, unknown, verifying};
 use crate::modules;
 use crate::modules::interpreters::JAVA;
 use crate::modules::java_layout::{self, Layout};
 use crate::record::thread::Scope;
 use crate::stack;
-use crate::state::AGENT;
 use crate::tree;
 
 /// Largest number of times that a stack is unwound anew because code has changed.
@@ -56,24 +54,23 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
         }
         return native;
     };
-    if scope.level().language.is_null() {
-        scope.level().language = CachedJava::allocate().cast();
-    }
-    // SAFETY: null, or a mapping of this level alone, which is never unmapped.
-    let Some(kept) = (unsafe { scope.level().language.cast::<CachedJava>().as_mut() }) else {
-        AGENT.count(|slot| &slot.stacks_lost);
-        return native;
-    };
+    // SAFETY: all zero is an empty cache, the only one of a Java process.
+    let Some(kept) = (unsafe { level_cache::of_level::<CachedJava>(scope) }) else { return native };
     let Some(native) = follow(scope, kept, layout, start, native) else { return native };
-    if kept.hash() != 0 && verifying::is_due(scope) {
-        let hash = kept.hash();
+    let hash = kept.frames.hash();
+    if hash != 0 && verifying::is_due(scope) {
         kept.forget_answers();
         kept.follow(scope, layout, native);
-        verifying::count(hash, kept.hash());
+        verifying::count(hash, kept.frames.hash());
     }
-    match kept.pairs.find(native, kept.hash()) {
+    let hash = kept.frames.hash();
+    match kept.frames.pairs.find(native, hash) {
         Ok(node) => node,
-        Err(pair) => build(scope, kept, native, pair),
+        Err(pair) => {
+            // SAFETY: no code here changes the cached stack.
+            let natives = unsafe { level_cache::natives(scope) };
+            kept.frames.join(natives, pair).unwrap_or(native)
+        }
     }
 }
 
@@ -88,7 +85,9 @@ fn follow(
     mut native: u32,
 ) -> Option<u32> {
     for _ in 0..TRIES {
-        if kept.has_none(native) {
+        // Other code may stand for methods.
+        kept.frames.enters_epoch();
+        if kept.frames.has_none(native) {
             return None;
         }
         stack::settle(scope, start, native);
@@ -102,25 +101,4 @@ fn follow(
         }
     }
     None
-}
-
-/// Joins the frames of both stacks, and makes the node.
-#[cold]
-#[inline(never)]
-fn build(scope: &mut Scope, kept: &mut CachedJava, native: u32, pair: u64) -> u32 {
-    let native_kept = &scope.level().kept;
-    // SAFETY: `depth` frames are cached, and no code here changes them.
-    let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
-    let mut path = Path::of_frames(kept.whole_depth(natives.len()));
-    let mut frames = kept.frames().iter().peekable();
-    for (index, frame) in natives.iter().enumerate() {
-        match frames.next_if(|frame| frame.index as usize == index) {
-            // Plus one, like a return address, which lies after its call.
-            Some(frame) => kept.places_of(frame).iter().for_each(|place| path.add(place.wrapping_add(1))),
-            None => path.add(frame.pc as u64),
-        }
-    }
-    let Some(node) = path.finish(pair) else { return native };
-    kept.pairs.keep(pair, node);
-    node
 }

@@ -47,12 +47,6 @@ pub(crate) struct CachedPython {
 }
 
 impl CachedPython {
-    /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
-    #[cold]
-    pub(crate) fn allocate() -> *mut Self {
-        sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
-    }
-
     /// Returns the hash of the cached stack; 0 if there are no frames.
     pub(crate) fn hash(&self) -> u64 {
         self.hash
@@ -311,9 +305,9 @@ impl CachedPython {
 
     /// Finds the native position of each cached frame: an address in the evaluating function's
     /// frame that runs it; 0 if unknown.
-    pub(crate) fn find_joins(&mut self, layout: &Layout) -> (&[PythonFrame], &mut [usize]) {
+    pub(crate) fn find_joins(&mut self, layout: &Layout) -> (&[PythonFrame], &mut [usize], &mut Pairs) {
         if self.depth == 0 {
-            return (&[], &mut []);
+            return (&[], &mut [], &mut self.pairs);
         }
         let mut cframe = match State::current(layout, &mut self.reading.readable) {
             Some(state) => state.frame(layout).1,
@@ -351,6 +345,7 @@ impl CachedPython {
             (
                 core::slice::from_raw_parts(self.frames, self.depth),
                 core::slice::from_raw_parts_mut(self.joins, self.depth),
+                &mut self.pairs,
             )
         }
     }

@@ -31,8 +31,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use heapr_wire::LANGUAGE_JAVASCRIPT;
 
-use crate::frames::frame::{Frame, Start};
-use crate::languages::path::Path;
+use crate::frames::frame::Start;
+use crate::languages::level_cache;
 use crate::languages::unknown;
 use crate::languages::v8::cached_frames::CachedV8;
 use crate::languages::verifying;
@@ -40,7 +40,6 @@ use crate::modules::interpreters::V8;
 use crate::record::thread::Scope;
 use crate::stack;
 use crate::stack::suffix_cache::found_base;
-use crate::state::AGENT;
 use crate::tree;
 
 /// True if a V8 with a known layout is found that was not there before.
@@ -71,14 +70,8 @@ pub(super) fn look() -> bool {
 /// The node of the stack that begins at `start`, with the frames of JavaScript.
 pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     let Some(layout) = layout::chosen().filter(|_| native != tree::ROOT) else { return native };
-    if scope.level().language.is_null() {
-        scope.level().language = CachedV8::allocate().cast();
-    }
-    // SAFETY: null, or a mapping of this level alone, which is never unmapped.
-    let Some(kept) = (unsafe { scope.level().language.cast::<CachedV8>().as_mut() }) else {
-        AGENT.count(|slot| &slot.stacks_lost);
-        return native;
-    };
+    // SAFETY: all zero is an empty cache, the only one of a process with V8.
+    let Some(kept) = (unsafe { level_cache::of_level::<CachedV8>(scope) }) else { return native };
     if kept.has_none(native) {
         return native;
     }
@@ -90,23 +83,28 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
             settle(scope, start, native);
             kept.forget();
             kept.follow(scope, layout, native);
-            verifying::count(hash, kept.hash());
+            verifying::count(hash, kept.frames.hash());
         }
-        if let Ok(node) = kept.pairs.find(native, hash) {
+        if let Ok(node) = kept.frames.pairs.find(native, hash) {
             return node;
         }
     }
     settle(scope, start, native);
     kept.follow(scope, layout, native);
-    if kept.hash() != 0 && verifying::is_due(scope) {
-        let hash = kept.hash();
+    if kept.frames.hash() != 0 && verifying::is_due(scope) {
+        let hash = kept.frames.hash();
         kept.forget();
         kept.follow(scope, layout, native);
-        verifying::count(hash, kept.hash());
+        verifying::count(hash, kept.frames.hash());
     }
-    match kept.pairs.find(native, kept.hash()) {
+    let hash = kept.frames.hash();
+    match kept.frames.pairs.find(native, hash) {
         Ok(node) => node,
-        Err(pair) => build(scope, kept, native, pair),
+        Err(pair) => {
+            // SAFETY: no code here changes the cached stack.
+            let natives = unsafe { level_cache::natives(scope) };
+            kept.frames.join(natives, pair).unwrap_or(native)
+        }
     }
 }
 
@@ -114,31 +112,4 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
 fn settle(scope: &mut Scope, start: Start, native: u32) {
     stack::settle(scope, start, native);
     scope.level().kept.settle_hashes();
-}
-
-/// Joins the frames of both stacks, and makes the node.
-#[cold]
-#[inline(never)]
-fn build(scope: &mut Scope, kept: &mut CachedV8, native: u32, pair: u64) -> u32 {
-    let native_kept = &scope.level().kept;
-    // SAFETY: `depth` frames are cached, and no code here changes them.
-    let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
-    let mut path = Path::of_frames(natives.len().wrapping_add(kept.more_frames()));
-    let mut frames = kept.frames().iter().peekable();
-    for (index, frame) in natives.iter().enumerate() {
-        let places = match frames.next_if(|frame| frame.index as usize == index) {
-            Some(frame) => kept.places_of(frame),
-            None => &[],
-        };
-        for &place in places {
-            // Plus one, like a return address, which lies after its call.
-            path.add(place.wrapping_add(1));
-        }
-        if places.is_empty() {
-            path.add(frame.pc as u64);
-        }
-    }
-    let Some(node) = path.finish(pair) else { return native };
-    kept.pairs.keep(pair, node);
-    node
 }

@@ -16,8 +16,6 @@
 //! position. The hash of a stack is the sum of all frames' parts, which depend on the depth, so
 //! that a change costs one frame.
 
-use heapr_ring::sys;
-
 use crate::languages::pairs::Pairs;
 use crate::languages::walked::describing::Describing;
 use crate::languages::walked::{Dialect, END, Position, Walk, Walked};
@@ -70,12 +68,6 @@ pub(crate) struct CachedWalk {
 }
 
 impl CachedWalk {
-    /// Maps a cache. It is wiped in a forked child, whose recorder's entry knows no functions yet.
-    #[cold]
-    pub(crate) fn allocate() -> *mut Self {
-        sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
-    }
-
     /// Returns the hash of the cached stack; 0 if no frame is shown.
     #[inline(always)]
     pub(crate) fn hash(&self) -> u64 {
@@ -85,6 +77,11 @@ impl CachedWalk {
     /// Returns the cached frames, outermost first.
     pub(crate) fn frames(&self) -> &[WalkedFrame] {
         self.frames.get(..self.depth).unwrap_or_default()
+    }
+
+    /// Returns the cached frames, and the cache of pairs.
+    pub(crate) fn frames_and_pairs(&mut self) -> (&[WalkedFrame], &mut Pairs) {
+        (self.frames.get(..self.depth).unwrap_or_default(), &mut self.pairs)
     }
 
     /// Returns the number of frames that are shown.

@@ -16,14 +16,14 @@ mod ruby;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::frames::frame::{Frame, Start};
-use crate::languages::path::Path;
+use crate::languages::joined_runs::{self, RunFrame};
+use crate::languages::level_cache;
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
 use crate::languages::verifying;
 use crate::languages::walked::cached_frames::{CachedWalk, WalkedFrame};
 use crate::record::thread::Scope;
 use crate::stack;
-use crate::state::AGENT;
 use crate::tree;
 
 /// A frame as the interpreter has it.
@@ -149,14 +149,8 @@ fn node_of<D: Dialect>(scope: &mut Scope, start: Start, native: u32) -> u32 {
     if native == tree::ROOT {
         return native;
     }
-    if scope.level().language.is_null() {
-        scope.level().language = CachedWalk::allocate().cast();
-    }
-    // SAFETY: null, or a mapping of this level alone, which is never unmapped.
-    let Some(kept) = (unsafe { scope.level().language.cast::<CachedWalk>().as_mut() }) else {
-        AGENT.count(|slot| &slot.stacks_lost);
-        return native;
-    };
+    // SAFETY: all zero is an empty cache, the only one of a process with this language.
+    let Some(kept) = (unsafe { level_cache::of_level::<CachedWalk>(scope) }) else { return native };
     (kept.walk.start, kept.walk.native) = (start, native);
     kept.follow::<D>(scope);
     if kept.hash() != 0 && verifying::is_due(scope) {
@@ -180,34 +174,16 @@ fn build<D: Dialect>(
     (start, native, pair): (Start, u32, u64),
 ) -> u32 {
     stack::settle(scope, start, native);
-    let native_kept = &scope.level().kept;
-    // SAFETY: `depth` frames are cached, and no code here changes them.
-    let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
+    // SAFETY: no code here changes the cached stack.
+    let natives = unsafe { level_cache::natives(scope) };
     D::learn(natives, kept.runs());
     let (low, high) = D::evaluates();
     let evaluates = |frame: &&Frame| frame.pc > low && frame.pc <= high;
     kept.join(natives.iter().rev().filter(evaluates).map(|frame| frame.sp));
-    let mut path = Path::of_frames(natives.len().wrapping_add(kept.shown()));
-    let mut frames = kept.frames().iter().peekable();
-    let mut add = |path: &mut Path, lowest: usize| {
-        while let Some(frame) = frames.next_if(|frame| frame.join >= lowest) {
-            if frame.place != 0 {
-                // Plus one, like a return address, which lies after its call.
-                path.add(frame.place.wrapping_add(1));
-            }
-        }
-    };
-    if let Some(outermost) = natives.first() {
-        add(&mut path, outermost.sp.saturating_add(1));
-    }
-    for frame in natives {
-        path.add(frame.pc as u64);
-        add(&mut path, frame.sp);
-    }
-    add(&mut path, 0);
-    let Some(node) = path.finish(pair) else { return native };
-    kept.pairs.keep(pair, node);
-    node
+    let shown = kept.shown();
+    let (frames, pairs) = kept.frames_and_pairs();
+    let runs = frames.iter().map(|frame| RunFrame { place: frame.place, join: frame.join });
+    joined_runs::join(natives, (runs, shown), (pairs, pair)).unwrap_or(native)
 }
 
 #[cfg(test)]

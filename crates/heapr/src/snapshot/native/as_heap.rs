@@ -18,7 +18,6 @@ use std::path::Path;
 use heapr_native::{LastingReferences, LeakKind};
 use heapr_query::{CullList, GroupBy, StackGroups};
 use heapr_trace::{Block, EdgeGrade, GraphTexts, HeapGraph};
-use serde_json::json;
 
 use super::block_names::BlockNames;
 use super::graph_file::{GraphArguments, GraphFile};
@@ -70,7 +69,6 @@ const INTERNAL: u32 = 3;
 /// Index of the weak kind of edges. Doubtful or passing references to a block are weak if sure and
 /// lasting ones lead to it, too.
 const WEAK: u32 = 6;
-const NODE_FIELDS: u64 = 7;
 
 impl NativeHeap {
     /// Reads the graph of a trace and names its blocks and roots.
@@ -116,7 +114,11 @@ impl NativeHeap {
             + self.leaked.len() as u64
             + texts.len() as u64
             + self.graph.targets.len() as u64;
-        write!(out, "{{\"snapshot\":{}", header(node_count, edge_count))?;
+        write!(
+            out,
+            "{{\"snapshot\":{}",
+            heapr_v8::snapshot_header(&heapr_v8::NODE_KINDS, node_count, edge_count)
+        )?;
         let mut roots_of: Vec<Vec<u32>> = vec![Vec::new(); area_count as usize];
         for (number, root) in self.graph.roots.iter().enumerate() {
             roots_of[root.area as usize].push(number as u32);
@@ -224,26 +226,6 @@ impl NativeHeap {
     }
 }
 
-fn header(node_count: u64, edge_count: u64) -> serde_json::Value {
-    // The last kind is DevTools' own, and never in a file.
-    let [edge_kinds @ .., _] = &heapr_v8::EDGE_KINDS;
-    json!({
-        "meta": {
-            "node_fields": ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"],
-            "node_types": [heapr_v8::NODE_KINDS, "string", "number", "number", "number", "number", "number"],
-            "edge_fields": ["type", "name_or_index", "to_node"],
-            "edge_types": [edge_kinds, "string_or_number", "node"],
-            "trace_function_info_fields": ["function_id", "name", "script_name", "script_id", "line", "column"],
-            "trace_node_fields": ["id", "function_info_index", "count", "size", "children"],
-            "sample_fields": ["timestamp_us", "last_assigned_id"],
-            "location_fields": ["object_index", "script_id", "line", "column"],
-        },
-        "node_count": node_count,
-        "edge_count": edge_count,
-        "trace_function_count": 0,
-    })
-}
-
 fn node(out: &mut impl Write, is_first: bool, row: [u64; 5]) -> io::Result<()> {
     let [kind, name, id, self_bytes, edge_count] = row;
     let comma = if is_first { "" } else { "\n," };
@@ -252,7 +234,7 @@ fn node(out: &mut impl Write, is_first: bool, row: [u64; 5]) -> io::Result<()> {
 
 fn edge(out: &mut impl Write, is_first: bool, [kind, name, target]: [u64; 3]) -> io::Result<()> {
     let comma = if is_first { "" } else { "\n," };
-    write!(out, "{comma}{kind},{name},{}", target * NODE_FIELDS)
+    write!(out, "{comma}{kind},{name},{}", target * heapr_v8::NODE_FIELDS)
 }
 
 /// Returns the remark on a reference that does not lead to a block's start.
