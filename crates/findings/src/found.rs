@@ -10,6 +10,7 @@ use crate::growth::growing;
 use crate::judged::Judged;
 use crate::recording::{Names, Recording};
 use crate::site::Site;
+use crate::together::AtPeak;
 use crate::unread::{self, Sight};
 use crate::whole_growth::whole_growth;
 use crate::{churn, held, peak, seen, together};
@@ -94,8 +95,9 @@ fn found(recording: &Recording<'_>) -> Found {
     findings.extend(unread::unread(recording));
     findings.extend(seen::loss(recording));
     findings.extend(seen::frees(recording));
-    findings.extend(seen::resident(recording));
-    let peak = peak::peak(recording, &sites);
+    let at_peak = AtPeak::new(recording);
+    findings.extend(seen::resident(recording, &at_peak));
+    let peak = peak::peak(recording, &at_peak, &sites);
     let idle = held::idle(recording);
     findings.extend(churn::churn(recording));
     findings.extend(told_once(peak, idle));
@@ -107,7 +109,7 @@ fn found(recording: &Recording<'_>) -> Found {
         }
         finding.curve_plus_minus = recording.halves_of_curve(&finding.curve);
     }
-    let verdict = verdict(&findings, Sight::of(recording), || peak::largest(recording));
+    let verdict = verdict(&findings, Sight::of(recording), || peak::largest(recording, &at_peak));
     let verdict = match tells_growth(recording) {
         true => verdict,
         false => without_growth(recording.whole_course.count(), &findings, &verdict),
