@@ -123,8 +123,9 @@ impl Finder {
     pub(crate) fn look(&mut self, pid: u32, modules: &[LoadedModule]) -> Inside {
         let modules = modules.iter().filter(|module| !module.is_agent && !module.is_c_library);
         let mut inside = Inside::default();
+        let process = heapr_proc::folder(pid);
         for module in modules {
-            let Some((found, go)) = self.look_at(pid, module) else { continue };
+            let Some((found, go)) = self.look_at(&process, pid, module) else { continue };
             let target = |go| GoTarget::new(&found.path, found.bias_avma, go);
             inside.go = inside.go.take().or_else(|| go.map(target));
             inside.modules.push(found);
@@ -132,8 +133,13 @@ impl Finder {
         inside
     }
 
-    fn look_at(&mut self, pid: u32, module: &LoadedModule) -> Option<(InsideModule, Option<GoProgram>)> {
-        let process = heapr_proc::folder(pid);
+    /// Finds what is embedded in one module. `process`: the process's folder in `/proc`.
+    fn look_at(
+        &mut self,
+        process: &Path,
+        pid: u32,
+        module: &LoadedModule,
+    ) -> Option<(InsideModule, Option<GoProgram>)> {
         let (file, path) = if module.is_main {
             let path = heapr_proc::executable(pid).unwrap_or_default();
             (process.join("exe"), path)
