@@ -2,6 +2,7 @@
 
 use heapr_query::engine::SymbolTree;
 use heapr_query::{Confidence, SymbolSource, file_name};
+use heapr_table::SortRows as _;
 use heapr_table::quantity::plural;
 use heapr_trace::Trace;
 
@@ -149,7 +150,7 @@ fn tell_what_would_name(finding: &mut Finding) {
 
 /// Sorts findings, the most important first: by certainty, then by harm, then by size.
 pub(crate) fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort_by_key(|finding| {
+    findings.sort_rows_by_key(|finding| {
         std::cmp::Reverse((finding.confidence, std::cmp::Reverse(harm(finding.kind)), finding.bytes))
     });
     findings.truncate(FINDINGS_MAX);

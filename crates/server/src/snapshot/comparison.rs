@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use heapr_table::SortRows as _;
 use heapr_v8::analysis::{ClassDifference, Comparison, MatchedBy, ObjectDifference, compare, compare_class};
 use heapr_v8::devtools::ScriptPaths;
 use serde::{Deserialize, Serialize};
@@ -113,13 +114,13 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         .filter(|line| wanted.is_empty() || line.class.name_text().to_lowercase().contains(&wanted))
         .collect();
     match request.sort.as_deref().unwrap_or("bytes_delta") {
-        "bytes_delta" => lines.sort_by_key(|line| Reverse(line.bytes_delta())),
-        "count_delta" => lines.sort_by_key(|line| Reverse(line.count_delta())),
-        "new_bytes" => lines.sort_by_key(|line| Reverse(line.new_bytes)),
-        "deleted_bytes" => lines.sort_by_key(|line| Reverse(line.deleted_bytes)),
-        "new_count" => lines.sort_by_key(|line| Reverse(line.new_count)),
-        "deleted_count" => lines.sort_by_key(|line| Reverse(line.deleted_count)),
-        "name" => lines.sort_by(|one, other| one.class.name_text().cmp(&other.class.name_text())),
+        "bytes_delta" => lines.sort_rows_by_key(|line| Reverse(line.bytes_delta())),
+        "count_delta" => lines.sort_rows_by_key(|line| Reverse(line.count_delta())),
+        "new_bytes" => lines.sort_rows_by_key(|line| Reverse(line.new_bytes)),
+        "deleted_bytes" => lines.sort_rows_by_key(|line| Reverse(line.deleted_bytes)),
+        "new_count" => lines.sort_rows_by_key(|line| Reverse(line.new_count)),
+        "deleted_count" => lines.sort_rows_by_key(|line| Reverse(line.deleted_count)),
+        "name" => lines.sort_rows_by(|one, other| one.class.name_text().cmp(&other.class.name_text())),
         sort => return Err(Error::bad("sort", format!("{sort:?} is no column of a comparison"))),
     }
     if !request.descending {
@@ -165,7 +166,7 @@ pub(super) fn diff_objects(context: &Context<'_>, body: &[u8]) -> Result<Answer>
     let (before, after) = (compared.before.heap(context.cancel)?, compared.after.heap(context.cancel)?);
     let mut objects = compare_class(&before, &after, compared.comparison.matched_by, &line.class);
     // New objects first, and of each kind the largest first.
-    objects.sort_by_key(|&object| match object {
+    objects.sort_rows_by_key(|&object| match object {
         ObjectDifference::New(node) => (0, Reverse(after.snapshot().self_bytes(node))),
         ObjectDifference::Deleted(node) => (1, Reverse(before.snapshot().self_bytes(node))),
     });

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use heapr_query::{SteadyGrowth, ordered};
+use heapr_table::SortRows as _;
 use heapr_v8::StoredSummary;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -109,18 +110,18 @@ fn sort(all: &mut [ClassSeries<'_>], sort: &str) -> Result<()> {
         "steady" => {
             all.sort_by_cached_key(|series| Reverse(ordered(series.growth().rank())));
         }
-        "growth" => all.sort_by_key(|series| Reverse(series.growth().growth)),
+        "growth" => all.sort_rows_by_key(|series| Reverse(series.growth().growth)),
         "steadiness" => all.sort_by_cached_key(|series| {
             let growth = series.growth();
             Reverse((ordered(growth.steadiness), growth.growth))
         }),
-        "count_growth" => all.sort_by_key(|series| Reverse(series.count_growth())),
-        "retained" => all.sort_by_key(|series| Reverse(last(&series.retained_bytes))),
-        "name" => all.sort_by(|one, other| one.name.cmp(other.name)),
+        "count_growth" => all.sort_rows_by_key(|series| Reverse(series.count_growth())),
+        "retained" => all.sort_rows_by_key(|series| Reverse(last(&series.retained_bytes))),
+        "name" => all.sort_rows_by(|one, other| one.name.cmp(other.name)),
         // The retained size in one snapshot, by its index in the series.
         sort => {
             match sort.parse::<usize>().ok().filter(|&at| all.iter().all(|series| at < series.keys.len())) {
-                Some(at) => all.sort_by_key(|series| Reverse(series.retained_bytes[at])),
+                Some(at) => all.sort_rows_by_key(|series| Reverse(series.retained_bytes[at])),
                 None => return Err(Error::bad("sort", format!("{sort:?} is no column of a series"))),
             }
         }

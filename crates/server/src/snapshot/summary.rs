@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use heapr_table::SortRows as _;
 use heapr_v8::devtools::{Filter, Heap, NodeSet};
 use heapr_v8::view::ObjectOrder;
 use heapr_v8::{StoredClass, StoredSummary};
@@ -85,11 +86,11 @@ fn sorted_classes<'a>(request: &ListRequest, summary: &'a StoredSummary) -> Resu
     let mut lines: Vec<&StoredClass> =
         summary.classes.iter().filter(|line| request.is_match(&line.name)).collect();
     match request.sort() {
-        "retained" => lines.sort_by_key(|line| Reverse(line.retained_bytes)),
-        "shallow" => lines.sort_by_key(|line| Reverse(line.self_bytes)),
-        "count" => lines.sort_by_key(|line| Reverse(line.object_count)),
-        "distance" => lines.sort_by_key(|line| line.distance),
-        "name" => lines.sort_by(|one, other| one.name.cmp(&other.name)),
+        "retained" => lines.sort_rows_by_key(|line| Reverse(line.retained_bytes)),
+        "shallow" => lines.sort_rows_by_key(|line| Reverse(line.self_bytes)),
+        "count" => lines.sort_rows_by_key(|line| Reverse(line.object_count)),
+        "distance" => lines.sort_rows_by_key(|line| line.distance),
+        "name" => lines.sort_rows_by(|one, other| one.name.cmp(&other.name)),
         sort => {
             return Err(Error::bad(
                 "sort",
