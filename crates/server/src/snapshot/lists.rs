@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use heapr_table::SortRows as _;
 use heapr_v8::devtools::RetainersView;
 use heapr_v8::view::{FieldOrder, Listed, ObjectOrder, ObjectQuery, ObjectRow, Page};
 use serde::Deserialize;
