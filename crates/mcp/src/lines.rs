@@ -60,6 +60,9 @@ async fn read_all(server: &Arc<Server>, answers: &UnboundedSender<Value>) -> Res
         if count as u64 == LINE_BYTES_MAX {
             return Err(Error::Protocol(format!("a line of more than {LINE_BYTES_MAX} bytes")));
         }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
         // (A sending fails if the client no longer reads. Then it closes its other side, too.)
         match parse(&line) {
             Ok(Message::Request(request)) => match server.begin(&mut lifecycle, request) {
