@@ -6,11 +6,11 @@
 
 use std::path::Path;
 
-use heapr_allocators::{InsideOf, ModuleKind, Sought, Table};
+use heapr_allocators::{InsideOf, ModuleKind, Sought};
 use heapr_symbols::SymbolOptions;
 
 fn main() {
-    let sought = Sought::new(Table::default());
+    let sought = Sought::default();
     for file in std::env::args().skip(1) {
         let path = Path::new(&file);
         let kind = ModuleKind { is_main: true, exports_malloc: false };

@@ -1,6 +1,7 @@
 //! Search for allocators in a module, by the names of its functions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -9,8 +10,9 @@ use heapr_wire::{InnerAction, Signature};
 
 use crate::convention::{Code, Elsewhere};
 use crate::grammar::called;
+use crate::name_filter::{NameFilter, text_hash};
 use crate::row::Allocator;
-use crate::table::Table;
+use crate::table::{OWN, Table};
 use crate::texts;
 
 /// Properties of a module that matter for the search.
@@ -87,13 +89,11 @@ impl InsideOf {
         if kind.exports_malloc && !kind.is_main {
             return Some(Self::default());
         }
-        let table = sought.table();
-        let wanted = sought.wanted.get_or_init(|| Wanted::of(table));
         let (mut symbols, mut places) = (Symbols::new(), Vec::new());
         let told = visit_functions(file, path, options, &mut |function| {
             places.push((function.svma, function.size_bytes));
             let name = plain_name(function.name);
-            if wanted.may_mean(name) {
+            if sought.may_mean(name) {
                 symbols.entry(name.to_owned()).or_insert((function.svma, function.size_bytes));
             }
         })?;
@@ -106,8 +106,11 @@ impl InsideOf {
                 ..Self::default()
             },
         };
+        // All rows of the built-in table need a symbol.
+        let is_without = symbols.is_empty() && sought.has_only_own_rows();
+        let allocators = if is_without { &[][..] } else { &sought.table().allocators };
         let mut taken = HashSet::new();
-        for allocator in &table.allocators {
+        for allocator in allocators {
             let is_beside = allocator.is_last && !inside.allocators.is_empty();
             if is_beside || allocator.is_alone && is_of_language(path) {
                 continue;
@@ -240,25 +243,59 @@ fn plain_name(symbol: &str) -> &str {
     }
 }
 
-/// Allocators that modules are searched for: the table, and the symbols that it names, computed
-/// once for all files.
-#[derive(Debug)]
+/// Allocators that modules are searched for: the table, and the symbols that it names. Both are
+/// computed once for all files, if a file needs them.
+#[derive(Debug, Default)]
 pub struct Sought {
-    table: Table,
+    /// Texts of a user, whose rows precede the built-in ones.
+    texts: Vec<String>,
+    /// Whether allocators with separate heaps are left out.
+    is_of_main_heap: bool,
+    table: OnceLock<Table>,
     wanted: OnceLock<Wanted>,
 }
 
 impl Sought {
-    /// The allocators of a table.
+    /// The built-in allocators, and before them those of a user's texts. Texts with an invalid line
+    /// are left out: [`Table::check`] names the line.
     #[must_use]
-    pub fn new(table: Table) -> Self {
-        Self { table, wanted: OnceLock::new() }
+    pub fn new(texts: &[String]) -> Self {
+        let texts = if Table::check(texts).is_ok() { texts.to_vec() } else { Vec::new() };
+        Self { texts, ..Self::default() }
+    }
+
+    /// Leaves out allocators with separate heaps, whose blocks lie in memory from other allocators.
+    #[must_use]
+    pub fn of_main_heap(self) -> Self {
+        Self { texts: self.texts, is_of_main_heap: true, ..Self::default() }
     }
 
     /// The table.
     #[must_use]
     pub fn table(&self) -> &Table {
-        &self.table
+        self.table.get_or_init(|| {
+            let table = Table::with(&self.texts).unwrap_or_default();
+            if self.is_of_main_heap { table.of_main_heap() } else { table }
+        })
+    }
+
+    fn has_only_own_rows(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Whether the table may refer to a symbol.
+    fn may_mean(&self, name: &str) -> bool {
+        static OF_OWN_ROWS: NameFilter = NameFilter::of(OWN.as_bytes());
+        (!self.has_only_own_rows() || OF_OWN_ROWS.may_end(name))
+            && self.wanted.get_or_init(|| Wanted::of(self.table())).may_mean(name)
+    }
+}
+
+/// Equal for equal tables, in one build and in all with the same built-in table.
+impl Hash for Sought {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        const OF_OWN_ROWS: u64 = text_hash(OWN.as_bytes());
+        (OF_OWN_ROWS, &self.texts, self.is_of_main_heap).hash(state);
     }
 }
 
@@ -335,6 +372,20 @@ mod tests {
             assert_eq!(functions.len(), 3, "{prefix}");
         }
         assert!(found(&["my_sdallocx"]).is_empty());
+    }
+
+    #[test]
+    fn the_filter_passes_all_names_of_the_table_and_each_row_needs_one() {
+        let table = Table::default();
+        let filter = NameFilter::of(OWN.as_bytes());
+        let wanted = Wanted::of(&table);
+        for name in wanted.names.iter().chain(wanted.ends.values().flatten()) {
+            assert!(filter.may_end(name), "{name}");
+        }
+        for allocator in &table.allocators {
+            let is_found = !prefixes(allocator, &Symbols::new()).is_empty();
+            assert!(!is_found || !allocator.is_named, "{}", allocator.name);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod convention;
 mod finding;
 mod grammar;
+mod name_filter;
 mod row;
 mod table;
 mod texts;

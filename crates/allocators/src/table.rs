@@ -12,7 +12,7 @@ pub struct Table {
     pub allocators: Vec<Allocator>,
 }
 
-const OWN: &str = include_str!("allocators.txt");
+pub(crate) const OWN: &str = include_str!("allocators.txt");
 /// Rows of [`OWN`], parsed once.
 static OWN_ROWS: LazyLock<Vec<Allocator>> = LazyLock::new(|| grammar::parse(OWN).unwrap_or_default());
 

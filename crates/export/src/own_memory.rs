@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use heapr_query::engine::{CodeTable, StackSource as _, SymbolTree};
 use heapr_query::{FrameView, OwnCode, SymbolSource, file_name, plain_symbol};
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, within};
 use heapr_trace::{EqualBlocks, HeapId, MemoryAccount, MemoryPart, ProcessIndex, StackIndex, Trace};
 
@@ -128,7 +129,7 @@ fn own_memory_lines(
     let all = largest.anonymous_bytes;
     let explained = percent(largest.explained_bytes(), all);
     let mut parts: Vec<&MemoryPart> = largest.parts.iter().collect();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+    parts.sort_rows_by_key(|part| std::cmp::Reverse(part.bytes));
     let shown = parts.iter().filter(|part| part.bytes >= all / 50).take(PARTS_SHOWN);
     let told = |part: &&MemoryPart| {
         let by = mappers.get(&part.stack).map(|name| format!(" in {name}")).unwrap_or_default();

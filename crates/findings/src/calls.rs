@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use heapr_query::Owner;
 use heapr_query::engine::{FrameId, NamedStack, SymbolTree};
+use heapr_table::SortRows as _;
 use heapr_trace::StackIndex;
 
 use crate::finding::OwnFrame;
@@ -101,7 +102,7 @@ impl<'r, 'a> Calls<'r, 'a> {
             }
         }
         // Equal amounts are sorted by name, so that the order is the same in every tree.
-        parts.sort_by_key(|(function, part)| (Reverse(part.amount), tree.frames.symbol(*function)));
+        parts.sort_rows_by_key(|(function, part)| (Reverse(part.amount), tree.frames.symbol(*function)));
         parts.into_iter().map(|(_, part)| part).collect()
     }
 
@@ -148,7 +149,7 @@ impl<'r, 'a> Calls<'r, 'a> {
                 None => shares.push((name, part.amount)),
             }
         }
-        shares.sort_by_key(|(_, amount)| Reverse(*amount));
+        shares.sort_rows_by_key(|(_, amount)| Reverse(*amount));
         shares.truncate(SHARES_MAX);
         shares
     }

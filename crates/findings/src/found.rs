@@ -2,6 +2,7 @@
 
 use heapr_query::engine::SymbolTree;
 use heapr_query::{Confidence, SymbolSource, file_name};
+use heapr_table::SortRows as _;
 use heapr_table::quantity::plural;
 use heapr_trace::Trace;
 
@@ -10,6 +11,7 @@ use crate::growth::growing;
 use crate::judged::Judged;
 use crate::recording::{Names, Recording};
 use crate::site::Site;
+use crate::together::AtPeak;
 use crate::unread::{self, Sight};
 use crate::whole_growth::whole_growth;
 use crate::{churn, held, peak, seen, together};
@@ -94,8 +96,9 @@ fn found(recording: &Recording<'_>) -> Found {
     findings.extend(unread::unread(recording));
     findings.extend(seen::loss(recording));
     findings.extend(seen::frees(recording));
-    findings.extend(seen::resident(recording));
-    let peak = peak::peak(recording, &sites);
+    let at_peak = AtPeak::new(recording);
+    findings.extend(seen::resident(recording, &at_peak));
+    let peak = peak::peak(recording, &at_peak, &sites);
     let idle = held::idle(recording);
     findings.extend(churn::churn(recording));
     findings.extend(told_once(peak, idle));
@@ -111,7 +114,7 @@ fn found(recording: &Recording<'_>) -> Found {
         true => NoGrowth::Seen,
         false => NoGrowth::Unknown { moment_count: recording.whole_course.count() },
     };
-    let verdict = verdict(&findings, Sight::of(recording), no_growth, || peak::largest(recording));
+    let verdict = verdict(&findings, Sight::of(recording), no_growth, || peak::largest(recording, &at_peak));
     Found {
         work_end_ns: recording.work_end_ns(),
         is_unread: unread::is_unread(recording),
@@ -147,7 +150,7 @@ fn tell_what_would_name(finding: &mut Finding) {
 
 /// Sorts findings, the most important first: by certainty, then by harm, then by size.
 pub(crate) fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort_by_key(|finding| {
+    findings.sort_rows_by_key(|finding| {
         std::cmp::Reverse((finding.confidence, std::cmp::Reverse(harm(finding.kind)), finding.bytes))
     });
     findings.truncate(FINDINGS_MAX);

@@ -4,6 +4,7 @@
 //! A service that waits does not grow, and has not stopped growing either.
 
 use heapr_query::{Confidence, Trend};
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{duration, percent};
 
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
@@ -61,7 +62,7 @@ pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
             judge(&recording.times_ns, &recording.work_done, site, work)
         })
         .collect();
-    found.sort_by_key(|growing| std::cmp::Reverse(growing.growth_bytes));
+    found.sort_rows_by_key(|growing| std::cmp::Reverse(growing.growth_bytes));
     found
 }
 

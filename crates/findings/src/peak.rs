@@ -6,7 +6,7 @@ use heapr_table::quantity::percent;
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
 use crate::site::{Held, Site};
-use crate::together;
+use crate::together::{self, AtPeak};
 use crate::work_time::WorkTime;
 
 /// Smallest ratio of a peak to the usual live bytes, and smallest difference in bytes.
@@ -24,7 +24,11 @@ const LARGE_BYTES: u64 = 64 << 20;
 pub(crate) const ALONE_SHARE: f64 = 0.2;
 
 /// Finding about the peak, unless a growing site explains it.
-pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Finding> {
+pub(crate) fn peak(
+    recording: &Recording<'_>,
+    at_peak: &AtPeak<'_, '_>,
+    growing: &[&Site],
+) -> Option<Finding> {
     let totals = recording.summary.totals;
     let site = recording
         .sites
@@ -36,7 +40,7 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
     }
     let alone = site.amounts.peak_bytes as f64 / totals.peak_bytes.max(1) as f64;
     let together = match alone < ALONE_SHARE {
-        true => Some(together::at_peak(recording, None)?),
+        true => Some(at_peak.of_all()?),
         false => None,
     };
     let held = together.as_ref().map_or(site.amounts.peak_bytes, |together| together.bytes);
@@ -147,7 +151,7 @@ fn is_worth_telling(part_bytes: u64, peak_bytes: u64) -> bool {
 
 /// Sentence about the code that holds most at the peak, for recordings without findings. `None` if
 /// no site of the program holds [`TOLD_SHARE`] of it.
-pub(crate) fn largest(recording: &Recording<'_>) -> Option<String> {
+pub(crate) fn largest(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> Option<String> {
     let totals = recording.summary.totals;
     let site =
         recording.sites.iter().max_by_key(|site| (recording.is_telling(site), site.amounts.peak_bytes))?;
@@ -156,7 +160,7 @@ pub(crate) fn largest(recording: &Recording<'_>) -> Option<String> {
         return None;
     }
     let is_alone = site.amounts.peak_bytes as f64 >= whole as f64 * ALONE_SHARE;
-    let together = if is_alone { None } else { together::at_peak(recording, None) };
+    let together = if is_alone { None } else { at_peak.of_all() };
     let who = match together {
         Some(together) => {
             let shares = together.shares_text(whole);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heapr_query::engine::{CodeTable, FrameId, HeldTree, NamedStack, RowSource, SymbolTree};
+use heapr_query::engine::{CodeTable, FrameId, HeldTree, JudgedFrames, NamedStack, RowSource, SymbolTree};
 use heapr_query::{FrameText, NoSymbols, OwnCode, Owner, Suppressions, SymbolSource, summary_and_rows};
 use heapr_table::quantity::{bytes_within, duration, percent};
 use heapr_trace::{
@@ -263,12 +263,23 @@ impl<'a> Recording<'a> {
 
     /// Process of a stack.
     pub(crate) fn process_of(&self, stack: StackIndex) -> ProcessIndex {
-        self.trace.stacks().node(stack).map_or(ProcessIndex(0), |node| node.process)
+        self.trace.stacks().process(stack).unwrap_or(ProcessIndex(0))
     }
 
     /// Removes the sites that suppressions match.
     fn leave_out(&mut self, rules: &Suppressions) {
         let (tree, trace) = (&self.tree, self.trace);
+        if rules.are_of_names() {
+            // The stacks of most sites share frames.
+            let mut judged = JudgedFrames::new(rules, tree.frames.count());
+            let mut frames: Vec<FrameId> = Vec::new();
+            self.sites.retain(|site| {
+                frames.clear();
+                frames.extend(tree.frames_of(tree.named(site.stack)));
+                judged.rule_for(&frames, |frame| tree.text(frame)).is_none()
+            });
+            return;
+        }
         let views = |site: &Site| tree.views(trace, site.stack, tree.named(site.stack));
         self.sites.retain(|site| {
             let texts: Vec<FrameText<'_>> = views(site).iter().map(FrameText::from).collect();

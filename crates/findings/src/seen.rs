@@ -9,7 +9,7 @@ use crate::finding::{Chosen, Finding, Kind, quoted};
 use crate::peak::ALONE_SHARE;
 use crate::recording::Recording;
 use crate::site::Held;
-use crate::together;
+use crate::together::{self, AtPeak};
 use crate::work_time::WorkTime;
 
 /// Smallest amount of resident memory without blocks that is reported: in bytes, and as a share of
@@ -30,7 +30,7 @@ const UNSEEN_MIN_BYTES: u64 = 48 << 20;
 const BARE_BYTES: u64 = 2 << 20;
 
 /// Finding about memory that is resident and not live, in the last sample before the end of work.
-pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
+pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> Option<Finding> {
     let process =
         recording.trace.resident_samples().iter().max_by_key(|sample| sample.anonymous_bytes)?.process;
     let work = recording.processes.get(process.0 as usize)?;
@@ -60,7 +60,7 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     })?;
     let held = site.amounts.peak_bytes.max(site.held.iter().map(|held| held.bytes).max().unwrap_or(0));
     let is_alone = held as f64 >= peak as f64 * ALONE_SHARE;
-    let together = if is_alone { None } else { together::at_peak(recording, Some(process)) };
+    let together = if is_alone { None } else { at_peak.of_process(process) };
     let (own_frame, name) = match &together {
         Some(together) => (together.own_frame.clone(), format!("{}, with what it calls", together.name)),
         None => recording.name(site),

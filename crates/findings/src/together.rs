@@ -1,6 +1,7 @@
 //! Findings about a function with all its callees, for cases in which no single function has much,
 //! or none grows steadily.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 
 use heapr_query::{Confidence, Owner};
@@ -46,8 +47,34 @@ impl Together {
     }
 }
 
+/// Parts of the calls that hold most of the peak, each found once.
+pub(crate) struct AtPeak<'r, 'a> {
+    recording: &'r Recording<'a>,
+    /// Part of all processes; unset until it is needed.
+    of_all: OnceCell<Option<Together>>,
+}
+
+impl<'r, 'a> AtPeak<'r, 'a> {
+    pub(crate) fn new(recording: &'r Recording<'a>) -> Self {
+        Self { recording, of_all: OnceCell::new() }
+    }
+
+    /// Part that holds most of the peak of all processes.
+    pub(crate) fn of_all(&self) -> Option<Together> {
+        self.of_all.get_or_init(|| at_peak(self.recording, None)).clone()
+    }
+
+    /// Part that holds most of the peak in one process.
+    pub(crate) fn of_process(&self, process: ProcessIndex) -> Option<Together> {
+        match self.recording.trace.processes().len() {
+            1 => self.of_all(),
+            _ => at_peak(self.recording, Some(process)),
+        }
+    }
+}
+
 /// Part of the calls that holds most of the peak, in one process or in all.
-pub(crate) fn at_peak(recording: &Recording<'_>, process: Option<ProcessIndex>) -> Option<Together> {
+fn at_peak(recording: &Recording<'_>, process: Option<ProcessIndex>) -> Option<Together> {
     let is_of_it = |stack| process.is_none_or(|process| recording.process_of(stack) == process);
     let calls = Calls::new(recording, |add| {
         recording.for_each_total(|totals| {

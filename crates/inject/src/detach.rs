@@ -30,7 +30,15 @@ use crate::target;
 
 /// Finds the record of an attach in the target; `None` if it has no record.
 pub(crate) fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
-    let modules = Modules::read(pid, memory)?;
+    find_record_among(pid, memory, &Modules::read(pid, memory)?)
+}
+
+/// Variant of [`find_record`] for a target whose modules are known.
+pub(crate) fn find_record_among(
+    pid: u32,
+    memory: &ProcessMemory,
+    modules: &Modules,
+) -> Result<Option<Record>> {
     let provider = modules.list.iter().filter(|module| module.symbol(memory, INJECTION_SYMBOL).is_none());
     for module in provider {
         let Some(malloc) = module.symbol(memory, "malloc") else { continue };

@@ -21,7 +21,7 @@ use heapr_wire::{
 
 use crate::arch::{AllRegistersCountdown, Countdown, Place, Prologue, Sampling, Way, island_of};
 use crate::change::Change;
-use crate::detach::find_record;
+use crate::detach::find_record_among;
 use crate::error::{Error, Result};
 use crate::inside_function::{InsideFunction, InsideHeaps, NOT_ALL, THROWS, broken_groups};
 use crate::memory::{ProcessMemory, TargetMemory as _};
@@ -112,7 +112,7 @@ struct Agent {
 
 impl Agent {
     fn find(pid: u32, memory: &ProcessMemory, modules: &Modules) -> Result<Self> {
-        if let Some(record) = find_record(pid, memory)? {
+        if let Some(record) = find_record_among(pid, memory, modules)? {
             return Ok(Self { injection_avma: record.injection_avma, record: Some(record) });
         }
         let agents = modules.list.iter().filter_map(|module| module.symbol(memory, INJECTION_SYMBOL));
@@ -205,7 +205,7 @@ fn hook_here(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
     if planned.is_empty() {
         return Ok(report);
     }
-    let gadgets = plan::gadgets(pid, memory)?;
+    let gadgets = plan::gadgets_among(pid, memory, &modules)?;
     let no_moment =
         |reason: &str| Error::NoQuietMoment { pid, seconds: STOP_LIMIT.as_secs(), reason: reason.to_owned() };
     let mut stopped = match Stopped::stop(pid, None, STOP_LIMIT)? {

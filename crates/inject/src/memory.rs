@@ -1,6 +1,7 @@
 //! Memory of another process: reading it in batches, and writing code into it.
 
 use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 
 use heapr_proc::Mapping;
@@ -135,6 +136,29 @@ impl TargetMemory for ProcessMemory {
         self.file.read_exact_at(into, address_avma).map_err(|_| Unreachable { address_avma, bytes })
     }
 
+    fn read_vec(&self, address_avma: u64, count: usize) -> Result<Vec<u8>, Unreachable> {
+        let mut bytes = Vec::with_capacity(count);
+        while bytes.len() < count {
+            let left = count - bytes.len();
+            let offset = address_avma.wrapping_add(bytes.len() as u64).cast_signed();
+            // SAFETY: the spare capacity has room for the bytes that are left, and the kernel writes
+            // nowhere else.
+            let read = unsafe {
+                let room = bytes.spare_capacity_mut().as_mut_ptr();
+                libc::pread(self.file.as_raw_fd(), room.cast(), left, offset)
+            };
+            match usize::try_from(read) {
+                Ok(read @ 1..) => {
+                    // SAFETY: the kernel has written `read` bytes behind the length.
+                    unsafe { bytes.set_len(bytes.len() + read) };
+                }
+                Err(_) if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+                _ => return Err(Unreachable { address_avma, bytes: count }),
+            }
+        }
+        Ok(bytes)
+    }
+
     fn read_batch(&self, pieces: &mut [(u64, &mut [u8])]) -> Result<(), Unreachable> {
         for group in pieces.chunks_mut(PIECES_MAX) {
             let wanted: usize = group.iter().map(|(_, into)| into.len()).sum();
@@ -189,6 +213,8 @@ mod tests {
         memory.read_batch(&mut pieces).unwrap();
         assert_eq!((u64::from_le_bytes(one), &two), (first, b"a st"));
         assert!(memory.read_u64(8).is_err());
+        assert_eq!(memory.read_vec(second.as_ptr() as u64, second.len()), Ok(second.to_vec()));
+        assert_eq!(memory.read_vec(8, 4), Err(Unreachable { address_avma: 8, bytes: 4 }));
         let mappings = memory.mappings().unwrap();
         let here = mappings::find(&mappings, this_process_sees_its_own_memory as *const () as u64).unwrap();
         assert!(here.is_executable);

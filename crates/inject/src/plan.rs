@@ -655,9 +655,13 @@ pub(crate) fn c_library<'a>(
 
 /// Finds the instructions of the target's C library that a borrowed thread needs.
 pub(crate) fn gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
-    let modules = Modules::read(pid, memory)?;
+    gadgets_among(pid, memory, &Modules::read(pid, memory)?)
+}
+
+/// Variant of [`gadgets`] for a target whose modules are known.
+pub(crate) fn gadgets_among(pid: u32, memory: &ProcessMemory, modules: &Modules) -> Result<Gadgets> {
     let mappings = memory.mappings().map_err(|_| Error::NoSuchProcess { pid })?;
-    let (libc, name) = c_library(pid, memory, &modules)?;
+    let (libc, name) = c_library(pid, memory, modules)?;
     find_gadgets(pid, memory, code_of(&mappings, libc, memory, name))
 }
 
@@ -678,14 +682,17 @@ fn find_gadgets(pid: u32, memory: &ProcessMemory, (start, end): (u64, u64)) -> R
     let end = end.min(start.saturating_add(CODE_BYTES_MAX));
     // Both are in the first functions of a C library, so that most of it need not be read.
     let (mut system_call, mut sigreturn) = (None, None);
+    let finders = [SYSTEM_CALL_CODE, SIGRETURN_CODE].map(memmem::Finder::new);
+    let mut room = vec![0; SLICE_BYTES as usize + SIGRETURN_CODE.len()];
     let mut slice = start;
     while slice < end && (system_call.is_none() || sigreturn.is_none()) {
         // Slices overlap, so that no match is cut in two.
         let bytes = (SLICE_BYTES + SIGRETURN_CODE.len() as u64).min(end - slice) as usize;
-        let code = memory.read_vec(slice, bytes).map_err(|source| Error::Memory { pid, source })?;
-        let find = |pattern: &[u8]| memmem::find(&code, pattern).map(|at| slice + at as u64);
-        system_call = system_call.or_else(|| find(SYSTEM_CALL_CODE));
-        sigreturn = sigreturn.or_else(|| find(SIGRETURN_CODE));
+        let code = &mut room[..bytes];
+        memory.read(slice, code).map_err(|source| Error::Memory { pid, source })?;
+        let find = |finder: &memmem::Finder<'_>| finder.find(code).map(|at| slice + at as u64);
+        system_call = system_call.or_else(|| find(&finders[0]));
+        sigreturn = sigreturn.or_else(|| find(&finders[1]));
         slice += SLICE_BYTES;
     }
     match (system_call, sigreturn) {

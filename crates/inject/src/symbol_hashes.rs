@@ -31,8 +31,8 @@ pub(crate) struct SymbolHashes {
     filter_words: u32,
     shift: u32,
     filter_avma: u64,
-    /// The whole filter, or nothing.
-    filter: Vec<u64>,
+    /// The whole filter, or nothing; 8 bytes a word.
+    filter: Vec<u8>,
 }
 
 impl SymbolHashes {
@@ -48,9 +48,7 @@ impl SymbolHashes {
         let filter_avma = table_avma.checked_add(16)?;
         let mut filter = Vec::new();
         if filter_words <= FILTER_WORDS_MAX {
-            let bytes = memory.read_vec(filter_avma, filter_words as usize * 8).ok()?;
-            let words = bytes.chunks_exact(8).map(|word| word.try_into().unwrap_or_default());
-            filter.extend(words.map(u64::from_le_bytes));
+            filter = memory.read_vec(filter_avma, filter_words as usize * 8).ok()?;
         }
         Some(Self { bucket_count, first, filter_words, shift, filter_avma, filter })
     }
@@ -98,8 +96,8 @@ impl SymbolHashes {
     /// Whether the filter lets a hash pass; `None`: it cannot be read.
     fn may_have(&self, memory: &impl TargetMemory, hash: u32) -> Option<bool> {
         let number = hash / 64 % self.filter_words;
-        let word = match self.filter.get(number as usize) {
-            Some(&word) => word,
+        let word = match self.filter.as_chunks::<8>().0.get(number as usize) {
+            Some(&word) => u64::from_le_bytes(word),
             None => memory.read_u64(self.filter_avma + u64::from(number) * 8).ok()?,
         };
         Some(word >> (hash % 64) & word >> (hash.checked_shr(self.shift).unwrap_or(0) % 64) & 1 != 0)

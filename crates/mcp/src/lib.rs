@@ -1,7 +1,7 @@
 //! heapr for agents: a Model Context Protocol server over standard input and output.
 //!
 //! ```text
-//!  client ── JSON-RPC ──> server ──> tools (one row each) ──> commands: heapr again, a process for each question
+//!  client ── lines ── message ──> server, lifecycle ──> tools (one row each) ──> commands: heapr again, a process for each question
 //!                                        └─> file_ids: t1, s2 … for what was recorded or opened
 //! ```
 //! Invariants: a tool runs a command of the command line, so both answer alike, and a failing
@@ -14,6 +14,9 @@ mod arguments;
 mod commands;
 mod error;
 mod file_ids;
+mod lifecycle;
+mod lines;
+mod message;
 mod processes;
 mod recordings;
 mod server;
@@ -21,8 +24,7 @@ mod source_lines;
 mod tools;
 
 use std::path::PathBuf;
-
-use rmcp::ServiceExt as _;
+use std::sync::Arc;
 
 pub use error::{Error, Result};
 
@@ -47,13 +49,10 @@ pub struct Options {
 pub fn serve(options: Options) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Start)?;
     let outcome = runtime.block_on(async {
-        let server = server::Server::new(options);
-        let recordings = server.recordings();
-        let running = server.serve(rmcp::transport::stdio()).await;
-        let running = running.map_err(|error| Error::Protocol(error.to_string()))?;
-        let ended = running.waiting().await;
-        recordings.end_all().await;
-        ended.map(drop).map_err(|error| Error::Protocol(error.to_string()))
+        let server = Arc::new(server::Server::new(options));
+        let outcome = lines::serve(&server).await;
+        server.recordings().end_all().await;
+        outcome
     });
     // A pending read of standard input is not waited for.
     runtime.shutdown_background();

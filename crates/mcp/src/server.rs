@@ -2,18 +2,14 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
-use rmcp::ServerHandler;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool as ListedTool, ToolAnnotations,
-};
-use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Map, Value, json};
 
 use crate::arguments::{Given, schema};
 use crate::commands::Commands;
 use crate::file_ids::FileIds;
+use crate::lifecycle::{Lifecycle, Terms, VERSIONS};
+use crate::message::{self, Fault, Request};
 use crate::recordings::Recordings;
 use crate::tools::{Action, TOOLS, Tool, lines_report};
 use crate::{Error, Options, Result, processes, source_lines};
@@ -28,20 +24,20 @@ pub(crate) struct Server {
     options: Options,
     commands: Commands,
     ids: FileIds,
-    recordings: Arc<Recordings>,
+    recordings: Recordings,
 }
 
 impl Server {
     /// Creates a server without recordings.
     pub(crate) fn new(options: Options) -> Self {
         let commands = Commands::new(options.program.clone());
-        let recordings = Arc::new(Recordings::new(commands.clone(), options.folder.clone()));
+        let recordings = Recordings::new(commands.clone(), options.folder.clone());
         Self { options, commands, ids: FileIds::default(), recordings }
     }
 
-    /// Recordings, which must be ended with the server.
-    pub(crate) fn recordings(&self) -> Arc<Recordings> {
-        Arc::clone(&self.recordings)
+    /// Returns the recordings, which must be ended with the server.
+    pub(crate) fn recordings(&self) -> &Recordings {
+        &self.recordings
     }
 
     async fn answer(&self, tool: &'static Tool, given: &Given) -> Result<String> {
@@ -94,44 +90,129 @@ impl Server {
     }
 }
 
-impl ServerHandler for Server {
-    fn get_info(&self) -> ServerConfig {
-        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
-        info.server_info = Implementation::new("heapr", self.options.version.clone());
-        info.instructions = Some(INSTRUCTIONS.to_owned());
-        info
-    }
+/// What follows a request.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The answer.
+    Answer(Value),
+    /// A tool must be called, which takes a while.
+    Call(Call),
+}
 
-    async fn list_tools(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> std::result::Result<ListToolsResult, rmcp::ErrorData> {
-        let listed = TOOLS.iter().map(|tool| {
-            let hints =
-                ToolAnnotations::new().read_only(tool.is_read_only()).destructive(false).open_world(false);
-            ListedTool::new(tool.name, tool.about, schema(tool.arguments)).with_annotations(hints)
-        });
-        Ok(ListToolsResult::with_all_items(listed.collect()))
-    }
+/// Call of a tool.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// Id of the request.
+    pub(crate) id: Value,
+    tool: &'static Tool,
+    arguments: Option<Map<String, Value>>,
+    terms: Terms,
+}
 
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> std::result::Result<CallToolResponse, rmcp::ErrorData> {
-        let Some(tool) = TOOLS.iter().find(|tool| tool.name == request.name) else {
-            return Err(rmcp::ErrorData::invalid_params("there is no such tool", None));
+impl Server {
+    /// Answers a request, except for calls of tools.
+    pub(crate) fn begin(&self, lifecycle: &mut Lifecycle, request: Request) -> Step {
+        let outcome = match request.method.as_str() {
+            "initialize" => lifecycle.initialize(&request).map(|version| self.session(version)),
+            method => match (method, lifecycle.check(&request)) {
+                (_, Err(fault)) => Err(fault),
+                ("tools/call", Ok(terms)) => match called(&request, terms) {
+                    Ok(call) => return Step::Call(call),
+                    Err(fault) => Err(fault),
+                },
+                ("tools/list", Ok(terms)) => Ok(listed(terms)),
+                ("server/discover", Ok(_)) => Ok(self.described()),
+                ("ping", Ok(Terms { has_ping: true, .. })) => Ok(json!({})),
+                (method, Ok(_)) => Err(Fault::no_method(method)),
+            },
         };
-        let outcome = match Given::check(tool.arguments, request.arguments) {
+        Step::Answer(match outcome {
+            Ok(result) => message::answer(&request.id, result),
+            Err(fault) => fault.answer(Some(&request.id)),
+        })
+    }
+
+    /// Calls a tool. A refusal is an answer for the caller, not an error of the protocol.
+    pub(crate) async fn call(&self, call: Call) -> Value {
+        let Call { id, tool, arguments, terms } = call;
+        let outcome = match Given::check(tool.arguments, arguments) {
             Ok(given) => self.answer(tool, &given).await,
             Err(error) => Err(error),
         };
-        // The refusal of a tool is an answer for the caller, not an error of the protocol.
-        Ok(match outcome {
-            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
-        }
-        .into())
+        let is_error = outcome.is_err();
+        let text = outcome.unwrap_or_else(|error| error.to_string());
+        let result = json!({"content": [{"type": "text", "text": text}], "isError": is_error});
+        message::answer(&id, with_kind(terms, result))
     }
+
+    fn session(&self, version: &str) -> Value {
+        json!({
+            "protocolVersion": version,
+            "capabilities": {"tools": {}},
+            "serverInfo": self.name(),
+            "instructions": INSTRUCTIONS,
+        })
+    }
+
+    fn described(&self) -> Value {
+        json!({
+            "resultType": "complete",
+            "supportedVersions": VERSIONS,
+            "capabilities": {"tools": {}},
+            "instructions": INSTRUCTIONS,
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": self.name()},
+        })
+    }
+
+    fn name(&self) -> Value {
+        json!({"name": "heapr", "version": self.options.version})
+    }
+}
+
+/// The call of a tool that a request wants.
+fn called(request: &Request, terms: Terms) -> std::result::Result<Call, Fault> {
+    let name = request.params.get("name").and_then(Value::as_str);
+    let name = name.ok_or_else(|| Fault::parameters("the name of a tool is missing"))?;
+    let tool = TOOLS.iter().find(|tool| tool.name == name);
+    let tool = tool.ok_or_else(|| Fault::parameters("there is no such tool"))?;
+    let arguments = match request.params.get("arguments") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(arguments)) => Some(arguments.clone()),
+        Some(_) => return Err(Fault::parameters("the arguments are not an object")),
+    };
+    Ok(Call { id: request.id.clone(), tool, arguments, terms })
+}
+
+/// The list of all tools.
+fn listed(terms: Terms) -> Value {
+    let tools: Vec<Value> = TOOLS
+        .iter()
+        .map(|tool| {
+            json!({
+                "name": tool.name,
+                "description": tool.about,
+                "inputSchema": schema(tool.arguments),
+                "annotations": {
+                    "readOnlyHint": tool.is_read_only(),
+                    "destructiveHint": false,
+                    "openWorldHint": false,
+                },
+            })
+        })
+        .collect();
+    let mut result = with_kind(terms, json!({"tools": tools}));
+    if terms.tells_kind {
+        result["ttlMs"] = 0.into();
+        result["cacheScope"] = "private".into();
+    }
+    result
+}
+
+fn with_kind(terms: Terms, mut result: Value) -> Value {
+    if terms.tells_kind {
+        result["resultType"] = "complete".into();
+    }
+    result
 }

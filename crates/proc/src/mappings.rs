@@ -1,5 +1,7 @@
 //! `/proc/PID/maps`: mappings of a process.
 
+use memchr::memmem;
+
 use crate::first_thread::folder;
 use crate::whole_file;
 
@@ -47,17 +49,32 @@ pub fn read(pid: u32) -> std::io::Result<Vec<Mapping>> {
     Ok(text.split(|&byte| byte == b'\n').filter_map(parse_line).collect())
 }
 
+/// Reads the mappings of a process whose lines in `/proc/PID/maps` contain a text, ordered by
+/// address. The other lines are not parsed.
+///
+/// # Errors
+/// Returns an error if the process is gone or may not be read.
+pub fn read_named(pid: u32, text: &str) -> std::io::Result<Vec<Mapping>> {
+    let list = whole_file::read(folder(pid).join("maps"))?;
+    let has_text = |bytes: &[u8]| memmem::find(bytes, text.as_bytes()).is_some();
+    if !has_text(&list) {
+        return Ok(Vec::new());
+    }
+    let lines = list.split(|&byte| byte == b'\n').filter(|line| has_text(line));
+    Ok(lines.filter_map(parse_line).collect())
+}
+
 /// `start-end perms offset device inode   name`.
 pub(crate) fn parse_line(line: &[u8]) -> Option<Mapping> {
-    let (start_avma, line) = number(line, 16, b'-')?;
-    let (end_avma, line) = number(line, 16, b' ')?;
+    let (start_avma, line) = number::<16>(line, b'-')?;
+    let (end_avma, line) = number::<16>(line, b' ')?;
     let (permissions, line) = line.split_at_checked(4)?;
-    let (file_off, line) = number(line.strip_prefix(b" ")?, 16, b' ')?;
+    let (file_off, line) = number::<16>(line.strip_prefix(b" ")?, b' ')?;
     let device = line.iter().position(|&byte| byte == b' ')?;
     let line = &line[device + 1..];
     // The kernel writes a blank behind the inode, with or without a name.
     let (inode, name) = match line.contains(&b' ') {
-        true => number(line, 10, b' ')?,
+        true => number::<10>(line, b' ')?,
         false => (std::str::from_utf8(line).ok()?.parse().ok()?, &[][..]),
     };
     let name = &name[name.iter().position(|&byte| byte != b' ').unwrap_or(name.len())..];
@@ -75,14 +92,18 @@ pub(crate) fn parse_line(line: &[u8]) -> Option<Mapping> {
 }
 
 /// The number that a line begins with, and what follows the byte behind it.
-fn number(line: &[u8], radix: u32, end: u8) -> Option<(u64, &[u8])> {
+fn number<const RADIX: u8>(line: &[u8], end: u8) -> Option<(u64, &[u8])> {
     let mut value = 0_u64;
     for (at, &byte) in line.iter().enumerate() {
         if byte == end && at > 0 {
             return Some((value, &line[at + 1..]));
         }
-        let digit = char::from(byte).to_digit(radix)?;
-        value = value.checked_mul(u64::from(radix))?.checked_add(u64::from(digit))?;
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' if RADIX == 16 => byte - b'a' + 10,
+            _ => return None,
+        };
+        value = value.checked_mul(u64::from(RADIX))?.checked_add(u64::from(digit))?;
     }
     None
 }

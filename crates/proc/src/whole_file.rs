@@ -12,21 +12,9 @@ const BYTES: usize = 4096;
 
 /// Reads all bytes of a file.
 pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let mut bytes = vec![0; BYTES];
-    let mut length = 0;
-    loop {
-        match file.read(&mut bytes[length..]) {
-            Ok(0) => break,
-            Ok(count) => length += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if bytes.len() - length < BYTES / 2 {
-            bytes.resize(bytes.len() * 2, 0);
-        }
-    }
-    bytes.truncate(length);
+    let mut bytes = Vec::with_capacity(BYTES);
+    // Through `take`, because a file alone is first asked for its size, which `/proc` does not know.
+    File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

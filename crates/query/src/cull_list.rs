@@ -1,6 +1,8 @@
 //! Lists of the innermost frames that are removed before stacks are aggregated.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+
+use hashbrown::HashSet;
 
 use crate::allocator_frames::allocator_frames;
 use crate::error::{Error, Result};

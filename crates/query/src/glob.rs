@@ -6,11 +6,21 @@ pub(crate) struct Glob {
     /// The pattern in lower case.
     text: Box<str>,
     has_star: bool,
+    /// Number of bytes before the first star.
+    prefix: usize,
+    /// Number of bytes after the last star.
+    suffix: usize,
 }
 
 impl Glob {
     pub(crate) fn new(text: &str) -> Self {
-        Self { text: text.to_ascii_lowercase().into(), has_star: text.contains('*') }
+        let prefix = text.find('*');
+        Self {
+            text: text.to_ascii_lowercase().into(),
+            has_star: prefix.is_some(),
+            prefix: prefix.unwrap_or(text.len()),
+            suffix: text.rfind('*').map_or(0, |star| text.len() - star - 1),
+        }
     }
 
     /// The text to compare with, if the pattern has no star.
@@ -28,7 +38,18 @@ impl Glob {
         if !self.has_star {
             return *self.text == *name_lower;
         }
-        glob_match(self.text.as_bytes(), name_lower.as_bytes())
+        let (pattern, name) = (self.text.as_bytes(), name_lower.as_bytes());
+        // Most names differ from the pattern in its ends, which are compared first.
+        let (prefix, suffix) = (&pattern[..self.prefix], &pattern[pattern.len() - self.suffix..]);
+        if name.len() < prefix.len() + suffix.len() || !name.starts_with(prefix) || !name.ends_with(suffix) {
+            return false;
+        }
+        let is_one_star = prefix.len() + suffix.len() + 1 == pattern.len();
+        is_one_star
+            || glob_match(
+                &pattern[prefix.len()..pattern.len() - suffix.len()],
+                &name[prefix.len()..name.len() - suffix.len()],
+            )
     }
 }
 

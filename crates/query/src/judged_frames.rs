@@ -9,7 +9,7 @@ const KEPT_MAX: usize = 64 << 20;
 
 /// Rules with the cached answers of their lines.
 #[derive(Debug)]
-pub(crate) struct JudgedFrames<'r> {
+pub struct JudgedFrames<'r> {
     rules: &'r Suppressions,
     /// Index of each rule's first line among the answers of a frame.
     first: Vec<usize>,
@@ -20,7 +20,9 @@ pub(crate) struct JudgedFrames<'r> {
 }
 
 impl<'r> JudgedFrames<'r> {
-    pub(crate) fn new(rules: &'r Suppressions, frame_count: usize) -> Self {
+    /// Rules without cached answers, for a tree with this number of frames.
+    #[must_use]
+    pub fn new(rules: &'r Suppressions, frame_count: usize) -> Self {
         // The first answer belongs to `Part::ALLOCATES`.
         let mut width = 1;
         let first = rules
@@ -38,7 +40,7 @@ impl<'r> JudgedFrames<'r> {
     }
 
     /// Number of the first rule that a stack matches; frames innermost first.
-    pub(crate) fn rule_for<'t>(
+    pub fn rule_for<'t>(
         &mut self,
         frames: &[FrameId],
         text: impl Fn(FrameId) -> FrameText<'t>,

@@ -109,6 +109,7 @@ pub mod engine {
     pub use crate::culling::Culling;
     pub use crate::frames::{FrameId, FrameTable};
     pub use crate::histogram::HistogramCounter;
+    pub use crate::judged_frames::JudgedFrames;
     pub use crate::name_table::Name;
     pub use crate::replay::Replay;
     pub use crate::report::{GroupKey, frames_of_group};

@@ -1,10 +1,11 @@
 //! Finds a stack's own frame: the innermost frame of user code. Frames of the allocator, the
 //! language runtime and libraries are skipped.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher as _, RandomState};
+use std::collections::HashSet;
+use std::hash::BuildHasher as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hashbrown::{DefaultHashBuilder, HashMap};
 use heapr_trace::Trace;
 
 use crate::allocator_frames::allocator_frames;
@@ -68,7 +69,7 @@ pub struct OwnCode {
 /// Cache of owners: a frame is on many stacks, and is compared with hundreds of patterns.
 #[derive(Debug, Clone, Default)]
 struct Answers {
-    hashes: RandomState,
+    hashes: DefaultHashBuilder,
     owners: Arc<Mutex<HashMap<u64, Owner>>>,
 }
 

@@ -79,9 +79,30 @@ enum What {
 enum Line {
     Any,
     /// The function's name as written, and demangled.
-    Function(Vec<String>),
+    Function(Vec<FunctionGlob>),
     Module(String),
     Source(String, Option<u32>),
+}
+
+/// Glob of a function's name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct FunctionGlob {
+    glob: String,
+    /// Longest part of the glob that each matching symbol contains.
+    literal: String,
+}
+
+impl FunctionGlob {
+    fn new(glob: String) -> Self {
+        let literal = longest_literal(&glob).to_owned();
+        Self { glob, literal }
+    }
+
+    fn matches(&self, symbol: &str) -> bool {
+        let is = |text: &str| glob_match_one(self.glob.as_bytes(), text.as_bytes());
+        // A literal that the symbol lacks is missing in all shorter forms, too.
+        symbol.contains(self.literal.as_str()) && (is(symbol) || is(&plain_symbol(symbol)))
+    }
 }
 
 /// Error of a file in neither syntax.
@@ -144,6 +165,15 @@ impl Suppressions {
         let names_line = |line: &Line| matches!(line, Line::Source(_, Some(_)));
         let has_line = |rule: &Rule| matches!(&rule.what, What::Stack(lines) if lines.iter().any(names_line));
         self.rules.iter().any(has_line)
+    }
+
+    /// Whether all rules look at modules and functions alone, and not at source files.
+    #[must_use]
+    pub fn are_of_names(&self) -> bool {
+        let is_of_names = |line: &Line| !matches!(line, Line::Source(..));
+        self.rules
+            .iter()
+            .all(|rule| matches!(&rule.what, What::Stack(lines) if lines.iter().all(is_of_names)))
     }
 
     /// Returns these rules followed by those of another list.
@@ -239,7 +269,7 @@ impl Line {
             "valloc",
             "pvalloc",
         ];
-        let is_one = |name: &String| {
+        let is_one = |FunctionGlob { glob: name, .. }: &FunctionGlob| {
             NAMES.contains(&name.as_str()) || name.starts_with("operator new") || name.starts_with("_Zn")
         };
         matches!(self, Self::Function(names) if names.iter().any(is_one))
@@ -249,12 +279,9 @@ impl Line {
         let is = |glob: &String, text: &str| glob_match_one(glob.as_bytes(), text.as_bytes());
         match self {
             Self::Any => true,
-            Self::Function(globs) => frame.symbol.is_some_and(|symbol| {
-                // A literal that the symbol lacks is missing in all shorter forms, too.
-                let may = |glob: &&String| symbol.contains(longest_literal(glob));
-                let matches = |glob: &String| is(glob, symbol) || is(glob, &plain_symbol(symbol));
-                globs.iter().filter(may).any(matches)
-            }),
+            Self::Function(globs) => {
+                frame.symbol.is_some_and(|symbol| globs.iter().any(|glob| glob.matches(symbol)))
+            }
             Self::Module(glob) => frame.module.is_some_and(|module| is(glob, module)),
             Self::Source(glob, line) => {
                 let name = |file: &str| is(glob, file) || is(glob, crate::frame_pattern::file_name(file));
@@ -330,7 +357,7 @@ fn of_valgrind(block: &[&str]) -> Result<Option<Rule>, String> {
                 if demangled != glob {
                     globs.push(demangled);
                 }
-                Line::Function(globs)
+                Line::Function(globs.into_iter().map(FunctionGlob::new).collect())
             }
             Some(("obj", glob)) => Line::Module(glob.to_owned()),
             Some(("src", place)) => match place.rsplit_once(':').map(|(file, line)| (file, line.parse())) {

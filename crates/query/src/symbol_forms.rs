@@ -203,9 +203,15 @@ fn is_template_of_d(before: &str) -> bool {
 /// Length of the part at the start of `rest` that is copied unchanged. It is the first character,
 /// and the others up to the next character that may have a meaning.
 fn plain_length(rest: &str) -> usize {
+    let bytes = rest.as_bytes();
     let first = rest.chars().next().map_or(1, char::len_utf8);
-    let means_something = |byte: &u8| matches!(byte, b'<' | b'>' | b'(' | b'[' | b'o');
-    rest.as_bytes()[first..].iter().position(means_something).map_or(rest.len(), |found| first + found)
+    // (The `o` may be that of `operator`.)
+    let means_something = |&at: &usize| match bytes[at] {
+        b'<' | b'>' | b'(' | b'[' => true,
+        b'o' => bytes.get(at + 1) == Some(&b'p'),
+        _ => false,
+    };
+    (first..bytes.len()).find(means_something).unwrap_or(bytes.len())
 }
 
 /// Length of `operator<<`, `operator()` and the like at the start of `rest`, where brackets are

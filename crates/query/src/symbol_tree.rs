@@ -190,7 +190,7 @@ impl SymbolTree {
     }
 
     /// The texts of a frame that rules are compared with; the frame stands for any line.
-    pub(crate) fn text(&self, frame: FrameId) -> FrameText<'_> {
+    pub fn text(&self, frame: FrameId) -> FrameText<'_> {
         FrameText {
             module: self.frames.module(frame),
             symbol: self.frames.symbol(frame),

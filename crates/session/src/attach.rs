@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
-use heapr_allocators::Table;
+use heapr_allocators::Sought;
 use heapr_glibc_heap::{Error as RundownError, Rundown};
 use heapr_inject::StoppedProcess;
 use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec, LoadedModule};
@@ -130,10 +130,10 @@ pub(crate) fn attach_target(
 /// Finds the embedded allocators of a process that is about to be attached to.
 fn look_inside(preload: &Preload, pid: u32, modules: &[LoadedModule]) -> Inside {
     // The texts were checked when the session began.
-    let table = Table::with(&preload.allocators).unwrap_or_default();
+    let sought = Sought::new(&preload.allocators);
     // As in started programs: a language's own heap would be recorded in full.
-    let table = if preload.is_sampled { table.of_main_heap() } else { table };
-    let mut finder = Finder::new(table);
+    let sought = if preload.is_sampled { sought.of_main_heap() } else { sought };
+    let mut finder = Finder::new(sought);
     let inside = finder.look(pid, modules);
     let wanted = finder.wanted(&inside);
     if wanted.is_empty() {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use heapr_allocators::Table;
+use heapr_allocators::Sought;
 use heapr_ring::{Pool, reader};
 use heapr_trace::Summary;
 
@@ -128,15 +128,15 @@ impl Session {
         describe(&mut sink, &properties, source, start_unix_ns);
         // From here on a killed recorder leaves a file that can be opened.
         sink.flush();
-        let mut table = Table::with(&properties.allocators).unwrap_or_default();
+        let mut sought = Sought::new(&properties.allocators);
         if properties.sample.is_some() {
             // A language's own heap would be recorded in full, at most of the cost of a full
             // recording.
-            table = table.of_main_heap();
+            sought = sought.of_main_heap();
         }
         let shared = Pool::open(&descriptor).ok().map(|pool| Arc::new(pool.unmapped_when_dropped()));
         let bell = Bell::of(shared.clone());
-        let inside = shared.map(|pool| Watch::new(pool, table));
+        let inside = shared.map(|pool| Watch::new(pool, sought));
         open_pool(&pool, &clock, source, &properties, inside.is_some());
         let (tasks, wanted) = channel();
         let mut recorder = Recorder::new(pool, PoolGrowth::new(descriptor), clock, sink);

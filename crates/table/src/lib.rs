@@ -22,8 +22,10 @@ pub mod json_text;
 mod layout;
 pub mod plain;
 pub mod quantity;
+mod row_order;
 mod table;
 
 pub use cell::Cell;
 pub use column::{Column, Kind};
+pub use row_order::SortRows;
 pub use table::Table;

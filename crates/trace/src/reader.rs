@@ -32,6 +32,8 @@ pub struct Trace {
     mappings: Vec<Mapping>,
     /// Mapping numbers by process and start, for look-ups.
     mapping_order: Vec<u32>,
+    /// Highest end of a process's mappings up to this one, in the order of `mapping_order`.
+    mapping_reach: Vec<u64>,
     markers: Vec<Marker>,
     rss_samples: Vec<RssSample>,
     resident_samples: Vec<ResidentSample>,
@@ -47,6 +49,8 @@ pub struct Trace {
     language_frames: LanguageFrames,
     /// The stack tree, and the damage found in it.
     stacks: OnceLock<(StackTable, Vec<Damage>)>,
+    /// The summary's totals by stack, decoded once; `None`: too many, or damaged.
+    stack_totals: OnceLock<Option<Vec<StackTotals>>>,
     all_damage: OnceLock<Vec<Damage>>,
     is_complete: bool,
 }
@@ -60,6 +64,10 @@ impl std::fmt::Debug for Trace {
 /// Largest number of start addresses that are examined below an address. Modules that overlap in
 /// turn begin close together.
 const OVERLAPS_MAX: usize = 8;
+
+/// Largest number of totals by stack that stay in memory, 144 bytes each. More are decoded anew
+/// for each pass.
+const TOTALS_IN_MEMORY_MAX: usize = 1 << 14;
 
 impl Trace {
     /// Returns the machine.
@@ -294,7 +302,12 @@ impl Trace {
         });
         let mut found: Option<&Mapping> = None;
         for _ in 0..OVERLAPS_MAX {
-            let Some(last) = end.checked_sub(1).map(mapping_at).filter(|last| last.process == process) else {
+            let Some(last) = end
+                .checked_sub(1)
+                .filter(|&place| self.mapping_reach[place] > address_avma)
+                .map(mapping_at)
+                .filter(|last| last.process == process)
+            else {
                 break;
             };
             let start_avma = last.start_avma;
@@ -345,12 +358,31 @@ impl Trace {
         Ok(Some(summary))
     }
 
-    /// Passes the summary's totals by stack to `visit` in their order (stack, heap), without
-    /// holding all of them in memory.
+    /// Passes the summary's totals by stack to `visit` in their order (stack, heap). Only few are
+    /// held in memory.
     ///
     /// # Errors
     /// The totals are damaged; those before the damage were visited.
-    pub fn for_each_stack_totals(&self, mut visit: impl FnMut(StackTotals)) -> Result<()> {
+    pub fn for_each_stack_totals(&self, visit: impl FnMut(StackTotals)) -> Result<()> {
+        let in_memory = self.stack_totals.get_or_init(|| {
+            let counts = self.of_kind(ChunkKind::StackTotals).map(|info| info.item_count as usize);
+            let count = counts.fold(0, usize::saturating_add);
+            if count > TOTALS_IN_MEMORY_MAX {
+                return None;
+            }
+            let mut all = Vec::with_capacity(count);
+            self.decode_stack_totals(|totals| all.push(totals)).ok().map(|()| all)
+        });
+        match in_memory {
+            Some(all) => {
+                all.iter().copied().for_each(visit);
+                Ok(())
+            }
+            None => self.decode_stack_totals(visit),
+        }
+    }
+
+    fn decode_stack_totals(&self, mut visit: impl FnMut(StackTotals)) -> Result<()> {
         let known = (self.stacks().len(), self.processes.len());
         for info in self.of_kind(ChunkKind::StackTotals) {
             let streams = self.streams::<TOTALS_STREAMS>(info)?;

@@ -68,6 +68,17 @@ impl StackTable {
         })
     }
 
+    /// The process of a node; `None` for the empty stack and for numbers that the file does not
+    /// have.
+    #[must_use]
+    pub fn process(&self, stack: StackIndex) -> Option<ProcessIndex> {
+        let place = (stack.0 as usize).checked_sub(1)?;
+        match *self.addresses.get(place)? {
+            WIDE => self.wide.get(&(place as u32)).map(|&(process, _)| ProcessIndex(process)),
+            packed => Some(ProcessIndex((packed >> (64 - PROCESS_BITS)) as u32)),
+        }
+    }
+
     fn push(&mut self, node: StackNode) {
         let (process, address) = (node.process.0, node.return_address_avma);
         let packed = u64::from(process) << (64 - PROCESS_BITS) | address;

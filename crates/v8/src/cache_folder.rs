@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use heapr_files::{NewFile, OwnFolder};
+use heapr_table::SortRows as _;
 
 /// Files of one extension in a directory. Several folders may share one directory.
 #[derive(Debug, Clone)]
@@ -96,7 +97,7 @@ impl CacheFolder {
                 Some((if is_unfinished { SystemTime::UNIX_EPOCH } else { modified }, metadata.len(), path))
             })
             .collect();
-        entries.sort();
+        entries.sort_rows();
         let mut total: u64 = entries.iter().map(|&(_, bytes, _)| bytes).sum();
         for (modified, length, path) in entries {
             if modified != SystemTime::UNIX_EPOCH && total.saturating_add(bytes) <= self.most_bytes {

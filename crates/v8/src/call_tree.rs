@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use heapr_table::SortRows as _;
 use rustc_hash::FxHashMap;
 
 use crate::devtools::Heap;
@@ -173,7 +174,7 @@ impl CallTree {
                 line.whole.add(&whole[at]);
             }
         }
-        lines.sort_by(|left, right| {
+        lines.sort_rows_by(|left, right| {
             let amounts = |line: &FunctionAllocations| {
                 (line.own.live_bytes, line.own.allocated_bytes, line.whole.live_bytes)
             };

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::CallTree;
 use crate::format::CallFunction;
+use heapr_table::SortRows as _;
 
 /// Live bytes allocated by a function, before and after. Bytes are estimates.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +77,7 @@ pub fn compare_profiles(before: &CallTree, after: &CallTree) -> Vec<FunctionGrow
         })
     };
     let mut all: Vec<FunctionGrowth> = estimates.into_values().filter_map(growth).collect();
-    all.sort_by(|a, b| {
+    all.sort_rows_by(|a, b| {
         let key = |growth: &FunctionGrowth| (growth.growth_bytes(), growth.after_bytes);
         key(b).cmp(&key(a)).then_with(|| a.function.cmp(&b.function))
     });

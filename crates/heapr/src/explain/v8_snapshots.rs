@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::answer::Subject;
 use crate::snapshot::v8::heap_file::{Wanted, open};
+use heapr_table::SortRows as _;
 
 /// Explains one snapshot, or several of one program.
 pub(super) fn explain(files: &[PathBuf]) -> anyhow::Result<Subject> {
@@ -11,7 +12,7 @@ pub(super) fn explain(files: &[PathBuf]) -> anyhow::Result<Subject> {
     let written = |file: &PathBuf| file.metadata().and_then(|metadata| metadata.modified()).ok();
     if !files.is_sorted_by_key(written) {
         warn!("the snapshots are compared in the order in which their files were written");
-        files.sort_by_key(written);
+        files.sort_rows_by_key(written);
     }
     let heaps =
         files.iter().map(|file| open(file, Wanted::Dominators)).collect::<anyhow::Result<Vec<_>>>()?;

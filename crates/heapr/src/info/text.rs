@@ -9,6 +9,7 @@ use heapr_trace::{Damage, Process, ProcessOrigin, SamplingPeriod, Trace};
 
 use super::{End, end_of, hexadecimal, kind_name};
 use crate::snapshot::native::why;
+use heapr_table::SortRows as _;
 use heapr_table::plain::cut_middle;
 use heapr_table::quantity::{bytes, count, duration, plural};
 use heapr_table::{Cell, Column, Table, row};
@@ -243,7 +244,7 @@ impl Page<'_> {
         if accounts.is_empty() {
             return Ok(());
         }
-        accounts.sort_by_key(|account| std::cmp::Reverse(account.anonymous_bytes));
+        accounts.sort_rows_by_key(|account| std::cmp::Reverse(account.anonymous_bytes));
         let intervals = OwnMemoryIntervals::of(trace);
         self.title("Own memory, when it was most")?;
         let columns = [
@@ -262,7 +263,7 @@ impl Page<'_> {
             let seen = share(all.saturating_sub(account.unseen_bytes()));
             table.row(row![name, all, share(account.explained_bytes()), seen, "explained, all in all"]);
             let mut parts: Vec<_> = account.parts.iter().collect();
-            parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+            parts.sort_rows_by_key(|part| std::cmp::Reverse(part.bytes));
             for part in parts {
                 let seen = if part.is_unseen { "no" } else { "yes" };
                 let bytes = Cell::from(part.bytes).within(intervals.plus_minus(account, part));

@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use heapr_query::{Action, FramePattern, GroupBy, Metric};
+use heapr_table::SortRows as _;
 
 /// Action as it was given. Its value stays text until the trace file is known: in `--stacks FILE`
 /// the value is the file.
@@ -107,7 +108,7 @@ impl FromArgMatches for ActionArguments {
                 placed.push((index, GivenAction { option, values }));
             }
         }
-        placed.sort_by_key(|&(index, _)| index);
+        placed.sort_rows_by_key(|&(index, _)| index);
         Ok(Self { given: placed.into_iter().map(|(_, given)| given).collect() })
     }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::amounts_text::{amount, things};
 use super::frame_text::{frame_line, frame_name};
 use heapr_export::Subject;
+use heapr_table::SortRows as _;
 use heapr_table::csv::quoted;
 use heapr_table::quantity::{count, percent, plural};
 
@@ -81,7 +82,7 @@ impl<'t> FreeReport<'t> {
         let without = rows.iter().filter(|row| row.stack == StackIndex::EMPTY);
         let without_stack = without.map(|row| &row.amounts).sum();
         let all = rows.iter().map(|row| &row.amounts).sum();
-        rows.sort_by_key(|row| Reverse((row.amounts.total_bytes, row.amounts.total_count)));
+        rows.sort_rows_by_key(|row| Reverse((row.amounts.total_bytes, row.amounts.total_count)));
         let mut shown = BTreeMap::new();
         let before = rows.len();
         rows.retain(|row| {

@@ -13,6 +13,7 @@ use super::histogram_text::histogram_lines;
 use crate::plain_text::page_columns;
 use crate::style::Style;
 use heapr_export::{Subject, group_name};
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{count, duration, percent, plural, share};
 use heapr_table::{Cell, Column, Table, row};
 
@@ -109,7 +110,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
     let left_out = heaps.len().saturating_sub(HEAPS_SHOWN);
     // If a single heap were left out, the line that says so would be as long as the heap's own.
     if left_out > 1 {
-        heaps.sort_by_key(|heap| std::cmp::Reverse(heap.totals.peak_bytes));
+        heaps.sort_rows_by_key(|heap| std::cmp::Reverse(heap.totals.peak_bytes));
         heaps.truncate(HEAPS_SHOWN);
     }
     for heap in heaps {
@@ -123,7 +124,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
     // Each kind of heap is summed by itself: mappings are not part of what malloc allocated.
     let mut kinds: Vec<String> =
         report.by_heap.iter().map(|row| subject.heap(row.process, row.heap)).collect();
-    kinds.sort();
+    kinds.sort_rows();
     kinds.dedup();
     let processes: std::collections::BTreeSet<_> = report.by_heap.iter().map(|row| row.process).collect();
     for kind in kinds.iter().filter(|_| kinds.len() > 1 && processes.len() > 1) {

@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use heapr_query::{Answer, GroupBy, Metric, Ranking, Report};
+use heapr_table::SortRows as _;
 use heapr_trace::Amounts;
 
 use super::frame_text::frame_name;
@@ -129,7 +130,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> i
     };
     line(&report.totals, "TOTAL")?;
     let mut heaps = report.by_heap.clone();
-    heaps.sort_by_key(|heap| std::cmp::Reverse(heap.totals.outstanding_bytes));
+    heaps.sort_rows_by_key(|heap| std::cmp::Reverse(heap.totals.outstanding_bytes));
     for heap in &heaps {
         let handle = match subject.processes.len() {
             0 | 1 => format!("{:#x}", heap.heap.0),

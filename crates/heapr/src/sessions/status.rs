@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use heapr_session::{Answer, ClientError, Request, SessionClient, SessionName, SessionStatus, sessions};
+use heapr_table::SortRows as _;
 use serde_json::{Value, json};
 
 use super::status_text;
@@ -112,7 +113,7 @@ fn with_traces(error: ClientError, name: &str) -> anyhow::Error {
     let entries = std::fs::read_dir(".").into_iter().flatten().flatten();
     let mut files: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     files.retain(is_its);
-    files.sort();
+    files.sort_rows();
     match files.as_slice() {
         [] => error.into(),
         files => anyhow::anyhow!("{error}; ended ones have left {}", files.join(", ")),

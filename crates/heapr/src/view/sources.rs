@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use heapr_files::Existing;
 use heapr_server::Source;
 use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
+use heapr_table::SortRows as _;
 use heapr_trace::Trace;
 
 use crate::snapshot::native::{GraphArguments, NativeHeap};
@@ -73,7 +74,7 @@ fn sort_snapshots(sources: &mut [Source]) {
     };
     if sources.len() > 1 && sources.iter().all(|source| taken(source).is_some()) {
         let is_sorted = sources.is_sorted_by_key(taken);
-        sources.sort_by_key(taken);
+        sources.sort_rows_by_key(taken);
         if !is_sorted {
             tell!("heapr: the snapshots are shown in the order in which their files were written");
         }

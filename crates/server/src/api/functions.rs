@@ -3,6 +3,7 @@
 use heapr_explore::{Found, FrameNumber};
 use heapr_filters::FilterArguments;
 use heapr_query::{FunctionAmounts, Owner};
+use heapr_table::SortRows as _;
 use serde::{Deserialize, Serialize};
 
 use super::frame::frame_json;
@@ -63,7 +64,7 @@ pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let mut found = explorer.functions(&selection, &read.cull, sort)?.functions;
     let function_count = found.len();
     if request.by_own {
-        found.sort_by_key(|function| {
+        found.sort_rows_by_key(|function| {
             std::cmp::Reverse((sort.of(&function.own), sort.of(&function.inclusive)))
         });
     }

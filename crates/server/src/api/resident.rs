@@ -1,6 +1,7 @@
 //! Resident memory by class, at the moments of a saved answer or of a recording.
 
 use heapr_resident::{Class, PageCells, SavedDetail, SavedFinding, SavedLine, SavedMoments, class_label};
+use heapr_table::SortRows as _;
 use serde::{Deserialize, Serialize};
 
 use crate::command_line::command;
@@ -73,7 +74,7 @@ pub(super) fn resident(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let detail = kept.moments.get(shown).map_or_else(SavedDetail::default, |moment| moment.detail(text));
     let SavedDetail { mut lines, pages, findings } = detail;
     lines.retain(|line| line.bytes > 0);
-    lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+    lines.sort_rows_by_key(|line| std::cmp::Reverse(line.bytes));
     json(&ResidentAnswer {
         schema: "heapr.view.resident/1",
         command: command(&["explain", &path.display().to_string()]),
@@ -110,6 +111,6 @@ fn bands(kept: &SavedMoments, shown: usize) -> Vec<ResidentBand> {
     };
     let mut bands: Vec<ResidentBand> = keys.into_iter().map(band).collect();
     bands.retain(|band| band.values.iter().any(|bytes| *bytes > 0));
-    bands.sort_by_key(|band| std::cmp::Reverse(band.values.get(shown).copied()));
+    bands.sort_rows_by_key(|band| std::cmp::Reverse(band.values.get(shown).copied()));
     bands
 }

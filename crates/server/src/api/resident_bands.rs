@@ -1,6 +1,7 @@
 //! Resident memory over time, by class, as stacked bands.
 
 use heapr_query::Span;
+use heapr_table::SortRows as _;
 use heapr_trace::{ProcessIndex, ResidentSample, Trace};
 
 /// Bands from below, each with a value per bin.
@@ -38,7 +39,7 @@ impl ResidentBands {
         for process in processes.into_iter().filter(|process| is_chosen(*process)) {
             let mut own: Vec<&ResidentSample> =
                 samples.iter().filter(|sample| sample.process == process).collect();
-            own.sort_by_key(|sample| sample.time_ns);
+            own.sort_rows_by_key(|sample| sample.time_ns);
             let end_ns = trace.processes().get(process.0 as usize).and_then(|process| process.end_ns);
             add(&own, end_ns.unwrap_or(u64::MAX), time, &mut sums);
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use heapr_explore::Found;
 use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, HistogramOf, Metric};
+use heapr_table::SortRows as _;
 use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
@@ -129,6 +130,6 @@ struct NativeStatistics {
 /// Parts, largest first.
 fn listed(sums: BTreeMap<String, Amounts>) -> Vec<NativePart> {
     let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, amounts)| std::cmp::Reverse(amounts.outstanding_bytes));
+    sums.sort_rows_by_key(|(_, amounts)| std::cmp::Reverse(amounts.outstanding_bytes));
     sums.into_iter().map(|(name, amounts)| NativePart::of(name, &amounts)).collect()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, Line, LiveAmount, module_of_name};
+use heapr_table::SortRows as _;
 use serde::Deserialize;
 
 use super::rows::{line_id, own_place};
@@ -144,7 +145,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         for (frame, (frame_amount, mut lines)) in greatest(frames, unit, least) {
             let Some(frame) = areas.push(Some(image), frame, frame_amount) else { break };
             lines.retain(|(amount, ..)| unit.of(amount) >= least);
-            lines.sort_by(|(one, _, one_line), (other, _, other_line)| {
+            lines.sort_rows_by(|(one, _, one_line), (other, _, other_line)| {
                 let by_amount = unit.of(other).cmp(&unit.of(one));
                 by_amount.then_with(|| one_line.frames.cmp(&other_line.frames))
             });
@@ -165,6 +166,6 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 /// Parts of at least `least`, largest first.
 fn greatest<T>(parts: Parts<'_, T>, unit: Unit, least: u64) -> Vec<(&str, (LiveAmount, T))> {
     let mut parts: Vec<_> = parts.into_iter().filter(|(_, part)| unit.of(&part.0) >= least).collect();
-    parts.sort_by_key(|(_, part)| std::cmp::Reverse(unit.of(&part.0)));
+    parts.sort_rows_by_key(|(_, part)| std::cmp::Reverse(unit.of(&part.0)));
     parts
 }

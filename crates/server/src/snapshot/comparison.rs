@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use heapr_table::SortRows as _;
 use heapr_v8::analysis::{ClassDifference, Comparison, MatchedBy, ObjectDifference, compare, compare_class};
 use heapr_v8::devtools::ScriptPaths;
 use serde::{Deserialize, Serialize};
@@ -45,13 +46,15 @@ enum DiffOrder {
 impl DiffOrder {
     fn sort(self, lines: &mut [&ClassDifference]) {
         match self {
-            Self::BytesDelta => lines.sort_by_key(|line| Reverse(line.bytes_delta())),
-            Self::CountDelta => lines.sort_by_key(|line| Reverse(line.count_delta())),
-            Self::NewBytes => lines.sort_by_key(|line| Reverse(line.new_bytes)),
-            Self::DeletedBytes => lines.sort_by_key(|line| Reverse(line.deleted_bytes)),
-            Self::NewCount => lines.sort_by_key(|line| Reverse(line.new_count)),
-            Self::DeletedCount => lines.sort_by_key(|line| Reverse(line.deleted_count)),
-            Self::Name => lines.sort_by(|one, other| one.class.name_text().cmp(&other.class.name_text())),
+            Self::BytesDelta => lines.sort_rows_by_key(|line| Reverse(line.bytes_delta())),
+            Self::CountDelta => lines.sort_rows_by_key(|line| Reverse(line.count_delta())),
+            Self::NewBytes => lines.sort_rows_by_key(|line| Reverse(line.new_bytes)),
+            Self::DeletedBytes => lines.sort_rows_by_key(|line| Reverse(line.deleted_bytes)),
+            Self::NewCount => lines.sort_rows_by_key(|line| Reverse(line.new_count)),
+            Self::DeletedCount => lines.sort_rows_by_key(|line| Reverse(line.deleted_count)),
+            Self::Name => {
+                lines.sort_rows_by(|one, other| one.class.name_text().cmp(&other.class.name_text()))
+            }
         }
     }
 }
@@ -171,7 +174,7 @@ pub(super) fn diff_objects(context: &Context<'_>, body: &[u8]) -> Result<Answer>
     let (before, after) = (compared.before.heap(context.cancel)?, compared.after.heap(context.cancel)?);
     let mut objects = compare_class(&before, &after, compared.comparison.matched_by, &line.class);
     // New objects first, and of each kind the largest first.
-    objects.sort_by_key(|&object| match object {
+    objects.sort_rows_by_key(|&object| match object {
         ObjectDifference::New(node) => (0, Reverse(after.snapshot().self_bytes(node))),
         ObjectDifference::Deleted(node) => (1, Reverse(before.snapshot().self_bytes(node))),
     });

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use heapr_query::{SteadyGrowth, ordered};
+use heapr_table::SortRows as _;
 use heapr_v8::StoredSummary;
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
@@ -130,7 +131,7 @@ fn sort(all: &mut [ClassSeries<'_>], order: SeriesOrder) -> Result<()> {
     let column = match order {
         SeriesOrder::By(column) => column,
         SeriesOrder::RetainedAt(at) if all.iter().all(|series| at < series.keys.len()) => {
-            all.sort_by_key(|series| Reverse(series.retained_bytes[at]));
+            all.sort_rows_by_key(|series| Reverse(series.retained_bytes[at]));
             return Ok(());
         }
         SeriesOrder::RetainedAt(at) => {
@@ -139,14 +140,14 @@ fn sort(all: &mut [ClassSeries<'_>], order: SeriesOrder) -> Result<()> {
     };
     match column {
         SeriesColumn::Steady => all.sort_by_cached_key(|series| Reverse(ordered(series.growth().rank()))),
-        SeriesColumn::Growth => all.sort_by_key(|series| Reverse(series.growth().growth)),
+        SeriesColumn::Growth => all.sort_rows_by_key(|series| Reverse(series.growth().growth)),
         SeriesColumn::Steadiness => all.sort_by_cached_key(|series| {
             let growth = series.growth();
             Reverse((ordered(growth.steadiness), growth.growth))
         }),
-        SeriesColumn::CountGrowth => all.sort_by_key(|series| Reverse(series.count_growth())),
-        SeriesColumn::Retained => all.sort_by_key(|series| Reverse(last(&series.retained_bytes))),
-        SeriesColumn::Name => all.sort_by(|one, other| one.name.cmp(other.name)),
+        SeriesColumn::CountGrowth => all.sort_rows_by_key(|series| Reverse(series.count_growth())),
+        SeriesColumn::Retained => all.sort_rows_by_key(|series| Reverse(last(&series.retained_bytes))),
+        SeriesColumn::Name => all.sort_rows_by(|one, other| one.name.cmp(other.name)),
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use heapr_table::SortRows as _;
 use heapr_v8::devtools::{ContextOwner, Filter, Heap, NodeSet};
 use heapr_v8::view::ObjectOrder;
 use heapr_v8::{StoredClass, StoredSummary};
@@ -99,11 +100,11 @@ enum ClassOrder {
 impl ClassOrder {
     fn sort(self, lines: &mut [&StoredClass]) {
         match self {
-            Self::Retained => lines.sort_by_key(|line| Reverse(line.retained_bytes)),
-            Self::Shallow => lines.sort_by_key(|line| Reverse(line.self_bytes)),
-            Self::Count => lines.sort_by_key(|line| Reverse(line.object_count)),
-            Self::Distance => lines.sort_by_key(|line| line.distance),
-            Self::Name => lines.sort_by(|one, other| one.name.cmp(&other.name)),
+            Self::Retained => lines.sort_rows_by_key(|line| Reverse(line.retained_bytes)),
+            Self::Shallow => lines.sort_rows_by_key(|line| Reverse(line.self_bytes)),
+            Self::Count => lines.sort_rows_by_key(|line| Reverse(line.object_count)),
+            Self::Distance => lines.sort_rows_by_key(|line| line.distance),
+            Self::Name => lines.sort_rows_by(|one, other| one.name.cmp(&other.name)),
         }
     }
 

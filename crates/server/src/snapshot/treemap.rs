@@ -2,6 +2,7 @@
 
 use std::collections::BinaryHeap;
 
+use heapr_table::SortRows as _;
 use serde::Deserialize;
 
 use super::rows::short;
@@ -58,7 +59,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             let total: u64 = summary.classes.iter().map(|class| class.self_bytes).sum();
             columns.push(None, None, "(total)".to_owned(), total, 0);
             let mut classes: Vec<_> = summary.classes.iter().collect();
-            classes.sort_by_key(|class| std::cmp::Reverse(class.self_bytes));
+            classes.sort_rows_by_key(|class| std::cmp::Reverse(class.self_bytes));
             let least = ((total as f64 * share) as u64).max(1);
             for class in classes.into_iter().take(most - 1).filter(|class| class.self_bytes >= least) {
                 columns.push(None, Some(0), class.name.clone(), class.self_bytes, class.self_bytes);

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use heapr_table::SortRows as _;
 use serde_json::{Value, json};
 
 use super::recorder::Recorder;
@@ -48,7 +49,7 @@ fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Valu
     let body = json!({"file": file, "by": "stacks", "sort": "so", "limit": 500, "frames_max": 12});
     let report = recorder.record("report", body)?.unwrap_or_default();
     let mut processes: Vec<&Value> = list(&report, "heaps").collect();
-    processes.sort_by_key(|heap| std::cmp::Reverse(heap["peak_bytes"].as_u64()));
+    processes.sort_rows_by_key(|heap| std::cmp::Reverse(heap["peak_bytes"].as_u64()));
     processes.dedup_by_key(|heap| heap["pid"].as_u64());
     for heap in processes.iter().take(OF_KIND_MAX).filter(|_| processes.len() > 1) {
         let pid = heap["pid"].as_u64().unwrap_or(0).to_string();

@@ -53,6 +53,7 @@ impl Trace {
             modules: Vec::new(),
             mappings: Vec::new(),
             mapping_order: Vec::new(),
+            mapping_reach: Vec::new(),
             markers: Vec::new(),
             rss_samples: Vec::new(),
             resident_samples: Vec::new(),
@@ -66,6 +67,7 @@ impl Trace {
             functions: Vec::new(),
             language_frames: LanguageFrames::Mixed,
             stacks: OnceLock::new(),
+            stack_totals: OnceLock::new(),
             all_damage: OnceLock::new(),
             is_complete: true,
         };
@@ -301,6 +303,16 @@ impl Trace {
             let mapping = &mappings[number as usize];
             (mapping.process, mapping.start_avma, mapping.loaded_ns)
         });
+        let mut reach: Option<(ProcessIndex, u64)> = None;
+        let ordered = self.mapping_order.iter().map(|&number| &mappings[number as usize]);
+        self.mapping_reach = ordered
+            .map(|mapping| {
+                let before = reach.filter(|(process, _)| *process == mapping.process);
+                let end = before.map_or(mapping.end_avma, |(_, end)| end.max(mapping.end_avma));
+                reach = Some((mapping.process, end));
+                end
+            })
+            .collect();
     }
 }
 

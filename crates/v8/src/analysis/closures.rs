@@ -4,6 +4,7 @@ use super::heap_view::{EdgeName, HeapView};
 use super::naming::Naming;
 use super::scripts::Place;
 use crate::{EdgeKind, NodeKind};
+use heapr_table::SortRows as _;
 
 /// Context of a function call or a module: the variables that nested functions use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,8 +66,9 @@ pub(crate) fn contexts_of_variables<H: HeapView>(
                     EdgeName::Index(_) => None,
                 })
                 .collect();
-            variables
-                .sort_by(|a, b| b.retained_bytes.cmp(&a.retained_bytes).then_with(|| a.name.cmp(&b.name)));
+            variables.sort_rows_by(|a, b| {
+                b.retained_bytes.cmp(&a.retained_bytes).then_with(|| a.name.cmp(&b.name))
+            });
             variables.truncate(MAX_VARIABLES);
             let place = naming.place_of_context(node);
             ContextOfVariables { node, place, function_count, retained_bytes, variables }

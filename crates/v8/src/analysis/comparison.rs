@@ -4,6 +4,7 @@
 //! would pair unrelated objects. Then objects are matched by their position in the graph
 //! ([`crate::analysis::Matching`]).
 
+use heapr_table::SortRows as _;
 use rustc_hash::FxHashMap;
 
 use super::matching::{MatchedBy, Matching, NOT_THERE, Numbering};
@@ -193,7 +194,7 @@ impl<'a> Differences<'a> {
             }
         }
         all.retain(|class| class.new_count + class.deleted_count > 0);
-        all.sort_by(|left, right| {
+        all.sort_rows_by(|left, right| {
             right.bytes_delta().cmp(&left.bytes_delta()).then_with(|| left.class.cmp(&right.class))
         });
         let is_reversed = matched_by == MatchedBy::Id && self.before.max_js_id() > self.after.max_js_id();

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use heapr_table::SortRows as _;
 use rustc_hash::FxHashMap;
 
 use super::heap_view::HeapView;
@@ -55,7 +56,7 @@ pub fn code_shares<H: HeapView>(heap: &H, naming: &Naming<'_, H>, unit: CodeUnit
     }
     add_retained(heap, &owners.of_nodes, &mut shares);
     shares.retain(|share| share.object_count > 0);
-    shares.sort_by(|a, b| (b.own_bytes, &a.name).cmp(&(a.own_bytes, &b.name)));
+    shares.sort_rows_by(|a, b| (b.own_bytes, &a.name).cmp(&(a.own_bytes, &b.name)));
     shares
 }
 

@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 
+use heapr_table::SortRows as _;
 use rustc_hash::FxHashMap;
 
 use super::heap_view::{EdgeName, HeapView, field};
@@ -114,7 +115,7 @@ pub fn pending<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec
         found.look_at(node);
     }
     let mut groups: Vec<Pending> = found.groups.into_values().map(|(group, _)| group).collect();
-    groups.sort_by(|a, b| {
+    groups.sort_rows_by(|a, b| {
         (b.retained_bytes, b.count, &a.what, &a.event).cmp(&(a.retained_bytes, a.count, &b.what, &b.event))
     });
     groups.truncate(top);

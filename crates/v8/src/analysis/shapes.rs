@@ -1,5 +1,6 @@
 //! Objects by class and fields.
 
+use heapr_table::SortRows as _;
 use rustc_hash::FxHashMap;
 
 use super::heap_view::HeapView;
@@ -60,7 +61,7 @@ pub fn shapes(heap: &impl HeapView, top: usize) -> Vec<Shape> {
         sum.retained_bytes = sum.retained_bytes.saturating_add(heap.retained_bytes(node));
     }
     let mut sums: Vec<Sum> = sums.into_values().collect();
-    sums.sort_by_key(|sum| (std::cmp::Reverse((sum.self_bytes, sum.count)), sum.example));
+    sums.sort_rows_by_key(|sum| (std::cmp::Reverse((sum.self_bytes, sum.count)), sum.example));
     sums.truncate(top);
     sums.into_iter()
         .map(|sum| {

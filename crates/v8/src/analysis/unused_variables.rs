@@ -12,6 +12,7 @@
 //! texts of all these functions are known. Contexts with other referrers (a waiting generator, a
 //! stack frame) are left out.
 
+use heapr_table::SortRows as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::heap_view::{EdgeName, HeapView, field};
@@ -116,10 +117,11 @@ pub fn unused_variables<H: HeapView>(
     };
     let mut variables: Vec<UnusedVariable> = groups.into_iter().map(group).collect();
     variables.retain(|variable| variable.retained_bytes > 0);
-    variables
-        .sort_by(|a, b| (b.retained_bytes, &a.name, a.example).cmp(&(a.retained_bytes, &b.name, b.example)));
+    variables.sort_rows_by(|a, b| {
+        (b.retained_bytes, &a.name, a.example).cmp(&(a.retained_bytes, &b.name, b.example))
+    });
     let mut unknown_scripts: Vec<String> = sources.unknown.into_iter().collect();
-    unknown_scripts.sort();
+    unknown_scripts.sort_rows();
     let is_unknown = |((location, _), uses): &(&(Location, u32), &Uses)| {
         let path = paths.get(location.script_id).unwrap_or("");
         **uses == Uses::Everything && !is_of_the_runtime(location.script_id, path)

@@ -2,6 +2,7 @@
 
 use crate::devtools::Heap;
 use crate::node_set::NodeSet;
+use heapr_table::SortRows as _;
 
 /// Totals of the objects of one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Heap {
         }
         add_retained(self, &mut all, is_counted);
         all.retain(|aggregate| aggregate.object_count > 0);
-        all.sort_by(|left, right| {
+        all.sort_rows_by(|left, right| {
             let names = || classes.get(left.class).name.cmp(&classes.get(right.class).name);
             right.retained_bytes.cmp(&left.retained_bytes).then_with(names)
         });

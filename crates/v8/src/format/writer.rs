@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use crate::Snapshot;
 use crate::format::header::{NODE_FIELDS, snapshot_header};
-use crate::kinds::{EDGE_KINDS, EdgeKind, NODE_KINDS};
+use crate::kinds::{EdgeKind, NODE_KINDS};
 use crate::node_set::NodeSet;
 
 /// Changes that are made while writing.

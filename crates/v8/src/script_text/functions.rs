@@ -1,6 +1,7 @@
 //! Functions of a script, and the names that belong to each.
 
 use super::tokens::{Kind, Token};
+use heapr_table::SortRows as _;
 
 /// Function: tokens from its parameters to its end.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Function {
 pub(super) fn functions(text: &[u8], tokens: &[Token]) -> Vec<Function> {
     let finder = Finder { text, tokens };
     let mut found: Vec<Function> = (0..tokens.len()).filter_map(|at| finder.function_of(at)).collect();
-    found.sort_by_key(|function| (function.first, std::cmp::Reverse(function.last)));
+    found.sort_rows_by_key(|function| (function.first, std::cmp::Reverse(function.last)));
     found.dedup_by_key(|function| function.first);
     found
 }

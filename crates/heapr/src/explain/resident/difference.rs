@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use heapr_resident::{SavedMoment, SavedMoments, class_label};
+use heapr_table::SortRows as _;
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ pub(super) fn since(path: &Path, now: &SavedMoment) -> anyhow::Result<Difference
     now.lines.iter().for_each(|(class, bytes)| both.entry(class).or_default().1 += bytes);
     let mut lines: Vec<_> =
         both.into_iter().map(|(class, (then, now))| (class.to_owned(), then, now)).collect();
-    lines.sort_by_key(|(_, then, now)| std::cmp::Reverse(then.abs_diff(*now)));
+    lines.sort_rows_by_key(|(_, then, now)| std::cmp::Reverse(then.abs_diff(*now)));
     Ok(Difference { then_rss_bytes: then.rss_bytes, now_rss_bytes: now.rss_bytes, lines })
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use anyhow::Context as _;
 use heapr_proc::{GroupLimit, GroupMemory, group_memory, memory_limits};
 use heapr_resident::Class;
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, percent, share};
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
@@ -52,7 +53,7 @@ pub(super) fn of_process(pid: u32) -> anyhow::Result<Group> {
         let pss_bytes = (!is_refused).then_some(pages.pss_bytes);
         processes.push(Process { pid: *pid, name, rss_bytes: pages.rss_bytes, pss_bytes });
     }
-    processes.sort_by_key(|process| std::cmp::Reverse(process.pss_bytes.unwrap_or(process.rss_bytes)));
+    processes.sort_rows_by_key(|process| std::cmp::Reverse(process.pss_bytes.unwrap_or(process.rss_bytes)));
     Ok(Group { memory, limits, processes, classes })
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use heapr_resident::{SavedMoment, SavedMoments, class_label};
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, duration, plural, share};
 use heapr_table::{Cell, Column, Table, row};
 use heapr_trace::Trace;
@@ -68,7 +69,7 @@ impl Moments {
             ];
         }
         let mut classes: Vec<_> = classes.into_iter().collect();
-        classes.sort_by_key(|(_, [_, most, last])| std::cmp::Reverse((*last, *most)));
+        classes.sort_rows_by_key(|(_, [_, most, last])| std::cmp::Reverse((*last, *most)));
         classes
     }
 

@@ -6,6 +6,7 @@ use heapr_export::frame_text::frame_name;
 use heapr_query::json::FrameJson;
 use heapr_query::{CullList, GroupBy, OwnCode, StackGroups};
 use heapr_resident::BlockWatcher;
+use heapr_table::SortRows as _;
 use heapr_trace::{Snapshot, StackIndex, Trace};
 use serde_json::{Value, json};
 
@@ -81,7 +82,7 @@ impl RecordedBlocks {
                 PinnedBy { free_bytes: pin.free_bytes, blocks: pin.blocks, frames, told, own_frame }
             })
             .collect();
-        pinned.sort_by(|a, b| b.free_bytes.cmp(&a.free_bytes).then_with(|| a.frames.cmp(&b.frames)));
+        pinned.sort_rows_by(|a, b| b.free_bytes.cmp(&a.free_bytes).then_with(|| a.frames.cmp(&b.frames)));
         pinned
     }
 }

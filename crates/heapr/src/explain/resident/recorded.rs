@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, bail};
 use heapr_session::{Answer, EARLIER_BLOCKS_MODULE, Request, SessionClient};
+use heapr_table::SortRows as _;
 
 use super::pinning::RecordedBlocks;
 use super::{Resident, reading};
@@ -22,7 +23,7 @@ pub(super) fn look(
         bail!("session {} gives an answer that makes no sense", client.name());
     };
     let mut alive: Vec<_> = status.processes.iter().filter(|process| process.is_alive).collect();
-    alive.sort_by_key(|process| std::cmp::Reverse(process.live_bytes));
+    alive.sort_rows_by_key(|process| std::cmp::Reverse(process.live_bytes));
     let Some(process) = alive.first() else { return Ok(None) };
     let pid = process.pid;
     let request = Request::Snapshot { name: "explain".to_owned(), pids: vec![pid], graph: None };

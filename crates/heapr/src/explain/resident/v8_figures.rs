@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use heapr_inspector::{Closing, Inspector, OpenOptions, Process, V8Memory};
 use heapr_resident::Class;
+use heapr_table::SortRows as _;
 use heapr_table::quantity::bytes;
 use serde_json::{Value, json};
 
@@ -65,7 +66,7 @@ impl V8Figures {
             )?;
         }
         let mut spaces: Vec<_> = memory.spaces.iter().filter(|space| space.used_bytes > 0).collect();
-        spaces.sort_by_key(|space| std::cmp::Reverse(space.used_bytes));
+        spaces.sort_rows_by_key(|space| std::cmp::Reverse(space.used_bytes));
         let spaces = spaces.iter().map(|space| {
             let name = space.name.strip_suffix("_space").unwrap_or(&space.name).replace('_', " ");
             format!("{name} {} of {}", bytes(space.used_bytes), bytes(space.size_bytes))

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use heapr_native::HeldSums;
 use heapr_query::{Confidence, CullList, GroupBy, StackGroups, Taken, Trend};
+use heapr_table::SortRows as _;
 use heapr_trace::ProcessIndex;
 
 use super::block_names::BlockNames;
@@ -156,7 +157,7 @@ fn comparable(points: Vec<GraphPoint>, warnings: &mut Vec<String>) -> Vec<GraphP
             "snapshot {numbers} was taken while the process ran: what holds a block may seem another there"
         ));
         let mut points = [running, still].concat();
-        points.sort_by_key(|point| (point.unix_ns, point.time_ns));
+        points.sort_rows_by_key(|point| (point.unix_ns, point.time_ns));
         return points;
     }
     warnings.push(format!(
@@ -238,7 +239,7 @@ impl HeldGrowth {
         if !before.is_empty() {
             holders.retain(|holder| holder.held_at.windows(2).any(|pair| pair[0] != pair[1]));
         }
-        holders.sort_by(|one, other| {
+        holders.sort_rows_by(|one, other| {
             let key = |holder: &HolderGrowth| (holder.confidence, holder.growth_bytes(), holder.last().bytes);
             key(other).cmp(&key(one)).then_with(|| one.name.cmp(&other.name))
         });
@@ -305,7 +306,7 @@ impl Last<'_> {
             let of_it = kinds.iter().filter(|((of, _), _)| *of == number);
             let mut own: Vec<(&str, Held)> =
                 of_it.map(|(&(_, kind), &held)| (names.text(kind), held)).collect();
-            own.sort_by(|(one, of_one), (other, of_other)| {
+            own.sort_rows_by(|(one, of_one), (other, of_other)| {
                 (of_other.bytes, of_other.count).cmp(&(of_one.bytes, of_one.count)).then(one.cmp(other))
             });
             own.truncate(KINDS_MAX);

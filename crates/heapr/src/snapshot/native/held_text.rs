@@ -1,6 +1,7 @@
 //! Holders and their growth, in words, as a table and as JSON.
 
 use heapr_query::Confidence;
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, count, plural, signed_bytes};
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
@@ -77,7 +78,7 @@ pub(super) fn changes_table(growth: &HeldGrowth, top: usize) -> Table {
         ],
     );
     let mut holders: Vec<&HolderGrowth> = growth.holders.iter().collect();
-    holders.sort_by_key(|holder| std::cmp::Reverse(holder.growth_bytes().unsigned_abs()));
+    holders.sort_rows_by_key(|holder| std::cmp::Reverse(holder.growth_bytes().unsigned_abs()));
     let rows = holders.into_iter().map(|holder| {
         let first = holder.held_at.first().copied().unwrap_or_default();
         row![

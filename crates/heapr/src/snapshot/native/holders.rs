@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, duration, plural};
 use heapr_table::{Column, Table, row};
 
@@ -51,7 +52,7 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     let held = answers.holders()?;
     // Holders that hold something only together have a row of their own.
     let mut rows: Vec<&(String, Held)> = held.iter().filter(|(_, held)| held.count > 0).collect();
-    rows.sort_by(|(one, of_one), (other, of_other)| {
+    rows.sort_rows_by(|(one, of_one), (other, of_other)| {
         (of_other.bytes, of_other.count).cmp(&(of_one.bytes, of_one.count)).then_with(|| one.cmp(other))
     });
     let is_of_several = |(name, _): &&(String, Held)| name.starts_with(TOGETHER);

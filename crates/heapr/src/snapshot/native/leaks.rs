@@ -20,6 +20,7 @@ use super::leak_sums::{KINDS, LeakSum, snapshots_until};
 use super::suppressions::CountedSuppressions;
 use crate::output::{Format, OutputArguments, print_table};
 use crate::report::names::TraceNames;
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, count, duration, plural};
 use heapr_table::{Cell, Column, Table, row};
 
@@ -143,7 +144,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
         })
         .collect();
     // Indirect leaks come after their holders.
-    lines.sort_by(|one, other| {
+    lines.sort_rows_by(|one, other| {
         let key = |line: &Line<'_>| (line.kind, std::cmp::Reverse((line.sum.retained_bytes, line.sum.count)));
         key(one).cmp(&key(other)).then_with(|| frame_texts(one).cmp(&frame_texts(other)))
     });

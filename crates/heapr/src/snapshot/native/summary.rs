@@ -17,6 +17,7 @@ use super::series::{Chosen, SeriesArguments, read};
 use crate::output::print_table;
 use crate::plain_text::{line_width, one_line};
 use crate::snapshot::verbs::{HeapKind, SummaryOrder, SummaryQuestion};
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, count, duration, plural};
 use heapr_table::{Cell, Column, Table, row};
 
@@ -115,7 +116,7 @@ fn graph_in_words(point: &GraphPoint) -> anyhow::Result<(Vec<String>, Value, Gra
     let file = Rc::clone(&answers.chosen);
     let mut order: Vec<&(String, Held)> =
         answers.holders()?.iter().filter(|(_, held)| held.count > 0).collect();
-    order.sort_by_key(|(_, held)| std::cmp::Reverse((held.bytes, held.count)));
+    order.sort_rows_by_key(|(_, held)| std::cmp::Reverse((held.bytes, held.count)));
     order.truncate(HOLDERS);
     let reference_count = file.facts.reference_count;
     let mut lines = vec![format!(

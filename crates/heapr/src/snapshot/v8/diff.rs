@@ -14,6 +14,7 @@ use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::v8::profile_diff::{self, are_profiles};
 use crate::snapshot::v8::trend;
 use crate::snapshot::verbs::DiffQuestion;
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{plural, signed_bytes, signed_count};
 use heapr_table::{Column, Table, row};
 
@@ -157,7 +158,7 @@ fn print_objects(
         found = true;
         let mut objects = compare_class(before, after, comparison.matched_by, &line.class);
         // New objects come first; the largest of a kind first.
-        objects.sort_by_key(|&object| match object {
+        objects.sort_rows_by_key(|&object| match object {
             ObjectDifference::New(node) => (0, std::cmp::Reverse(after.snapshot().self_bytes(node))),
             ObjectDifference::Deleted(node) => (1, std::cmp::Reverse(before.snapshot().self_bytes(node))),
         });

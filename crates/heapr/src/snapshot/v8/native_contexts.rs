@@ -7,6 +7,7 @@ use heapr_v8::devtools::NativeContexts;
 
 use crate::output::{OutputArguments, print_table};
 use crate::snapshot::v8::heap_file::{Wanted, open};
+use heapr_table::SortRows as _;
 use heapr_table::{Column, Table, row};
 
 /// Arguments of `heapr snapshot native-contexts`.
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: NativeContextsArguments) -> anyhow::Result<ExitCode
     sheet.fact("shared_bytes", sizes.shared_bytes);
     sheet.fact("unowned_bytes", sizes.unowned_bytes);
     let mut contexts = sizes.contexts;
-    contexts.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
+    contexts.sort_rows_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
     let of_context = contexts.iter().map(|&(node, bytes)| {
         row![
             heap.snapshot().id(node),

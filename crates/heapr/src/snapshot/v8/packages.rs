@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use heapr_table::SortRows as _;
 use heapr_table::quantity::signed_bytes;
 use heapr_table::{Column, Table, row};
 use heapr_v8::analysis::{CodeShare, CodeUnit, Listing, Naming, code_shares};
@@ -73,7 +74,7 @@ fn print_growth(
     }
     let growth = |before: u64, after: u64| i128::from(after) - i128::from(before);
     let mut lines: Vec<(CodeShare, CodeShare)> = pairs.into_values().collect();
-    lines.sort_by(|(before, after), (other_before, other_after)| {
+    lines.sort_rows_by(|(before, after), (other_before, other_after)| {
         let key = |before: &CodeShare, after: &CodeShare| growth(before.own_bytes, after.own_bytes);
         key(other_before, other_after)
             .cmp(&key(before, after))

@@ -15,6 +15,7 @@ use crate::snapshot::v8::source_maps::{maps_for, tell_unused};
 use crate::snapshot::v8::summary_file;
 use crate::snapshot::v8::{allocations, distance};
 use crate::snapshot::verbs::{HeapKind, SummaryOrder, SummaryQuestion};
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, plural};
 use heapr_table::{Column, Table, row};
 
@@ -162,10 +163,10 @@ fn print_classes(arguments: &SummaryArguments<'_>, summary: &StoredSummary) -> a
     let mut lines: Vec<&StoredClass> = summary.classes.iter().collect();
     match arguments.sort {
         Order::Retained => {}
-        Order::Shallow => lines.sort_by_key(|line| std::cmp::Reverse(line.self_bytes)),
-        Order::Count => lines.sort_by_key(|line| std::cmp::Reverse(line.object_count)),
-        Order::Distance => lines.sort_by_key(|line| line.distance),
-        Order::Name => lines.sort_by(|left, right| left.name.cmp(&right.name)),
+        Order::Shallow => lines.sort_rows_by_key(|line| std::cmp::Reverse(line.self_bytes)),
+        Order::Count => lines.sort_rows_by_key(|line| std::cmp::Reverse(line.object_count)),
+        Order::Distance => lines.sort_rows_by_key(|line| line.distance),
+        Order::Name => lines.sort_rows_by(|left, right| left.name.cmp(&right.name)),
     }
     sheet.fact("heap", "v8");
     sheet.fact("node_count", summary.node_count);

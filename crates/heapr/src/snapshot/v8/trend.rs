@@ -12,6 +12,7 @@ use crate::snapshot::limit::{Limit, TOTAL, exit_status};
 use crate::snapshot::v8::doubts::doubts;
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::verbs::DiffQuestion;
+use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, count};
 use heapr_table::{Cell, Column, Table, row};
 
@@ -37,7 +38,7 @@ pub(crate) fn run(asked: &DiffQuestion) -> anyhow::Result<ExitCode> {
         warn!("{warning}");
     }
     let mut lines: Vec<(Class, Course)> = courses.into_iter().collect();
-    lines.sort_by(|(class, course), (other_class, other)| {
+    lines.sort_rows_by(|(class, course), (other_class, other)| {
         (delta(other).1, class).cmp(&(delta(course).1, other_class))
     });
     lines.retain(|(_, course)| course.windows(2).any(|pair| pair[0] != pair[1]));

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use heapr_allocators::{FoundAllocator, InsideOf, ModuleKind, Sought, Table};
+use heapr_allocators::{FoundAllocator, InsideOf, ModuleKind, Sought};
 use heapr_inject::{InsideFunction, LoadedModule};
 use heapr_symbols::{DebugServers, GoProgram, SymbolOptions, debuginfod};
 
@@ -86,13 +86,13 @@ pub(crate) struct Finder {
 const KNOWN_MAX: usize = 4096;
 
 impl Finder {
-    pub(crate) fn new(table: Table) -> Self {
+    pub(crate) fn new(sought: Sought) -> Self {
         // Only debug files that are already there: the caller fetches others where waiting is
         // allowed.
         let debug_servers = DebugServers::Kept;
         let options = SymbolOptions { debug_servers, cache_dir: None, ..SymbolOptions::default() };
-        let cache = LookCache::of_user(&table);
-        Self { sought: Sought::new(table), options, known: HashMap::new(), cache, asked: HashSet::new() }
+        let cache = LookCache::of_user(&sought);
+        Self { sought, options, known: HashMap::new(), cache, asked: HashSet::new() }
     }
 
     /// Returns the debug files that would name more of what was found, each once.
@@ -123,8 +123,9 @@ impl Finder {
     pub(crate) fn look(&mut self, pid: u32, modules: &[LoadedModule]) -> Inside {
         let modules = modules.iter().filter(|module| !module.is_agent && !module.is_c_library);
         let mut inside = Inside::default();
+        let process = heapr_proc::folder(pid);
         for module in modules {
-            let Some((found, go)) = self.look_at(pid, module) else { continue };
+            let Some((found, go)) = self.look_at(&process, pid, module) else { continue };
             let target = |go| GoTarget::new(&found.path, found.bias_avma, go);
             inside.go = inside.go.take().or_else(|| go.map(target));
             inside.modules.push(found);
@@ -132,8 +133,13 @@ impl Finder {
         inside
     }
 
-    fn look_at(&mut self, pid: u32, module: &LoadedModule) -> Option<(InsideModule, Option<GoProgram>)> {
-        let process = heapr_proc::folder(pid);
+    /// Finds what is embedded in one module. `process`: the process's folder in `/proc`.
+    fn look_at(
+        &mut self,
+        process: &Path,
+        pid: u32,
+        module: &LoadedModule,
+    ) -> Option<(InsideModule, Option<GoProgram>)> {
         let (file, path) = if module.is_main {
             let path = heapr_proc::executable(pid).unwrap_or_default();
             (process.join("exe"), path)
@@ -188,7 +194,7 @@ impl Finder {
 /// The process has no loader, cannot be read, or has ended.
 pub fn look_inside(pid: u32) -> Result<Inside, heapr_inject::Error> {
     match heapr_inject::loaded_modules(pid) {
-        Ok(modules) => Ok(Finder::new(Table::default()).look(pid, &modules)),
+        Ok(modules) => Ok(Finder::new(Sought::default()).look(pid, &modules)),
         Err(error) => {
             let go = GoTarget::of_program(pid).ok_or(error)?;
             Ok(Inside { go: Some(go), ..Inside::default() })

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use heapr_allocators::{FoundAllocator, FoundFunction, InsideOf, ModuleKind, Table};
+use heapr_allocators::{FoundAllocator, FoundFunction, InsideOf, ModuleKind, Sought};
 use heapr_files::{NewFile, OwnFolder};
 use heapr_symbols::{GoPlaces, GoProgram, SymbolOptions, has_separate_debug_file};
 use heapr_wire::Signature;
@@ -103,14 +103,14 @@ struct FunctionRecord {
 
 impl LookCache {
     /// Cache of the user; `None` without a cache folder.
-    pub(super) fn of_user(table: &Table) -> Option<Self> {
+    pub(super) fn of_user(sought: &Sought) -> Option<Self> {
         let folder = SymbolOptions::default().cache_dir?.parent()?.join("inside");
-        Some(Self::new(folder, table))
+        Some(Self::new(folder, sought))
     }
 
-    fn new(folder: PathBuf, table: &Table) -> Self {
+    fn new(folder: PathBuf, sought: &Sought) -> Self {
         let mut hash = DefaultHasher::new();
-        table.hash(&mut hash);
+        sought.hash(&mut hash);
         Self { folder, table_hash: hash.finish() }
     }
 
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     fn some_found() -> Found {
-        let signature = Table::default().allocators[0].functions[0].signature;
+        let signature = heapr_allocators::Table::default().allocators[0].functions[0].signature;
         let function = FoundFunction {
             name: "je_malloc".into(),
             svma: 0x1000,
@@ -339,15 +339,15 @@ mod tests {
         let kind = ModuleKind { is_main: false, exports_malloc: false };
         let of_file = || ModuleFile { file: &file, path: &file, kind, identity: identity_of(&file).unwrap() };
         let options = SymbolOptions { cache_dir: None, ..SymbolOptions::default() };
-        let cache = LookCache::new(base.path().join("cache"), &Table::default());
+        let cache = LookCache::new(base.path().join("cache"), &Sought::default());
         assert_eq!(cache.load(&of_file(), &options), None);
         cache.store(&of_file(), &found);
         assert_eq!(cache.load(&of_file(), &options), Some(found));
 
         let as_main = ModuleFile { kind: ModuleKind { is_main: true, ..kind }, ..of_file() };
         assert_eq!(cache.load(&as_main, &options), None);
-        let table = Table::with(&["allocator mine\nmine_take(size)\n".to_owned()]).unwrap();
-        assert_eq!(LookCache::new(base.path().join("cache"), &table).load(&of_file(), &options), None);
+        let sought = Sought::new(&["allocator mine\nmine_take(size)\n".to_owned()]);
+        assert_eq!(LookCache::new(base.path().join("cache"), &sought).load(&of_file(), &options), None);
 
         let record = base.path().join("cache").join(name_of(&of_file()));
         let mut text = std::fs::read(&record).unwrap();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use heapr_allocators::Table;
+use heapr_allocators::Sought;
 use heapr_inject::LoadedModule;
 use heapr_ring::{Pool, sys};
 use heapr_wire::{
@@ -59,7 +59,7 @@ pub(crate) struct Watch {
     pool: Arc<Pool>,
     is_over: Arc<AtomicBool>,
     /// Arguments of the thread, until it is started.
-    begin: Option<(Table, Sender<Looked>)>,
+    begin: Option<(Sought, Sender<Looked>)>,
     thread: Option<JoinHandle<()>>,
     looked: Receiver<Looked>,
     known: Known,
@@ -72,10 +72,10 @@ impl Watch {
     /// Creates the handle; [`Self::begin`] starts the thread. With its first thread the C library
     /// installs a handler for a signal of its own. A program started after that would not ignore
     /// the signal any more.
-    pub(crate) fn new(pool: Arc<Pool>, table: Table) -> Self {
+    pub(crate) fn new(pool: Arc<Pool>, sought: Sought) -> Self {
         let (sender, looked) = channel();
         let is_over = Arc::new(AtomicBool::new(false));
-        let (begin, known) = (Some((table, sender)), Known::default());
+        let (begin, known) = (Some((sought, sender)), Known::default());
         Self { pool, is_over, begin, thread: None, looked, known }
     }
 
@@ -86,11 +86,11 @@ impl Watch {
 
     /// Starts the thread.
     pub(crate) fn begin(&mut self, hold_exec: HoldExec) {
-        if let Some((table, sender)) = self.begin.take() {
+        if let Some((sought, sender)) = self.begin.take() {
             let of_thread = (Arc::clone(&self.pool), Arc::clone(&self.is_over), Arc::clone(&self.known));
             let thread = std::thread::Builder::new().name("heapr-inside".to_owned()).spawn(move || {
                 let (pool, is_over, known) = of_thread;
-                let finder = Finder::new(table);
+                let finder = Finder::new(sought);
                 let waiting = Vec::new();
                 Watcher { pool: &pool, finder, known, waiting, sender, hold_exec }.run(&is_over);
             });

@@ -151,7 +151,7 @@ fn open_perf_map(pid: u32) -> Option<File> {
 
 /// Opens the jitdump, which its writer maps so that others can find it.
 fn open_jitdump(pid: u32) -> Option<File> {
-    let list = mappings::read(pid).ok()?;
+    let list = mappings::read_named(pid, "/jit-").ok()?;
     let dump = list.iter().find(|mapping| {
         let name = mapping.name.rsplit('/').next().unwrap_or_default();
         name.starts_with("jit-") && name.ends_with(".dump") && mapping.name.starts_with('/')

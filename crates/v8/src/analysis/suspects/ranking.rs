@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use heapr_table::SortRows as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::classes::Names;
@@ -103,7 +104,7 @@ pub(super) fn ranked_groups<H: HeapView>(
     for group in &mut groups {
         group.judge(naming, total_bytes);
     }
-    groups.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
+    groups.sort_rows_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
     let told = also_told(&groups);
     groups.retain(|group| !told.contains(&group.owner));
     fold_holders(&mut groups);
@@ -290,8 +291,9 @@ impl Group {
             .filter(|(_, class)| class.count > 0 && (class.bytes > 0 || class.item_count > 0))
             .collect();
         // Items come first: the owner collects them, and the other classes are their parts.
-        classes
-            .sort_by_key(|(number, class)| (Reverse(class.item_count > 0), Reverse(class.bytes), **number));
+        classes.sort_rows_by_key(|(number, class)| {
+            (Reverse(class.item_count > 0), Reverse(class.bytes), **number)
+        });
         classes
             .into_iter()
             .take(MAX_CLASSES)
