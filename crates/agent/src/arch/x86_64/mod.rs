@@ -32,7 +32,7 @@ pub(crate) use equal_pairs::{AllEqual, Pair};
 pub(crate) use equal_words::equal_words;
 pub(crate) use ordered_time::{Late, WORD_TICKS, keep_stores_before_time, wait_for_loads};
 pub(crate) use prefetch::prefetch;
-pub(crate) use rule::{Base, FRAME_RECORD_BYTES, RETURN_ADDRESS_BELOW, RETURN_ADDRESS_IN_RECORD, Rule, Step};
+pub(crate) use rule::{FRAME_RECORD_BYTES, RETURN_ADDRESS_BELOW, RETURN_ADDRESS_IN_RECORD, Rule};
 
 /// End of the addresses of a process. (Linux gives out higher ones, of 57 bits, only on request.)
 pub(crate) const ADDRESS_END: usize = 1 << 47;

@@ -1,16 +1,9 @@
 //! A row of the unwind table in one word, for frames whose unwinding needs only (pc, sp, bp), which
 //! are nearly all.
 
-use core::num::NonZeroU64;
+use crate::arch::packed_rule::{Base, PackedRule, Step};
 
 /// The unwinding of a frame, packed:
-///
-/// ```text
-///  63  60 59                          30 29                           0
-/// +------+------------------------------+------------------------------+
-/// | kind | a (30 bits, signed)          | b (30 bits, signed)          |
-/// +------+------------------------------+------------------------------+
-/// ```
 ///
 /// | kind | CFA | return address | caller's bp |
 /// |---|---|---|---|
@@ -27,7 +20,7 @@ use core::num::NonZeroU64;
 /// | `LINKED` | at bp - 8 | at bp + 8 | at bp |
 /// | `SLOW` | more registers are needed | | |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rule(NonZeroU64);
+pub(crate) struct Rule(PackedRule);
 
 const SP: u64 = 1;
 const SP_BP: u64 = 2;
@@ -53,36 +46,6 @@ pub(crate) const RETURN_ADDRESS_BELOW: usize = 8;
 const RETURN_ADDRESS_ABOVE_CFA: i64 = -(RETURN_ADDRESS_BELOW as i64);
 /// Length in bytes of the expression of a procedure linkage table.
 const LINKAGE_EXPRESSION_BYTES: usize = 11;
-
-/// Register from which a frame's CFA is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
-    /// The stack pointer.
-    StackPointer,
-    /// The frame pointer.
-    FramePointer,
-}
-
-/// Result of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// The caller's state. After a signal frame `pc` is the interrupted address plus one, so that
-    /// `pc - 1` always lies in the right instruction.
-    Caller {
-        /// Return address.
-        pc: usize,
-        /// Stack pointer after the return.
-        sp: usize,
-        /// Frame pointer register.
-        bp: usize,
-    },
-    /// The frame has no caller.
-    Root,
-    /// (pc, sp, bp) do not suffice.
-    Slow,
-    /// A stack word could not be read.
-    Unreadable,
-}
 
 impl Rule {
     /// Rule without unwind information: by the frame pointer, which code of run-time compilers
@@ -112,19 +75,12 @@ impl Rule {
     pub(crate) const IS_SLOW: Self = Self::new(SLOW, 0, 0);
 
     const fn new(kind: u64, a: i64, b: i64) -> Self {
-        const FIELD: u64 = (1 << 30) - 1;
-        let bits = kind << 60 | (a.cast_unsigned() & FIELD) << 30 | (b.cast_unsigned() & FIELD);
-        match NonZeroU64::new(bits) {
-            Some(bits) => Self(bits),
-            None => Self(NonZeroU64::MAX),
-        }
+        Self(PackedRule::new(kind, a, b))
     }
 
     /// Makes a rule as [`Rule::new`] does, or `SLOW` if a field does not fit.
     fn fitting(kind: u64, a: i64, b: i64) -> Self {
-        const LIMIT: i64 = 1 << 29;
-        let fits = |value: i64| (-LIMIT..LIMIT).contains(&value);
-        if fits(a) && fits(b) { Self::new(kind, a, b) } else { Self::IS_SLOW }
+        PackedRule::fitting(kind, a, b).map_or(Self::IS_SLOW, Self)
     }
 
     /// Returns the rule of a frame whose CFA is `base + cfa`. The caller's return address and frame
@@ -182,29 +138,29 @@ impl Rule {
     #[inline(always)]
     #[must_use]
     pub(crate) fn from_bits(bits: u64) -> Option<Self> {
-        NonZeroU64::new(bits).map(Self)
+        PackedRule::from_bits(bits).map(Self)
     }
 
     /// Returns the word.
     #[inline(always)]
     #[must_use]
     pub(crate) fn bits(self) -> u64 {
-        self.0.get()
+        self.0.bits()
     }
 
     #[inline(always)]
     fn kind(self) -> u64 {
-        self.0.get() >> 60
+        self.0.kind()
     }
 
     #[inline(always)]
     fn a(self) -> usize {
-        ((self.0.get() << 4).cast_signed() >> 34) as usize
+        self.0.a()
     }
 
     #[inline(always)]
     fn b(self) -> usize {
-        ((self.0.get() << 34).cast_signed() >> 34) as usize
+        self.0.b()
     }
 
     /// True if the frame is a signal trampoline: the caller's stack pointer may lie anywhere.
@@ -224,7 +180,7 @@ impl Rule {
 
     #[inline(always)]
     fn is_one_of(self, kinds: &[u64]) -> bool {
-        kinds.iter().fold(0, |mask, kind| mask | 1_u64 << kind) >> self.kind() & 1 != 0
+        self.0.is_one_of(kinds)
     }
 
     /// True if the caller's location depends on the frame pointer register (and for `SLOW` on any
