@@ -99,7 +99,7 @@ impl Areas<'_> {
             }
             None => Island::new(start, start, start),
         };
-        self.islands.push(island);
+        self.islands.push(island.map_err(|reason| Error::Unsupported { pid, reason })?);
         let last = self.islands.len() - 1;
         Ok(Ok(&mut self.islands[last]))
     }

@@ -34,7 +34,9 @@ impl super::Install<'_> {
                     let start = self.map(thread, entry_avma, bytes, JUMP_DISTANCE)?;
                     record.islands.push((start, bytes));
                     self.keep(record)?;
-                    islands.push(Island::new(start, record.start_avma, record.gate_avma()));
+                    let island = Island::new(start, record.start_avma, record.gate_avma());
+                    islands
+                        .push(island.map_err(|reason| Error::Unsupported { pid: self.request.pid, reason })?);
                     islands.len() - 1
                 }
             };

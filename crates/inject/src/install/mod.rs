@@ -28,7 +28,7 @@ use heapr_proc::Mapping;
 const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 64 << 10;
 
-const _: () = assert!(STUB_OFFSET + stub::CODE.len() as u64 <= BASIC_OFFSET);
+const _: () = assert!(STUB_OFFSET + stub::CODE_BYTES_MAX as u64 <= BASIC_OFFSET);
 const _: () = assert!(BASIC_OFFSET + BASIC_BYTES as u64 <= RECORD_BYTES);
 
 /// Work done in the target so far, for undoing it.
@@ -138,7 +138,10 @@ impl Install<'_> {
         self.keep(record)?;
         self.step()?;
         thread.place_frame(record.stack_top_avma)?;
-        self.write(record.stub_avma, &stub::CODE)?;
+        self.write(
+            record.stub_avma,
+            &stub::code().map_err(|reason| Error::Unsupported { pid: self.request.pid, reason })?,
+        )?;
         self.protect(thread, start, RECORD_BYTES, PROT_READ_EXECUTE)?;
         self.step()?;
         let imports = self.resolve_imports(thread, record)?;
@@ -216,7 +219,8 @@ impl Install<'_> {
         let mut resolved = Vec::new();
         if let Some(program) = &self.plan.statics {
             let start_avma = record.start_avma + BASIC_OFFSET;
-            let (bytes, functions) = basic_functions(start_avma, program.headers);
+            let (bytes, functions) = basic_functions(start_avma, program.headers)
+                .map_err(|reason| Error::Unsupported { pid: self.request.pid, reason })?;
             self.write(start_avma, &bytes)?;
             resolved.extend(functions);
         }

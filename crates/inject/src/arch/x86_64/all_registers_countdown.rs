@@ -16,7 +16,13 @@
 //! in any function that compares something.
 
 use heapr_wire::{InnerAction, Signature};
-use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::code_asm::{
+    AsmRegister32, AsmRegister64, CodeAssembler, CodeLabel, byte_ptr, eax, ecx, edi, edx, esi, qword_ptr,
+    r10, r10d, r11, r11d, rax, rcx, rdi, rdx, rsi,
+};
+use iced_x86::{
+    Decoder, DecoderOptions, IcedError, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
 
 use super::countdown::{Countdown, MARKS_OFFSET};
 
@@ -43,13 +49,27 @@ impl Sampling {
         Self { marks_avma: 0, place: Place::State(Countdown { slot_offset: 0, left_offset: 0 }) };
 }
 
-/// Quantity of a function's calls that is counted, with register numbers as in instructions.
+/// A general register, and its lower half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct General {
+    whole: AsmRegister64,
+    low: AsmRegister32,
+}
+
+impl General {
+    /// Size in bytes of an instruction that pushes or pops the register.
+    fn push_bytes(self) -> u64 {
+        if Register::from(self.whole) >= Register::R8 { 2 } else { 1 }
+    }
+}
+
+/// Quantity of a function's calls that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
-    Size(u8),
-    Product(u8, u8),
-    Resized { block: u8, size: u8 },
-    Freed(u8),
+    Size(General),
+    Product(General, General),
+    Resized { block: General, size: General },
+    Freed(General),
 }
 
 /// Plan for counting a function's calls.
@@ -58,17 +78,22 @@ pub(crate) struct AllRegistersCountdown {
     words: Words,
     sampling: Sampling,
     /// Registers that the code uses; `saved` are those of them that must be saved.
-    scratch: [u8; 2],
-    saved: Vec<u8>,
+    scratch: [General; 2],
+    saved: Vec<General>,
 }
 
-const RAX: u8 = 0;
-const R10: u8 = 10;
-const R11: u8 = 11;
 /// Registers in which no allocator function gets an argument.
-const FREE: [(u8, Register); 3] = [(RAX, Register::RAX), (R11, Register::R11), (R10, Register::R10)];
+const FREE: [General; 3] =
+    [General { whole: rax, low: eax }, General { whole: r11, low: r11d }, General { whole: r10, low: r10d }];
 /// Registers of the first four arguments.
-const ARGUMENTS: [u8; 4] = [7, 6, 2, 1];
+const ARGUMENTS: [General; 4] = [
+    General { whole: rdi, low: edi },
+    General { whole: rsi, low: esi },
+    General { whole: rdx, low: edx },
+    General { whole: rcx, low: ecx },
+];
+/// Prefixes without effect, which make the first instruction longer than a jump.
+const PADDING: [u8; 4] = [0x2e; 4];
 
 impl AllRegistersCountdown {
     /// Plans the counting of a function with this code. `None`: all of its calls go to the agent.
@@ -92,11 +117,10 @@ impl AllRegistersCountdown {
             Words::Product(..) => 1 + usize::from(!is_direct),
             Words::Resized { .. } | Words::Freed(_) => 2,
         };
-        let mut registers: Vec<(u8, bool)> =
-            FREE.iter().map(|&(number, register)| (number, written.is_lost(register))).collect();
+        let mut registers = FREE.map(|register| (register, written.is_lost(register.whole.into())));
         registers.sort_by_key(|&(_, is_lost)| !is_lost);
-        let saved = registers.iter().take(count).filter(|(_, is_lost)| !is_lost).map(|&(number, _)| number);
-        let [(first, _), (second, _), _] = registers[..] else { return None };
+        let saved = registers.iter().take(count).filter(|(_, is_lost)| !is_lost).map(|&(one, _)| one);
+        let [(first, _), (second, _), _] = registers;
         written.has_flags.then(|| Self { words, sampling, scratch: [first, second], saved: saved.collect() })
     }
 
@@ -110,146 +134,97 @@ impl AllRegistersCountdown {
     /// Offset of the marks' address in the code, if it is to be written later.
     pub(crate) fn marks_offset(&self) -> Option<u64> {
         let looks = matches!(self.words, Words::Resized { .. } | Words::Freed(_));
-        // Each register is saved by two bytes, and four bytes precede the first.
-        let saving = self.saved.len() as u64 * 2 + if self.saved.is_empty() { 0 } else { 4 };
+        let padding = if self.saved.is_empty() { 0 } else { PADDING.len() as u64 };
+        let saving = padding + self.saved.iter().map(|register| register.push_bytes()).sum::<u64>();
         (looks && self.sampling.marks_avma == 0).then_some(saving + MARKS_OFFSET)
     }
 
-    /// Code before the way out that restores saved registers.
-    pub(crate) fn restoring(&self) -> Vec<u8> {
-        let mut code = Code::default();
-        self.saved.iter().rev().for_each(|&register| code.pop(register));
-        code.bytes
+    /// True if the code saves registers.
+    pub(crate) fn saves(&self) -> bool {
+        !self.saved.is_empty()
     }
 
-    /// Machine code; `out` is the distance from its start to the way out. The first instruction is
-    /// longer than a jump.
-    pub(crate) fn code(&self, out: i32) -> Vec<u8> {
-        let mut code = Code::default();
-        let [a, b] = self.scratch;
-        for (number, &register) in self.saved.iter().enumerate() {
+    /// Writes code that restores saved registers, and leaves the flags unchanged.
+    pub(crate) fn write_restoring(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        self.saved.iter().rev().try_for_each(|register| a.pop(register.whole))
+    }
+
+    /// Writes the machine code. `out` is the way out, `early` the code before it that restores
+    /// registers. The first instruction is longer than a jump.
+    pub(crate) fn write(
+        &self,
+        a: &mut CodeAssembler,
+        early: CodeLabel,
+        out: CodeLabel,
+    ) -> Result<(), IcedError> {
+        let Sampling { marks_avma, place } = self.sampling;
+        let [first, second] = self.scratch;
+        for (number, register) in self.saved.iter().enumerate() {
             if number == 0 {
-                // Prefixes without effect.
-                code.add(&[0x2e; 4]);
+                a.db(&PADDING)?;
             }
-            code.push(register);
+            a.push(register.whole)?;
         }
-        let last = match self.words {
-            Words::Size(size) => code.count(self.sampling.place, a, size),
-            Words::Product(size, count) => {
-                // mov a, size; imul a, count; jo out
-                code.registers(0x89, size, a);
-                code.add(&[0x48 | (a >> 3) << 2 | (count >> 3), 0x0f, 0xaf, modrm(a, count)]);
-                code.out_if(OVERFLOWS);
-                code.count(self.sampling.place, b, a)
+        match self.words {
+            Words::Size(size) => count(a, place, first.whole, size.whole, early)?,
+            Words::Product(size, number) => {
+                a.mov(first.whole, size.whole)?;
+                a.imul_2(first.whole, number.whole)?;
+                a.jo(early)?;
+                count(a, place, second.whole, first.whole, early)?;
             }
             Words::Resized { block, size } => {
-                code.look_at_mark(self.sampling.marks_avma, block, a, b);
-                code.out_if(NOT_EQUAL);
-                // test block, block; je out
-                code.registers(0x85, block, block);
-                code.out_if(EQUAL);
-                code.count(self.sampling.place, a, size)
+                look_at_mark(a, marks_avma, block, self.scratch)?;
+                a.jne(early)?;
+                a.test(block.whole, block.whole)?;
+                a.je(early)?;
+                count(a, place, first.whole, size.whole, early)?;
             }
-            Words::Freed(block) => {
-                code.look_at_mark(self.sampling.marks_avma, block, a, b);
-                NOT_EQUAL
-            }
-        };
-        // The restoring code leaves the flags unchanged.
-        code.add(&self.restoring());
-        let early = std::mem::take(&mut code.jumps);
-        code.out_if(last);
-        let restoring = self.restoring().len() as i32;
-        let Code { mut bytes, jumps } = code;
-        let mut lead = |behind: usize, to: i32| {
-            let distance = to.wrapping_sub(behind as i32);
-            bytes[behind - 4..behind].copy_from_slice(&distance.to_le_bytes());
-        };
-        early.into_iter().for_each(|behind| lead(behind, out.wrapping_sub(restoring)));
-        jumps.into_iter().for_each(|behind| lead(behind, out));
-        bytes
-    }
-}
-
-const NOT_CARRY: u8 = 0x83;
-const NEGATIVE: u8 = 0x88;
-const NOT_EQUAL: u8 = 0x85;
-const EQUAL: u8 = 0x84;
-const OVERFLOWS: u8 = 0x80;
-
-/// Code with unresolved jumps out of it.
-#[derive(Default)]
-struct Code {
-    bytes: Vec<u8>,
-    /// Offsets behind each jump out.
-    jumps: Vec<usize>,
-}
-
-/// ModRM byte of two registers, of which the second is changed.
-fn modrm(one: u8, other: u8) -> u8 {
-    0xc0 | (one & 7) << 3 | (other & 7)
-}
-
-impl Code {
-    fn add(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn out_if(&mut self, condition: u8) {
-        self.add(&[0x0f, condition, 0, 0, 0, 0]);
-        self.jumps.push(self.bytes.len());
-    }
-
-    fn push(&mut self, register: u8) {
-        self.add(&[0x40 | register >> 3, 0x50 | (register & 7)]);
-    }
-
-    fn pop(&mut self, register: u8) {
-        self.add(&[0x40 | register >> 3, 0x58 | (register & 7)]);
-    }
-
-    /// Adds an instruction on two 8-byte registers.
-    fn registers(&mut self, operation: u8, one: u8, other: u8) {
-        self.add(&[0x48 | (one >> 3) << 2 | other >> 3, operation, modrm(one, other)]);
-    }
-
-    /// Adds the counting of a register; returns the condition of the way out.
-    fn count(&mut self, place: Place, scratch: u8, counted: u8) -> u8 {
-        match place {
-            Place::Thread(offset) => {
-                // stc; sbb fs:[offset], counted
-                self.add(&[0xf9, 0x64, 0x48 | (counted >> 3) << 2, 0x19, (counted & 7) << 3 | 4, 0x25]);
-                self.add(&offset.to_le_bytes());
-            }
-            Place::State(Countdown { slot_offset, left_offset }) => {
-                // mov scratch, fs:[slot]; add scratch, -1; jnc out; sbb [scratch + ...], counted
-                self.add(&[0x64, 0x48 | (scratch >> 3) << 2, 0x8b, (scratch & 7) << 3 | 4, 0x25]);
-                self.add(&slot_offset.to_le_bytes());
-                self.add(&[0x48 | scratch >> 3, 0x83, modrm(0, scratch), 0xff]);
-                self.out_if(NOT_CARRY);
-                let registers = 0x80 | (counted & 7) << 3 | (scratch & 7);
-                self.add(&[0x48 | (counted >> 3) << 2 | scratch >> 3, 0x19, registers]);
-                self.add(&left_offset.wrapping_add(1).to_le_bytes());
-            }
+            Words::Freed(block) => look_at_mark(a, marks_avma, block, self.scratch)?,
         }
-        NEGATIVE
+        self.write_restoring(a)?;
+        match self.words {
+            Words::Freed(_) => a.jne(out),
+            _ => a.js(out),
+        }
     }
+}
 
-    fn look_at_mark(&mut self, marks_avma: u64, block: u8, index: u8, base: u8) {
-        // mov base, marks; mov index, block (four bytes); shr index, 12; then the page's byte
-        self.add(&[0x48 | base >> 3, 0xb8 | (base & 7)]);
-        self.add(&marks_avma.to_le_bytes());
-        self.add(&[0x40 | (block >> 3) << 2 | index >> 3, 0x89, modrm(block, index)]);
-        self.add(&[0x40 | index >> 3, 0xc1, modrm(5, index), 12]);
-        self.add(&[
-            0x40 | (index >> 3) << 1 | base >> 3,
-            0x80,
-            0x3c,
-            2 << 6 | (index & 7) << 3 | (base & 7),
-            0,
-        ]);
+/// Writes the counting of a register's value; afterwards the result is negative if the countdown
+/// has run out.
+fn count(
+    a: &mut CodeAssembler,
+    place: Place,
+    scratch: AsmRegister64,
+    counted: AsmRegister64,
+    early: CodeLabel,
+) -> Result<(), IcedError> {
+    match place {
+        Place::Thread(offset) => {
+            a.stc()?;
+            a.sbb(qword_ptr(offset).fs(), counted)
+        }
+        Place::State(Countdown { slot_offset, left_offset }) => {
+            a.mov(scratch, qword_ptr(slot_offset).fs())?;
+            a.add(scratch, -1)?;
+            a.jae(early)?;
+            a.sbb(qword_ptr(scratch + left_offset.wrapping_add(1)), counted)
+        }
     }
+}
+
+/// Writes the test of the mark of a block's page; afterwards the result is not equal if it is
+/// marked.
+fn look_at_mark(
+    a: &mut CodeAssembler,
+    marks_avma: u64,
+    block: General,
+    [index, base]: [General; 2],
+) -> Result<(), IcedError> {
+    a.mov(base.whole, marks_avma)?;
+    a.mov(index.low, block.low)?;
+    a.shr(index.low, 12)?;
+    a.cmp(byte_ptr(base.whole + index.whole * 4), 0)
 }
 
 /// Registers and flags that code writes.
@@ -292,6 +267,7 @@ mod tests {
     use heapr_wire::InnerAction::{Allocate, Free, Reallocate};
     use iced_x86::Instruction;
 
+    use super::super::assembly::assembled;
     use super::*;
 
     const THREAD: Place = Place::Thread(-16);
@@ -310,9 +286,29 @@ mod tests {
             .unwrap()
     }
 
+    /// Address of the code before the way out.
+    const OUT: u64 = 0x1000;
+
+    /// Returns a plan's code, its address, and that of the way out.
+    fn code(counted: &AllRegistersCountdown) -> (Vec<u8>, [u64; 2]) {
+        let (mut bytes, [out_avma, code_avma]) = assembled(OUT, |a| {
+            let (mut early, mut out, mut begin) = (a.create_label(), a.create_label(), a.create_label());
+            a.set_label(&mut early)?;
+            a.nop()?;
+            counted.write_restoring(a)?;
+            a.set_label(&mut out)?;
+            a.ret()?;
+            a.set_label(&mut begin)?;
+            counted.write(a, early, out)?;
+            Ok([out, begin])
+        })
+        .unwrap();
+        (bytes.split_off((code_avma - OUT) as usize), [code_avma, out_avma])
+    }
+
     fn decoded(counted: &AllRegistersCountdown) -> Vec<Instruction> {
-        let code = counted.code(-0x40);
-        Decoder::with_ip(64, &code, 0x1000, DecoderOptions::NONE).into_iter().collect()
+        let (code, [code_avma, _]) = code(counted);
+        Decoder::with_ip(64, &code, code_avma, DecoderOptions::NONE).into_iter().collect()
     }
 
     fn mnemonics(code: &[Instruction]) -> Vec<Mnemonic> {
@@ -355,14 +351,14 @@ mod tests {
                 if saved > 0 {
                     assert!(code[0].len() >= 5, "a jump fits over it");
                 }
+                let (bytes, [_, out_avma]) = super::tests::code(&counted);
                 let (last, early) = code.split_last().unwrap();
-                assert_eq!(last.near_branch_target(), 0x1000 - 0x40);
-                let restoring = counted.restoring().len() as u64;
+                assert_eq!(last.near_branch_target(), out_avma);
                 let early = early.iter().filter(|found| found.is_jcc_short_or_near());
-                assert!(early.clone().all(|found| found.near_branch_target() == 0x1000 - 0x40 - restoring));
-                let mut written = Written::by(&counted.code(0)).registers;
+                assert!(early.clone().all(|found| found.near_branch_target() == OUT));
+                let mut written = Written::by(&bytes).registers;
                 written.retain(|&register| register != Register::RSP);
-                let all: Vec<Register> = FREE.iter().map(|&(_, register)| register).collect();
+                let all = FREE.map(|register| Register::from(register.whole));
                 assert!(written.iter().all(|register| all.contains(register)), "{written:?}");
             }
         }
@@ -387,10 +383,10 @@ mod tests {
             let later =
                 AllRegistersCountdown::plan(free, body, Sampling { marks_avma: 0, place: STATE }).unwrap();
             let at = later.marks_offset().unwrap() as usize;
-            let mut code = later.code(-0x40);
-            code[at..at + 8].copy_from_slice(&0x7000_1234_5678_u64.to_le_bytes());
+            let (mut bytes, places) = code(&later);
+            bytes[at..at + 8].copy_from_slice(&0x7000_1234_5678_u64.to_le_bytes());
             let known = counted(free, body, STATE);
-            assert_eq!((code, known.marks_offset()), (known.code(-0x40), None));
+            assert_eq!(((bytes, places), known.marks_offset()), (code(&known), None));
         }
     }
 

@@ -2,7 +2,6 @@
 //! countdown and continues in the function itself, without the agent and without testing the
 //! caller. Only when the countdown has run out does the call take the longer path.
 //!
-//!
 //! ```text
 //! malloc:  mov r11, fs:[slot]; add r11, -1; jnc out      no state yet: then there is no carry
 //!          sbb [r11 + 1 + countdown], rdi; js out        the size, and one more by the carry
@@ -17,8 +16,13 @@
 //! caller of both. The C library does that for a realloc without a block, and for an alignment that
 //! all blocks have. These calls go to the agent, which makes the call itself.
 
+use iced_x86::IcedError;
+use iced_x86::code_asm::{
+    AsmRegister64, CodeAssembler, CodeLabel, byte_ptr, eax, edi, qword_ptr, r11, rax, rcx, rdi, rdx, rsi,
+};
+
 /// Largest alignment that all blocks have.
-const ALIGNMENT: u8 = 16;
+const ALIGNMENT: i32 = 16;
 
 /// Quantity of a call that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,60 +65,6 @@ pub(crate) struct Countdown {
     pub(crate) left_offset: i32,
 }
 
-/// Code with unresolved jumps to its way out.
-struct Code {
-    bytes: Vec<u8>,
-    /// Offsets behind each jump out.
-    jumps: Vec<usize>,
-}
-
-impl Code {
-    fn add(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// Adds a jump out; `condition` is the second byte of the long form.
-    fn out_if(&mut self, condition: u8) {
-        self.add(&[0x0f, condition, 0, 0, 0, 0]);
-        self.jumps.push(self.bytes.len());
-    }
-
-    fn load_state(&mut self, countdown: Countdown) {
-        // mov r11, fs:[slot]
-        self.add(&[0x64, 0x4c, 0x8b, 0x1c, 0x25]);
-        self.add(&countdown.slot_offset.to_le_bytes());
-    }
-
-    /// Adds the counting of `register`, whose number goes into the ModRM byte.
-    fn count(&mut self, countdown: Countdown, register: u8) {
-        // add r11, -1; jnc out; sbb [r11 + ...], register; js out
-        self.add(&[0x49, 0x83, 0xc3, 0xff]);
-        self.out_if(NOT_CARRY);
-        self.add(&[0x49, 0x19, 0x83 | register << 3]);
-        self.add(&countdown.left_offset.wrapping_add(1).to_le_bytes());
-        self.out_if(NEGATIVE);
-    }
-
-    /// Adds the test of the page's mark; the address of the marks is written later.
-    fn look_at_mark(&mut self) {
-        // mov rcx, marks; mov eax, edi; shr eax, 12; cmp byte [rcx + rax * 4], 0; jne out
-        self.add(&[0x48, 0xb9, 0, 0, 0, 0, 0, 0, 0, 0, 0x89, 0xf8, 0xc1, 0xe8, 0x0c]);
-        self.add(&[0x80, 0x3c, 0x81, 0x00]);
-        self.out_if(NOT_EQUAL);
-    }
-}
-
-const NOT_CARRY: u8 = 0x83;
-const NEGATIVE: u8 = 0x88;
-const NOT_EQUAL: u8 = 0x85;
-const EQUAL: u8 = 0x84;
-const NOT_ABOVE: u8 = 0x86;
-const OVERFLOWS: u8 = 0x80;
-const RAX: u8 = 0;
-const RDX: u8 = 2;
-const RSI: u8 = 6;
-const RDI: u8 = 7;
-
 /// Offset of the marks' address in the code. The first instruction holds it, if the code tests a
 /// block's page.
 pub(crate) const MARKS_OFFSET: u64 = 2;
@@ -124,66 +74,99 @@ impl Counted {
         matches!(self, Self::Resized | Self::Freed)
     }
 
-    /// Machine code; `out` is the distance from its start to the way out. The first instruction is
-    /// longer than a jump. The jump can thus be written over it and removed while threads are
-    /// stopped anywhere.
-    pub(crate) fn code(self, countdown: Countdown, out: i32) -> Vec<u8> {
-        let mut code = Code { bytes: Vec::new(), jumps: Vec::new() };
+    /// Writes the machine code; `out` is the way out. The first instruction is longer than a jump.
+    /// The jump can thus be written over it and removed while threads are stopped anywhere.
+    pub(crate) fn write(
+        self,
+        a: &mut CodeAssembler,
+        countdown: Countdown,
+        out: CodeLabel,
+    ) -> Result<(), IcedError> {
         match self {
             Self::First => {
-                code.load_state(countdown);
-                code.count(countdown, RDI);
+                load_state(a, countdown)?;
+                count(a, countdown, rdi, out)
             }
             Self::Third => {
-                code.load_state(countdown);
-                code.count(countdown, RDX);
+                load_state(a, countdown)?;
+                count(a, countdown, rdx, out)
             }
             Self::Aligned => {
-                code.load_state(countdown);
-                // cmp rdi, alignment; jbe out
-                code.add(&[0x48, 0x83, 0xff, ALIGNMENT]);
-                code.out_if(NOT_ABOVE);
-                code.count(countdown, RSI);
+                load_state(a, countdown)?;
+                a.cmp(rdi, ALIGNMENT)?;
+                a.jbe(out)?;
+                count(a, countdown, rsi, out)
             }
             Self::Product => {
-                code.load_state(countdown);
-                // mov rax, rdi; mul rsi; jo out
-                code.add(&[0x48, 0x89, 0xf8, 0x48, 0xf7, 0xe6]);
-                code.out_if(OVERFLOWS);
-                code.count(countdown, RAX);
+                load_state(a, countdown)?;
+                a.mov(rax, rdi)?;
+                a.mul(rsi)?;
+                a.jo(out)?;
+                count(a, countdown, rax, out)
             }
             Self::Resized => {
-                code.look_at_mark();
-                // test rdi, rdi; je out
-                code.add(&[0x48, 0x85, 0xff]);
-                code.out_if(EQUAL);
-                code.load_state(countdown);
-                code.count(countdown, RSI);
+                look_at_mark(a, out)?;
+                a.test(rdi, rdi)?;
+                a.je(out)?;
+                load_state(a, countdown)?;
+                count(a, countdown, rsi, out)
             }
-            Self::Freed => code.look_at_mark(),
+            Self::Freed => look_at_mark(a, out),
         }
-        let Code { mut bytes, jumps } = code;
-        for behind in jumps {
-            let distance = out.wrapping_sub(behind as i32);
-            bytes[behind - 4..behind].copy_from_slice(&distance.to_le_bytes());
-        }
-        bytes
     }
+}
+
+fn load_state(a: &mut CodeAssembler, countdown: Countdown) -> Result<(), IcedError> {
+    a.mov(r11, qword_ptr(countdown.slot_offset).fs())
+}
+
+/// Writes the counting of a register's value.
+fn count(
+    a: &mut CodeAssembler,
+    countdown: Countdown,
+    counted: AsmRegister64,
+    out: CodeLabel,
+) -> Result<(), IcedError> {
+    a.add(r11, -1)?;
+    a.jae(out)?;
+    a.sbb(qword_ptr(r11 + countdown.left_offset.wrapping_add(1)), counted)?;
+    a.js(out)
+}
+
+/// Writes the test of the page's mark; the address of the marks is written later.
+fn look_at_mark(a: &mut CodeAssembler, out: CodeLabel) -> Result<(), IcedError> {
+    a.mov(rcx, 0_u64)?;
+    a.mov(eax, edi)?;
+    a.shr(eax, 12)?;
+    a.cmp(byte_ptr(rcx + rax * 4), 0)?;
+    a.jne(out)
 }
 
 #[cfg(test)]
 mod tests {
     use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 
+    use super::super::assembly::assembled;
     use super::*;
 
     const NAMES: [&str; 7] =
         ["malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign"];
 
+    /// Address of the way out, an instruction of one byte.
+    const OUT: u64 = 0x1000;
+
     fn code_of(name: &str) -> Vec<Instruction> {
         let countdown = Countdown { slot_offset: 0x318, left_offset: 64 };
-        let code = Counted::of(name).unwrap().code(countdown, -0x40);
-        Decoder::with_ip(64, &code, 0x1000, DecoderOptions::NONE).into_iter().collect()
+        let (code, [out]) = assembled(OUT, |a| {
+            let mut out = a.create_label();
+            a.set_label(&mut out)?;
+            a.ret()?;
+            Counted::of(name).unwrap().write(a, countdown, out)?;
+            Ok([out])
+        })
+        .unwrap();
+        assert_eq!(out, OUT);
+        Decoder::with_ip(64, &code[1..], OUT + 1, DecoderOptions::NONE).into_iter().collect()
     }
 
     #[test]
@@ -216,7 +199,7 @@ mod tests {
             assert!(code[0].len() >= 5, "{name}: {code:?}");
             let branches = code.iter().filter(|found| found.is_jcc_short_or_near());
             assert!(branches.clone().count() > 0, "{name}");
-            assert!(branches.clone().all(|found| found.near_branch_target() == 0x1000 - 0x40), "{name}");
+            assert!(branches.clone().all(|found| found.near_branch_target() == OUT), "{name}");
         }
         assert_eq!((code_of("malloc").len(), code_of("free").len()), (5, 5));
     }

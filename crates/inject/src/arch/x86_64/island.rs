@@ -37,7 +37,16 @@
 //! moments. With the gate closed, no thread enters, so that the heap is at rest as soon as those
 //! inside have left.
 
+use std::sync::OnceLock;
+
+use iced_x86::IcedError;
+use iced_x86::code_asm::{
+    CodeAssembler, CodeLabel, dword_ptr, eax, ebx, edx, esi, ptr, qword_ptr, r8, r9, r10, r11, rax, rbp, rbx,
+    rcx, rdi, rdx, rsi, rsp,
+};
+
 use super::all_registers_countdown::AllRegistersCountdown;
+use super::assembly::assembled;
 use super::countdown::{Countdown, Counted, MARKS_OFFSET};
 use super::{JUMP_BYTES, JumpBytes, Prologue, jump};
 
@@ -128,19 +137,25 @@ impl Counting<'_> {
         }
     }
 
-    /// Code before the way out, which restores registers.
-    fn restoring(&self) -> Vec<u8> {
+    /// Writes the way out of the counting, and the counting code. Returns the code's label.
+    fn write(&self, a: &mut CodeAssembler, target: CodeLabel) -> Result<CodeLabel, IcedError> {
+        let (mut early, mut out, mut counting) = (a.create_label(), a.create_label(), a.create_label());
+        a.set_label(&mut early)?;
         match self {
-            Self::Convention(..) => Vec::new(),
-            Self::Kept(counted) => counted.restoring(),
+            Self::Kept(counted) if counted.saves() => {
+                counted.write_restoring(a)?;
+                a.set_label(&mut out)?;
+            }
+            _ => out = early,
         }
-    }
-
-    fn code(&self, out: i32) -> Vec<u8> {
+        a.jmp(qword_ptr(target))?;
+        a.db(&[0xcc; COUNTING_BYTES])?;
+        a.set_label(&mut counting)?;
         match self {
-            Self::Convention(counted, countdown) => counted.code(*countdown, out),
-            Self::Kept(counted) => counted.code(out),
+            Self::Convention(counted, countdown) => counted.write(a, *countdown, out)?,
+            Self::Kept(counted) => counted.write(a, early, out)?,
         }
+        Ok(counting)
     }
 }
 
@@ -172,12 +187,15 @@ impl Island {
     }
 
     /// Creates an area without functions. `gate_avma` is the address of a writable word.
-    pub(crate) fn new(start_avma: u64, record_avma: u64, gate_avma: u64) -> Self {
+    ///
+    /// # Errors
+    /// Returns a reason if the assembler refuses the code.
+    pub(crate) fn new(start_avma: u64, record_avma: u64, gate_avma: u64) -> Result<Self, &'static str> {
         let mut bytes = ISLAND_MAGIC.to_le_bytes().to_vec();
         bytes.extend_from_slice(&record_avma.to_le_bytes());
-        bytes.extend(waiting_code(gate_avma));
+        bytes.extend(waiting_code(gate_avma)?);
         debug_assert!(bytes.len() <= OPENING_BYTES + WAIT_BYTES_MAX);
-        Self { start_avma, bytes }
+        Ok(Self { start_avma, bytes })
     }
 
     fn here(&self) -> u64 {
@@ -189,33 +207,22 @@ impl Island {
         while !self.bytes.len().is_multiple_of(16) {
             self.bytes.push(0xcc);
         }
-        let mut entry_avma = self.here();
-        let mut marks_avma = None;
-        let mut to_inner = Vec::new();
-        let inner = self.add_range_checks(way, &mut to_inner)?;
-        let target_avma = self.add_gate()?;
-        if !inner.is_empty() {
-            // jmp moved
-            self.bytes.extend_from_slice(&[0xeb, inner.len() as u8]);
+        let beginning_avma = self.here();
+        let counting = way.counting();
+        let wait_avma = self.start_avma + OPENING_BYTES as u64;
+        let ranges = RangeChecks::of(way)?;
+        let (code, [target_avma, counting_avma]) =
+            assembled(beginning_avma, |a| write(a, &ranges, counting.as_ref(), wait_avma))?;
+        self.bytes.extend(code);
+        self.put(target_avma, &(target_avma + GATE_OFFSET).to_le_bytes());
+        let entry_avma = if counting.is_some() { counting_avma } else { beginning_avma };
+        if counting.is_some() {
+            let closed = jump(entry_avma, beginning_avma).ok_or("the island is too large")?;
+            let open: JumpBytes = self.at(entry_avma)?;
+            self.put(entry_avma - COUNTING_BYTES as u64, &open);
+            self.put(entry_avma - COUNTING_BYTES as u64 / 2, &closed);
+            self.put(entry_avma, &closed);
         }
-        let counted = way.counting();
-        let counting = counted.as_ref().map(|counted| {
-            // jmp moved
-            self.bytes.extend_from_slice(&[0xe9, 0, 0, 0, 0]);
-            to_inner.push(self.bytes.len());
-            let beginning_avma = entry_avma;
-            let code;
-            (entry_avma, code) = self.add_counting(counted, beginning_avma, target_avma);
-            marks_avma = counted.marks_offset().map(|offset| entry_avma + offset);
-            code
-        });
-        let moved_from = self.bytes.len() + counting.as_ref().map_or(0, Vec::len);
-        for behind in to_inner {
-            let distance = (moved_from - behind) as u32;
-            self.bytes[behind - 4..behind].copy_from_slice(&distance.to_le_bytes());
-        }
-        self.bytes.extend(counting.unwrap_or_default());
-        self.bytes.extend(inner);
         let moved_avma = self.here();
         let moved = prologue.moved(moved_avma)?;
         self.bytes.extend(moved);
@@ -223,95 +230,27 @@ impl Island {
             Way::Convention { trampoline_avma, .. } => trampoline_avma,
             Way::Kept { entry_avma, function_avma, .. } => {
                 let kept_avma = self.here();
-                // push rbp; mov rbp, rsp; push [function]; jmp [entry]
-                self.bytes.extend_from_slice(&[0x55, 0x48, 0x89, 0xe5, 0xff, 0x35, 6, 0, 0, 0]);
-                self.bytes.extend_from_slice(&[0xff, 0x25, 8, 0, 0, 0]);
-                self.bytes.extend_from_slice(&function_avma.to_le_bytes());
-                self.bytes.extend_from_slice(&entry_avma.to_le_bytes());
+                let (code, []) = assembled(kept_avma, |a| write_kept(a, entry_avma, function_avma))?;
+                self.bytes.extend(code);
                 kept_avma
             }
         };
-        let counts = counted.is_some();
+        let counts = counting.is_some();
+        let marks_avma = counting.and_then(|counting| Some(entry_avma + counting.marks_offset()?));
         Ok(Landing { entry_avma, moved_avma, target_avma, trampoline_avma, counts, marks_avma })
     }
 
-    /// Adds comparisons of the caller with the allocator's code. Returns what such calls execute
-    /// first; the ends of the jumps to there, whose distances are 0 yet, go to `to_inner`.
-    fn add_range_checks(&mut self, way: &Way, to_inner: &mut Vec<usize>) -> Result<Vec<u8>, &'static str> {
-        let mut inner = Vec::new();
-        let Way::Convention { ranges, keeps_inner, .. } = way else { return Ok(inner) };
-        if *keeps_inner {
-            // push rax; push r11; pushfq
-            self.bytes.extend_from_slice(&[0x50, 0x41, 0x53, 0x9c]);
-            // popfq; pop r11; pop rax
-            inner.extend_from_slice(&[0x9d, 0x41, 0x5b, 0x58]);
-        }
-        for &(start_avma, bytes) in ranges {
-            let bytes = u32::try_from(bytes).ok().filter(|&bytes| bytes < 1 << 31);
-            let length = bytes.ok_or("the allocator's code is too large")?;
-            // mov rax, [rsp]; mov r11, start; sub rax, r11; cmp rax, bytes; jb inner
-            let load: &[u8] =
-                if *keeps_inner { &[0x48, 0x8b, 0x44, 0x24, 24] } else { &[0x48, 0x8b, 0x04, 0x24] };
-            self.bytes.extend_from_slice(load);
-            self.bytes.extend_from_slice(&[0x49, 0xbb]);
-            self.bytes.extend_from_slice(&start_avma.to_le_bytes());
-            self.bytes.extend_from_slice(&[0x4c, 0x29, 0xd8, 0x48, 0x3d]);
-            self.bytes.extend_from_slice(&length.to_le_bytes());
-            self.bytes.extend_from_slice(&[0x0f, 0x82, 0, 0, 0, 0]);
-            to_inner.push(self.bytes.len());
-        }
-        if *keeps_inner {
-            // lea rsp, [rsp + 24]
-            self.bytes.extend_from_slice(&[0x48, 0x8d, 0x64, 0x24, 24]);
-        }
-        Ok(inner)
+    /// Changes bytes at an address in the area.
+    fn put(&mut self, avma: u64, bytes: &[u8]) {
+        let at = (avma - self.start_avma) as usize;
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Adds the jump through the target's word, and the wait at the closed gate. Returns the
-    /// address of the word.
-    fn add_gate(&mut self) -> Result<u64, &'static str> {
-        self.bytes.extend_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
-        let target_avma = self.here();
-        let gate_avma = target_avma + GATE_OFFSET;
-        self.bytes.extend_from_slice(&gate_avma.to_le_bytes());
-        // pushfq; push rax; call wait
-        self.bytes.extend_from_slice(&[0x9c, 0x50]);
-        let wait_avma = self.start_avma + OPENING_BYTES as u64;
-        let [_, to_wait @ ..] = jump(self.here(), wait_avma).ok_or("the island is too large")?;
-        self.bytes.push(0xe8);
-        self.bytes.extend(to_wait);
-        debug_assert_eq!(self.here(), target_avma + WAITED_OFFSET);
-        // jne around; pop rax; popfq; jmp [target]; around: pop rax; popfq
-        self.bytes.extend_from_slice(&[0x75, 8, 0x58, 0x9d, 0xff, 0x25]);
-        let back = (target_avma.wrapping_sub(self.here() + 4)) as u32;
-        self.bytes.extend(back.to_le_bytes());
-        self.bytes.extend_from_slice(&[0x58, 0x9d]);
-        Ok(target_avma)
-    }
-
-    /// Adds the path out of the counting, and the open and closed beginnings of its code. Returns
-    /// the address of the code and the code.
-    fn add_counting(
-        &mut self,
-        counted: &Counting<'_>,
-        beginning_avma: u64,
-        target_avma: u64,
-    ) -> (u64, Vec<u8>) {
-        self.bytes.extend(counted.restoring());
-        let out_avma = self.here();
-        self.bytes.extend_from_slice(&[0xff, 0x25]);
-        let back = (target_avma.wrapping_sub(self.here() + 4)) as u32;
-        self.bytes.extend(back.to_le_bytes());
-        let entry_avma = self.here() + COUNTING_BYTES as u64;
-        let mut code = counted.code(out_avma.wrapping_sub(entry_avma) as i32);
-        let closed = jump(entry_avma, beginning_avma).unwrap_or_default();
-        let (first, _) = code.split_at_mut(closed.len());
-        for bytes in [&*first, &closed] {
-            self.bytes.extend_from_slice(bytes);
-            self.bytes.extend_from_slice(&[0xcc; COUNTING_BYTES / 2 - 5]);
-        }
-        first.copy_from_slice(&closed);
-        (entry_avma, code)
+    /// Bytes of a jump's size at an address in the area.
+    fn at(&self, avma: u64) -> Result<JumpBytes, &'static str> {
+        let at = (avma - self.start_avma) as usize;
+        let bytes = self.bytes.get(at..).and_then(<[u8]>::first_chunk);
+        bytes.copied().ok_or("its counting is shorter than a jump")
     }
 
     /// Turns counting on from the beginning for a function.
@@ -329,58 +268,158 @@ impl Island {
     }
 }
 
-/// Machine code at `wait`; see the module's documentation.
-fn waiting_code(gate_avma: u64) -> Vec<u8> {
+/// Comparisons of a caller with the allocator's code.
+struct RangeChecks<'a> {
+    /// Start and size in bytes of each range.
+    ranges: &'a [(u64, u64)],
+    keeps_inner: bool,
+}
+
+impl<'a> RangeChecks<'a> {
+    fn of(way: &'a Way) -> Result<Self, &'static str> {
+        let Way::Convention { ranges, keeps_inner, .. } = way else {
+            return Ok(Self { ranges: &[], keeps_inner: false });
+        };
+        let is_small = |&(_, bytes): &(u64, u64)| bytes < 1 << 31;
+        let ranges = Some(&ranges[..]).filter(|ranges| ranges.iter().all(is_small));
+        Ok(Self { ranges: ranges.ok_or("the allocator's code is too large")?, keeps_inner: *keeps_inner })
+    }
+
+    /// Writes the comparisons; calls from the ranges go to `inner`.
+    fn write(&self, a: &mut CodeAssembler, inner: CodeLabel) -> Result<(), IcedError> {
+        if self.keeps_inner {
+            a.push(rax)?;
+            a.push(r11)?;
+            a.pushfq()?;
+        }
+        for &(start_avma, bytes) in self.ranges {
+            // The return address lies above the saved words.
+            a.mov(rax, qword_ptr(rsp + if self.keeps_inner { 24 } else { 0 }))?;
+            a.mov(r11, start_avma)?;
+            a.sub(rax, r11)?;
+            a.cmp(rax, bytes as i32)?;
+            a.jb(inner)?;
+        }
+        if self.keeps_inner {
+            a.lea(rsp, ptr(rsp + 24))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a function's code up to its moved instructions, which follow. Returns the labels of the
+/// target's word and of the counting code, or the first one twice.
+fn write(
+    a: &mut CodeAssembler,
+    ranges: &RangeChecks<'_>,
+    counting: Option<&Counting<'_>>,
+    wait_avma: u64,
+) -> Result<[CodeLabel; 2], IcedError> {
+    let (mut inner, mut moved) = (a.create_label(), a.create_label());
+    ranges.write(a, if ranges.keeps_inner { inner } else { moved })?;
+    let target = write_gate(a, wait_avma)?;
+    if ranges.keeps_inner || counting.is_some() {
+        a.jmp(moved)?;
+    }
+    let counting = counting.map(|counting| counting.write(a, target)).transpose()?;
+    if ranges.keeps_inner {
+        a.set_label(&mut inner)?;
+        a.popfq()?;
+        a.pop(r11)?;
+        a.pop(rax)?;
+    }
+    a.set_label(&mut moved)?;
+    a.zero_bytes()?;
+    Ok([target, counting.unwrap_or(target)])
+}
+
+/// Writes the jump through the target's word, and the wait at the closed gate; calls that go around
+/// continue behind it. Returns the label of the word.
+fn write_gate(a: &mut CodeAssembler, wait_avma: u64) -> Result<CodeLabel, IcedError> {
+    let (mut target, mut around) = (a.create_label(), a.create_label());
+    a.jmp(qword_ptr(target))?;
+    a.set_label(&mut target)?;
+    a.dq(&[0])?;
+    a.pushfq()?;
+    a.push(rax)?;
+    a.call(wait_avma)?;
+    a.jne(around)?;
+    a.pop(rax)?;
+    a.popfq()?;
+    a.jmp(qword_ptr(target))?;
+    a.set_label(&mut around)?;
+    a.pop(rax)?;
+    a.popfq()?;
+    Ok(target)
+}
+
+/// Writes the path to the agent on which all registers are kept.
+fn write_kept(
+    a: &mut CodeAssembler,
+    entry_avma: u64,
+    function_avma: u64,
+) -> Result<[CodeLabel; 0], IcedError> {
+    let (mut function, mut entry) = (a.create_label(), a.create_label());
+    a.push(rbp)?;
+    a.mov(rbp, rsp)?;
+    a.push(qword_ptr(function))?;
+    a.jmp(qword_ptr(entry))?;
+    a.set_label(&mut function)?;
+    a.dq(&[function_avma])?;
+    a.set_label(&mut entry)?;
+    a.dq(&[entry_avma])?;
+    Ok([])
+}
+
+/// Machine code at `wait`; see the module's documentation. It does not depend on its address, and
+/// has one size.
+fn waiting_code(gate_avma: u64) -> Result<Vec<u8>, &'static str> {
+    let (code, []) = assembled(0, |a| write_waiting(a, gate_avma))?;
+    Ok(code)
+}
+
+fn write_waiting(a: &mut CodeAssembler, gate_avma: u64) -> Result<[CodeLabel; 0], IcedError> {
     /// Largest number of waits, of 10 ms each.
-    const WAITS_MAX: u32 = 50;
+    const WAITS_MAX: i32 = 50;
     const WAIT_NS: u64 = 10_000_000;
-    const FUTEX: u32 = 202;
-    const FUTEX_WAIT_PRIVATE: u32 = 128;
-    // push rdi, rsi, rdx, rcx, r8, r9, r10, r11, rbx
-    let mut code = vec![0x57, 0x56, 0x52, 0x51, 0x41, 0x50, 0x41, 0x51, 0x41, 0x52, 0x41, 0x53, 0x53];
-    // mov ebx, waits; mov rdi, gate
-    code.push(0xbb);
-    code.extend(WAITS_MAX.to_le_bytes());
-    code.extend([0x48, 0xbf]);
-    code.extend(gate_avma.to_le_bytes());
-    let again = code.len();
-    // mov eax, [rdi]; cmp eax, CLOSED; jne out
-    code.extend([0x8b, 0x07, 0x83, 0xf8, GATE_CLOSED as u8, 0x75, 0]);
-    let to_out = code.len();
-    // dec ebx; jz give_up
-    code.extend([0xff, 0xcb, 0x74, 0]);
-    let to_give_up = code.len();
-    // mov eax, futex; mov esi, wait; mov edx, CLOSED; lea r10, [time]; syscall; jmp again
-    code.push(0xb8);
-    code.extend(FUTEX.to_le_bytes());
-    code.push(0xbe);
-    code.extend(FUTEX_WAIT_PRIVATE.to_le_bytes());
-    code.push(0xba);
-    code.extend(GATE_CLOSED.to_le_bytes());
-    code.extend([0x4c, 0x8d, 0x15, 0, 0, 0, 0]);
-    let to_time = code.len();
-    code.extend([0x0f, 0x05, 0xeb, 0]);
-    code[to_time + 3] = (again as u8).wrapping_sub(code.len() as u8);
-    // give_up: mov eax, AROUND; mov [rdi], eax
-    code[to_give_up - 1] = (code.len() - to_give_up) as u8;
-    code.push(0xb8);
-    code.extend(GATE_AROUND.to_le_bytes());
-    code.extend([0x89, 0x07]);
-    // out: cmp eax, OPEN; pop all (which leaves the flags as they are)
-    code[to_out - 1] = (code.len() - to_out) as u8;
-    code.extend([0x83, 0xf8, GATE_OPEN as u8, 0x5b, 0x41, 0x5b, 0x41, 0x5a, 0x41, 0x59, 0x41, 0x58]);
-    code.extend([0x59, 0x5a, 0x5e, 0x5f]);
-    code.push(0xc3);
-    code[to_time - 4] = (code.len() - to_time) as u8;
-    code.extend(0_u64.to_le_bytes());
-    code.extend(WAIT_NS.to_le_bytes());
-    code
+    const WAIT: i32 = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let saved = [rdi, rsi, rdx, rcx, r8, r9, r10, r11, rbx];
+    let [mut again, mut give_up, mut out, mut time] = [(); 4].map(|()| a.create_label());
+    saved.iter().try_for_each(|&register| a.push(register))?;
+    a.mov(ebx, WAITS_MAX)?;
+    a.mov(rdi, gate_avma)?;
+    a.set_label(&mut again)?;
+    a.mov(eax, dword_ptr(rdi))?;
+    a.cmp(eax, GATE_CLOSED)?;
+    a.jne(out)?;
+    a.dec(ebx)?;
+    a.je(give_up)?;
+    a.mov(eax, libc::SYS_futex as i32)?;
+    a.mov(esi, WAIT)?;
+    a.mov(edx, GATE_CLOSED)?;
+    a.lea(r10, ptr(time))?;
+    a.syscall()?;
+    a.jmp(again)?;
+    a.set_label(&mut give_up)?;
+    a.mov(eax, GATE_AROUND)?;
+    a.mov(dword_ptr(rdi), eax)?;
+    a.set_label(&mut out)?;
+    // Popping leaves the flags as they are.
+    a.cmp(eax, GATE_OPEN)?;
+    saved.iter().rev().try_for_each(|&register| a.pop(register))?;
+    a.ret()?;
+    a.set_label(&mut time)?;
+    a.dq(&[0, WAIT_NS])?;
+    Ok([])
 }
 
 /// Address range of the code in which threads wait, in the area at `island_avma`.
 pub(crate) fn waiting_range(island_avma: u64) -> std::ops::Range<u64> {
+    /// Size in bytes of the code.
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    let bytes = *BYTES.get_or_init(|| waiting_code(0).map_or(0, |code| code.len() as u64));
     let wait_avma = island_avma + OPENING_BYTES as u64;
-    wait_avma..wait_avma + waiting_code(0).len() as u64
+    wait_avma..wait_avma + bytes
 }
 
 /// Page address of the trampoline area that `code`, at `entry_avma`, jumps to; `None` if it is no
@@ -413,7 +452,7 @@ mod tests {
     #[test]
     fn the_jumps_of_the_waiting_lead_where_they_should() {
         const START: u64 = 0x10_0000;
-        let code = waiting_code(0x7000_1234_5678);
+        let code = waiting_code(0x7000_1234_5678).unwrap();
         assert!(code.len() <= WAIT_BYTES_MAX);
         let text = &code[..code.len() - 16];
         let instructions: Vec<Instruction> =
@@ -424,7 +463,7 @@ mod tests {
         let targets = |mnemonic| of(mnemonic).map(|jump| at(jump.near_branch_target())).collect::<Vec<_>>();
         // Out to the last comparison.
         let [out] = targets(Mnemonic::Jne)[..] else { panic!() };
-        assert_eq!((out.mnemonic(), out.immediate8()), (Mnemonic::Cmp, GATE_OPEN as u8));
+        assert_eq!((out.mnemonic(), out.immediate32()), (Mnemonic::Cmp, GATE_OPEN));
         assert_eq!(instructions.last().unwrap().mnemonic(), Mnemonic::Ret);
         assert_eq!(targets(Mnemonic::Je)[0].immediate32(), GATE_AROUND);
         // Back to the load of the gate.
@@ -442,7 +481,7 @@ mod tests {
 
     /// An area with one function, and its instructions from an address on.
     fn island(way: &Way) -> (Landing, impl Fn(u64) -> Vec<Instruction>) {
-        let mut island = Island::new(0x10_0000, 0x1234_5000, 0x1234_6000);
+        let mut island = Island::new(0x10_0000, 0x1234_5000, 0x1234_6000).unwrap();
         let landing = island.add(&prologue(), way).unwrap();
         assert!(island.bytes.len() <= OPENING_BYTES + WAIT_BYTES_MAX + FUNCTION_BYTES_MAX);
         let code_at = move |avma: u64| {
@@ -507,7 +546,7 @@ mod tests {
             keeps_inner: false,
             counted: Some((Counted::Resized, countdown)),
         };
-        let mut island = Island::new(0x10_0000, 0x1234_5000, 0x1234_6000);
+        let mut island = Island::new(0x10_0000, 0x1234_5000, 0x1234_6000).unwrap();
         let landing = island.add(&prologue(), &way).unwrap();
         assert!(island.bytes.len() <= OPENING_BYTES + WAIT_BYTES_MAX + FUNCTION_BYTES_MAX);
         let at = (landing.entry_avma - island.start_avma) as usize;

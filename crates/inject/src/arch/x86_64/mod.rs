@@ -2,6 +2,7 @@
 
 mod addresses;
 mod all_registers_countdown;
+mod assembly;
 mod basic_functions;
 mod countdown;
 mod elf;

@@ -16,13 +16,20 @@
 //! could stop in the middle if the injector were killed. A successor would not know which ranges,
 //! and whether the key, belong to the program again.
 
+use iced_x86::IcedError;
+use iced_x86::code_asm::{
+    CodeAssembler, CodeLabel, dword_ptr, eax, ebx, edi, qword_ptr, r12, r13, r14, r15, rax, rbx, rdi, rsi,
+    rsp,
+};
+
 use super::Registers;
+use super::assembly::{NOT_ASSEMBLED, assembled};
 
 /// Offset of the part RETURN; the following constants are those of the other parts.
 pub(crate) const RETURN: u64 = 7;
 pub(crate) const CLOSE: u64 = 8;
 pub(crate) const CALL_WITH_DESCRIPTOR: u64 = 36;
-pub(crate) const TAKE_AWAY: u64 = 56;
+pub(crate) const TAKE_AWAY: u64 = 58;
 
 /// Offset in the scratch memory of the mark that the removal has begun.
 pub(crate) const BEGUN_OFFSET: u64 = 8;
@@ -70,77 +77,124 @@ impl Registers {
     }
 }
 
-/// Machine code of all parts.
-pub(crate) const CODE: [u8; 122] = [
-    0x41, 0xff, 0xd4, // call r12
-    0x49, 0x89, 0x45, 0x00, // mov [r13], rax
-    0xc3, // ret
-    0xbb, 3, 0, 0, 0, // mov ebx, 3
-    0x83, 0xcf, 0xff, // or edi, -1
-    0x41, 0x87, 0xbc, 0x9d, 0xac, 0, 0, 0, // xchg [r13 + rbx * 4 + 172], edi
-    0xb8, 3, 0, 0, 0, // mov eax, 3
-    0x0f, 0x05, // syscall
-    0xff, 0xcb, // dec ebx
-    0x75, 0xea, // jnz: the next word
-    0xc3, // ret
-    0x83, 0xc8, 0xff, // or eax, -1
-    0x41, 0x87, 0x85, 0xb0, 0, 0, 0, // xchg [r13 + 176], eax
-    0x89, 0x07, // mov [rdi], eax
-    0x41, 0xff, 0xd4, // call r12
-    0x49, 0x89, 0x45, 0x00, // mov [r13], rax
-    0xc3, // ret
-    0x41, 0xc7, 0x45, 0x08, 1, 0, 0, 0, // mov dword [r13 + 8], 1
-    0x4d, 0x85, 0xe4, // test r12, r12
-    0x74, 0x0b, // jz: no function
-    0x48, 0x83, 0xec, 0x08, // sub rsp, 8: aligned for a call
-    0x41, 0xff, 0xd4, // call r12
-    0x48, 0x83, 0xc4, 0x08, // add rsp, 8
-    0x4d, 0x85, 0xff, // test r15, r15
-    0x74, 0x17, // jz: the end
-    0x49, 0xff, 0xcf, // dec r15
-    0x49, 0x8b, 0x3e, // mov rdi, [r14]
-    0x49, 0x8b, 0x76, 0x08, // mov rsi, [r14 + 8]
-    0x49, 0x83, 0xc6, 0x10, // add r14, 16
-    0xb8, 11, 0, 0, 0, // mov eax, 11
-    0x0f, 0x05, // syscall
-    0xeb, 0xe4, // jmp: the next pair
-    0x48, 0x8b, 0x7b, 0x10, // mov rdi, [rbx + 16]
-    0x48, 0x8b, 0x73, 0x18, // mov rsi, [rbx + 24]
-    0xb8, 11, 0, 0, 0,    // mov eax, 11
-    0xc3, // ret
-];
+/// Largest size in bytes of the machine code.
+pub(crate) const CODE_BYTES_MAX: usize = 128;
+
+/// Machine code of all parts. It does not depend on its address.
+///
+/// # Errors
+/// Returns a reason if the assembler refuses the code.
+pub(crate) fn code() -> Result<Vec<u8>, &'static str> {
+    let (code, parts) = assembled(0, write)?;
+    let is_as_said = parts == [RETURN, CLOSE, CALL_WITH_DESCRIPTOR, TAKE_AWAY];
+    if is_as_said && code.len() <= CODE_BYTES_MAX { Ok(code) } else { Err(NOT_ASSEMBLED) }
+}
+
+/// Writes all parts; returns the labels of those behind CALL.
+fn write(a: &mut CodeAssembler) -> Result<[CodeLabel; 4], IcedError> {
+    let mut labels = [(); 4].map(|()| a.create_label());
+    let [returning, close, call_with_descriptor, take_away] = &mut labels;
+    write_call(a, Some(returning))?;
+    a.set_label(close)?;
+    write_close(a)?;
+    a.set_label(call_with_descriptor)?;
+    a.mov(eax, -1)?;
+    a.xchg(dword_ptr(r13 + RECEIVED_OFFSET as i32), eax)?;
+    a.mov(dword_ptr(rdi), eax)?;
+    write_call(a, None)?;
+    a.set_label(take_away)?;
+    write_take_away(a)?;
+    Ok(labels)
+}
+
+fn write_call(a: &mut CodeAssembler, returning: Option<&mut CodeLabel>) -> Result<(), IcedError> {
+    a.call(r12)?;
+    a.mov(qword_ptr(r13), rax)?;
+    if let Some(returning) = returning {
+        a.set_label(returning)?;
+    }
+    a.ret()
+}
+
+fn write_close(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    let mut next = a.create_label();
+    // Numbers of the words: 3 to 1.
+    a.mov(ebx, 3)?;
+    a.set_label(&mut next)?;
+    a.or(edi, -1)?;
+    a.xchg(dword_ptr(r13 + rbx * 4 + (RECEIVED_OFFSET as i32 - 4)), edi)?;
+    a.mov(eax, libc::SYS_close as i32)?;
+    a.syscall()?;
+    a.dec(ebx)?;
+    a.jne(next)?;
+    a.ret()
+}
+
+fn write_take_away(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    let (mut next, mut end) = (a.create_label(), a.create_label());
+    a.mov(dword_ptr(r13 + BEGUN_OFFSET as i32), 1)?;
+    a.test(r12, r12)?;
+    a.je(next)?;
+    // Aligned for a call.
+    a.sub(rsp, 8)?;
+    a.call(r12)?;
+    a.add(rsp, 8)?;
+    a.set_label(&mut next)?;
+    a.test(r15, r15)?;
+    a.je(end)?;
+    a.dec(r15)?;
+    a.mov(rdi, qword_ptr(r14))?;
+    a.mov(rsi, qword_ptr(r14 + 8))?;
+    a.add(r14, 16)?;
+    a.mov(eax, libc::SYS_munmap as i32)?;
+    a.syscall()?;
+    a.jmp(next)?;
+    a.set_label(&mut end)?;
+    a.mov(rdi, qword_ptr(rbx + 16))?;
+    a.mov(rsi, qword_ptr(rbx + 24))?;
+    a.mov(eax, libc::SYS_munmap as i32)?;
+    a.ret()
+}
 
 #[cfg(test)]
 mod tests {
+    use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
+
     use super::*;
+
+    fn instructions(part: u64) -> Vec<Instruction> {
+        let code = code().unwrap();
+        Decoder::with_ip(64, &code[part as usize..], part, DecoderOptions::NONE).into_iter().collect()
+    }
 
     #[test]
     fn its_parts_begin_where_they_are_said_to() {
-        assert_eq!(CODE[RETURN as usize], 0xc3);
-        assert_eq!(CODE[CLOSE as usize..CLOSE as usize + 5], [0xbb, 3, 0, 0, 0]);
+        assert_eq!(instructions(RETURN)[0].mnemonic(), Mnemonic::Ret);
+        let close = instructions(CLOSE);
         // The jump leads back to the first instruction of the loop, and the part ends before the
         // next one.
-        let jump = CLOSE as usize + 25;
-        assert_eq!(CODE[jump], 0x75);
-        let target = (jump + 2).wrapping_add_signed(isize::from(CODE[jump + 1].cast_signed()));
-        assert_eq!(target, CLOSE as usize + 5);
-        assert_eq!(CODE[CALL_WITH_DESCRIPTOR as usize - 1], 0xc3);
+        assert_eq!((close[6].mnemonic(), close[6].near_branch_target()), (Mnemonic::Jne, close[1].ip()));
+        assert_eq!((close[7].mnemonic(), close[7].next_ip()), (Mnemonic::Ret, CALL_WITH_DESCRIPTOR));
         // The displacements: the last word, and the one before the first.
-        let word = |at: usize| u32::from_le_bytes(CODE[at..at + 4].try_into().unwrap());
-        assert_eq!(u64::from(word(CLOSE as usize + 12)), RECEIVED_OFFSET - 4);
-        assert_eq!(u64::from(word(CALL_WITH_DESCRIPTOR as usize + 6)), RECEIVED_OFFSET);
+        assert_eq!(close[2].memory_displacement64(), RECEIVED_OFFSET - 4);
+        let call = instructions(CALL_WITH_DESCRIPTOR);
+        assert_eq!(call[1].memory_displacement64(), RECEIVED_OFFSET);
+        assert_eq!((call[5].mnemonic(), call[5].next_ip()), (Mnemonic::Ret, TAKE_AWAY));
     }
 
     #[test]
     fn taking_away_goes_round_and_comes_to_its_end() {
-        let at = TAKE_AWAY as usize;
-        assert_eq!(CODE[at - 1], 0xc3);
-        assert_eq!(u64::from(CODE[at + 3]), BEGUN_OFFSET);
-        let jump = |from: usize| (from + 2).wrapping_add_signed(isize::from(CODE[from + 1].cast_signed()));
-        let (no_function, next, end) = (at + 11, at + 24, at + 52);
-        assert_eq!(jump(no_function), next);
-        assert_eq!((CODE[next + 3], jump(next + 3)), (0x74, end));
-        assert_eq!((CODE[end - 2], jump(end - 2)), (0xeb, next));
-        assert_eq!(CODE.last(), Some(&0xc3));
+        let code = instructions(TAKE_AWAY);
+        assert!(code.iter().all(|found| !found.is_invalid()));
+        assert_eq!(code[0].memory_displacement64(), BEGUN_OFFSET);
+        let jumps: Vec<&Instruction> = code.iter().filter(|found| found.near_branch_target() != 0).collect();
+        let [no_function, no_pair, again] = jumps[..] else { panic!("{jumps:?}") };
+        let next = code.iter().filter(|found| found.mnemonic() == Mnemonic::Test).nth(1).unwrap();
+        let end = code.iter().find(|found| found.ip() == again.next_ip()).unwrap();
+        assert_eq!((no_function.mnemonic(), no_function.near_branch_target()), (Mnemonic::Je, next.ip()));
+        assert_eq!((no_pair.mnemonic(), no_pair.near_branch_target()), (Mnemonic::Je, end.ip()));
+        assert_eq!((again.mnemonic(), again.near_branch_target()), (Mnemonic::Jmp, next.ip()));
+        assert_eq!((end.mnemonic(), end.memory_displacement64()), (Mnemonic::Mov, 16));
+        assert_eq!(code.last().unwrap().mnemonic(), Mnemonic::Ret);
     }
 }
