@@ -1,12 +1,13 @@
 //! Arenas: recognition, reading, the ring of arenas, and the heaps of arenas that do not use brk.
 
 use heapr_known::glibc::ARENA_HEAP_BYTES;
+use heapr_proc::page_bytes;
 
 use super::finding::Finding;
 use super::heap_memory::HeapMemory;
 use super::layout::{
-    ADDRESS_LIMIT, ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, Layout, PAGE_BYTES, StateOffsets, half,
-    is_chunk_size, state, word,
+    ADDRESS_LIMIT, ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, Layout, StateOffsets, half, is_chunk_size, state,
+    word,
 };
 
 /// Judgement of a position whose ring pointer is plausible for an arena.
@@ -27,7 +28,7 @@ pub(super) enum ArenaShape {
 pub(super) fn has_plausible_ring(bytes: &[u8], arena_avma: u64, layout: &Layout) -> bool {
     let next = word(bytes, layout.state.next);
     next == arena_avma
-        || (next > PAGE_BYTES && next < ADDRESS_LIMIT && next % PAGE_BYTES == layout.heap_info_bytes)
+        || (next > page_bytes() && next < ADDRESS_LIMIT && next % page_bytes() == layout.heap_info_bytes)
 }
 
 /// Judges the arena in `bytes` by its bins.

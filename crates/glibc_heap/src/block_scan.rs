@@ -10,11 +10,12 @@
 use super::chunk_walk::{Contradiction, Piece, WalkEnd, walk_chunks};
 use super::heap_memory::HeapMemory;
 use super::layout::{
-    ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, IS_MMAPPED, Layout, MIN_CHUNK_BYTES, PAGE_BYTES, PREV_INUSE,
-    is_chunk_size, word,
+    ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, IS_MMAPPED, Layout, MIN_CHUNK_BYTES, PREV_INUSE, is_chunk_size,
+    word,
 };
 use super::segment::Segment;
 use super::thread_caches::CacheCandidates;
+use heapr_proc::page_bytes;
 
 /// A block with its own mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,14 +107,14 @@ impl Scan {
     ) {
         let mut next_avma = start_avma;
         while next_avma < end_avma {
-            let page_count = ((end_avma - next_avma) / PAGE_BYTES).clamp(1, BATCH_PAGES);
+            let page_count = ((end_avma - next_avma) / page_bytes()).clamp(1, BATCH_PAGES);
             let touched = memory.touched_pages(next_avma, page_count as usize);
             let is_touched = |page: &u64| {
                 touched.as_ref().is_none_or(|touched| touched.get(*page as usize) != Some(&false))
             };
             let batch_avma = next_avma;
-            let pages = (0..page_count).filter(is_touched).map(|page| batch_avma + page * PAGE_BYTES);
-            next_avma = batch_avma + page_count * PAGE_BYTES;
+            let pages = (0..page_count).filter(is_touched).map(|page| batch_avma + page * page_bytes());
+            next_avma = batch_avma + page_count * page_bytes();
             let pages: Vec<u64> = pages.collect();
             let mut seen_to_avma = batch_avma;
             for pages in pages.chunks(BATCH_WORDS) {
@@ -124,7 +125,7 @@ impl Scan {
                 for (page_avma, size_field) in pages.iter().zip(sizes) {
                     if *page_avma >= seen_to_avma && size_field.is_some_and(may_begin) {
                         let bytes = self.look_at_page(memory, *page_avma, end_avma, main_pieces);
-                        seen_to_avma = page_avma + bytes.max(PAGE_BYTES);
+                        seen_to_avma = page_avma + bytes.max(page_bytes());
                     }
                 }
             }
@@ -185,8 +186,8 @@ impl Scan {
                 &mut contradictions,
             );
             let behind_avma = match end {
-                WalkEnd::Fence { behind_avma } if behind_avma % PAGE_BYTES == 0 => behind_avma,
-                WalkEnd::Top => pieces.top_avma.next_multiple_of(PAGE_BYTES),
+                WalkEnd::Fence { behind_avma } if behind_avma % page_bytes() == 0 => behind_avma,
+                WalkEnd::Top => pieces.top_avma.next_multiple_of(page_bytes()),
                 _ => continue,
             };
             if segment.is_empty() && end != WalkEnd::Top {
@@ -213,7 +214,7 @@ fn block_at(
     size_bytes: u64,
     rest_bytes: u64,
 ) -> Option<MappedBlock> {
-    if !size_bytes.is_multiple_of(PAGE_BYTES) {
+    if !size_bytes.is_multiple_of(page_bytes()) {
         return None;
     }
     let first_block_avma = page_avma + HEADER_BYTES;
@@ -239,12 +240,12 @@ fn moved_block_at(
     rest_bytes: u64,
 ) -> Option<MappedBlock> {
     let end_avma = page_avma + size_bytes.min(rest_bytes);
-    let mut block_avma = page_avma + PAGE_BYTES;
-    while size_bytes.is_multiple_of(PAGE_BYTES) && block_avma < end_avma {
+    let mut block_avma = page_avma + page_bytes();
+    while size_bytes.is_multiple_of(page_bytes()) && block_avma < end_avma {
         if let Some(block) = aligned_block(memory, shape, page_avma, block_avma, rest_bytes) {
             return Some(block);
         }
-        block_avma += PAGE_BYTES;
+        block_avma += page_bytes();
     }
     None
 }
@@ -271,7 +272,7 @@ fn aligned_block(
     let is_own = recorded_bytes == lead_bytes
         && size_field & FLAGS == IS_MMAPPED
         && is_chunk_size(size_field)
-        && (own_bytes + lead_bytes).is_multiple_of(PAGE_BYTES)
+        && (own_bytes + lead_bytes).is_multiple_of(page_bytes())
         && own_bytes <= rest_bytes - lead_bytes;
     is_own.then_some(MappedBlock { chunk_avma, size_bytes: own_bytes, lead_bytes })
 }

@@ -1,4 +1,4 @@
-//! glibc's malloc structures as offsets, for x86-64 and glibc 2.31 to 2.43.
+//! glibc's malloc structures as offsets, for 64-bit processors and glibc 2.31 to 2.43.
 //!
 //! ```text
 //! malloc_state (2200 bytes; 2.43: 2112)            heap_info              malloc_par from 2.35 (before; 2.43)
@@ -29,8 +29,6 @@ pub(super) const ALIGNMENT_BYTES: u64 = 16;
 pub(super) const MIN_CHUNK_BYTES: u64 = 32;
 /// Size of the marks at the end of a piece of heap; no chunk has this size.
 pub(super) const FENCE_BYTES: u64 = 16;
-/// Size of a page of x86-64.
-pub const PAGE_BYTES: u64 = 4096;
 /// Exclusive upper bound of user addresses: 56 of the 57 bits of five-level page tables, which are
 /// used on request only.
 pub(super) const ADDRESS_LIMIT: u64 = 1 << 56;

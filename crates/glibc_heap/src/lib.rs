@@ -63,7 +63,7 @@ pub use error::Error;
 pub use finding::Finding;
 pub use heap_memory::HeapMemory;
 pub use heap_plan::Plan;
-pub use layout::{PAGE_BYTES, Version};
+pub use layout::Version;
 pub use live_blocks::{BlockKind, LiveBlock, Rundown, Totals};
 pub use read_store::ReadStore;
 pub use regions::{Region, RegionKind, Regions, regions};

@@ -1,9 +1,10 @@
 //! malloc's parameters (`mp_`): the start of brk, the count of mapped blocks.
 
 use super::heap_memory::HeapMemory;
-use super::layout::{ALIGNMENT_BYTES, CacheLayout, Layout, MIN_CHUNK_BYTES, PAGE_BYTES, half, word};
+use super::layout::{ALIGNMENT_BYTES, CacheLayout, Layout, MIN_CHUNK_BYTES, half, word};
 use super::mappings;
 use heapr_proc::Mapping;
+use heapr_proc::page_bytes;
 
 /// Fields of `mp_` that the walk uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +89,8 @@ fn is_plausible(bytes: &[u8], layout: &Layout, mappings: &[Mapping]) -> bool {
     let is_in_brk = mappings
         .iter()
         .any(|heap| mappings::is_brk(heap) && (heap.start_avma..=heap.end_avma).contains(&brk_start_avma));
-    let (unit_bytes, drifts) = if parameters.drifts { (ALIGNMENT_BYTES, true) } else { (PAGE_BYTES, false) };
+    let (unit_bytes, drifts) =
+        if parameters.drifts { (ALIGNMENT_BYTES, true) } else { (page_bytes(), false) };
     parameters.mapped_bytes.is_multiple_of(unit_bytes)
         && (parameters.mapped_count == 0 || parameters.mapped_bytes != 0)
         && (drifts || parameters.mapped_count != 0 || parameters.mapped_bytes == 0)

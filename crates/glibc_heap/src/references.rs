@@ -5,8 +5,9 @@
 //! like a chunk have no such pointer.
 
 use super::heap_memory::HeapMemory;
-use super::layout::{HEADER_BYTES, PAGE_BYTES, word};
+use super::layout::{HEADER_BYTES, word};
 use heapr_proc::Mapping;
+use heapr_proc::page_bytes;
 
 /// Largest amount of memory that is searched: some seconds' worth. The search runs only for heaps
 /// with holes.
@@ -28,7 +29,7 @@ pub(super) fn referenced(memory: &impl HeapMemory, mappings: &[Mapping], chunks:
         while start_avma < mapping.end_avma && looked_at < MOST_BYTES {
             let wanted = (mapping.end_avma - start_avma).min(WINDOW_BYTES) as usize;
             // Untouched memory holds nothing, and reading it would allocate pages.
-            let page_count = wanted.div_ceil(PAGE_BYTES as usize);
+            let page_count = wanted.div_ceil(page_bytes() as usize);
             let touched = memory.touched_pages(start_avma, page_count);
             if touched.is_some_and(|pages| !pages.contains(&true)) {
                 start_avma += wanted as u64;

@@ -9,13 +9,14 @@
 //! a thread's control block points to it. The distance is right if the words there point to other
 //! threads' caches.
 
+use heapr_proc::page_bytes;
 use std::collections::HashSet;
 use std::thread;
 
 use super::chunk_lists::{ChunkList, follow};
 use super::finding::{Finding, ListKind};
 use super::heap_memory::HeapMemory;
-use super::layout::{ADDRESS_LIMIT, ALIGNMENT_BYTES, CacheLayout, HEADER_BYTES, Layout, PAGE_BYTES, word};
+use super::layout::{ADDRESS_LIMIT, ALIGNMENT_BYTES, CacheLayout, HEADER_BYTES, Layout, word};
 use super::page_cache::PageCache;
 
 /// Chunks that may hold a thread cache.
@@ -205,7 +206,7 @@ fn is_cache(cache: CacheLayout, content: &[u8]) -> Option<bool> {
     for bin in 0..cache.bin_count {
         let (number, entry_avma) = (number(content, bin), entry(cache, content, bin));
         let is_address =
-            entry_avma % ALIGNMENT_BYTES == 0 && (PAGE_BYTES..ADDRESS_LIMIT).contains(&entry_avma);
+            entry_avma % ALIGNMENT_BYTES == 0 && (page_bytes()..ADDRESS_LIMIT).contains(&entry_avma);
         match (number != capacity, entry_avma) {
             (false, 0) => {}
             (true, 1..) if is_address => is_filled = true,
@@ -256,7 +257,7 @@ fn words_below(memory: &impl HeapMemory, thread_pointer: u64) -> Vec<u64> {
     let mut end_avma = thread_pointer & !7;
     for _ in 0..PAGES_BELOW {
         // Page by page: memory below the lowest mapped page does not exist.
-        let start_avma = end_avma.saturating_sub(1) & !(PAGE_BYTES - 1);
+        let start_avma = end_avma.saturating_sub(1) & !(page_bytes() - 1);
         let mut bytes = vec![0; (end_avma - start_avma) as usize];
         if memory.read(start_avma, &mut bytes) < bytes.len() {
             break;

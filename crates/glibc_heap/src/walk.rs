@@ -9,7 +9,7 @@ use super::error::Error;
 use super::finding::{Finding, ListKind};
 use super::heap_memory::HeapMemory;
 use super::heap_plan::{MainHeap, Plan};
-use super::layout::{ALIGNMENT_BYTES, Layout, MIN_CHUNK_BYTES, PAGE_BYTES, fastbin_chunk_bytes};
+use super::layout::{ALIGNMENT_BYTES, Layout, MIN_CHUNK_BYTES, fastbin_chunk_bytes};
 use super::live_blocks::Rundown;
 use super::mappings;
 use super::page_cache::PageCache;
@@ -18,6 +18,7 @@ use super::piece_walk::{Found, Heaps, PieceWalk, other_arenas};
 use super::read_store::{Known, Nothing, Pieces, ReadOnce, ReadStore, Slabs};
 use super::thread_caches::CacheCandidates;
 use heapr_proc::Mapping;
+use heapr_proc::page_bytes;
 
 /// Walks the heap of the stopped target, and finishes the reading at once.
 ///
@@ -319,7 +320,7 @@ pub(super) fn is_as_counted(scan: &Scan, expected: Parameters) -> bool {
     let found_bytes = scan.mapping_bytes();
     // If the count drifted by more than a page, missing blocks cannot be excluded.
     let is_same = if expected.drifts {
-        may_be_as_counted(scan, expected) && expected.mapped_bytes - found_bytes < PAGE_BYTES
+        may_be_as_counted(scan, expected) && expected.mapped_bytes - found_bytes < page_bytes()
     } else {
         found_bytes == expected.mapped_bytes
     };

@@ -1,11 +1,13 @@
 //! Free address ranges of a process near a module.
 
+use heapr_known::machine::{HERE, SMALLEST_PAGE_BYTES};
 use heapr_proc::Mapping;
-
-use crate::arch::HIGHEST_AVMA;
 
 /// Lowest address that is used (`vm.mmap_min_addr` is at most this on every distribution).
 const LOWEST_AVMA: u64 = 0x1_0000;
+
+/// Highest address that is used.
+const HIGHEST_AVMA: u64 = HERE.address_limit - SMALLEST_PAGE_BYTES;
 
 /// Distance in bytes that is left for a heap or a stack to grow.
 const GROWTH_BYTES: u64 = 1 << 30;

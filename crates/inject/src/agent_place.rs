@@ -1,6 +1,7 @@
 //! Locations of a process's agent: its code and its memory.
 
 use heapr_proc::Mapping;
+use heapr_proc::page_bytes;
 use heapr_wire::{BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, Injection};
 
 use crate::detach::find_record;
@@ -109,6 +110,8 @@ fn list_of(memory: &ProcessMemory, list_avma: u64, count: u64) -> Vec<(u64, u64)
         (word(start), word(bytes))
     });
     let real = pairs.filter(|&(start, bytes)| start != 0 && bytes != 0);
-    real.filter_map(|(start, bytes)| Some((start, start.checked_add(bytes.checked_next_multiple_of(4096)?)?)))
-        .collect()
+    real.filter_map(|(start, bytes)| {
+        Some((start, start.checked_add(bytes.checked_next_multiple_of(page_bytes())?)?))
+    })
+    .collect()
 }

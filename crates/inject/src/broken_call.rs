@@ -12,9 +12,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use heapr_known::machine::HERE;
 use heapr_proc::{LastRun, SleepingCall};
 
-use crate::arch::{IO_PGETEVENTS, RED_ZONE_BYTES, Registers, old_calls};
+use crate::arch::{IO_PGETEVENTS, Registers, old_calls};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::processor_clock::processor_clock_ms;
 use crate::ptrace;
@@ -181,7 +182,7 @@ impl BrokenCall {
         let Some(until) = self.until else { return };
         let left = until.saturating_duration_since(Instant::now());
         let time = [left.as_secs(), u64::from(left.subsec_nanos())].map(u64::to_le_bytes).concat();
-        let time_avma = registers.sp().wrapping_sub(RED_ZONE_BYTES + TIME_BYTES) & !15;
+        let time_avma = registers.sp().wrapping_sub(HERE.red_zone_bytes + TIME_BYTES) & !15;
         match self.limit {
             Limit::None => {}
             Limit::Milliseconds(place) => {

@@ -5,9 +5,12 @@
 //! would also occupy static TLS for good, and would have to find a file. Only files of heapr's own
 //! build are accepted.
 
+use heapr_proc::page_bytes;
 use std::collections::BTreeMap;
 
-use crate::arch::{ELF_MACHINE, NO_OBJECT, RelocationKind};
+use heapr_known::machine::HERE;
+
+use crate::arch::RelocationKind;
 use crate::error::{Error, Result};
 
 /// A part of the image with its protection.
@@ -40,7 +43,6 @@ struct Relocation {
     addend: i64,
 }
 
-const PAGE: u64 = 4096;
 const DAMAGED: Error = Error::BadAgent { what: "an offset lies outside of it" };
 
 fn slice(bytes: &[u8], offset: u64, count: u64) -> Result<&[u8]> {
@@ -74,8 +76,8 @@ impl Image {
         const PT_LOAD: u32 = 1;
         const PT_DYNAMIC: u32 = 2;
         const IMAGE_BYTES_MAX: u64 = 64 << 20;
-        if !file.starts_with(b"\x7fELF\x02\x01") || u16_at(file, 18)? != ELF_MACHINE {
-            return Err(Error::BadAgent { what: NO_OBJECT });
+        if !file.starts_with(b"\x7fELF\x02\x01") || u16_at(file, 18)? != HERE.elf_number {
+            return Err(Error::BadAgent { what: "it is no shared object for this processor" });
         }
         let (headers, count) = (u64_at(file, 32)?, u16_at(file, 56)?);
         let mut segments = Vec::new();
@@ -91,8 +93,8 @@ impl Image {
             }
             match kind {
                 PT_LOAD => {
-                    let offset = svma & !(PAGE - 1);
-                    let bytes = (svma + memory_bytes).next_multiple_of(PAGE) - offset;
+                    let offset = svma & !(page_bytes() - 1);
+                    let bytes = (svma + memory_bytes).next_multiple_of(page_bytes()) - offset;
                     let (is_executable, is_writable) = (flags & 1 != 0, flags & 2 != 0);
                     segments.push(Segment { offset, bytes, is_executable, is_writable });
                     loads.push((file_off, svma, file_bytes));

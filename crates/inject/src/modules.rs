@@ -1,6 +1,7 @@
 //! Modules of the target and their symbols, read from its loader's data in memory; for a program
 //! without a loader from its file. Untrusted: every count is bounded.
 
+use heapr_proc::page_bytes;
 use std::collections::HashMap;
 use std::fs;
 use std::mem::offset_of;
@@ -212,7 +213,7 @@ fn find_source(pid: u32, memory: &impl TargetMemory) -> Result<Source> {
         return Err(Error::Unsupported { pid, reason: "the kernel does not tell where its program lies" });
     };
     // Without their own entry, the headers follow the file's header, at the begin of the module.
-    let (mut bias, mut dynamic_svma) = (headers_avma & !0xfff, None);
+    let (mut bias, mut dynamic_svma) = (headers_avma & !(page_bytes() - 1), None);
     let mut tls_align = 1;
     let (mut has_own_entry, mut is_at_its_address, mut has_loader) = (false, true, false);
     for number in 0..count.min(1000) {

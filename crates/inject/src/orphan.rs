@@ -1,5 +1,6 @@
 //! Removal of an orphaned agent, whose attaching process was killed. The next attach does it.
 
+use heapr_proc::page_bytes;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd as _;
 
@@ -99,7 +100,7 @@ fn cut_short(pid: u32, memory: &ProcessMemory, mappings: &[Mapping]) -> Vec<Reco
         let bytes = mapping.end_avma - mapping.start_avma;
         let is_searched = mapping.is_executable && bytes <= JOINED_BYTES_MAX;
         let end_avma = if is_searched { mapping.end_avma } else { mapping.start_avma + 1 };
-        (mapping.start_avma..end_avma).step_by(4096)
+        (mapping.start_avma..end_avma).step_by(page_bytes() as usize)
     });
     let marked = places.filter(|&place_avma| memory.read_u64(place_avma) == Ok(RECORD_MAGIC));
     marked.filter_map(|place_avma| Record::read(pid, memory, place_avma).ok()).collect()

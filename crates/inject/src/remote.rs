@@ -11,7 +11,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::arch::{FRAME_BYTES_MAX, RED_ZONE_BYTES, Registers, return_frame};
+use heapr_known::machine::HERE;
+
+use crate::arch::{FRAME_BYTES_MAX, Registers, return_frame};
 use crate::error::{Error, Result};
 use crate::made_to_die;
 use crate::memory::{ProcessMemory, TargetMemory as _};
@@ -89,13 +91,13 @@ impl<'a> Borrowed<'a> {
             is_urgent: Urgency::is_on(),
             made_tid: None,
         };
-        let below = thread.registers.sp().saturating_sub(RED_ZONE_BYTES + FRAME_BYTES_MAX);
+        let below = thread.registers.sp().saturating_sub(HERE.red_zone_bytes + FRAME_BYTES_MAX);
         borrowed.place_frame(below & !63)?;
         Ok(borrowed)
     }
 
     /// Number of bytes below the stack pointer that must be mapped.
-    pub(crate) const STACK_BYTES: u64 = RED_ZONE_BYTES + FRAME_BYTES_MAX + 64 + 5 * SMALL_FRAME_BYTES;
+    pub(crate) const STACK_BYTES: u64 = HERE.red_zone_bytes + FRAME_BYTES_MAX + 64 + 5 * SMALL_FRAME_BYTES;
 
     /// Writes the return frame at `sp_avma` (aligned to 16); later calls use the stack below it.
     pub(crate) fn place_frame(&mut self, sp_avma: u64) -> Result<()> {

@@ -9,9 +9,9 @@
 
 use std::collections::HashMap;
 
+use heapr_known::machine::HERE;
 use heapr_proc::{Mapping, mappings};
 
-use crate::arch::{DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER};
 use crate::memory::ProcessMemory;
 use crate::stop::StoppedThread;
 use crate::unwind_rule::{UnwindIndex, UnwindRule};
@@ -63,15 +63,15 @@ impl<'a> ReturnChains<'a> {
         let mut chain = Vec::new();
         let mut is_interrupted = true;
         while chain.len() < FRAMES_MAX {
-            let Some(pc_avma) = registers[DWARF_RETURN_ADDRESS] else { return Some(chain) };
-            let sp_avma = registers[DWARF_STACK_POINTER]?;
+            let Some(pc_avma) = registers[HERE.columns.return_address] else { return Some(chain) };
+            let sp_avma = registers[HERE.columns.stack_pointer]?;
             chain.push(pc_avma);
             // A return address may lie behind the caller's last instruction, hence minus 1.
             let rule = self.rule(mappings, pc_avma.wrapping_sub(u64::from(!is_interrupted)))?;
             is_interrupted = rule.is_of_signal;
             let caller = rule.caller(memory, &registers)?;
             // A signal handler may have a separate stack.
-            if !is_interrupted && caller[DWARF_STACK_POINTER]? <= sp_avma {
+            if !is_interrupted && caller[HERE.columns.stack_pointer]? <= sp_avma {
                 return None;
             }
             registers = caller;

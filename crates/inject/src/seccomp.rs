@@ -14,6 +14,7 @@
 //!              more -------------------------------------> Error::SeccompUnreadable
 //! ```
 
+use heapr_known::machine::SMALLEST_PAGE_BYTES;
 use heapr_wire::seccomp::Call;
 pub(crate) use heapr_wire::seccomp::{AGENT_CALLS as OF_AGENT, Instruction};
 
@@ -21,7 +22,8 @@ use crate::error::{Error, Result};
 use crate::mapping_flags::{MAP_FLAGS, PROT_READ_EXECUTE, PROT_READ_WRITE};
 use crate::{ptrace, target};
 
-const PAGE: u64 = 4096;
+/// Example of a size.
+const PAGE: u64 = SMALLEST_PAGE_BYTES;
 /// File descriptor argument for anonymous memory: all bits set.
 const NONE: u64 = u64::MAX;
 

@@ -15,6 +15,7 @@
 //! ```
 
 use crate::memory::{TargetMemory, Unreachable};
+use heapr_proc::page_bytes;
 
 /// A new program's block of arguments, variables and facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,9 +162,8 @@ struct Words<'a, M> {
 
 impl<M: TargetMemory> Words<'_, M> {
     fn next(&mut self) -> Result<u64, Unreachable> {
-        const PAGE: u64 = 4096;
         if self.kept.is_empty() {
-            let bytes = (PAGE - self.next_avma % PAGE) as usize;
+            let bytes = (page_bytes() - self.next_avma % page_bytes()) as usize;
             self.kept = self.memory.read_vec(self.next_avma, bytes)?;
             self.kept.reverse();
         }

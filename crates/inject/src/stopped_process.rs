@@ -15,13 +15,14 @@
 //! `/proc/PID/mem` fails at a missing userfaultfd page instead of waiting. Pages of a mapped file
 //! that are not in memory are not read if the process may itself serve the file.
 
+use heapr_proc::page_bytes;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::OnceLock;
 
 use crate::written_pages::{data_parts, present_parts, written_parts};
-use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
+use heapr_glibc_heap::{Error, HeapMemory};
 use heapr_proc::mappings;
 use heapr_proc::{Mapping, ServedMemory};
 
@@ -71,8 +72,8 @@ impl StoppedProcess {
     fn read_there(&self, address_avma: u64, into: &mut [u8]) -> usize {
         let mut wanted = into.len();
         if self.served().is_of_file(address_avma) {
-            let end_avma = address_avma.saturating_add(wanted as u64).next_multiple_of(PAGE_BYTES);
-            let start_avma = address_avma / PAGE_BYTES * PAGE_BYTES;
+            let end_avma = address_avma.saturating_add(wanted as u64).next_multiple_of(page_bytes());
+            let start_avma = address_avma / page_bytes() * page_bytes();
             let there = self.page_map.as_ref().and_then(|map| present_parts(map, start_avma, end_avma));
             let first = there.and_then(|parts| parts.first().copied());
             match first.filter(|&(part_avma, _)| part_avma <= address_avma) {
@@ -86,7 +87,7 @@ impl StoppedProcess {
 
     /// Reads memory like [`HeapMemory::read`], without making shared pages the process's own.
     fn read_shared(&self, address_avma: u64, into: &mut [u8]) -> Option<usize> {
-        let file = self.memory.as_ref().filter(|_| self.is_copy || into.len() as u64 > PAGE_BYTES)?;
+        let file = self.memory.as_ref().filter(|_| self.is_copy || into.len() as u64 > page_bytes())?;
         file.read_at(into, address_avma).ok().filter(|&count| count > 0)
     }
 
@@ -190,7 +191,7 @@ impl HeapMemory for StoppedProcess {
         const PRESENT_OR_SWAPPED: u64 = 0b11 << 62;
         let mut entries = vec![0; page_count * 8];
         let file = self.page_map.as_ref()?;
-        file.read_exact_at(&mut entries, start_avma / PAGE_BYTES * 8).ok()?;
+        file.read_exact_at(&mut entries, start_avma / page_bytes() * 8).ok()?;
         let entries = entries.as_chunks::<8>().0.iter().map(|entry| u64::from_le_bytes(*entry));
         Some(entries.map(|entry| entry & PRESENT_OR_SWAPPED != 0).collect())
     }

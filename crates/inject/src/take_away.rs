@@ -2,6 +2,7 @@
 //! the agent. A borrowed thread runs one piece of code (see [`stub`]) to its end, even if this
 //! process is killed.
 
+use heapr_proc::page_bytes;
 use heapr_wire::{CONTROL_BLOCK_OFFSET, INJECTED_KEY_SET_TWICE};
 
 use crate::arch::{JumpBytes, Removal, stub};
@@ -186,7 +187,7 @@ fn own_mappings(memory: &ProcessMemory, record: &Record) -> Vec<(u64, u64)> {
 fn joined(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     // The ranges come from the target's memory: impossible ones are dropped.
     let whole = |(start, bytes): (u64, u64)| {
-        let bytes = bytes.checked_next_multiple_of(4096)?;
+        let bytes = bytes.checked_next_multiple_of(page_bytes())?;
         start.checked_add(bytes).map(|_| (start, bytes))
     };
     let mut ranges: Vec<(u64, u64)> = ranges.filter_map(whole).collect();

@@ -3,9 +3,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use heapr_known::machine::HERE;
 use heapr_proc::{Fields, Stat, machine};
 
-use crate::arch::{ELF_MACHINE, has_shadow_stack};
+use crate::arch::has_shadow_stack;
 use crate::error::{Error, Result};
 
 /// Ids of the threads of a process.
@@ -77,7 +78,7 @@ pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
     if head.starts_with(b"\x7fELF\x01") {
         return unsupported("it is a 32-bit program");
     }
-    if head.starts_with(b"\x7fELF") && head.get(18..20) != Some(&ELF_MACHINE.to_le_bytes()) {
+    if head.starts_with(b"\x7fELF") && head.get(18..20) != Some(&HERE.elf_number.to_le_bytes()) {
         return unsupported("it is a program for another processor");
     }
     if has_shadow_stack(&status) {

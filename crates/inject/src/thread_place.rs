@@ -5,6 +5,7 @@
 //! the C library and the kernel. For code that will be removed all of the stack (up to a limit) is
 //! examined, because a mistake would be a crash.
 
+use heapr_proc::page_bytes;
 use std::os::unix::fs::FileTypeExt as _;
 
 use crate::allocator_code::{AllocatorCode, is_in};
@@ -33,7 +34,6 @@ const ALLOCATOR_CALLS: [libc::c_long; 8] = [
     libc::SYS_madvise,
     libc::SYS_futex,
 ];
-const PAGE: u64 = 4096;
 
 /// Words of a thread's stack from `sp_avma` on; `None` if it cannot be read, so that the thread's
 /// return addresses are unknown.
@@ -50,10 +50,10 @@ pub(crate) fn stack_words(
     let bytes = end.saturating_sub(start).min(bytes_max);
     let bytes = memory.read_vec(start, bytes as usize).or_else(|_| {
         // The list is older than this moment: the part that still exists is read page by page.
-        let mut read = memory.read_vec(start, (PAGE - start % PAGE).min(bytes) as usize)?;
+        let mut read = memory.read_vec(start, (page_bytes() - start % page_bytes()).min(bytes) as usize)?;
         while (read.len() as u64) < bytes {
             let at = start + read.len() as u64;
-            match memory.read_vec(at, PAGE.min(bytes - read.len() as u64) as usize) {
+            match memory.read_vec(at, page_bytes().min(bytes - read.len() as u64) as usize) {
                 Ok(page) => read.extend(page),
                 Err(_) => break,
             }
@@ -262,7 +262,7 @@ pub(crate) fn choose_thread<'a>(
     threads: &'a [StoppedThread],
 ) -> Option<&'a StoppedThread> {
     let has_room = |thread: &&StoppedThread| {
-        let low = thread.registers.sp().saturating_sub(Borrowed::STACK_BYTES) & !(PAGE - 1);
+        let low = thread.registers.sp().saturating_sub(Borrowed::STACK_BYTES) & !(page_bytes() - 1);
         thread.registers.is_64_bit()
             && mappings::find(mappings, low)
                 .is_some_and(|mapping| mapping.contains(thread.registers.sp()) && mapping.is_writable)

@@ -9,7 +9,9 @@ use gimli::{
     Value,
 };
 
-use crate::arch::{DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER, FrameRegisters, is_kept_by_callees};
+use heapr_known::machine::HERE;
+
+use crate::arch::FrameRegisters;
 use crate::memory::TargetMemory;
 
 /// Largest index in bytes that is read: some million functions with 8 bytes each.
@@ -109,9 +111,9 @@ impl UnwindRule {
         for (number, value) in caller.iter_mut().enumerate() {
             *value = match self.row.register(Register(number as u16)) {
                 Some(RegisterRule::Undefined) => None,
-                None if number == DWARF_STACK_POINTER => Some(cfa),
-                None if number == DWARF_RETURN_ADDRESS => return None,
-                None if !is_kept_by_callees(number) => None,
+                None if number == HERE.columns.stack_pointer => Some(cfa),
+                None if number == HERE.columns.return_address => return None,
+                None if !HERE.columns.preserved.contains(&number) => None,
                 None | Some(RegisterRule::SameValue) => registers[number],
                 Some(RegisterRule::Offset(offset)) => {
                     Some(memory.read_u64(cfa.wrapping_add_signed(offset)).ok()?)

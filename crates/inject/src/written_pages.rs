@@ -1,13 +1,13 @@
 //! Pages of a mapping that the process itself has written: pages that differ from the file's, or
 //! from untouched zero pages.
 
+use heapr_proc::page_bytes;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 
 use heapr_proc::Mapping;
 
-const PAGE_BYTES: u64 = 4096;
 /// Number of entries of the page map that are read at once. The next constant is the size of the
 /// largest mapping that is read so.
 const BATCH_PAGES: u64 = 64 << 10;
@@ -16,7 +16,7 @@ const LARGEST_BYTES: u64 = 64 << 30;
 /// Parts of a range, in whole pages, that the process may have written; `None` if the kernel does
 /// not report them.
 pub(crate) fn written_parts(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
-    let (start_avma, end_avma) = (start_avma & !(PAGE_BYTES - 1), end_avma & !(PAGE_BYTES - 1));
+    let (start_avma, end_avma) = (start_avma & !(page_bytes() - 1), end_avma & !(page_bytes() - 1));
     let read_each = || read(page_map, start_avma, end_avma, |entry| entry & IS_FILE == 0);
     scanned(page_map, start_avma, end_avma).or_else(read_each)
 }
@@ -24,7 +24,7 @@ pub(crate) fn written_parts(page_map: &File, start_avma: u64, end_avma: u64) -> 
 /// Parts of a range, in whole pages, that are in memory or swapped out; `None` if the kernel does
 /// not report them.
 pub(crate) fn present_parts(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
-    let (start_avma, end_avma) = (start_avma & !(PAGE_BYTES - 1), end_avma & !(PAGE_BYTES - 1));
+    let (start_avma, end_avma) = (start_avma & !(page_bytes() - 1), end_avma & !(page_bytes() - 1));
     read(page_map, start_avma, end_avma, |_| true)
 }
 
@@ -59,10 +59,10 @@ pub(crate) fn data_parts(pid: u32, mapping: &Mapping) -> Option<Vec<(u64, u64)>>
         // SEEK_DATA fails if only a hole follows.
         let Some(data) = seek(at, libc::SEEK_DATA).filter(|&data| data < end) else { break };
         let hole = seek(data, libc::SEEK_HOLE)?.min(end);
-        let first = data & !(PAGE_BYTES - 1);
-        let last = hole.next_multiple_of(PAGE_BYTES);
+        let first = data & !(page_bytes() - 1);
+        let last = hole.next_multiple_of(page_bytes());
         found.push((start_avma + (first - file_off), start_avma + (last - file_off)));
-        at = last.max(at + PAGE_BYTES);
+        at = last.max(at + page_bytes());
     }
     Some(joined(found.into_iter()))
 }
@@ -147,17 +147,17 @@ fn read(
     let mut found = Vec::new();
     let mut at_avma = start_avma;
     while at_avma < end_avma {
-        let count = ((end_avma - at_avma) / PAGE_BYTES).min(BATCH_PAGES);
+        let count = ((end_avma - at_avma) / page_bytes()).min(BATCH_PAGES);
         let mut entries = vec![0; count as usize * 8];
-        page_map.read_exact_at(&mut entries, at_avma / PAGE_BYTES * 8).ok()?;
+        page_map.read_exact_at(&mut entries, at_avma / page_bytes() * 8).ok()?;
         for (number, entry) in entries.as_chunks::<8>().0.iter().enumerate() {
             let entry = u64::from_le_bytes(*entry);
             if entry & PRESENT_OR_SWAPPED != 0 && is_wanted(entry) {
-                let page_avma = at_avma + number as u64 * PAGE_BYTES;
-                found.push((page_avma, page_avma + PAGE_BYTES));
+                let page_avma = at_avma + number as u64 * page_bytes();
+                found.push((page_avma, page_avma + page_bytes()));
             }
         }
-        at_avma += count * PAGE_BYTES;
+        at_avma += count * page_bytes();
     }
     Some(joined(found.into_iter()))
 }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn pages_that_were_written_are_told_from_those_that_were_only_mapped() {
-        let bytes = 16 * PAGE_BYTES as usize;
+        let bytes = 16 * page_bytes() as usize;
         // SAFETY: a new mapping, which is exclusive to this test.
         let start = unsafe {
             libc::mmap(
@@ -193,7 +193,7 @@ mod tests {
             )
         };
         assert_ne!(start, libc::MAP_FAILED);
-        let at = |page: u64| start as u64 + page * PAGE_BYTES;
+        let at = |page: u64| start as u64 + page * page_bytes();
         for page in [3, 4, 9] {
             // SAFETY: inside of the mapping.
             unsafe { (at(page) as *mut u8).write_volatile(1) };
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn holes_of_shared_memory_are_not_among_its_parts() {
-        let bytes = 16 * PAGE_BYTES as usize;
+        let bytes = 16 * page_bytes() as usize;
         // SAFETY: a new mapping, which is exclusive to this test.
         let start = unsafe {
             let (protection, flags) =
@@ -216,7 +216,7 @@ mod tests {
             libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0)
         };
         assert_ne!(start, libc::MAP_FAILED);
-        let at = |page: u64| start as u64 + page * PAGE_BYTES;
+        let at = |page: u64| start as u64 + page * page_bytes();
         for page in [2, 3, 9] {
             // SAFETY: inside of the mapping.
             unsafe { (at(page) as *mut u8).write_volatile(1) };

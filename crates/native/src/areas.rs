@@ -12,6 +12,7 @@
 //! Memory that is known to be dead is left out: free chunks, the unused part of stacks, the agent.
 //! Memory in doubt is scanned: a missed leak does no harm, a wrong one does.
 
+use heapr_known::machine::HERE;
 use heapr_proc::Mapping;
 use heapr_proc::ranges::joined;
 use heapr_trace::{RootArea, RootClass};
@@ -25,7 +26,7 @@ use crate::stacks::{Descriptors, stack_block};
 use crate::thread_modules::{LocalPlace, ThreadModule, local_places};
 
 /// Bytes below the stack pointer in which leaf functions keep data.
-const RED_ZONE_BYTES: u64 = 128;
+const RED_ZONE_BYTES: u64 = HERE.red_zone_bytes;
 /// Bytes of a thread's vector of thread-local blocks before the address in its descriptor. The
 /// vector's heap block begins there.
 const THREAD_VECTOR_HEAD_BYTES: u64 = 16;

@@ -6,6 +6,8 @@
 //! ```
 //! Both tables use memory only where blocks exist.
 
+use heapr_known::machine::HERE;
+
 /// A live block, as the scan needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownBlock {
@@ -34,7 +36,7 @@ const UNIT_BITS: u32 = 24;
 const PAGE_BITS: u32 = 12;
 const PAGES_PER_UNIT: usize = 1 << (UNIT_BITS - PAGE_BITS);
 /// Exclusive upper bound of the addresses of programs.
-pub(crate) const ADDRESS_LIMIT: u64 = 1 << 47;
+pub(crate) const ADDRESS_LIMIT: u64 = HERE.address_limit;
 
 /// The block that a word leads into, and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

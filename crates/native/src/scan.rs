@@ -1,6 +1,7 @@
 //! Scans every word of blocks and roots once, in order of address. Words that lead into a block
 //! become references.
 
+use heapr_proc::page_bytes;
 use std::collections::HashMap;
 
 use heapr_trace::{EdgeGrade, RootEdge};
@@ -20,7 +21,6 @@ use crate::type_names::{ToldBy, kept_name};
 const WINDOW_BYTES: u64 = 1 << 20;
 /// Largest gap between two blocks that are read together.
 const GAP_BYTES: u64 = 16 << 10;
-const PAGE_BYTES: u64 = 4096;
 /// Largest weak count that is believed of a shared block (`Arc`, `Rc`).
 const SHARED_WEAKLY_MAX: u64 = 64;
 /// Size up to which blocks are searched for unaligned pointers.
@@ -345,7 +345,7 @@ impl<M: Memory> Scan<'_, M> {
             }
             // The page behind an unreadable one is often unreadable, too: a single page is tried
             // first, to save the cost of a whole window.
-            let most_bytes = if self.window.bytes.is_empty() { PAGE_BYTES } else { WINDOW_BYTES };
+            let most_bytes = if self.window.bytes.is_empty() { page_bytes() } else { WINDOW_BYTES };
             let bytes = limit_avma.saturating_sub(at_avma).clamp(8, most_bytes);
             self.window.bytes.resize(bytes as usize, 0);
             let count = self.memory.read(at_avma, &mut self.window.bytes).min(bytes as usize);
@@ -358,7 +358,7 @@ impl<M: Memory> Scan<'_, M> {
 
     /// Skips to the end of an unreadable page.
     fn skip_unread(&mut self, at_avma: u64, end_avma: u64) -> u64 {
-        let next_avma = ((at_avma / PAGE_BYTES + 1) * PAGE_BYTES).min(end_avma.next_multiple_of(8));
+        let next_avma = ((at_avma / page_bytes() + 1) * page_bytes()).min(end_avma.next_multiple_of(8));
         self.found.unread_bytes += next_avma - at_avma;
         next_avma
     }

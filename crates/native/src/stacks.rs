@@ -3,17 +3,17 @@
 //! ```text
 //!  block of the stack                                            its end
 //!  | guard | not in use |sp ... frames ... | static TLS | descriptor |
-//!                                                       ^ fs base    block and size stand somewhere in it
+//!                                                       ^ pointer    block and size stand somewhere in it
 //! ```
 //! The descriptor's size and layout differ between versions of the C library: the two words are
 //! searched for. They are the only pair of words that is a range of pages with the descriptor in
 //! it.
 
 use heapr_known::glibc::{SELF_OFFSET, THREAD_ID_OFFSET, find_descriptor};
+use heapr_proc::page_bytes;
 
 use crate::memory::Memory;
 
-const PAGE_BYTES: u64 = 4096;
 /// Upper bound of the descriptor's size in all versions.
 const DESCRIPTOR_BYTES: usize = 4096;
 
@@ -29,7 +29,7 @@ pub(crate) fn stack_block(memory: &impl Memory, thread_pointer: u64) -> Option<(
     words.windows(2).find_map(|pair| {
         let &[start_avma, bytes] = pair else { return None };
         // The first thread has 0 there.
-        let is_of_pages = start_avma != 0 && start_avma % PAGE_BYTES == 0 && bytes % PAGE_BYTES == 0;
+        let is_of_pages = start_avma != 0 && start_avma % page_bytes() == 0 && bytes % page_bytes() == 0;
         let end_avma = start_avma.checked_add(bytes)?;
         // The descriptor lies at the end, as near as alignment allows.
         let is_at_end = start_avma < thread_pointer

@@ -16,9 +16,12 @@ use std::path::{Path, PathBuf};
 
 use self::source::{Source, read_up_to};
 use crate::Mapping;
+use heapr_known::machine::{self, Machine, SMALLEST_PAGE_BYTES};
+
 use crate::core_notes::{CoreThread, MappedFile, Notes, word_at};
 
-const PAGE_BYTES: u64 = 4096;
+/// Size in bytes of the part of a file that has its headers.
+const HEAD_BYTES: usize = 4096;
 const HEADER_BYTES: usize = 64;
 const PROGRAM_HEADER_BYTES: usize = 56;
 /// Largest number of segments and size of notes that are read; a process has fewer mappings, and
@@ -74,16 +77,16 @@ struct Segment {
 }
 
 /// Reads the program headers, after a check that the file is a core of this kind of machine.
-fn program_headers(source: &Source) -> Result<Vec<u8>, CoreError> {
+fn program_headers(source: &Source) -> Result<(Vec<u8>, &'static Machine), CoreError> {
     let mut header = [0; HEADER_BYTES];
     if source.read_at(0, &mut header) < HEADER_BYTES || header[..6] != *b"\x7fELF\x02\x01" {
         return Err(CoreError::NotCore("it does not begin as one"));
     }
     let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
-    // ET_CORE, EM_X86_64
-    if half(16) != 4 || half(18) != 62 || usize::from(half(54)) != PROGRAM_HEADER_BYTES {
-        return Err(CoreError::NotCore("it is an ELF file of another kind"));
-    }
+    const ET_CORE: u16 = 4;
+    let machine = machine::of_elf(half(18)).filter(|_| half(16) == ET_CORE);
+    let machine = machine.filter(|_| usize::from(half(54)) == PROGRAM_HEADER_BYTES);
+    let machine = machine.ok_or(CoreError::NotCore("it is an ELF file of another kind"))?;
     let word = |at: usize| word_at(&header, at);
     let mut count = u64::from(half(56));
     if count == 0xffff {
@@ -92,7 +95,7 @@ fn program_headers(source: &Source) -> Result<Vec<u8>, CoreError> {
         source.read_at(word(40), &mut section);
         count = u64::from(word_at(&section, 44) as u32);
     }
-    Ok(source.read_whole(word(32), count.min(SEGMENTS_MAX) * PROGRAM_HEADER_BYTES as u64))
+    Ok((source.read_whole(word(32), count.min(SEGMENTS_MAX) * PROGRAM_HEADER_BYTES as u64), machine))
 }
 
 fn is_of(kind: u32) -> impl Fn(&&[u8; PROGRAM_HEADER_BYTES]) -> bool {
@@ -152,6 +155,7 @@ pub struct CoreFile {
     segments: Vec<Segment>,
     mappings: Vec<Mapping>,
     notes: Notes,
+    machine: &'static Machine,
     /// Opened files by path, as in the mappings.
     files: HashMap<String, File>,
     /// True if the memory in the file is page aligned.
@@ -167,6 +171,12 @@ impl CoreFile {
         Self::read(Source::File(heapr_files::regular(path)?))
     }
 
+    /// Processor of the process.
+    #[must_use]
+    pub fn machine(&self) -> &'static Machine {
+        self.machine
+    }
+
     /// Reads a core from bytes in memory.
     ///
     /// # Errors
@@ -176,13 +186,14 @@ impl CoreFile {
     }
 
     fn read(source: Source) -> Result<Self, CoreError> {
-        let headers = program_headers(&source)?;
+        let (headers, machine) = program_headers(&source)?;
         let headers = headers.as_chunks::<PROGRAM_HEADER_BYTES>().0;
         let is_aligned =
-            headers.iter().filter(is_of(PT_LOAD)).all(|header| word_at(header, 48) >= PAGE_BYTES);
+            headers.iter().filter(is_of(PT_LOAD)).all(|header| word_at(header, 48) >= SMALLEST_PAGE_BYTES);
         let mut notes = Notes::default();
         for header in headers.iter().filter(is_of(PT_NOTE)) {
-            notes.take(&source.read_whole(word_at(header, 8), word_at(header, 32).min(NOTES_BYTES_MAX)));
+            let bytes = word_at(header, 32).min(NOTES_BYTES_MAX);
+            notes.take(&source.read_whole(word_at(header, 8), bytes), machine);
         }
         let loaded = headers.iter().filter(is_of(PT_LOAD));
         let mut found: Vec<(Segment, Mapping)> = loaded.filter_map(|header| memory(header, &notes)).collect();
@@ -200,7 +211,8 @@ impl CoreFile {
         found.sort_by_key(|(segment, _)| segment.start_avma);
         found.dedup_by(|later, earlier| later.0.start_avma < earlier.0.end_avma);
         let (segments, mappings) = found.into_iter().unzip();
-        let mut core = Self { source, segments, mappings, notes, files: HashMap::new(), is_aligned };
+        let files = HashMap::new();
+        let mut core = Self { source, segments, mappings, notes, machine, files, is_aligned };
         core.name_mappings();
         Ok(core)
     }
@@ -278,7 +290,8 @@ impl CoreFile {
         let (segment, mapping) = (&self.segments[place], &self.mappings[place]);
         // Headers and, mostly, the build-id.
         let mut parts = [[0; 1024]; 2];
-        let is_kept = mapping.file_off == 0 && !mapping.is_writable && segment.core_bytes >= PAGE_BYTES;
+        let is_kept =
+            mapping.file_off == 0 && !mapping.is_writable && segment.core_bytes >= self.notes.page_bytes();
         if !is_kept {
             return true;
         }
@@ -323,7 +336,8 @@ impl CoreFile {
     pub fn kept_parts(&self, start_avma: u64, end_avma: u64) -> Vec<(u64, u64)> {
         let parts = self.segments.iter().zip(&self.mappings).filter_map(|(segment, mapping)| {
             // The core contains the first page of an unmodified file mapping, for its build-id.
-            let is_head = mapping.inode != 0 && !mapping.is_writable && segment.core_bytes <= PAGE_BYTES;
+            let is_head =
+                mapping.inode != 0 && !mapping.is_writable && segment.core_bytes <= self.notes.page_bytes();
             let range = (segment.start_avma, segment.start_avma + segment.core_bytes);
             let range = (range.0.max(start_avma), range.1.min(end_avma));
             (!is_head && range.0 < range.1).then_some(range)
@@ -419,14 +433,14 @@ impl CoreFile {
 
 /// True if the part of a program's file at an offset is loaded as code.
 fn is_code(file: &File, file_off: u64) -> bool {
-    let mut head = [0; PAGE_BYTES as usize];
+    let mut head = [0; HEAD_BYTES];
     let count = read_up_to(file, 0, &mut head);
     let head = &head[..count];
     let first = usize::try_from(word_at(head, 32)).unwrap_or(usize::MAX);
     let count = usize::from(word_at(head, 56) as u16);
     let mut headers = (0..count).map(|number| first.saturating_add(number * PROGRAM_HEADER_BYTES));
     headers.any(|at| {
-        let load_off = word_at(head, at.saturating_add(8)) & !(PAGE_BYTES - 1);
+        let load_off = word_at(head, at.saturating_add(8)) & !(SMALLEST_PAGE_BYTES - 1);
         word_at(head, at) == u64::from(PT_LOAD) | 5 << 32 && load_off == file_off
     })
 }

@@ -1,10 +1,11 @@
 //! Notes of a core file: threads, the auxiliary vector, mapped files.
 
+use heapr_known::machine::{Machine, SMALLEST_PAGE_BYTES};
+
 const PRSTATUS: u32 = 1;
 const FPREGSET: u32 = 2;
 const PRPSINFO: u32 = 3;
 const AUXV: u32 = 6;
-const XSTATE: u32 = 0x202;
 const FILE: u32 = 0x4649_4c45;
 /// Offsets in `struct elf_prstatus`.
 const STATUS_PID: usize = 32;
@@ -14,11 +15,6 @@ const INFO_PID: usize = 24;
 const INFO_COMMAND_LINE: usize = 56;
 const THREADS_MAX: usize = 1 << 20;
 const FILES_MAX: u64 = 1 << 20;
-/// Indices in `struct user_regs_struct` of rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15, rip,
-/// fs base, gs base. This is the order of a stopped thread's registers.
-const REGISTER_PLACES: [usize; 19] = [10, 5, 11, 12, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16, 21, 22];
-const STACK_POINTER: usize = 7;
-const THREAD_POINTER: usize = 17;
 
 /// A thread at the moment of the core.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,35 +54,39 @@ pub(crate) struct Notes {
     pub(crate) system_call_page_avma: Option<u64>,
     /// Mapped files, ordered by address.
     files: Vec<MappedFile>,
+    /// Unit of the files' offsets in bytes; the kernel's page, 1 in a debugger's core.
+    unit_bytes: u64,
 }
 
 impl Notes {
     /// Adds the notes of one segment.
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
+    pub(crate) fn take(&mut self, bytes: &[u8], machine: &Machine) {
         let mut rest = bytes;
         while rest.len() >= 12 {
             let number = |at: usize| word_at(rest, at) as u32;
             let (name_bytes, body_bytes, kind) = (number(0) as usize, number(4) as usize, number(8));
             let from = 12 + name_bytes.next_multiple_of(4);
             let Some(body) = rest.get(from..).and_then(|behind| behind.get(..body_bytes)) else { break };
-            self.note(kind, body);
+            self.note(kind, body, machine);
             rest = rest.get(from + body_bytes.next_multiple_of(4)..).unwrap_or_default();
         }
     }
 
-    fn note(&mut self, kind: u32, body: &[u8]) {
+    fn note(&mut self, kind: u32, body: &[u8], machine: &Machine) {
         match kind {
             PRSTATUS if self.threads.len() < THREADS_MAX => {
-                let registers = REGISTER_PLACES.map(|place| word_at(body, STATUS_REGISTERS + place * 8));
+                let places = &machine.registers;
+                let register = |&index: &usize| word_at(body, STATUS_REGISTERS + index * 8);
+                let registers: Vec<u64> = places.kernel_indices.iter().map(register).collect();
                 self.threads.push(CoreThread {
                     tid: word_at(body, STATUS_PID) as u32,
-                    stack_pointer: registers[STACK_POINTER],
-                    thread_pointer: registers[THREAD_POINTER],
-                    registers: registers.to_vec(),
+                    stack_pointer: registers[places.stack_pointer],
+                    thread_pointer: registers[places.thread_pointer],
+                    registers,
                 });
             }
             // These notes belong to the preceding thread.
-            FPREGSET | XSTATE => {
+            kind if kind == FPREGSET || kind == machine.registers.vectors_note => {
                 let words = body.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
                 if let Some(thread) = self.threads.last_mut() {
                     thread.registers.extend(words);
@@ -117,7 +117,8 @@ impl Notes {
     /// Adds the mapped files. Layout: count, page size; start, end and offset in pages of each; the
     /// paths.
     fn take_files(&mut self, body: &[u8]) {
-        let (count, page_bytes) = (word_at(body, 0).min(FILES_MAX), word_at(body, 8));
+        let (count, unit_bytes) = (word_at(body, 0).min(FILES_MAX), word_at(body, 8));
+        self.unit_bytes = unit_bytes;
         let Some(paths) = body.get(16 + count as usize * 24..) else { return };
         let paths: Vec<&[u8]> = paths.split(|&byte| byte == 0).take(count as usize).collect();
         let mut numbers = std::collections::HashMap::new();
@@ -129,12 +130,18 @@ impl Notes {
             self.files.push(MappedFile {
                 start_avma: word_at(body, at),
                 end_avma: word_at(body, at + 8),
-                file_off: word_at(body, at + 16).wrapping_mul(page_bytes),
+                file_off: word_at(body, at + 16).wrapping_mul(unit_bytes),
                 path,
                 number,
             });
         }
         self.files.sort_by_key(|file| file.start_avma);
+    }
+
+    /// Size in bytes of a page of the process's machine, as far as the core says it.
+    pub(crate) fn page_bytes(&self) -> u64 {
+        let is_page = self.unit_bytes.is_power_of_two() && self.unit_bytes >= SMALLEST_PAGE_BYTES;
+        if is_page { self.unit_bytes } else { SMALLEST_PAGE_BYTES }
     }
 
     /// Ranges at which files were mapped, ordered by address.

@@ -17,6 +17,7 @@ pub mod machine;
 pub mod mappings;
 pub mod mounts;
 mod page_map;
+mod page_size;
 mod process;
 pub mod ranges;
 mod resident;
@@ -37,6 +38,7 @@ pub use ids::{own_pid, pids, stack_pointers, threads};
 pub use kernel_words::kernel_words;
 pub use mappings::Mapping;
 pub use page_map::{PageMap, PageState};
+pub use page_size::page_bytes;
 pub use process::{
     command_line, command_words, executable, inner_pid, namespace, resident_bytes, soft_limit, thread_name,
     variable,

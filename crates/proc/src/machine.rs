@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use heapr_known::machine::HERE;
+
 /// True if the kernel commits no more memory than it has (strict overcommit).
 pub fn is_memory_promised_strictly() -> bool {
     fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() == "2")
@@ -11,8 +13,8 @@ pub fn is_memory_promised_strictly() -> bool {
 pub fn has_invariant_counter() -> bool {
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = processor.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    let has = |flag: &str| flags.split_ascii_whitespace().any(|word| word == flag);
-    has("constant_tsc") && has("nonstop_tsc")
+    let has = |flag: &&str| flags.split_ascii_whitespace().any(|word| word == *flag);
+    HERE.steady_counter_flags.iter().all(has)
 }
 
 /// Name of the kernel's clock source; empty if unknown.

@@ -45,6 +45,6 @@ fn is_header(mapping: &Mapping, words: &[Option<u64>; HEADER_WORDS]) -> bool {
         && before.is_multiple_of(ARENA_HEAP_BYTES)
         && size <= usable
         && usable <= mapping.bytes()
-        && size.is_multiple_of(heapr_glibc_heap::PAGE_BYTES)
+        && size.is_multiple_of(heapr_proc::page_bytes())
         && size > 0
 }

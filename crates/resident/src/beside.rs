@@ -1,5 +1,6 @@
 //! Memory that the resident set does not count.
 
+use heapr_known::machine::HERE;
 use heapr_proc::ResidentCounters;
 use heapr_proc::smaps::PageAmounts;
 
@@ -21,13 +22,11 @@ pub struct Beside {
 impl Beside {
     /// Combines the sums over the mappings, the kernel's counters, and the number of threads.
     pub fn of(pages: &PageAmounts, counters: Option<&ResidentCounters>, threads: u64) -> Self {
-        /// Size of a kernel stack on x86-64.
-        const KERNEL_STACK_BYTES: u64 = 16 << 10;
         let counter = |of: fn(&ResidentCounters) -> u64| counters.map_or(0, of);
         Self {
             swapped_bytes: pages.swapped_bytes.max(counter(|counters| counters.swapped_bytes)),
             page_table_bytes: counter(|counters| counters.page_table_bytes),
-            kernel_stack_bytes: threads.saturating_mul(KERNEL_STACK_BYTES),
+            kernel_stack_bytes: threads.saturating_mul(HERE.kernel_stack_bytes),
             reserved_huge_bytes: pages
                 .reserved_huge_bytes
                 .max(counter(|counters| counters.reserved_huge_bytes)),

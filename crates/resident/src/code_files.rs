@@ -1,8 +1,9 @@
 //! Programs and libraries: the files mapped as code, and the ends of their zeroed data.
 
+use heapr_proc::page_bytes;
 use std::collections::{BTreeMap, HashSet};
 
-use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
+use heapr_glibc_heap::HeapMemory;
 use heapr_proc::Mapping;
 use heapr_proc::smaps::MappingPages;
 
@@ -91,7 +92,7 @@ fn data_end(mappings: &[MappingPages], part: &Mapping, memory: &impl HeapMemory)
     let ends = loads.filter_map(|header| word(header, 16)?.checked_add(word(header, 40)?));
     let base_avma = if is_position_independent { first.start_avma } else { 0 };
     let end_avma = base_avma.checked_add(ends.max()?)?;
-    end_avma.checked_next_multiple_of(PAGE_BYTES)
+    end_avma.checked_next_multiple_of(page_bytes())
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {

@@ -85,7 +85,7 @@ impl Account {
         let mut division = divide(range, &resident, spans, watcher);
         // The arena's own tables precede the first chunk of its heap.
         if region.kind == RegionKind::ArenaHeap {
-            let own_bytes = division.foreign_bytes.min(heapr_glibc_heap::PAGE_BYTES);
+            let own_bytes = division.foreign_bytes.min(heapr_proc::page_bytes());
             division.header_bytes += own_bytes;
             division.foreign_bytes -= own_bytes;
         }

@@ -6,9 +6,10 @@
 //!                                              what malloc_trim gives back
 //! ```
 
+use heapr_proc::page_bytes;
 use std::ops::Range;
 
-use heapr_glibc_heap::{ArenaTop, ChunkRun, ChunkUse, HeapChunk, PAGE_BYTES, Region, RegionKind, Rundown};
+use heapr_glibc_heap::{ArenaTop, ChunkRun, ChunkUse, HeapChunk, Region, RegionKind, Rundown};
 
 /// Use of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +122,7 @@ impl<'a> HeapSpans<'a> {
         let mut kept_end_avma = end_avma;
         if top.is_main && end_avma == self.brk_end_avma {
             let given_bytes =
-                (end_avma - start_avma).saturating_sub(TOP_KEPT_BYTES) / PAGE_BYTES * PAGE_BYTES;
+                (end_avma - start_avma).saturating_sub(TOP_KEPT_BYTES) / page_bytes() * page_bytes();
             kept_end_avma = end_avma - given_bytes;
         }
         each(Span { range_avma: start_avma..kept_end_avma, kind: SpanKind::Top, block_avma: 0 });
@@ -131,8 +132,8 @@ impl<'a> HeapSpans<'a> {
 
 /// Lists a free chunk: the whole pages behind malloc's links, and the rest.
 fn free(range_avma: Range<u64>, each: &mut impl FnMut(Span)) {
-    let whole_avma = (range_avma.start + FREE_CHUNK_BYTES).next_multiple_of(PAGE_BYTES);
-    let whole_end_avma = range_avma.end / PAGE_BYTES * PAGE_BYTES;
+    let whole_avma = (range_avma.start + FREE_CHUNK_BYTES).next_multiple_of(page_bytes());
+    let whole_end_avma = range_avma.end / page_bytes() * page_bytes();
     let (first, last) = if whole_avma < whole_end_avma {
         (whole_avma, whole_end_avma)
     } else {

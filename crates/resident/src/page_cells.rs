@@ -1,6 +1,7 @@
 //! Pages by address: the mapped address space in order, cell by cell, with the class that has most
 //! resident bytes in each.
 
+use heapr_proc::page_bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -8,8 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::class::Class;
-
-const PAGE_BYTES: u64 = 4096;
 
 /// Cells of one size over all mapped addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +93,7 @@ fn cells(account: &Account, most: usize) -> Vec<Cell> {
             }
         }
     }
-    let cell_bytes = all.div_ceil(most.max(1) as u64).next_multiple_of(PAGE_BYTES).max(PAGE_BYTES);
+    let cell_bytes = all.div_ceil(most.max(1) as u64).next_multiple_of(page_bytes()).max(page_bytes());
     let mut found: Vec<Cell> = Vec::new();
     for (range, below) in &mapped {
         for number in below.div_ceil(cell_bytes)..(below + (range.end - range.start)).div_ceil(cell_bytes) {

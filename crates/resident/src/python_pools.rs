@@ -6,9 +6,10 @@
 //! 40 u32 next offset    44 u32 last offset: pool - size of a block
 //! ```
 
+use heapr_proc::page_bytes;
 use std::ops::Range;
 
-use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
+use heapr_glibc_heap::HeapMemory;
 use heapr_proc::smaps::MappingPages;
 
 use crate::claims::{Claim, Claims, range_of};
@@ -81,7 +82,7 @@ fn look(
     }
     runs.extend(run);
     // Less than a pool lies between an arena's border and its first pool.
-    let is_near = |bytes: u64| bytes < pool_bytes + PAGE_BYTES;
+    let is_near = |bytes: u64| bytes < pool_bytes + page_bytes();
     found.extend(runs.into_iter().map(|(start_avma, end_avma)| {
         let start_avma = if is_near(start_avma - range_avma.start) { range_avma.start } else { start_avma };
         // Pools are taken from an arena's beginning on: memory behind the last one is the arena's

@@ -1,8 +1,8 @@
 //! Divides a mapping's resident pages among the owners of its parts.
 
+use heapr_proc::page_bytes;
 use std::ops::Range;
 
-use heapr_glibc_heap::PAGE_BYTES;
 use heapr_proc::smaps::{MappingPages, PageAmounts};
 
 use crate::subject::PageStates;
@@ -85,7 +85,7 @@ fn weights(counted: &[Counted], of: impl Fn(&Counted) -> u64) -> Vec<u64> {
 /// is not resident. As many of them count as are missing to `rss_bytes`, in proportion.
 fn resident_weights(counted: &[Counted], rss_bytes: u64) -> Vec<u64> {
     let exclusive: u64 = counted.iter().map(|one| one.exclusive).sum();
-    let missing = (rss_bytes / PAGE_BYTES).saturating_sub(exclusive);
+    let missing = (rss_bytes / page_bytes()).saturating_sub(exclusive);
     let others = shares(missing, &weights(counted, |one| one.others));
     let sums: Vec<u64> = counted.iter().zip(&others).map(|(one, others)| one.exclusive + others).collect();
     // The mapping changed in between: it had no pages when the states were read.
@@ -96,15 +96,15 @@ fn count(range: &Range<u64>, states: &impl PageStates) -> Option<Counted> {
     /// Pages per query: half a megabyte of entries.
     const BATCH_PAGES: u64 = 1 << 16;
     let mut counted = Counted::default();
-    let mut start_avma = range.start / PAGE_BYTES * PAGE_BYTES;
+    let mut start_avma = range.start / page_bytes() * page_bytes();
     while start_avma < range.end {
-        let pages = (range.end - start_avma).div_ceil(PAGE_BYTES).min(BATCH_PAGES);
+        let pages = (range.end - start_avma).div_ceil(page_bytes()).min(BATCH_PAGES);
         for state in states.pages(start_avma, pages as usize)? {
             counted.swapped += u64::from(state.is_swapped());
             counted.exclusive += u64::from(state.is_present() && state.is_exclusive());
             counted.others += u64::from(state.is_present() && !state.is_exclusive());
         }
-        start_avma += pages * PAGE_BYTES;
+        start_avma += pages * page_bytes();
     }
     Some(counted)
 }
@@ -146,7 +146,7 @@ mod tests {
 
     impl PageStates for States {
         fn pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<PageState>> {
-            let first = (start_avma / PAGE_BYTES) as usize;
+            let first = (start_avma / page_bytes()) as usize;
             let entries = self.0.get(first..first + page_count)?;
             Some(entries.iter().map(|entry| PageState::from_entry(*entry)).collect())
         }
@@ -156,7 +156,7 @@ mod tests {
         MappingPages {
             mapping: Mapping {
                 start_avma: 0,
-                end_avma: pages * PAGE_BYTES,
+                end_avma: pages * page_bytes(),
                 is_readable: true,
                 is_writable: true,
                 is_executable: false,
@@ -165,24 +165,24 @@ mod tests {
                 inode: 0,
                 name: String::new(),
             },
-            pages: PageAmounts { rss_bytes: rss_pages * PAGE_BYTES, ..PageAmounts::default() },
+            pages: PageAmounts { rss_bytes: rss_pages * page_bytes(), ..PageAmounts::default() },
         }
     }
 
     #[test]
     fn the_page_of_zeros_is_nobodys() {
         let states = States(vec![EXCLUSIVE, PRESENT, EXCLUSIVE, EXCLUSIVE, 0, PRESENT]);
-        let ranges = [0..2 * PAGE_BYTES, 2 * PAGE_BYTES..6 * PAGE_BYTES];
+        let ranges = [0..2 * page_bytes(), 2 * page_bytes()..6 * page_bytes()];
         let (found, is_estimated) = split(&mapping(6, 3), &ranges, &states);
-        let pages: Vec<u64> = found.iter().map(|one| one.rss_bytes / PAGE_BYTES).collect();
+        let pages: Vec<u64> = found.iter().map(|one| one.rss_bytes / page_bytes()).collect();
         assert_eq!((pages, is_estimated), (vec![1, 2], false));
     }
 
     #[test]
     fn without_states_the_sum_is_still_the_mappings() {
         let (found, is_estimated) =
-            split(&mapping(6, 5), &[0..PAGE_BYTES, PAGE_BYTES..6 * PAGE_BYTES], &None::<States>);
-        assert_eq!(found.iter().map(|one| one.rss_bytes).sum::<u64>(), 5 * PAGE_BYTES);
+            split(&mapping(6, 5), &[0..page_bytes(), page_bytes()..6 * page_bytes()], &None::<States>);
+        assert_eq!(found.iter().map(|one| one.rss_bytes).sum::<u64>(), 5 * page_bytes());
         assert!(is_estimated);
     }
 

@@ -7,13 +7,13 @@
 //! the program's data ──────> leads to pages without a mapping: a debugger leaves memory out so
 //! ```
 
+use heapr_proc::page_bytes;
 use std::collections::BTreeSet;
 
 use heapr_native::{Area, BlockMap, LeakKind, Leaks, Verdicts};
 use heapr_proc::{CoreFile, LeftOut};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
-const PAGE_BYTES: u64 = 4096;
 /// Upper bound of user addresses.
 const END_AVMA: u64 = 0x7fff_ffff_f000;
 /// Largest number of names in a note.
@@ -153,7 +153,8 @@ fn unnamed_pages(core: &CoreFile, areas: &[Area]) -> BTreeSet<u64> {
         let count = core.read_memory(start_avma, &mut words);
         for word in words[..count].as_chunks::<8>().0 {
             let word = u64::from_le_bytes(*word);
-            if word.is_multiple_of(PAGE_BYTES) && (first_avma..END_AVMA).contains(&word) && is_unnamed(word) {
+            if word.is_multiple_of(page_bytes()) && (first_avma..END_AVMA).contains(&word) && is_unnamed(word)
+            {
                 found.insert(word);
             }
         }

@@ -90,7 +90,8 @@ pub fn snapshot_of_core(request: &CoreRequest) -> Result<CoreTaken, Error> {
         .collect();
     blocks.sort_unstable_by_key(|block| block.address_avma);
     blocks.dedup_by_key(|block| block.address_avma);
-    let mut walker = FrameWalker::new(mapped_code(core.mappings(), |path| PathBuf::from(path)));
+    let mut walker =
+        FrameWalker::new(core.machine(), mapped_code(core.mappings(), |path| PathBuf::from(path)));
     let threads = core.threads().iter().map(|thread| thread_facts(&held(thread), &mut walker, &core));
     let facts = ProcessFacts {
         mappings: core.mappings().to_vec(),

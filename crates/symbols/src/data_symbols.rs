@@ -1,5 +1,6 @@
 //! Names of the variables and functions at addresses of a file.
 
+use heapr_known::machine::SMALLEST_PAGE_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -85,9 +86,8 @@ impl DataSymbols {
     /// `None` if the distance is uncertain.
     #[must_use]
     pub fn bias(&self, parts: &[(u64, u64)]) -> Option<u64> {
-        const PAGE_BYTES: u64 = 4096;
-        let down = |svma: u64| svma & !(PAGE_BYTES - 1);
-        let up = |svma: u64| down(svma.saturating_add(PAGE_BYTES - 1));
+        let down = |svma: u64| svma & !(SMALLEST_PAGE_BYTES - 1);
+        let up = |svma: u64| down(svma.saturating_add(SMALLEST_PAGE_BYTES - 1));
         let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
         for &(start_avma, end_avma) in parts {
             let data = self.segments.iter().filter(|segment| segment.is_writable);
@@ -117,7 +117,7 @@ impl DataSymbols {
     /// True if an address lies behind all loaded parts of the file.
     #[must_use]
     pub fn is_behind(&self, svma: u64) -> bool {
-        self.end_svma != 0 && svma >= self.end_svma.next_multiple_of(4096)
+        self.end_svma != 0 && svma >= self.end_svma.next_multiple_of(SMALLEST_PAGE_BYTES)
     }
 
     /// Variable at an address, and the offset in it.

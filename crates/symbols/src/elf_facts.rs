@@ -1,5 +1,6 @@
 //! Build-id of an ELF file, and location of its debug information.
 
+use heapr_known::machine::SMALLEST_PAGE_BYTES;
 use std::fs::File;
 use std::path::Path;
 
@@ -69,9 +70,9 @@ pub fn svma_of_offset(path: &Path, offset: u64) -> Option<u64> {
     let segments = header.program_headers(endian, &cache).ok()?;
     segments.iter().filter(|segment| segment.p_type(endian) == object::elf::PT_LOAD).find_map(|segment| {
         // A mapping begins with the page in which its segment begins.
-        let in_segment = offset.checked_sub(segment.p_offset(endian) & !0xfff)?;
+        let in_segment = offset.checked_sub(segment.p_offset(endian) & !(SMALLEST_PAGE_BYTES - 1))?;
         (in_segment <= segment.p_filesz(endian)).then_some(())?;
-        (segment.p_vaddr(endian) & !0xfff).checked_add(in_segment)
+        (segment.p_vaddr(endian) & !(SMALLEST_PAGE_BYTES - 1)).checked_add(in_segment)
     })
 }
 

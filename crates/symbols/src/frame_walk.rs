@@ -15,6 +15,7 @@ use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Register, RegisterRule,
     UnwindContext, UnwindSection as _,
 };
+use heapr_known::machine::{Columns, Machine, SMALLEST_PAGE_BYTES};
 use memmap2::Mmap;
 use object::{Object as _, ObjectSection as _, ObjectSegment as _};
 
@@ -44,17 +45,13 @@ pub struct WalkedFrame {
     pub end_avma: u64,
 }
 
-/// General registers in DWARF's order; the instruction pointer is last.
-pub type WalkRegisters = [u64; 17];
-
-const RSP: usize = 7;
-const RETURN_ADDRESS: usize = 16;
-/// Callee-saved registers.
-const KEPT: [usize; 6] = [3, 6, 12, 13, 14, 15];
+/// Registers by their numbers in unwind tables ([`Machine::columns`]).
+type WalkRegisters = Vec<u64>;
 
 /// Unwinder for the stacks of one process.
 #[derive(Debug)]
 pub struct FrameWalker {
+    columns: Columns,
     code: Vec<MappedCode>,
     files: HashMap<PathBuf, Option<UnwindFile>>,
 }
@@ -90,10 +87,9 @@ impl UnwindFile {
 
     /// Address in the file of the byte at a file offset.
     fn svma(&self, file_off: u64) -> Option<u64> {
-        const PAGE_BYTES: u64 = 4096;
         let of_it = self.segments.iter().find(|&&(offset, size, _)| {
             // A mapping begins with the page in which its segment begins.
-            (offset & !(PAGE_BYTES - 1)..offset.saturating_add(size)).contains(&file_off)
+            (offset & !(SMALLEST_PAGE_BYTES - 1)..offset.saturating_add(size)).contains(&file_off)
         });
         of_it.map(|&(offset, _, svma)| svma.wrapping_sub(offset).wrapping_add(file_off))
     }
@@ -102,6 +98,7 @@ impl UnwindFile {
     fn step(
         &self,
         svma: u64,
+        columns: &Columns,
         registers: &WalkRegisters,
         read: &dyn Fn(u64) -> Option<u64>,
     ) -> Option<WalkRegisters> {
@@ -116,15 +113,15 @@ impl UnwindFile {
             .ok()?;
         let &CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
         let cfa = registers.get(usize::from(register.0))?.wrapping_add_signed(offset);
-        let mut caller = *registers;
-        for number in KEPT.into_iter().chain([RETURN_ADDRESS]) {
+        let mut caller = registers.clone();
+        for number in columns.preserved.iter().copied().chain([columns.return_address]) {
             match row.register(Register(number as u16)) {
                 Some(RegisterRule::Offset(offset)) => caller[number] = read(cfa.wrapping_add_signed(offset))?,
-                Some(RegisterRule::SameValue) | None if number != RETURN_ADDRESS => {}
+                Some(RegisterRule::SameValue) | None if number != columns.return_address => {}
                 _ => return None,
             }
         }
-        caller[RSP] = cfa;
+        caller[columns.stack_pointer] = cfa;
         Some(caller)
     }
 }
@@ -132,29 +129,32 @@ impl UnwindFile {
 impl FrameWalker {
     /// Creates an unwinder for a process with this code.
     #[must_use]
-    pub fn new(mut code: Vec<MappedCode>) -> Self {
+    pub fn new(machine: &Machine, mut code: Vec<MappedCode>) -> Self {
         code.sort_by_key(|code| code.start_avma);
-        Self { code, files: HashMap::new() }
+        Self { columns: machine.columns, code, files: HashMap::new() }
     }
 
-    /// Frames of a stack from the innermost on, at most `most`. `read` reads a word of memory.
+    /// Frames of a stack from the innermost on, at most `most`. `registers` is the list of a
+    /// stopped thread's; `read` reads a word of memory.
     pub fn walk(
         &mut self,
-        registers: &WalkRegisters,
+        registers: &[u64],
         read: &dyn Fn(u64) -> Option<u64>,
         most: usize,
     ) -> Vec<WalkedFrame> {
         let mut frames: Vec<WalkedFrame> = Vec::new();
-        let mut registers = *registers;
+        let register = |&index: &usize| registers.get(index).copied().unwrap_or(0);
+        let mut registers: WalkRegisters = self.columns.thread_indices.iter().map(register).collect();
+        let Columns { stack_pointer, return_address, .. } = self.columns;
         while frames.len() < most {
-            let (pc_avma, start_avma) = (registers[RETURN_ADDRESS], registers[RSP]);
+            let (pc_avma, start_avma) = (registers[return_address], registers[stack_pointer]);
             // A return address may lie behind the caller's last instruction, hence minus 1.
             let looked_up_avma = if frames.is_empty() { pc_avma } else { pc_avma.wrapping_sub(1) };
             let Some(caller) = self.step(looked_up_avma, &registers, read) else { break };
-            if caller[RSP] <= start_avma {
+            if caller[stack_pointer] <= start_avma {
                 break;
             }
-            frames.push(WalkedFrame { pc_avma, start_avma, end_avma: caller[RSP] });
+            frames.push(WalkedFrame { pc_avma, start_avma, end_avma: caller[stack_pointer] });
             registers = caller;
         }
         frames
@@ -170,12 +170,15 @@ impl FrameWalker {
         let code = self.code[..behind].last().filter(|code| avma < code.end_avma)?;
         let file = self.files.entry(code.path.clone()).or_insert_with_key(|path| UnwindFile::of(path));
         let file = file.as_ref()?;
-        file.step(file.svma(code.file_off.checked_add(avma - code.start_avma)?)?, registers, read)
+        let svma = file.svma(code.file_off.checked_add(avma - code.start_avma)?)?;
+        file.step(svma, &self.columns, registers, read)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use heapr_known::machine::HERE;
+
     use super::*;
 
     /// Invented registers end the walk.
@@ -185,10 +188,10 @@ mod tests {
         let code = MappedCode { start_avma: 0x1000, end_avma: u64::MAX, file_off: 0, path: path.clone() };
         let none =
             MappedCode { path: PathBuf::from("/nowhere"), start_avma: 0, end_avma: 0x1000, ..code.clone() };
-        let mut walker = FrameWalker::new(vec![code, none]);
+        let mut walker = FrameWalker::new(&HERE, vec![code, none]);
         for pc in [0, 5, 0x1000, 0x10_0000, u64::MAX] {
-            let mut registers = [0; 17];
-            registers[RETURN_ADDRESS] = pc;
+            let mut registers = vec![0; HERE.registers.names.len()];
+            registers[HERE.columns.thread_indices[HERE.columns.return_address]] = pc;
             assert!(walker.walk(&registers, &|_| None, 100).is_empty());
             // A stack that leads nowhere, or in a circle.
             assert!(walker.walk(&registers, &|at| Some(at), 100).len() <= 100);

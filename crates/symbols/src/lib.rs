@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod allocation_types;
+mod arch;
 mod bundle;
 mod cache;
 mod code_places;
@@ -42,7 +43,7 @@ pub use data_symbols::{DataSymbols, type_name};
 pub use debug_file::Unresolved;
 pub use demangle::demangle;
 pub use elf_facts::{build_id_of, svma_of_offset};
-pub use frame_walk::{FrameWalker, MappedCode, WalkRegisters, WalkedFrame};
+pub use frame_walk::{FrameWalker, MappedCode, WalkedFrame};
 pub use function_names::{NamedFunction, Told, has_separate_debug_file, visit_functions};
 pub use go::{GoPlaces, GoProgram, is_go_program};
 pub use jitdump::read_jitdump;

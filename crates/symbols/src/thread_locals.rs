@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use object::read::elf::ProgramHeader as _;
+use heapr_known::machine::{self, ThreadLocalPlace};
+use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use object::{Endianness, SymbolKind};
 
 use crate::data_symbols::DataSymbols;
@@ -24,6 +25,10 @@ impl ThreadLocals {
         let bytes = map(path)?;
         let object::File::Elf64(file) = object::File::parse(&*bytes).ok()? else { return None };
         let endian = Endianness::Little;
+        let machine = machine::of_elf(file.elf_header().e_machine(endian).0)?;
+        match machine.thread_locals {
+            ThreadLocalPlace::BeforeThreadPointer => {}
+        }
         let headers = file.elf_program_headers();
         let segment = headers.iter().find(|it| it.p_type(endian) == object::elf::PT_TLS)?;
         let alignment = segment.p_align(endian).max(1);

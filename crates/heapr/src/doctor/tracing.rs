@@ -8,6 +8,7 @@ use std::time::Duration;
 use heapr_glibc_heap::{Error, Plan, Version, walk};
 use heapr_inject::ExecWatch;
 use heapr_inject::StoppedProcess;
+use heapr_known::machine::HERE;
 use heapr_proc::machine;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use rustix::thread::CapabilitySet;
@@ -32,14 +33,12 @@ pub(super) fn checks() -> Vec<Check> {
 
 fn processor() -> Check {
     let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
-    match machine.as_str() {
-        "x86_64" => Check::ok("processor", machine),
-        _ => Check::no(
-            "processor",
-            machine,
-            "native heaps are recorded on x86_64; V8 snapshots and reports work",
-        ),
+    if machine == HERE.kernel_name {
+        return Check::ok("processor", machine);
     }
+    let kernel_name = HERE.kernel_name;
+    let limit = format!("native heaps are recorded on {kernel_name}; V8 snapshots and reports work");
+    Check::no("processor", machine, limit)
 }
 
 fn kernel() -> Check {

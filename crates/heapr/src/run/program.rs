@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use heapr_known::machine::HERE;
 use object::LittleEndian;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
@@ -151,9 +152,9 @@ fn elf_traceability(head: &[u8]) -> Traceability {
     }
     let header = FileHeader64::<LittleEndian>::parse(head).ok();
     let Some(header) =
-        header.filter(|header| header.endian().is_ok() && header.e_machine(LittleEndian) == elf::EM_X86_64)
+        header.filter(|header| header.endian().is_ok() && header.e_machine(LittleEndian).0 == HERE.elf_number)
     else {
-        return no("it is for another processor than x86-64: use heapr on that machine");
+        return no(&format!("it is for another processor than {}: use heapr on that machine", HERE.name));
     };
     // Program headers that lie elsewhere are for the kernel to judge.
     let Ok(segments) = header.program_headers(LittleEndian, head) else { return Traceability::Yes };

@@ -24,8 +24,8 @@ use crate::report::AttachReport;
 use crate::stop::{Stopped, StoppedThread};
 use crate::take_away;
 use heapr_proc::Mapping;
+use heapr_proc::page_bytes;
 
-const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 64 << 10;
 
 const _: () = assert!(STUB_OFFSET + stub::CODE_BYTES_MAX as u64 <= BASIC_OFFSET);
@@ -124,7 +124,7 @@ impl Install<'_> {
         report: &mut AttachReport,
     ) -> Result<(Gate, Vec<u64>)> {
         self.step()?;
-        let image_bytes = (self.plan.image.bytes.len() as u64).next_multiple_of(PAGE);
+        let image_bytes = (self.plan.image.bytes.len() as u64).next_multiple_of(page_bytes());
         let bytes = RECORD_BYTES + image_bytes + SCRATCH_BYTES + STACK_BYTES;
         let start = self.map(thread, self.plan.hooks[0].prologue.entry_avma, bytes, u64::MAX)?;
         let record = &mut done.record;
@@ -255,9 +255,9 @@ impl Install<'_> {
             }
             let part =
                 image.part(segment.offset, segment.bytes.min(image.bytes.len() as u64 - segment.offset))?;
-            for (number, page) in part.chunks(PAGE as usize).enumerate() {
+            for (number, page) in part.chunks(page_bytes() as usize).enumerate() {
                 if page.iter().any(|&byte| byte != 0) {
-                    self.write(image_avma + segment.offset + number as u64 * PAGE, page)?;
+                    self.write(image_avma + segment.offset + number as u64 * page_bytes(), page)?;
                 }
             }
             if is_first && segment.is_executable {

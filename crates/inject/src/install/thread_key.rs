@@ -2,7 +2,8 @@
 
 use std::mem::offset_of;
 
-use heapr_known::glibc::{INLINE_KEYS, KEY_VALUES_OFFSET};
+use heapr_known::glibc::{DESCRIPTOR_BYTES, INLINE_KEYS, KEY_VALUES_OFFSET};
+use heapr_known::musl;
 use heapr_wire::{INJECTED_KEY_SET_TWICE, Injection};
 
 use crate::error::{Error, Result};
@@ -22,7 +23,6 @@ impl super::Install<'_> {
         const MARK: u64 = 0x6865_6170_725f_6d6b;
         /// Offset of these values in glibc 2.2 to 2.41, for a program without its thread library.
         const FIRST_VALUE_OFFSET: u64 = KEY_VALUES_OFFSET as u64 + 8;
-        const DESCRIPTOR_BYTES: usize = 0x900;
         let pid = self.request.pid;
         if self.plan.is_musl() {
             return self.make_key_of_musl(thread, record);
@@ -72,20 +72,16 @@ impl super::Install<'_> {
     /// offset.
     ///
     /// ```text
-    /// thread pointer -> | struct pthread, 200 bytes | to the alignment | value of key 0 | of key 1 | ...
+    /// thread pointer -> | struct pthread            | to the alignment | value of key 0 | of key 1 | ...
     /// ```
     fn make_key_of_musl(&mut self, thread: &mut Borrowed<'_>, record: &mut Record) -> Result<()> {
-        /// Size of `struct pthread` in musl 1.2; the next constant is the offset of its pointer to
-        /// the thread's values.
-        const DESCRIPTOR_BYTES: u64 = 200;
-        const VALUES_OFFSET: u64 = 128;
         const ALIGN_MIN: u64 = 8;
         let pid = self.request.pid;
         let memory_error = |source| Error::Memory { pid, source };
         let elsewhere = Error::Unsupported { pid, reason: "its C library keeps thread values elsewhere" };
         let thread_pointer = thread.thread_pointer();
         let tls_align = self.plan.statics.as_ref().map_or(1, |program| program.tls_align);
-        let values = DESCRIPTOR_BYTES.next_multiple_of(tls_align.clamp(ALIGN_MIN, 4096));
+        let values = musl::DESCRIPTOR_BYTES.next_multiple_of(tls_align.clamp(ALIGN_MIN, 4096));
         let mut key = 0;
         if self.plan.key_create_avma != 0 && self.plan.set_specific_avma != 0 {
             let end = offset_of!(Injection, end_of_thread) as u64;
@@ -100,7 +96,8 @@ impl super::Install<'_> {
             key = self.memory.read_u32(key_avma).map_err(memory_error)?;
             record.end_key = (u64::from(key) + 1) | u64::from(INJECTED_KEY_SET_TWICE);
             // If the descriptor has another layout, the first thread's values are elsewhere too.
-            let first_values = self.memory.read_u64(thread_pointer + VALUES_OFFSET).map_err(memory_error)?;
+            let first_values =
+                self.memory.read_u64(thread_pointer + musl::VALUES_OFFSET).map_err(memory_error)?;
             if first_values != self.plan.first_values_avma {
                 return Err(elsewhere);
             }

@@ -6,7 +6,8 @@
 //! bits:   12 arena | slab | 4 flags | 3 state | 8 size class | 10 free regions | ...
 //! ```
 
-use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
+use heapr_glibc_heap::HeapMemory;
+use heapr_proc::page_bytes;
 
 use super::heap::{Figure, ForeignHeap, HeapPart, PartKind};
 use super::page_map::{PageMap, Shape, candidates};
@@ -90,7 +91,7 @@ fn part(extent: &Extent) -> HeapPart {
 /// Decodes an extent from its first words; `None` if they are implausible.
 fn extent([bits, block_avma, size]: [u64; 3]) -> Option<Extent> {
     let field = |shift: u32, width: u32| bits >> shift & ((1 << width) - 1);
-    let size_bytes = size / PAGE_BYTES * PAGE_BYTES;
+    let size_bytes = size / page_bytes() * page_bytes();
     let state = match field(17, 3) {
         0 => State::Active,
         1 => State::Dirty,
@@ -100,7 +101,7 @@ fn extent([bits, block_avma, size]: [u64; 3]) -> Option<Extent> {
         _ => return None,
     };
     // Large blocks begin somewhere in their first page, to spread over cache sets.
-    let start_avma = block_avma / PAGE_BYTES * PAGE_BYTES;
+    let start_avma = block_avma / page_bytes() * page_bytes();
     let is_extent = start_avma > 0
         && size_bytes > 0
         && start_avma.checked_add(size_bytes).is_some_and(|end_avma| end_avma < words::END_AVMA);

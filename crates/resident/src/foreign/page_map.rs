@@ -9,10 +9,11 @@
 //! The root begins near the start of the module's data, as it fills most of them. A candidate is
 //! the root if the leaf for this page leads to a description of the page.
 
+use heapr_proc::page_bytes;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
+use heapr_glibc_heap::HeapMemory;
 use heapr_proc::smaps::MappingPages;
 
 use super::belief::{module_has, names};
@@ -137,7 +138,7 @@ impl PageMap {
             let leaves = words.iter().enumerate().filter(|(_, word)| may_be_leaf(**word, mappings));
             let mut leaves: Vec<(usize, &u64)> = leaves.collect();
             // Leaves are large and usually begin at a page: other candidates are examined last.
-            leaves.sort_by_key(|(_, word)| !word.is_multiple_of(PAGE_BYTES));
+            leaves.sort_by_key(|(_, word)| !word.is_multiple_of(page_bytes()));
             for (place, word) in leaves {
                 if !seen.insert(*word) {
                     continue;

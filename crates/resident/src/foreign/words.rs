@@ -1,11 +1,13 @@
 //! Reads many words of another process's memory at once.
 
+use heapr_proc::page_bytes;
 use std::collections::HashMap;
 
-use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
+use heapr_glibc_heap::HeapMemory;
+use heapr_known::machine::HERE;
 
 /// Exclusive upper bound of the addresses of programs.
-pub(super) const END_AVMA: u64 = 1 << 47;
+pub(super) const END_AVMA: u64 = HERE.address_limit;
 
 /// Reads a run of words, up to the first that cannot be read.
 pub(super) fn run(memory: &impl HeapMemory, start_avma: u64, count: usize) -> Vec<u64> {
@@ -49,7 +51,7 @@ struct TouchedPages<'a, M> {
 
 impl<M: HeapMemory> TouchedPages<'_, M> {
     fn has(&mut self, avma: u64) -> bool {
-        let page_avma = avma / PAGE_BYTES * PAGE_BYTES;
+        let page_avma = avma / page_bytes() * page_bytes();
         let touched = || self.memory.touched_pages(page_avma, 1).is_none_or(|pages| pages == [true]);
         *self.known.entry(page_avma).or_insert_with(touched)
     }

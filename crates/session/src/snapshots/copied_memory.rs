@@ -3,6 +3,7 @@
 //! While a copy lives, the kernel copies each page that the process writes to, and searching takes
 //! many times as long as reading.
 
+use heapr_proc::page_bytes;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -10,7 +11,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use heapr_glibc_heap::{Error as RundownError, HeapMemory, PAGE_BYTES};
+use heapr_glibc_heap::{Error as RundownError, HeapMemory};
 use heapr_native::{Memory, is_looked_through};
 use heapr_proc::{Mapping, mappings, own_pid};
 
@@ -86,7 +87,7 @@ impl CopiedMemory {
                 // Reading continues behind an unreadable page.
                 at_avma = match is_whole {
                     true => at_avma + wanted_bytes,
-                    false => (at_avma + count as u64) / PAGE_BYTES * PAGE_BYTES + PAGE_BYTES,
+                    false => (at_avma + count as u64) / page_bytes() * page_bytes() + page_bytes(),
                 };
             }
         }
@@ -207,7 +208,7 @@ impl HeapMemory for CopiedMemory {
     }
 
     fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {
-        let pages = (0..page_count as u64).map(|page| start_avma + page * PAGE_BYTES);
+        let pages = (0..page_count as u64).map(|page| start_avma + page * page_bytes());
         Some(pages.map(|page_avma| self.find(page_avma).is_ok()).collect())
     }
 
@@ -225,21 +226,21 @@ mod tests {
 
     impl Memory for Pages {
         fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
-            let bad_avma = 3 * PAGE_BYTES;
+            let bad_avma = 3 * page_bytes();
             let whole = match address_avma {
-                at if at / PAGE_BYTES == 3 => 0,
+                at if at / page_bytes() == 3 => 0,
                 at if at < bad_avma => into.len().min((bad_avma - at) as usize),
                 _ => into.len(),
             };
             for (offset, byte) in into[..whole].iter_mut().enumerate() {
-                *byte = ((address_avma + offset as u64) / PAGE_BYTES) as u8;
+                *byte = ((address_avma + offset as u64) / page_bytes()) as u8;
             }
             whole
         }
 
         fn written_parts(&self, start_avma: u64, _: u64) -> Option<Vec<(u64, u64)>> {
-            let pages = |first: u64, last: u64| (first * PAGE_BYTES, last * PAGE_BYTES);
-            Some(if start_avma == PAGE_BYTES { vec![pages(1, 5), pages(6, 7)] } else { Vec::new() })
+            let pages = |first: u64, last: u64| (first * page_bytes(), last * page_bytes());
+            Some(if start_avma == page_bytes() { vec![pages(1, 5), pages(6, 7)] } else { Vec::new() })
         }
     }
 
@@ -252,8 +253,8 @@ mod tests {
     fn mapping(first_page: u64, end_page: u64, path: &Path) -> Mapping {
         let inode = path.metadata().map_or(0, |facts| facts.ino());
         Mapping {
-            start_avma: first_page * PAGE_BYTES,
-            end_avma: end_page * PAGE_BYTES,
+            start_avma: first_page * page_bytes(),
+            end_avma: end_page * page_bytes(),
             is_readable: true,
             is_writable: true,
             is_executable: false,
@@ -267,24 +268,24 @@ mod tests {
     #[test]
     fn what_was_read_out_and_what_nobody_wrote_to_is_there() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), vec![77; PAGE_BYTES as usize]).unwrap();
+        std::fs::write(file.path(), vec![77; page_bytes() as usize]).unwrap();
         let mappings = [mapping(1, 9, Path::new("")), mapping(20, 22, file.path())];
         let kept = CopiedMemory::of(&Pages, &mappings, &|| true).unwrap();
         let page = |number: u64| {
-            let mut bytes = [200; PAGE_BYTES as usize];
-            let count = kept.read_all(number * PAGE_BYTES, &mut bytes);
+            let mut bytes = vec![200; page_bytes() as usize];
+            let count = kept.read_all(number * page_bytes(), &mut bytes);
             (count, bytes[0])
         };
-        let whole = PAGE_BYTES as usize;
+        let whole = page_bytes() as usize;
         assert_eq!((page(1), page(2), page(4)), ((whole, 1), (whole, 2), (whole, 4)));
         // Never written: zeros, or the file's content up to its end.
         assert_eq!((page(5), page(6), page(8)), ((whole, 0), (whole, 6), (whole, 0)));
         assert_eq!((page(20), page(21).0), ((whole, 77), 0));
         assert_eq!(page(9).0, 0);
-        let part = |first: u64, last: u64| (first * PAGE_BYTES, last * PAGE_BYTES);
-        assert_eq!(kept.parts(0, 30 * PAGE_BYTES), [part(1, 3), part(4, 5), part(6, 7)]);
+        let part = |first: u64, last: u64| (first * page_bytes(), last * page_bytes());
+        assert_eq!(kept.parts(0, 30 * page_bytes()), [part(1, 3), part(4, 5), part(6, 7)]);
         let mut over = vec![0; 3 * whole];
-        assert_eq!(kept.read_all(4 * PAGE_BYTES, &mut over), 3 * whole);
+        assert_eq!(kept.read_all(4 * page_bytes(), &mut over), 3 * whole);
         assert_eq!((over[0], over[whole], over[2 * whole]), (4, 0, 6));
         assert!(CopiedMemory::of(&Pages, &mappings, &|| false).is_none());
     }

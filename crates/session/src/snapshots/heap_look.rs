@@ -1,13 +1,15 @@
 //! Searches the memory of a stopped process, or of a copy of it: its heap, its roots, and the
 //! references between its blocks.
 
+use heapr_proc::page_bytes;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use heapr_glibc_heap::{Error as RundownError, HeapMemory, PAGE_BYTES, Plan, ReadStore, Rundown};
+use heapr_glibc_heap::{Error as RundownError, HeapMemory, Plan, ReadStore, Rundown};
 use heapr_inject::{HeldProcess, ReadFrom, StoppedProcess};
+use heapr_known::machine::HERE;
 use heapr_native::{
     Area, BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, Scanned, Texts, ThreadFacts,
     ThreadModule, root_areas, scan,
@@ -91,7 +93,7 @@ impl Memory for Still<'_> {
             return 0;
         }
         // A page that the process has locked away for the moment, one at a time.
-        let left_bytes = (PAGE_BYTES - address_avma % PAGE_BYTES).min(into.len() as u64) as usize;
+        let left_bytes = (page_bytes() - address_avma % page_bytes()).min(into.len() as u64) as usize;
         let page = &mut into[..left_bytes];
         let read = self.file.as_ref().map(|file| file.read_at(page, address_avma));
         read.and_then(Result::ok).unwrap_or(0)
@@ -244,7 +246,7 @@ impl Prepared {
         // A file that the stopped process serves itself (FUSE) cannot be opened.
         let is_there = |code: &MappedCode| !served.is_of_file(code.start_avma);
         let code = mapped_code(&facts.mappings, local).into_iter().filter(is_there);
-        let mut walker = FrameWalker::new(code.collect());
+        let mut walker = FrameWalker::new(&HERE, code.collect());
         let threads = held.threads.iter().map(|thread| thread_facts(thread, &mut walker, memory));
         facts.threads = threads.collect();
         let areas = root_areas(&facts, &map, memory);
@@ -323,10 +325,7 @@ pub(crate) fn thread_facts(
 ) -> ThreadFacts {
     /// Largest number of frames that are named per stack.
     const FRAMES_MAX: usize = 64;
-    /// Positions of DWARF's registers among a thread's.
-    const PLACES: [usize; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
-    let registers = PLACES.map(|place| thread.registers.get(place).copied().unwrap_or(0));
-    let frames = walker.walk(&registers, &|at| memory.word(at), FRAMES_MAX);
+    let frames = walker.walk(&thread.registers, &|at| memory.word(at), FRAMES_MAX);
     let frames = frames.iter().map(|frame| FrameFacts { pc_avma: frame.pc_avma, end_avma: frame.end_avma });
     ThreadFacts {
         tid: thread.tid,

@@ -6,8 +6,10 @@
 
 use std::path::Path;
 
+use object::read::elf::FileHeader as _;
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
 
+use crate::arch::{self, Decision, Width};
 use crate::go::TABLE_SECTIONS;
 use crate::go::table::{GoFunction, GoTable};
 use crate::mapped_file::map;
@@ -110,17 +112,20 @@ impl Places {
             let code = text.data_range(function.start_svma, bytes).ok()??;
             Some((function, code))
         };
+        let patterns = arch::go_patterns(file.elf_header().e_machine(object::Endianness::Little).0)?;
         let loads = |name: &str, width: Width| -> Vec<u64> {
             let Some((function, code)) = code(name) else { return Vec::new() };
-            let places = (0..code.len()).filter_map(|at| width.load(code, at, function.start_svma));
+            let places =
+                (0..code.len()).filter_map(|at| (patterns.load)(width, code, at, function.start_svma));
             places.filter(|&svma| is_writable(file, svma)).collect()
         };
         let rate = loads("runtime.profilealloc", Width::Word).pop()?;
-        let find = |name: &str, pattern: fn(&[u8], usize, u64, u64) -> Option<u64>| {
+        let find = |name: &str, pattern: Decision| {
             let (function, code) = code(name)?;
             (0..code.len()).find_map(|at| pattern(code, at, function.start_svma, rate))
         };
-        let unwanted = find("runtime.schedinit", switch).or_else(|| find("runtime.init", choice));
+        let unwanted =
+            find("runtime.schedinit", patterns.switch).or_else(|| find("runtime.init", patterns.choice));
         Self {
             buckets: loads("runtime.mProf_FlushLocked", Width::Word).first().copied(),
             rate: Some(rate),
@@ -129,61 +134,6 @@ impl Places {
         }
         .filled()
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Width {
-    Half,
-    Word,
-}
-
-impl Width {
-    /// Address that the instruction `mov offset(%rip), %register` at an offset reads.
-    fn load(self, code: &[u8], at: usize, code_svma: u64) -> Option<u64> {
-        let rest = code.get(at..)?;
-        let behind = match (self, rest) {
-            (Self::Word, [0x48 | 0x4c, 0x8b, mode, ..]) if mode & 0xc7 == 5 => 3,
-            (Self::Half, [0x8b, mode, ..]) if mode & 0xc7 == 5 => 2,
-            _ => return None,
-        };
-        // A word's load has the same bytes behind its prefix.
-        let is_word = at.checked_sub(1).is_some_and(|before| code[before] & 0xf8 == 0x48);
-        (self == Self::Word || !is_word).then_some(())?;
-        target(rest, behind, code_svma.checked_add(at as u64)?, 0)
-    }
-}
-
-/// Finds `if unwanted { rate = 0 }`: a byte is compared with 0, and a word is cleared behind the
-/// jump.
-fn switch(code: &[u8], at: usize, code_svma: u64, rate_svma: u64) -> Option<u64> {
-    let rest = code.get(at..)?;
-    let [0x80, 0x3d, _, _, _, _, 0, 0x74, _, 0x48, 0xc7, 0x05, ..] = rest else { return None };
-    let start_svma = code_svma.checked_add(at as u64)?;
-    let cleared = target(rest.get(9..)?, 3, start_svma.checked_add(9)?, 4)?;
-    let compared = target(rest, 2, start_svma, 1)?;
-    (cleared == rate_svma).then_some(compared)
-}
-
-/// Finds the same decision in older runtimes: a byte is read, and soon after it a word is written.
-fn choice(code: &[u8], at: usize, code_svma: u64, rate_svma: u64) -> Option<u64> {
-    const SOON_BYTES: usize = 40;
-    let rest = code.get(at..)?;
-    let [0x0f, 0xb6, 0x05, ..] = rest else { return None };
-    let start_svma = code_svma.checked_add(at as u64)?;
-    let stores_rate = |behind: usize| {
-        let store = rest.get(behind..)?;
-        let [0x48, 0x89, 0x05, ..] = store else { return None };
-        target(store, 3, start_svma.checked_add(behind as u64)?, 0).filter(|&svma| svma == rate_svma)
-    };
-    (7..SOON_BYTES).find_map(stores_rate)?;
-    target(rest, 3, start_svma, 0)
-}
-
-/// Decodes an address relative to the next instruction. The distance lies `at` bytes behind the
-/// instruction's begin, and `more` bytes separate it from the next one.
-fn target(instruction: &[u8], at: usize, svma: u64, more: u64) -> Option<u64> {
-    let distance = i32::from_le_bytes(*instruction.get(at..)?.first_chunk()?);
-    svma.checked_add(at as u64 + 4 + more)?.checked_add_signed(i64::from(distance))
 }
 
 fn is_writable(file: &File<'_>, svma: u64) -> bool {

@@ -1,10 +1,11 @@
 //! Reads glibc's heap while the process is stopped for some milliseconds. If that would take
 //! longer, reads it while the process runs.
 
+use heapr_proc::page_bytes;
 use std::io;
 use std::time::Duration;
 
-use heapr_glibc_heap::{PAGE_BYTES, Plan, ReadStore, Reading, RegionKind, Regions, Rundown, read, regions};
+use heapr_glibc_heap::{Plan, ReadStore, Reading, RegionKind, Regions, Rundown, read, regions};
 use heapr_inject::{StillProcess, StoppedProcess, stand_still};
 use heapr_proc::smaps::{self, MappingPages};
 use heapr_proc::{Mapping, PageMap, PageState};
@@ -41,8 +42,8 @@ impl KeptStates {
         let mut kept = Self::default();
         let mut count = 0;
         for region in &regions.regions {
-            let start_avma = region.start_avma / PAGE_BYTES * PAGE_BYTES;
-            let page_count = (region.end_avma - start_avma).div_ceil(PAGE_BYTES) as usize;
+            let start_avma = region.start_avma / page_bytes() * page_bytes();
+            let page_count = (region.end_avma - start_avma).div_ceil(page_bytes()) as usize;
             count += page_count;
             if count > MOST_PAGES {
                 break;
@@ -56,7 +57,7 @@ impl KeptStates {
     pub(super) fn find(&self, start_avma: u64, page_count: usize) -> Option<Vec<PageState>> {
         let place = self.ranges.partition_point(|(first_avma, _)| *first_avma <= start_avma);
         let (first_avma, states) = self.ranges.get(place.checked_sub(1)?)?;
-        let first = ((start_avma - first_avma) / PAGE_BYTES) as usize;
+        let first = ((start_avma - first_avma) / page_bytes()) as usize;
         states.get(first..first.checked_add(page_count)?).map(<[PageState]>::to_vec)
     }
 }

@@ -3,6 +3,7 @@
 //! Reading a page of another process that is not in memory brings it there, and its neighbours in
 //! the file too. So only resident pages are read; other pages of files are read from disk.
 
+use heapr_proc::page_bytes;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
+use heapr_glibc_heap::{Error, HeapMemory};
 use heapr_inject::StoppedProcess;
 use heapr_proc::{Mapping, PageMap, mappings};
 
@@ -39,7 +40,7 @@ impl<'a> QuietMemory<'a> {
         let mut done = 0;
         while done < into.len() {
             let from_avma = address_avma + done as u64;
-            let to_page_end = (PAGE_BYTES - from_avma % PAGE_BYTES) as usize;
+            let to_page_end = (page_bytes() - from_avma % page_bytes()) as usize;
             let length = to_page_end.min(into.len() - done);
             let count = self.read_absent(from_avma, &mut into[done..done + length], is_swapped);
             done += count;
@@ -79,17 +80,17 @@ fn present(pages: &PageMap, ranges_avma: &[Range<u64>]) -> Vec<bool> {
     const MOST_PAGES: u64 = 8 << 10;
     let mut found = Vec::with_capacity(ranges_avma.len());
     while let Some(first) = ranges_avma.get(found.len()) {
-        let from_avma = first.start / PAGE_BYTES * PAGE_BYTES;
+        let from_avma = first.start / page_bytes() * page_bytes();
         let is_near = |range: &&Range<u64>| {
-            range.start >= from_avma && range.end.saturating_sub(from_avma) <= MOST_PAGES * PAGE_BYTES
+            range.start >= from_avma && range.end.saturating_sub(from_avma) <= MOST_PAGES * page_bytes()
         };
         let near: Vec<&Range<u64>> = ranges_avma[found.len()..].iter().take_while(is_near).collect();
         let end_avma = near.iter().map(|range| range.end).max().unwrap_or(from_avma);
-        let count = (end_avma - from_avma).div_ceil(PAGE_BYTES) as usize;
+        let count = (end_avma - from_avma).div_ceil(page_bytes()) as usize;
         let states = pages.pages(from_avma, count);
         let is_there = |range: &Range<u64>| {
-            let start = ((range.start - from_avma) / PAGE_BYTES) as usize;
-            let end = (range.end - from_avma).div_ceil(PAGE_BYTES) as usize;
+            let start = ((range.start - from_avma) / page_bytes()) as usize;
+            let end = (range.end - from_avma).div_ceil(page_bytes()) as usize;
             let states = states.as_ref().and_then(|states| states.get(start..end));
             states.is_some_and(|states| states.iter().all(|state| state.is_present()))
         };
@@ -103,9 +104,9 @@ fn present(pages: &PageMap, ranges_avma: &[Range<u64>]) -> Vec<bool> {
 
 impl HeapMemory for QuietMemory<'_> {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
-        let first_avma = address_avma / PAGE_BYTES * PAGE_BYTES;
+        let first_avma = address_avma / page_bytes() * page_bytes();
         let end_avma = address_avma.saturating_add(into.len() as u64);
-        let page_count = (end_avma - first_avma).div_ceil(PAGE_BYTES) as usize;
+        let page_count = (end_avma - first_avma).div_ceil(page_bytes()) as usize;
         let states = self.pages.and_then(|pages| pages.pages(first_avma, page_count));
         let Some(states) = states else { return self.memory.read(address_avma, into) };
         let mut done = 0;
@@ -115,12 +116,12 @@ impl HeapMemory for QuietMemory<'_> {
         {
             let from_avma = address_avma + done as u64;
             let run_end_avma =
-                (from_avma / PAGE_BYTES * PAGE_BYTES).saturating_add(run.len() as u64 * PAGE_BYTES);
+                (from_avma / page_bytes() * page_bytes()).saturating_add(run.len() as u64 * page_bytes());
             let length = (run_end_avma.min(end_avma) - from_avma) as usize;
             let Some(part) = into.get_mut(done..done + length) else { break };
             let count = if run[0].is_present() {
                 self.memory.read(from_avma, part)
-            } else if length as u64 > PAGE_BYTES {
+            } else if length as u64 > page_bytes() {
                 self.read_absent_pages(from_avma, part, run[0].is_swapped())
             } else {
                 self.read_absent(from_avma, part, run[0].is_swapped())

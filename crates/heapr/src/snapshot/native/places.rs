@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use heapr_known::machine::HERE;
 use heapr_native::OF_MODULE;
 use heapr_query::file_name;
 use heapr_symbols::{DataSymbols, ThreadLocals};
@@ -85,11 +86,6 @@ fn variable_of_thread(path: &str, name: &str, offset: u64) -> String {
     }
 }
 
-const REGISTERS: [&str; 19] = [
-    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
-    "r15", "rip", "fs base", "gs base",
-];
-
 impl<'f> Places<'f> {
     pub(super) fn of(file: &'f GraphFile) -> Self {
         let areas = file.graph.areas.iter();
@@ -112,7 +108,9 @@ impl<'f> Places<'f> {
     pub(super) fn name(&mut self, area: &RootArea, offset_bytes: u64) -> String {
         let plain = || format!("+{offset_bytes:#x}");
         match area.class {
-            RootClass::Registers => REGISTERS
+            RootClass::Registers => HERE
+                .registers
+                .names
                 .get((offset_bytes / 8) as usize)
                 .map_or_else(|| "vector register".to_owned(), |&name| name.to_owned()),
             RootClass::Global => {

@@ -1,13 +1,7 @@
-//! Facts about this processor's programs: machine number, relocations, shadow stacks.
+//! Facts about this processor's programs: relocations, shadow stacks.
 
 use heapr_proc::Fields;
 use object::elf::{self, RelocationType};
-
-/// Machine number of the processor's ELF files.
-pub(crate) const ELF_MACHINE: u16 = elf::EM_X86_64.0;
-
-/// Reason why a file cannot be an agent.
-pub(crate) const NO_OBJECT: &str = "it is no shared object for x86-64";
 
 /// Kind of a relocation of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

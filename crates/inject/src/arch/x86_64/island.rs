@@ -37,6 +37,7 @@
 //! moments. With the gate closed, no thread enters, so that the heap is at rest as soon as those
 //! inside have left.
 
+use heapr_proc::page_bytes;
 use std::sync::OnceLock;
 
 use iced_x86::IcedError;
@@ -60,7 +61,6 @@ pub(crate) const OPENING_BYTES: usize = 16;
 const FUNCTION_BYTES_MAX: usize = 384;
 /// Largest size in bytes of the waiting code.
 const WAIT_BYTES_MAX: usize = 144;
-const PAGE: u64 = 4096;
 
 /// Value of the gate: calls go to the agent.
 pub(crate) const GATE_OPEN: u32 = 0;
@@ -183,7 +183,8 @@ pub(crate) struct Landing {
 impl Island {
     /// Size in bytes of an area for a number of functions, in whole pages.
     pub(crate) fn bytes_for(function_count: usize) -> u64 {
-        ((OPENING_BYTES + WAIT_BYTES_MAX + function_count * FUNCTION_BYTES_MAX) as u64).next_multiple_of(PAGE)
+        ((OPENING_BYTES + WAIT_BYTES_MAX + function_count * FUNCTION_BYTES_MAX) as u64)
+            .next_multiple_of(page_bytes())
     }
 
     /// Creates an area without functions. `gate_avma` is the address of a writable word.
@@ -427,7 +428,7 @@ pub(crate) fn waiting_range(island_avma: u64) -> std::ops::Range<u64> {
 pub(crate) fn island_of(entry_avma: u64, code: &[u8]) -> Option<u64> {
     let (&[0xe9, a, b, c, d], _) = code.split_first_chunk::<5>()? else { return None };
     let target = entry_avma.wrapping_add(5).wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])));
-    Some(target & !(PAGE - 1))
+    Some(target & !(page_bytes() - 1))
 }
 
 /// Target of `jump`, which is at `entry_avma`: the entry of the counting code.

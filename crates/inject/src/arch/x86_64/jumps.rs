@@ -1,6 +1,7 @@
 //! Targets of a function's jumps. A function that *jumps* to another one leaves no trace on the
 //! stack, so that a call counted in both would be counted twice.
 
+use heapr_proc::page_bytes;
 use std::collections::HashSet;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
@@ -32,7 +33,7 @@ pub(crate) fn may_jump_to(
         if !own.contains(&start_avma) && is_other(start_avma) {
             return true;
         }
-        let to_page_end = 4096 - (start_avma % 4096) as usize;
+        let to_page_end = (page_bytes() - start_avma % page_bytes()) as usize;
         let code = memory
             .read_vec(start_avma, PIECE_BYTES)
             .or_else(|_| memory.read_vec(start_avma, to_page_end.min(PIECE_BYTES)));

@@ -17,11 +17,11 @@ mod registers;
 mod return_frame;
 pub(crate) mod stub;
 
-pub(crate) use addresses::{HIGHEST_AVMA, JUMP_DISTANCE};
+pub(crate) use addresses::JUMP_DISTANCE;
 pub(crate) use all_registers_countdown::{AllRegistersCountdown, Place, Sampling};
 pub(crate) use basic_functions::{BASIC_BYTES, ProgramHeaders, basic_functions};
 pub(crate) use countdown::{Countdown, Counted};
-pub(crate) use elf::{ELF_MACHINE, NO_OBJECT, RelocationKind, has_shadow_stack};
+pub(crate) use elf::{RelocationKind, has_shadow_stack};
 pub(crate) use gadgets::{SIGRETURN_CODE, SYSTEM_CALL_CODE};
 pub(crate) use island::{
     COUNTING_BYTES, GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, Landing, OPENING_BYTES,
@@ -32,9 +32,6 @@ pub(crate) use loan::is_on_loan;
 pub(crate) use old_calls::IO_PGETEVENTS;
 pub(crate) use prologue::{JUMP_BYTES, JumpBytes, Prologue, calls_one_of, entry_of, jump};
 pub(crate) use register_access::{extended_state, read_registers, set_extended_state, write_registers};
-pub(crate) use registers::{
-    DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER, FrameRegisters, RED_ZONE_BYTES, Registers,
-    SIGNAL_FRAME_SP_WORDS, is_kept_by_callees,
-};
+pub(crate) use registers::{FrameRegisters, Registers, SIGNAL_FRAME_SP_WORDS};
 pub(crate) use return_frame::{FRAME_BYTES_MAX, is_return_frame, return_frame};
 pub(crate) use stub::Removal;

@@ -1,5 +1,6 @@
 //! Registers of a thread.
 
+use heapr_known::machine::HERE;
 use libc::c_long;
 
 /// Layout of `struct user_regs_struct`.
@@ -51,35 +52,23 @@ const CS_64: u64 = 0x33;
 const TRAP_FLAG: u64 = 1 << 8;
 const DIRECTION_FLAG: u64 = 1 << 10;
 
-/// Size in bytes of the red zone: leaf functions' data below the stack pointer. Memory below it is
-/// unused.
-pub(crate) const RED_ZONE_BYTES: u64 = 128;
-
 /// Number of words from a signal frame's return address to the interrupted stack pointer: flags,
 /// link, stack (3), and 15 registers.
 pub(crate) const SIGNAL_FRAME_SP_WORDS: usize = 21;
 
-/// Known registers of a frame, in DWARF's order: the general ones, then the return address.
-pub(crate) type FrameRegisters = [Option<u64>; 17];
+/// Number of registers of `struct user_regs_struct`.
+const REGISTERS: usize = size_of::<Registers>() / 8;
 
-/// Index of the stack pointer; the next constant is that of the return address.
-pub(crate) const DWARF_STACK_POINTER: usize = 7;
-pub(crate) const DWARF_RETURN_ADDRESS: usize = 16;
-
-/// True if functions preserve a register (DWARF's number) for their callers.
-pub(crate) fn is_kept_by_callees(number: usize) -> bool {
-    // rbx, rbp, r12 to r15
-    [3, 6, 12, 13, 14, 15].contains(&number)
-}
+/// Known registers of a frame, by their numbers in unwind tables ([`heapr_known::machine::Columns`]).
+pub(crate) type FrameRegisters = [Option<u64>; HERE.columns.thread_indices.len()];
 
 impl Registers {
-    /// General registers by DWARF's numbers.
+    /// General registers by their numbers in unwind tables.
     pub(crate) fn by_dwarf(&self) -> FrameRegisters {
-        let low = [self.rax, self.rdx, self.rcx, self.rbx, self.rsi, self.rdi, self.rbp, self.rsp];
-        let high = [self.r8, self.r9, self.r10, self.r11, self.r12, self.r13, self.r14, self.r15];
+        let words = self.words();
         let mut registers = FrameRegisters::default();
-        for (place, value) in registers.iter_mut().zip(low.into_iter().chain(high).chain([self.rip])) {
-            *place = Some(value);
+        for (place, &index) in registers.iter_mut().zip(HERE.columns.thread_indices) {
+            *place = words.get(index).copied();
         }
         registers
     }
@@ -91,29 +80,12 @@ impl Registers {
         self.rip == 0 && self.rsp == 0
     }
 
-    /// Registers that may hold an address of the program.
+    /// Registers that may hold an address of the program, in the order of
+    /// [`heapr_known::machine::ThreadRegisters`].
     pub(crate) fn words(&self) -> Vec<u64> {
-        vec![
-            self.rax,
-            self.rbx,
-            self.rcx,
-            self.rdx,
-            self.rsi,
-            self.rdi,
-            self.rbp,
-            self.rsp,
-            self.r8,
-            self.r9,
-            self.r10,
-            self.r11,
-            self.r12,
-            self.r13,
-            self.r14,
-            self.r15,
-            self.rip,
-            self.fs_base,
-            self.gs_base,
-        ]
+        // SAFETY: the structure is a list of 8-byte words without padding.
+        let all = unsafe { &*std::ptr::from_ref(self).cast::<[u64; REGISTERS]>() };
+        HERE.registers.kernel_indices.iter().map(|&index| all[index]).collect()
     }
 
     /// True if the thread runs 64-bit code.
@@ -234,6 +206,38 @@ impl Registers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lists_of_registers_are_those_of_their_names() {
+        let registers = Registers {
+            rax: 1,
+            rsp: 2,
+            r15: 3,
+            rip: 4,
+            fs_base: 5,
+            gs_base: 6,
+            rdx: 7,
+            ..Default::default()
+        };
+        let named: Vec<(&str, u64)> = HERE
+            .registers
+            .names
+            .iter()
+            .copied()
+            .zip(registers.words())
+            .filter(|&(_, word)| word != 0)
+            .collect();
+        let expected =
+            [("rax", 1), ("rdx", 7), ("rsp", 2), ("r15", 3), ("rip", 4), ("fs base", 5), ("gs base", 6)];
+        assert_eq!(named, expected);
+        let dwarf = registers.by_dwarf();
+        assert_eq!(
+            (dwarf[0], dwarf[1], dwarf[7], dwarf[15], dwarf[16]),
+            (Some(1), Some(7), Some(2), Some(3), Some(4))
+        );
+        assert_eq!(registers.sp(), registers.words()[HERE.registers.stack_pointer]);
+        assert_eq!(registers.thread_pointer(), registers.words()[HERE.registers.thread_pointer]);
+    }
 
     #[test]
     fn an_interrupted_call_is_made_again() {

@@ -1,5 +1,6 @@
 //! Mappings that heapr has made in a recorded process.
 
+use heapr_proc::page_bytes;
 use std::collections::BTreeSet;
 
 use heapr_glibc_heap::HeapMemory as _;
@@ -36,14 +37,13 @@ impl AgentMemory {
 }
 
 fn resident_bytes(pages: &PageMap, (start_avma, end_avma): (u64, u64)) -> Option<u64> {
-    const PAGE_BYTES: u64 = 4096;
-    let count = (end_avma - start_avma).div_ceil(PAGE_BYTES) as usize;
+    let count = (end_avma - start_avma).div_ceil(page_bytes()) as usize;
     let states = pages.pages(start_avma, count)?;
     // The shared page of zeros is not counted.
     let is_counted = |page: &&heapr_proc::PageState| {
         page.is_swapped() || page.is_present() && (page.is_exclusive() || page.is_of_file())
     };
-    Some(states.iter().filter(is_counted).count() as u64 * PAGE_BYTES)
+    Some(states.iter().filter(is_counted).count() as u64 * page_bytes())
 }
 
 /// Reads the agent's list of mappings: start and end.

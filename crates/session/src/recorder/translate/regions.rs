@@ -6,6 +6,7 @@
 //! munmap                            ends, cuts or splits what a range covers
 //! ```
 
+use heapr_proc::page_bytes;
 use heapr_trace::{Action, Event, HeapId, StackIndex, ThreadIndex};
 
 use crate::recorder::output::sink::Sink;
@@ -35,8 +36,8 @@ impl MappingCall {
 const FORMER_MAX: usize = 4096;
 
 fn pages_end(start: u64, bytes: u64) -> u64 {
-    const PAGE_MASK: u64 = 4095;
-    start.saturating_add(bytes.saturating_add(PAGE_MASK) & !PAGE_MASK)
+    let page_mask = page_bytes() - 1;
+    start.saturating_add(bytes.saturating_add(page_mask) & !page_mask)
 }
 
 /// Registers a new mapping that is only reserved.

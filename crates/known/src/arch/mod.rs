@@ -1,0 +1,15 @@
+//! Tables of facts that depend on the processor, one file a processor.
+
+mod x86_64;
+
+use crate::machine::Machine;
+
+/// All processors that heapr knows.
+pub(crate) const ALL: &[&Machine] = &[&x86_64::MACHINE];
+
+/// The processor that heapr is built for.
+#[cfg(target_arch = "x86_64")]
+pub const HERE: Machine = x86_64::MACHINE;
+
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::{KEY_VALUES_NEAR, KEY_VALUES_OFFSET, MUSL_DESCRIPTOR_BYTES, THREAD_ID_OFFSET};

@@ -1,0 +1,11 @@
+//! Size of a page.
+
+use std::sync::OnceLock;
+
+/// Size in bytes of a page of this machine's kernel: 4,096 on x86-64, up to 64 KiB on others.
+#[must_use]
+#[inline]
+pub fn page_bytes() -> u64 {
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    *BYTES.get_or_init(|| rustix::param::page_size() as u64)
+}

@@ -1,0 +1,38 @@
+//! Code that depends on the processor of the file that is read, one file a processor.
+
+mod x86_64;
+
+use object::elf;
+
+/// Size of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// Four bytes.
+    Half,
+    /// Eight bytes.
+    Word,
+}
+
+/// Pattern of a decision about the heap profile's rate. Arguments: code, offset in it, address of
+/// the code, address of the rate. Returns the address of the variable that decides.
+pub(crate) type Decision = fn(&[u8], usize, u64, u64) -> Option<u64>;
+
+/// Patterns in the code of Go's runtime.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GoPatterns {
+    /// Address of the variable that the instruction at an offset loads. Arguments: size of the
+    /// variable, code, offset in it, address of the code.
+    pub(crate) load: fn(Width, &[u8], usize, u64) -> Option<u64>,
+    /// Decision of present runtimes.
+    pub(crate) switch: Decision,
+    /// Decision of older runtimes.
+    pub(crate) choice: Decision,
+}
+
+/// Patterns for files with this ELF machine number; `None` if heapr knows none.
+pub(crate) fn go_patterns(machine: u16) -> Option<&'static GoPatterns> {
+    match elf::Machine(machine) {
+        elf::EM_X86_64 => Some(&x86_64::GO_PATTERNS),
+        _ => None,
+    }
+}
