@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 use crate::comment_width;
 use crate::function_shape;
 use crate::module_circles;
+use crate::processor_words;
 use crate::sources::{code_of, rust_files};
 use crate::ui_circles;
 
@@ -104,6 +105,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         breaches.extend(comment_width::too_wide(&crate::root().join(folder))?);
     }
     check_shapes(&mut breaches)?;
+    breaches.extend(processor_words::breaches(&crate::root())?);
     let circles = ui_circles::circles(&crate::root().join("ui/src"))?;
     breaches.extend(circles.iter().map(|circle| format!("ui/src: modules import one another: {circle}")));
     check_circles(dependencies.keys().map(String::as_str), &mut breaches)?;

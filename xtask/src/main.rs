@@ -17,6 +17,7 @@ mod matrix;
 mod miri;
 mod module_circles;
 mod packages;
+mod processor_words;
 mod soak_attach;
 mod soak_graph_kills;
 mod soak_kills;
@@ -35,7 +36,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   book                   the book and all documents as pages for a browser, in target/book
   check-deps             dependency directions between the crates, where unsafe and printing may be,
-                         comments that are too wide
+                         comments that are too wide, files that know the processor
   check-words [FOLDER]   how comments begin, how long their sentences are, what they say; lists those of a folder
   check-agent [FILE]     what the built agent exports and imports; no panic is linked into it; no floating
                          point, and no register that is not saved

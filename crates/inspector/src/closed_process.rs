@@ -3,7 +3,7 @@
 use heapr_proc::Fields;
 
 /// Capability `CAP_SYS_PTRACE`.
-const SYS_PTRACE: u64 = 1 << 19;
+const CAP_SYS_PTRACE: u64 = 1 << 19;
 
 /// Returns the reason from the status files of heapr and of the process. Returns `None` if the user
 /// alone explains the denial.
@@ -16,7 +16,8 @@ pub(super) fn reason(own_status: &Fields, status: &Fields) -> Option<String> {
     }
     let although = if own_user == 0 { "heapr runs as root" } else { "it is a process of the same user" };
     let missing = capabilities(status, "CapPrm") & !capabilities(own_status, "CapPrm");
-    let cause = if capabilities(own_status, "CapEff") & SYS_PTRACE == 0 && (own_user == 0 || missing != 0) {
+    let cause = if capabilities(own_status, "CapEff") & CAP_SYS_PTRACE == 0 && (own_user == 0 || missing != 0)
+    {
         "heapr has not the capability SYS_PTRACE here (docker run --cap-add SYS_PTRACE gives it to a container)".to_owned()
     } else if missing != 0 {
         format!(
@@ -49,7 +50,7 @@ mod tests {
     fn root_without_the_capability_is_told_which_one() {
         let all = (1 << 41) - 1;
         let told = |own, other| reason(&status(0, own, own), &status(0, other, other)).unwrap();
-        assert!(told(all & !SYS_PTRACE, all).contains("SYS_PTRACE"));
+        assert!(told(all & !CAP_SYS_PTRACE, all).contains("SYS_PTRACE"));
         assert!(told(all & !(1 << 24), all).contains("mask 0x1000000"));
         assert!(told(all, all).contains("security module"));
         assert!(reason(&status(7, 0, 0), &status(7, 0, 0)).unwrap().contains("same user"));

@@ -165,7 +165,9 @@ mod tests {
 
     #[test]
     fn allocator_libraries_are_recognised_by_their_files() {
-        assert!(is_library("libjemalloc.so.2") && is_library("ld-musl-x86_64.so.1") && is_library("libc.so"));
+        assert!(
+            is_library("libjemalloc.so.2") && is_library("ld-musl-riscv64.so.1") && is_library("libc.so")
+        );
         assert!(!is_library("libc.so.6"));
     }
 

@@ -1,9 +1,10 @@
 //! glibc's arenas and thread descriptors.
 //!
-//! Offsets in a descriptor count from the thread pointer, at which it begins on x86-64. They are in
-//! bytes. Another processor needs constants of its own here.
+//! Offsets in a descriptor count from the thread pointer, in bytes.
 
-pub use crate::arch::{KEY_VALUES_NEAR, KEY_VALUES_OFFSET, THREAD_ID_OFFSET};
+pub use crate::arch::{
+    KEY_VALUES_NEAR, KEY_VALUES_OFFSET, STACK_BOUNDS_NEAR, STACK_END_ABOVE, THREAD_ID_OFFSET,
+};
 
 /// Size and alignment of a heap of an arena that is not the main one, in bytes (`HEAP_MAX_SIZE` of
 /// malloc/arena.c on 64-bit processors).
@@ -14,14 +15,6 @@ pub const DESCRIPTOR_BYTES: usize = 0x900;
 
 /// Number of thread keys whose values lie in the descriptor (`PTHREAD_KEY_2NDLEVEL_SIZE`).
 pub const INLINE_KEYS: u32 = 32;
-
-/// Offsets at which a thread's stack (`stackblock`, `stackblock_size`) is looked for in `struct
-/// pthread`: after the unwind buffers, before the end. The exact offset differs by version.
-pub const STACK_BOUNDS_NEAR: Range<usize> = 0x600..0x8c0;
-
-/// Bytes from the thread pointer up to the end of the thread's stack: the structure, and the room
-/// that its alignment leaves.
-pub const STACK_END_ABOVE: Range<usize> = 0x8c0..0x2000;
 
 /// Size in bytes of a thread key's entry.
 pub const KEY_ENTRY_BYTES: usize = 16;

@@ -12,5 +12,6 @@ mod arch;
 pub mod glibc;
 pub mod go;
 pub mod machine;
+mod machine_facts;
 pub mod musl;
 pub mod runtimes;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Size in bytes of a page of this machine's kernel: 4,096 on x86-64, up to 64 KiB on others.
+/// Size in bytes of a page of this machine's kernel: 4 to 64 KiB.
 #[must_use]
 #[inline]
 pub fn page_bytes() -> u64 {

@@ -6,12 +6,13 @@ use std::path::Path;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
 use object::Endianness;
-use object::elf::{FileHeader64, PF_X, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, SHT_DYNSYM};
+use object::elf::{FileHeader64, Machine, PF_X, PT_LOAD, SHT_DYNSYM};
 use object::read::ReadCache;
 use object::read::elf::{
     FileHeader as _, ProgramHeader as _, Rela as _, SectionHeader as _, SectionTable, Sym as _,
 };
 
+use crate::arch;
 use crate::elf_facts::open_regular;
 
 /// Locations of code in a 64-bit file.
@@ -62,7 +63,8 @@ impl CodePlaces {
             .section_by_name(endian, b".eh_frame")
             .and_then(|(_, section)| Some(unwound(section.sh_addr(endian), section.data(endian, data).ok()?)))
             .unwrap_or_default();
-        let imports = imports(endian, data, &sections).unwrap_or_default();
+        let machine = header.e_machine(endian);
+        let imports = imports(endian, machine, data, &sections).unwrap_or_default();
         Some(Self { segments, stubs, unwound, imports })
     }
 
@@ -98,6 +100,7 @@ impl CodePlaces {
 /// bounded by the file.
 fn imports<'d>(
     endian: Endianness,
+    machine: Machine,
     data: &'d ReadCache<std::fs::File>,
     sections: &SectionTable<'d, FileHeader64<Endianness>, &'d ReadCache<std::fs::File>>,
 ) -> Option<HashMap<u64, String>> {
@@ -108,7 +111,7 @@ fn imports<'d>(
         for relocation in relocations {
             let kind = relocation.r_type(endian, false);
             let symbol = relocation.symbol(endian, false);
-            if ![R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT].contains(&kind) {
+            if !arch::SLOT_RELOCATIONS.contains(&(machine, kind)) {
                 continue;
             }
             let name =

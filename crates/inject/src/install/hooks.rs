@@ -35,8 +35,7 @@ impl super::Install<'_> {
                     record.islands.push((start, bytes));
                     self.keep(record)?;
                     let island = Island::new(start, record.start_avma, record.gate_avma());
-                    islands
-                        .push(island.map_err(|reason| Error::Unsupported { pid: self.request.pid, reason })?);
+                    islands.push(island.map_err(|reason| self.unsupported(reason))?);
                     islands.len() - 1
                 }
             };

@@ -112,6 +112,11 @@ impl Install<'_> {
         }
     }
 
+    /// Error for a process that can never be attached to.
+    fn unsupported(&self, reason: &'static str) -> Error {
+        Error::Unsupported { pid: self.request.pid, reason }
+    }
+
     fn write(&self, address_avma: u64, bytes: &[u8]) -> Result<()> {
         let pid = self.request.pid;
         self.memory.write(address_avma, bytes).map_err(|source| Error::Memory { pid, source })
@@ -138,10 +143,7 @@ impl Install<'_> {
         self.keep(record)?;
         self.step()?;
         thread.place_frame(record.stack_top_avma)?;
-        self.write(
-            record.stub_avma,
-            &stub::code().map_err(|reason| Error::Unsupported { pid: self.request.pid, reason })?,
-        )?;
+        self.write(record.stub_avma, &stub::code().map_err(|reason| self.unsupported(reason))?)?;
         self.protect(thread, start, RECORD_BYTES, PROT_READ_EXECUTE)?;
         self.step()?;
         let imports = self.resolve_imports(thread, record)?;
@@ -219,8 +221,8 @@ impl Install<'_> {
         let mut resolved = Vec::new();
         if let Some(program) = &self.plan.statics {
             let start_avma = record.start_avma + BASIC_OFFSET;
-            let (bytes, functions) = basic_functions(start_avma, program.headers)
-                .map_err(|reason| Error::Unsupported { pid: self.request.pid, reason })?;
+            let (bytes, functions) =
+                basic_functions(start_avma, program.headers).map_err(|reason| self.unsupported(reason))?;
             self.write(start_avma, &bytes)?;
             resolved.extend(functions);
         }

@@ -2,7 +2,7 @@
 
 mod x86_64;
 
-use crate::machine::Machine;
+use crate::machine_facts::Machine;
 
 /// All processors that heapr knows.
 pub(crate) const ALL: &[&Machine] = &[&x86_64::MACHINE];
@@ -12,4 +12,7 @@ pub(crate) const ALL: &[&Machine] = &[&x86_64::MACHINE];
 pub const HERE: Machine = x86_64::MACHINE;
 
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{KEY_VALUES_NEAR, KEY_VALUES_OFFSET, MUSL_DESCRIPTOR_BYTES, THREAD_ID_OFFSET};
+pub use x86_64::{
+    KEY_VALUES_NEAR, KEY_VALUES_OFFSET, MUSL_DESCRIPTOR_BYTES, STACK_BOUNDS_NEAR, STACK_END_ABOVE,
+    THREAD_ID_OFFSET,
+};

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use crate::machine::{Columns, Machine, ThreadLocalPlace, ThreadRegisters};
+use crate::machine_facts::{Columns, Machine, ThreadLocalPlace, ThreadRegisters};
 
 /// Facts about the processor.
 pub(crate) const MACHINE: Machine = Machine {
@@ -45,6 +45,14 @@ pub const KEY_VALUES_OFFSET: usize = 0x310;
 /// Offsets at which `specific_1stblock` is looked for: [`KEY_VALUES_OFFSET`] with room on either
 /// side for other builds.
 pub const KEY_VALUES_NEAR: Range<usize> = 0x2f0..0x350;
+
+/// Offsets at which a thread's stack (`stackblock`, `stackblock_size`) is looked for in `struct
+/// pthread`: after the unwind buffers, before the end. The exact offset differs by version.
+pub const STACK_BOUNDS_NEAR: Range<usize> = 0x600..0x8c0;
+
+/// Bytes from the thread pointer up to the end of the thread's stack: the structure, and the room
+/// that its alignment leaves.
+pub const STACK_END_ABOVE: Range<usize> = 0x8c0..0x2000;
 
 /// Size in bytes of `struct pthread` in musl 1.2, which begins at the thread pointer.
 pub const MUSL_DESCRIPTOR_BYTES: u64 = 200;

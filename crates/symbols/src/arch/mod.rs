@@ -29,6 +29,9 @@ pub(crate) struct GoPatterns {
     pub(crate) choice: Decision,
 }
 
+/// Relocations of a word that gets the address of a symbol, by ELF machine.
+pub(crate) const SLOT_RELOCATIONS: [(elf::Machine, elf::RelocationType); 2] = x86_64::SLOT_RELOCATIONS;
+
 /// Patterns for files with this ELF machine number; `None` if heapr knows none.
 pub(crate) fn go_patterns(machine: u16) -> Option<&'static GoPatterns> {
     match elf::Machine(machine) {

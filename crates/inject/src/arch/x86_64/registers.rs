@@ -59,7 +59,8 @@ pub(crate) const SIGNAL_FRAME_SP_WORDS: usize = 21;
 /// Number of registers of `struct user_regs_struct`.
 const REGISTERS: usize = size_of::<Registers>() / 8;
 
-/// Known registers of a frame, by their numbers in unwind tables ([`heapr_known::machine::Columns`]).
+/// Known registers of a frame, by their numbers in unwind tables
+/// ([`heapr_known::machine::Columns`]).
 pub(crate) type FrameRegisters = [Option<u64>; HERE.columns.thread_indices.len()];
 
 impl Registers {

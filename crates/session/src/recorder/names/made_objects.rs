@@ -123,8 +123,9 @@ mod tests {
         let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
         bytes.resize(16, 0);
         let mut put = |value: u64, size: usize| bytes.extend(&value.to_le_bytes()[..size]);
-        // Relocatable, x86-64; position and number of the sections.
-        for (value, size) in [(1, 2), (62, 2), (1, 4), (0, 8), (0, 8), (64, 8), (0, 4), (64, 2)] {
+        // Relocatable, of this processor; position and number of the sections.
+        let machine = u64::from(heapr_known::machine::HERE.elf_number);
+        for (value, size) in [(1, 2), (machine, 2), (1, 4), (0, 8), (0, 8), (64, 8), (0, 4), (64, 2)] {
             put(value, size);
         }
         for value in [0, 0, 64, 4, 3] {

@@ -1,0 +1,61 @@
+//! Types of the facts about a processor; see [`crate::machine`].
+
+/// Facts about a processor and Linux on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// Name as in texts.
+    pub name: &'static str,
+    /// Name as the kernel tells it (`uname -m`).
+    pub kernel_name: &'static str,
+    /// Machine number of ELF files.
+    pub elf_number: u16,
+    /// Exclusive upper bound of the addresses of programs that request no larger ones.
+    pub address_limit: u64,
+    /// Size in bytes of the red zone: leaf functions' data below the stack pointer.
+    pub red_zone_bytes: u64,
+    /// Size in bytes of the kernel's stack of a thread.
+    pub kernel_stack_bytes: u64,
+    /// Flags in `/proc/cpuinfo` of processors whose time counter has one rate in all power states.
+    pub steady_counter_flags: &'static [&'static str],
+    /// Registers of a stopped thread.
+    pub registers: ThreadRegisters,
+    /// Registers in unwind tables.
+    pub columns: Columns,
+    /// Location of a program's thread-local variables.
+    pub thread_locals: ThreadLocalPlace,
+}
+
+/// Registers of a thread that may hold an address, in the order in which heapr keeps them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadRegisters {
+    /// Names of the registers.
+    pub names: &'static [&'static str],
+    /// Index of each in the kernel's `struct user_regs_struct`, a list of 8-byte words.
+    pub kernel_indices: &'static [usize],
+    /// Index of the stack pointer in the lists.
+    pub stack_pointer: usize,
+    /// Index of the thread pointer in the lists.
+    pub thread_pointer: usize,
+    /// Type of the note of a core file with the vector registers.
+    pub vectors_note: u32,
+}
+
+/// Numbers of registers in unwind tables (DWARF).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns {
+    /// Index in [`ThreadRegisters`]' lists of each register that unwinding restores, by number.
+    pub thread_indices: &'static [usize],
+    /// Number of the stack pointer.
+    pub stack_pointer: usize,
+    /// Number of the return address; before the first step it is the instruction pointer.
+    pub return_address: usize,
+    /// Numbers of the registers that functions preserve for their callers.
+    pub preserved: &'static [usize],
+}
+
+/// Location of a program's own thread-local variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadLocalPlace {
+    /// Directly before the thread pointer (variant II).
+    BeforeThreadPointer,
+}
