@@ -17,7 +17,7 @@ include!("src/content_hash.rs");
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     let workspace = manifest.join("../..");
-    for path in ["crates/wire", "crates/ring", "crates/agent", "Cargo.toml"] {
+    for path in ["crates/known", "crates/wire", "crates/ring", "crates/agent", "Cargo.toml"] {
         println!("cargo::rerun-if-changed={}", workspace.join(path).display());
     }
     let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

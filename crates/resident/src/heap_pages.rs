@@ -1,7 +1,8 @@
 //! Resident pages of a heap, divided by the use of their bytes.
 
-use heapr_proc::page_bytes;
 use std::ops::Range;
+
+use heapr_proc::page_bytes;
 
 use crate::class::Class;
 use crate::heap_spans::{HeapSpans, KINDS, Span, SpanKind};
@@ -11,6 +12,8 @@ use crate::subject::PageStates;
 #[derive(Debug)]
 pub(crate) struct ResidentPages {
     first_avma: u64,
+    /// Size of a page.
+    page_bytes: u64,
     /// Number of resident pages before each page; one more entry than pages.
     counts: Vec<u32>,
 }
@@ -21,19 +24,20 @@ impl ResidentPages {
     pub(crate) fn of(range: &Range<u64>, rss_bytes: u64, states: &impl PageStates) -> Option<Self> {
         /// Largest number of pages, of 64 TiB.
         const MOST_PAGES: u64 = 1 << 34;
-        let first_avma = range.start / page_bytes() * page_bytes();
-        let page_count = (range.end - first_avma).div_ceil(page_bytes()).min(MOST_PAGES);
+        let page_bytes = page_bytes();
+        let first_avma = range.start / page_bytes * page_bytes;
+        let page_count = (range.end - first_avma).div_ceil(page_bytes).min(MOST_PAGES);
         let mut states_of = Vec::new();
         const BATCH_PAGES: u64 = 1 << 16;
         for batch in (0..page_count).step_by(BATCH_PAGES as usize) {
             let count = (page_count - batch).min(BATCH_PAGES) as usize;
-            states_of.extend(states.pages(first_avma + batch * page_bytes(), count)?);
+            states_of.extend(states.pages(first_avma + batch * page_bytes, count)?);
         }
         let exclusive =
             states_of.iter().filter(|state| state.is_present() && state.is_exclusive()).count() as u64;
         // Pages that are not exclusive may be the page of zeros. As many of them count as resident
         // as are missing to `rss_bytes`.
-        let mut missing = (rss_bytes / page_bytes()).saturating_sub(exclusive);
+        let mut missing = (rss_bytes / page_bytes).saturating_sub(exclusive);
         let mut counts = Vec::with_capacity(states_of.len() + 1);
         let mut resident = 0_u32;
         counts.push(0);
@@ -44,21 +48,21 @@ impl ResidentPages {
             resident += u32::from(is_resident);
             counts.push(resident);
         }
-        Some(Self { first_avma, counts })
+        Some(Self { first_avma, page_bytes, counts })
     }
 
     /// Number of resident pages from `start_avma` up to `end_avma`, both at the beginnings of
     /// pages.
     fn count(&self, start_avma: u64, end_avma: u64) -> u64 {
         let at = |avma: u64| {
-            let page = (avma.saturating_sub(self.first_avma) / page_bytes()) as usize;
+            let page = (avma.saturating_sub(self.first_avma) / self.page_bytes) as usize;
             self.counts.get(page).or(self.counts.last()).copied().unwrap_or(0)
         };
         u64::from(at(end_avma).saturating_sub(at(start_avma)))
     }
 
     fn is_resident(&self, page_avma: u64) -> bool {
-        self.count(page_avma, page_avma + page_bytes()) == 1
+        self.count(page_avma, page_avma + self.page_bytes) == 1
     }
 }
 
@@ -194,21 +198,22 @@ impl<W: BlockWatcher> PageSums<'_, W> {
 
     /// Adds the bytes from `start_avma` up to `end_avma`, page by page; whole pages at once.
     fn bytes(&mut self, start_avma: &mut u64, end_avma: u64, kind: SpanKind, block_avma: u64) {
+        let page_bytes = self.resident.page_bytes;
         while *start_avma < end_avma {
-            let page_avma = *start_avma / page_bytes() * page_bytes();
+            let page_avma = *start_avma / page_bytes * page_bytes;
             if page_avma != self.page_avma {
                 self.flush();
                 self.page_avma = page_avma;
             }
-            let whole_end_avma = end_avma / page_bytes() * page_bytes();
-            if *start_avma == page_avma && whole_end_avma > page_avma + page_bytes() {
+            let whole_end_avma = end_avma / page_bytes * page_bytes;
+            if *start_avma == page_avma && whole_end_avma > page_avma + page_bytes {
                 let pages = self.resident.count(page_avma, whole_end_avma);
-                *self.total(kind) += pages * page_bytes();
+                *self.total(kind) += pages * page_bytes;
                 *start_avma = whole_end_avma;
                 self.page_avma = whole_end_avma;
                 continue;
             }
-            let part_end_avma = end_avma.min(page_avma + page_bytes());
+            let part_end_avma = end_avma.min(page_avma + page_bytes);
             self.sums[kind as usize] += part_end_avma - *start_avma;
             if kind == SpanKind::Live && self.blocks.last() != Some(&block_avma) {
                 self.blocks.push(block_avma);
@@ -245,7 +250,7 @@ impl<W: BlockWatcher> PageSums<'_, W> {
                 *self.total(kind) += sums[kind as usize];
             }
             let free_bytes = sums[SpanKind::Pinned as usize];
-            if free_bytes >= page_bytes() / 2 {
+            if free_bytes >= self.resident.page_bytes / 2 {
                 let new = self.blocks.iter().filter(|block_avma| **block_avma > self.last_pinning_avma);
                 self.division.pinning_blocks += new.count() as u64;
                 self.last_pinning_avma = self.blocks.last().copied().unwrap_or(0).max(self.last_pinning_avma);

@@ -151,8 +151,8 @@ fn elf_traceability(head: &[u8]) -> Traceability {
         return no("it is neither an ELF program nor a script");
     }
     let header = FileHeader64::<LittleEndian>::parse(head).ok();
-    let Some(header) =
-        header.filter(|header| header.endian().is_ok() && header.e_machine(LittleEndian).0 == HERE.elf_number)
+    let Some(header) = header
+        .filter(|header| header.endian().is_ok() && header.e_machine(LittleEndian).0 == HERE.elf_number)
     else {
         return no(&format!("it is for another processor than {}: use heapr on that machine", HERE.name));
     };
