@@ -1,5 +1,5 @@
-//! Filter of the symbols that the built-in table names, made by the compiler. Most programs have
-//! none of them, so that their tables of symbols are judged without parsing the table.
+//! Filter of the symbols that the built-in table names, made by the compiler. Most programs lack
+//! all of them, so that their symbols are judged without parsing the table.
 //!
 //! The filter holds two bits for each name. A symbol may matter if one of its ends is in the
 //! filter: some allocators' functions have any prefix.

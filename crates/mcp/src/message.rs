@@ -11,7 +11,7 @@ pub(crate) enum Message {
     Notification {
         /// Name of the method.
         method: String,
-        /// Its parameters.
+        /// Parameters of the method.
         params: Map<String, Value>,
     },
     /// An answer of the client; this server asks nothing.
@@ -72,7 +72,7 @@ impl Fault {
         Self { code: -32022, message: "Unsupported protocol version".to_owned(), data: Some(data) }
     }
 
-    /// The answer to the request with this id; `None`: it has none that can be read.
+    /// The answer to the request with this id; `None` if the id cannot be read.
     pub(crate) fn answer(self, id: Option<&Value>) -> Value {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(data) = self.data {

@@ -90,7 +90,7 @@ impl Server {
     }
 }
 
-/// What follows a request.
+/// Next step after a request.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// The answer.
