@@ -141,7 +141,7 @@ impl TargetMemory for ProcessMemory {
         while bytes.len() < count {
             let left = count - bytes.len();
             let offset = address_avma.wrapping_add(bytes.len() as u64).cast_signed();
-            // SAFETY: the spare capacity has room for the bytes that are left, and the kernel writes
+            // SAFETY: the spare capacity has room for the bytes that are left. The kernel writes
             // nowhere else.
             let read = unsafe {
                 let room = bytes.spare_capacity_mut().as_mut_ptr();

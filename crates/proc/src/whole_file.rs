@@ -13,7 +13,7 @@ const BYTES: usize = 4096;
 /// Reads all bytes of a file.
 pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(BYTES);
-    // Through `take`, because a file alone is first asked for its size, which `/proc` does not know.
+    // Through `take`, because a file alone is first asked for its size. `/proc` does not know it.
     File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
