@@ -9,9 +9,10 @@
 //! a thread's control block points to it. The distance is right if the words there point to other
 //! threads' caches.
 
-use heapr_proc::page_bytes;
 use std::collections::HashSet;
 use std::thread;
+
+use heapr_proc::page_bytes;
 
 use super::chunk_lists::{ChunkList, follow};
 use super::finding::{Finding, ListKind};

@@ -5,10 +5,10 @@
 //! would also occupy static TLS for good, and would have to find a file. Only files of heapr's own
 //! build are accepted.
 
-use heapr_proc::page_bytes;
 use std::collections::BTreeMap;
 
 use heapr_known::machine::HERE;
+use heapr_proc::page_bytes;
 
 use crate::arch::RelocationKind;
 use crate::error::{Error, Result};

@@ -1,12 +1,12 @@
 //! Modules of the target and their symbols, read from its loader's data in memory; for a program
 //! without a loader from its file. Untrusted: every count is bounded.
 
-use heapr_proc::page_bytes;
 use std::collections::HashMap;
 use std::fs;
 use std::mem::offset_of;
 use std::sync::{Arc, OnceLock};
 
+use heapr_proc::page_bytes;
 use heapr_wire::{BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, Injection, REDIRECTED_MAX};
 
 use crate::arch::ProgramHeaders;

@@ -1,9 +1,9 @@
 //! Removal of an orphaned agent, whose attaching process was killed. The next attach does it.
 
-use heapr_proc::page_bytes;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd as _;
 
+use heapr_proc::page_bytes;
 use heapr_proc::{Mapping, telling_thread};
 use heapr_wire::{SESSION_CLOSED, SESSION_RECORDING};
 

@@ -15,7 +15,6 @@
 //! `/proc/PID/mem` fails at a missing userfaultfd page instead of waiting. Pages of a mapped file
 //! that are not in memory are not read if the process may itself serve the file.
 
-use heapr_proc::page_bytes;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
@@ -24,6 +23,7 @@ use std::sync::OnceLock;
 use crate::written_pages::{data_parts, present_parts, written_parts};
 use heapr_glibc_heap::{Error, HeapMemory};
 use heapr_proc::mappings;
+use heapr_proc::page_bytes;
 use heapr_proc::{Mapping, ServedMemory};
 
 /// A process of this machine; it should be stopped.

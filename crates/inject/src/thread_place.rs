@@ -5,7 +5,6 @@
 //! the C library and the kernel. For code that will be removed all of the stack (up to a limit) is
 //! examined, because a mistake would be a crash.
 
-use heapr_proc::page_bytes;
 use std::os::unix::fs::FileTypeExt as _;
 
 use crate::allocator_code::{AllocatorCode, is_in};
@@ -16,6 +15,7 @@ use crate::remote::Borrowed;
 use crate::stop::StoppedThread;
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
+use heapr_proc::page_bytes;
 
 /// Distance in bytes from the stack pointer within which an allocator's return address must lie.
 const ALLOCATOR_STACK_BYTES: u64 = 512;

@@ -1,12 +1,12 @@
 //! Pages of a mapping that the process itself has written: pages that differ from the file's, or
 //! from untouched zero pages.
 
-use heapr_proc::page_bytes;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 
 use heapr_proc::Mapping;
+use heapr_proc::page_bytes;
 
 /// Number of entries of the page map that are read at once. The next constant is the size of the
 /// largest mapping that is read so.

@@ -1,9 +1,9 @@
 //! Scans every word of blocks and roots once, in order of address. Words that lead into a block
 //! become references.
 
-use heapr_proc::page_bytes;
 use std::collections::HashMap;
 
+use heapr_proc::page_bytes;
 use heapr_trace::{EdgeGrade, RootEdge};
 
 use crate::areas::{Area, Regions};

@@ -1,10 +1,10 @@
 //! Programs and libraries: the files mapped as code, and the ends of their zeroed data.
 
-use heapr_proc::page_bytes;
 use std::collections::{BTreeMap, HashSet};
 
 use heapr_glibc_heap::HeapMemory;
 use heapr_proc::Mapping;
+use heapr_proc::page_bytes;
 use heapr_proc::smaps::MappingPages;
 
 use crate::claims::{Claim, Claims, range_of};

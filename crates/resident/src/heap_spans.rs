@@ -6,10 +6,10 @@
 //!                                              what malloc_trim gives back
 //! ```
 
-use heapr_proc::page_bytes;
 use std::ops::Range;
 
 use heapr_glibc_heap::{ArenaTop, ChunkRun, ChunkUse, HeapChunk, Region, RegionKind, Rundown};
+use heapr_proc::page_bytes;
 
 /// Use of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

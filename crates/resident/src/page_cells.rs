@@ -1,9 +1,10 @@
 //! Pages by address: the mapped address space in order, cell by cell, with the class that has most
 //! resident bytes in each.
 
-use heapr_proc::page_bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
+
+use heapr_proc::page_bytes;
 
 use serde::{Deserialize, Serialize};
 

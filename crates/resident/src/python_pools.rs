@@ -6,10 +6,10 @@
 //! 40 u32 next offset    44 u32 last offset: pool - size of a block
 //! ```
 
-use heapr_proc::page_bytes;
 use std::ops::Range;
 
 use heapr_glibc_heap::HeapMemory;
+use heapr_proc::page_bytes;
 use heapr_proc::smaps::MappingPages;
 
 use crate::claims::{Claim, Claims, range_of};

@@ -1,8 +1,8 @@
 //! Divides a mapping's resident pages among the owners of its parts.
 
-use heapr_proc::page_bytes;
 use std::ops::Range;
 
+use heapr_proc::page_bytes;
 use heapr_proc::smaps::{MappingPages, PageAmounts};
 
 use crate::subject::PageStates;

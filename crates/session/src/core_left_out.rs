@@ -7,10 +7,10 @@
 //! the program's data ──────> leads to pages without a mapping: a debugger leaves memory out so
 //! ```
 
-use heapr_proc::page_bytes;
 use std::collections::BTreeSet;
 
 use heapr_native::{Area, BlockMap, LeakKind, Leaks, Verdicts};
+use heapr_proc::page_bytes;
 use heapr_proc::{CoreFile, LeftOut};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 

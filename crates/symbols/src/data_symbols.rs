@@ -1,8 +1,9 @@
 //! Names of the variables and functions at addresses of a file.
 
-use heapr_known::machine::SMALLEST_PAGE_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+use heapr_known::machine::SMALLEST_PAGE_BYTES;
 
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 

@@ -1,8 +1,9 @@
 //! Build-id of an ELF file, and location of its debug information.
 
-use heapr_known::machine::SMALLEST_PAGE_BYTES;
 use std::fs::File;
 use std::path::Path;
+
+use heapr_known::machine::SMALLEST_PAGE_BYTES;
 
 use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader as _, SectionHeader as _, SectionTable};

@@ -9,11 +9,11 @@
 //! The root begins near the start of the module's data, as it fills most of them. A candidate is
 //! the root if the leaf for this page leads to a description of the page.
 
-use heapr_proc::page_bytes;
 use std::collections::HashSet;
 use std::ops::Range;
 
 use heapr_glibc_heap::HeapMemory;
+use heapr_proc::page_bytes;
 use heapr_proc::smaps::MappingPages;
 
 use super::belief::{module_has, names};

@@ -1,10 +1,10 @@
 //! Reads many words of another process's memory at once.
 
-use heapr_proc::page_bytes;
 use std::collections::HashMap;
 
 use heapr_glibc_heap::HeapMemory;
 use heapr_known::machine::HERE;
+use heapr_proc::page_bytes;
 
 /// Exclusive upper bound of the addresses of programs.
 pub(super) const END_AVMA: u64 = HERE.address_limit;

@@ -3,7 +3,6 @@
 //! While a copy lives, the kernel copies each page that the process writes to, and searching takes
 //! many times as long as reading.
 
-use heapr_proc::page_bytes;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -13,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use heapr_glibc_heap::{Error as RundownError, HeapMemory};
 use heapr_native::{Memory, is_looked_through};
+use heapr_proc::page_bytes;
 use heapr_proc::{Mapping, mappings, own_pid};
 
 use crate::memory_room;

@@ -1,7 +1,6 @@
 //! Searches the memory of a stopped process, or of a copy of it: its heap, its roots, and the
 //! references between its blocks.
 
-use heapr_proc::page_bytes;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
@@ -14,6 +13,7 @@ use heapr_native::{
     Area, BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, Scanned, Texts, ThreadFacts,
     ThreadModule, root_areas, scan,
 };
+use heapr_proc::page_bytes;
 use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
 use heapr_symbols::{FrameWalker, MappedCode};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};

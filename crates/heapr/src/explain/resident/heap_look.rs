@@ -1,12 +1,12 @@
 //! Reads glibc's heap while the process is stopped for some milliseconds. If that would take
 //! longer, reads it while the process runs.
 
-use heapr_proc::page_bytes;
 use std::io;
 use std::time::Duration;
 
 use heapr_glibc_heap::{Plan, ReadStore, Reading, RegionKind, Regions, Rundown, read, regions};
 use heapr_inject::{StillProcess, StoppedProcess, stand_still};
+use heapr_proc::page_bytes;
 use heapr_proc::smaps::{self, MappingPages};
 use heapr_proc::{Mapping, PageMap, PageState};
 use heapr_resident::PageStates;

@@ -3,7 +3,6 @@
 //! Reading a page of another process that is not in memory brings it there, and its neighbours in
 //! the file too. So only resident pages are read; other pages of files are read from disk.
 
-use heapr_proc::page_bytes;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,6 +12,7 @@ use std::os::unix::fs::FileExt as _;
 
 use heapr_glibc_heap::{Error, HeapMemory};
 use heapr_inject::StoppedProcess;
+use heapr_proc::page_bytes;
 use heapr_proc::{Mapping, PageMap, mappings};
 
 /// Memory of a process that is read without changing its resident set.

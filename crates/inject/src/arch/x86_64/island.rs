@@ -37,8 +37,9 @@
 //! moments. With the gate closed, no thread enters, so that the heap is at rest as soon as those
 //! inside have left.
 
-use heapr_proc::page_bytes;
 use std::sync::OnceLock;
+
+use heapr_proc::page_bytes;
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::{

@@ -1,8 +1,9 @@
 //! Targets of a function's jumps. A function that *jumps* to another one leaves no trace on the
 //! stack, so that a call counted in both would be counted twice.
 
-use heapr_proc::page_bytes;
 use std::collections::HashSet;
+
+use heapr_proc::page_bytes;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 

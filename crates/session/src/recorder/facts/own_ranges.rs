@@ -1,11 +1,11 @@
 //! Mappings that heapr has made in a recorded process.
 
-use heapr_proc::page_bytes;
 use std::collections::BTreeSet;
 
 use heapr_glibc_heap::HeapMemory as _;
 use heapr_inject::StoppedProcess;
 use heapr_proc::PageMap;
+use heapr_proc::page_bytes;
 use heapr_proc::smaps::MappingPages;
 use heapr_ring::mappings::MAPPINGS_MAX;
 
