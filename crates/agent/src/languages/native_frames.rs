@@ -164,3 +164,66 @@ impl<D: Copy> NativeFrames<D> {
         Some(node)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use heapr_ring::sys;
+
+    use super::*;
+
+    fn empty() -> &'static mut NativeFrames<()> {
+        let memory = sys::map_anonymous(size_of::<NativeFrames<()>>(), true).unwrap();
+        // SAFETY: a mapping of this size, which is never unmapped; all zero is empty.
+        unsafe { &mut *memory.cast() }
+    }
+
+    fn push(frames: &mut NativeFrames<()>, index: usize, places: &[u64]) {
+        frames.room()[..places.len()].copy_from_slice(places);
+        frames.push(index, places.len(), ());
+    }
+
+    #[test]
+    fn dropped_frames_leave_what_was_there_before_them() {
+        let (frames, anew) = (empty(), empty());
+        push(frames, 2, &[7]);
+        push(frames, 5, &[8, 9]);
+        let before = frames.hash();
+        push(frames, 6, &[10, 11, 12]);
+        push(frames, 9, &[]);
+        assert_ne!(frames.hash(), before);
+        frames.drop_from(2);
+        assert_eq!((frames.hash(), frames.depth(), frames.places_end), (before, 2, 3));
+        frames.drop_from(2);
+        push(frames, 6, &[13]);
+        for (index, places) in [(2, &[7][..]), (5, &[8, 9]), (6, &[13])] {
+            push(anew, index, places);
+        }
+        assert_eq!((frames.hash(), frames.places_end), (anew.hash(), anew.places_end));
+        let places: Vec<&[u64]> = frames.frames().iter().map(|frame| frames.places_of(frame)).collect();
+        assert_eq!(places, [&[7][..], &[8, 9], &[13]]);
+        frames.drop_from(0);
+        assert_eq!((frames.hash(), frames.depth(), frames.places_end), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_frame_without_functions_counts_as_one() {
+        let frames = empty();
+        push(frames, 0, &[]);
+        assert_ne!(frames.hash(), 0);
+        let first = frames.hash();
+        frames.clear();
+        push(frames, 1, &[]);
+        assert!(frames.hash() != 0 && frames.hash() != first);
+    }
+
+    #[test]
+    fn frames_over_the_capacity_are_left_out() {
+        let frames = empty();
+        for index in 0..CAPACITY {
+            push(frames, index, &[]);
+        }
+        let full = frames.hash();
+        push(frames, CAPACITY, &[1]);
+        assert_eq!((frames.hash(), frames.depth(), frames.places_end), (full, CAPACITY, 0));
+    }
+}
