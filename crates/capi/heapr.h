@@ -35,7 +35,7 @@
 #define HEAPR_STACK_DESTROY 16
 
 /*
- What carries stacks unless told otherwise: allocations, reallocations, the creation of heaps.
+ Events that have stacks by default: allocations, reallocations, the creation of heaps.
  */
 #define HEAPR_STACK_DEFAULT ((HEAPR_STACK_ALLOC | HEAPR_STACK_REALLOC) | HEAPR_STACK_CREATE)
 
@@ -50,11 +50,11 @@
 #define HEAPR_ON_FULL_DROP 1
 
 /*
- What came of a call.
+ Result of a call.
  */
 enum heapr_result {
   /*
-   It is done.
+   Success.
    */
   HEAPR_OK = 0,
   /*
@@ -164,7 +164,7 @@ struct heapr_properties {
 };
 
 /*
- How a session stands.
+ State of a session.
  */
 struct heapr_status {
   /*
@@ -208,7 +208,7 @@ struct heapr_status {
    */
   uint64_t live_count;
   /*
-   Their bytes.
+   Bytes in live blocks.
    */
   uint64_t live_bytes;
   /*
@@ -220,7 +220,7 @@ struct heapr_status {
    */
   uint64_t process_count;
   /*
-   Those that live.
+   Number of processes that run.
    */
   uint64_t live_process_count;
 };
@@ -238,14 +238,14 @@ extern "C" {
 enum heapr_result heapr_properties_init(struct heapr_properties *properties);
 
 /*
- The calling thread's last failure in a sentence; empty if there was none. Valid until this
- thread's next call that fails.
+ The calling thread's last failure in a sentence; empty before the first failure. Valid until
+ this thread's next call that fails.
  */
 const char *heapr_last_error(void);
 
 /*
- Registers and starts a session for a set of processes, of which there may be none. When it
- returns they are traced. stack_events: HEAPR_STACK_*. *trace is set to null if it fails.
+ Registers and starts a session for a set of processes, which may be empty. When it returns, the
+ processes are traced. stack_events: HEAPR_STACK_*. *trace is set to null if it fails.
 
  # Safety
  trace may be written; properties was set by heapr_properties_init and its output is a
@@ -318,9 +318,9 @@ enum heapr_result heapr_snapshot(struct heapr_trace *trace,
 
 /*
  Takes a snapshot of the live heap of one process with its graph: which block refers to which,
- and what holds them. The process stands still until its memory is copied, for at most
- max_pause_ms; stops 1: until all is read, without a copy; 2: not at all, it is read twice
- while it runs.
+ and what holds them. stops 0: the process stands still until its memory is copied, for at most
+ max_pause_ms. 1: it stands still until all is read, without a copy. 2: it does not stand
+ still, and is read twice while it runs.
 
  # Safety
  trace is a handle that is not ended; name is a text.

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 
 use crate::comment_width;
 use crate::function_shape;
+use crate::known_names;
 use crate::module_circles;
 use crate::processor_words;
 use crate::sources::{code_of, rust_files};
@@ -26,7 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("glibc_heap", &["known", "proc"]),
     ("resident", &["known", "proc", "glibc_heap", "table", "trace"]),
     ("inject", &["known", "wire", "proc", "glibc_heap"]),
-    ("allocators", &["wire", "symbols"]),
+    ("allocators", &["known", "wire", "symbols"]),
     ("trace", &["files"]),
     ("ledger", &["trace"]),
     ("native", &["graph", "known", "proc", "trace"]),
@@ -56,7 +57,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("filters", &["files", "query", "trace", "table"]),
     ("export", &["query", "trace", "table", "filters"]),
     ("import", &["files", "trace", "ledger", "symbols", "v8"]),
-    ("findings", &["query", "trace", "table", "v8"]),
+    ("findings", &["known", "query", "trace", "table", "v8"]),
     ("graph", &[]),
     ("v8", &["files", "graph", "table"]),
     ("mcp", &["files", "proc", "query", "table"]),
@@ -106,6 +107,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     check_shapes(&mut breaches)?;
     breaches.extend(processor_words::breaches(&crate::root())?);
+    breaches.extend(known_names::breaches(&crate::root())?);
     let circles = ui_circles::circles(&crate::root().join("ui/src"))?;
     breaches.extend(circles.iter().map(|circle| format!("ui/src: modules import one another: {circle}")));
     check_circles(dependencies.keys().map(String::as_str), &mut breaches)?;

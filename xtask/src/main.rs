@@ -13,6 +13,7 @@ mod dependency_policy;
 mod dist;
 mod function_shape;
 mod header;
+mod known_names;
 mod matrix;
 mod miri;
 mod module_circles;
@@ -36,8 +37,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   book                   the book and all documents as pages for a browser, in target/book
   check-deps             dependency directions between the crates, where unsafe and printing may be,
-                         comments that are too wide, files that know the processor
-  check-words [FOLDER]   how comments begin, how long their sentences are, what they say; lists those of a folder
+                         comments that are too wide, files that know the processor, second lists of known names
+  check-words            how comments and help texts begin, how long their sentences are, what they say
   check-agent [FILE]     what the built agent exports and imports; no panic is linked into it; no floating
                          point, and no register that is not saved
   check-dependencies     whether all that heapr is made of comes from the registry, once, with a licence that is
@@ -97,8 +98,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         ["check-deps"] => check_deps::run(),
-        ["check-words"] => check_words::run(None),
-        ["check-words", folder] => check_words::run(Some(folder)),
+        ["check-words"] => check_words::run(),
         ["check-agent"] => check_agent::run(None),
         ["check-agent", file] => check_agent::run(Some(file)),
         ["book"] => write_book(),

@@ -11,6 +11,7 @@
 //! A function with such a path is thus called by the convention everywhere. For a function without
 //! one the answer is unknown: some of its callees may be in another object.
 
+use heapr_known::allocator_libraries::is_function;
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -56,11 +57,7 @@ impl Elsewhere {
         ];
         let is_such = |name: &String| {
             let plain = name.strip_prefix("__libc_").unwrap_or(name);
-            FAMILY.contains(&plain)
-                || ["_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "je_", "mi_", "tc_"]
-                    .iter()
-                    .any(|start| name.starts_with(start))
-                || name.ends_with("allocx")
+            FAMILY.contains(&plain) || is_function(name)
         };
         self.names.iter().any(is_such)
     }

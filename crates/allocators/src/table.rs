@@ -54,7 +54,66 @@ impl Default for Table {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    /// Returns the text of the line `#:` below an allocator.
+    fn remark(name: &str) -> Option<&'static str> {
+        let rows = OWN.lines().zip(OWN.lines().skip(1));
+        let mut found = rows.filter(|(row, _)| row.strip_prefix("allocator ") == Some(name));
+        found.find_map(|(_, below)| below.strip_prefix("#: "))
+    }
+
+    /// Symbols by which an allocator is recognised.
+    fn evidence(allocator: &Allocator) -> String {
+        let list = |names: &[String], between: &str| {
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(between)
+        };
+        let prefixed = Some(&allocator.any_prefix).filter(|names| !names.is_empty());
+        let prefixed = prefixed.map(|names| format!("{} with any prefix, or none", list(names, " or ")));
+        let needs =
+            Some(&allocator.needs).filter(|names| !names.is_empty()).map(|names| list(names, " and "));
+        // Forms of an operator.
+        let forms = allocator.any_of.iter().map(|names| format!("a form of {}", list(&names[..1], "")));
+        let (sanitizers, absent): (Vec<String>, Vec<String>) =
+            allocator.absent.iter().cloned().partition(|name| name.ends_with("san_init"));
+        let without = (!absent.is_empty()).then(|| format!("without {}", list(&absent, " and ")));
+        let unsanitized = (!sanitizers.is_empty()).then(|| "without a sanitizer".to_owned());
+        let has: Vec<String> = prefixed.into_iter().chain(needs).chain(forms).collect();
+        [has.join(" and ")].into_iter().chain(without).chain(unsanitized).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Rows of the documentation, one for each allocator, in the table's order.
+    fn markdown() -> String {
+        let mut text = "| allocator | evidence | blocks are in |\n|---|---|---|\n".to_owned();
+        let rows = OWN_ROWS.iter().filter(|allocator| !allocator.is_named);
+        let names = rows.clone().map(|allocator| allocator.name.as_str());
+        let mut names: Vec<&str> = names.collect();
+        names.dedup();
+        for name in names {
+            let same = rows.clone().filter(|allocator| allocator.name == name);
+            let shown = remark(name).map_or_else(|| name.to_owned(), |remark| format!("{name} ({remark})"));
+            let evidence = same.clone().map(evidence).collect::<Vec<_>>().join("; or ");
+            let heap = same.map(|allocator| allocator.heap.as_str()).next().unwrap_or_default();
+            let heap = if heap.is_empty() { "the main heap".to_owned() } else { format!("heap `{heap}`") };
+            text += &format!("| {shown} | {evidence} | {heap} |\n");
+        }
+        text + "| Go's own heap | the program's table of functions | heap `Go`, [sampled by its runtime](#gos-own-heap) |\n"
+    }
+
+    #[test]
+    fn heaps_of_languages_are_in_the_table() {
+        for heap in heapr_known::allocator_libraries::LANGUAGE_HEAPS {
+            assert!(OWN_ROWS.iter().any(|allocator| allocator.heap == heap), "{heap}");
+        }
+    }
+
+    #[test]
+    fn the_documentation_has_the_allocators() {
+        let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/allocators.md");
+        heapr_testkit::check_part(&document, "allocators", &markdown());
+    }
 
     #[test]
     fn the_table_that_comes_with_heapr_is_whole() {

@@ -5,26 +5,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use heapr_known::allocator_libraries::{LIBRARIES, OTHER_TEXTS};
+use heapr_known::runtimes;
 use heapr_symbols::constant_sections;
 use memchr::memmem::Finder;
 
-/// Name of an allocator, and a text of its own.
-const TEXTS: [(&str, &str); 7] = [
-    ("jemalloc", "<jemalloc>: "),
-    ("mimalloc", "mimalloc: "),
-    ("tcmalloc", "tcmalloc: "),
-    ("snmalloc", "snmalloc"),
-    ("PartitionAlloc", "partition_alloc"),
-    ("GHC's heap", "GHCRTS"),
-    ("OCaml's heap", "OCAMLRUNPARAM"),
-];
-/// Name and text of a runtime's allocator, and the beginnings of the file names in which it is
-/// searched for.
-const OF_RUNTIMES: [(&str, &str, [&str; 2]); 3] = [
-    ("CPython arenas", "# arenas allocated total", ["python", "libpython"]),
-    ("LuaJIT's allocator", "LuaJIT 2.", ["luajit", "libluajit"]),
-    ("PostgreSQL's memory contexts", "TopMemoryContext", ["postgres", "postmaster"]),
-];
 /// Size in bytes of the pieces in which a file is read; consecutive pieces overlap, because a text
 /// may cross their boundary.
 const PIECE_BYTES: usize = 1 << 20;
@@ -37,9 +22,13 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 pub(crate) fn named_in(file: &Path, path: &Path) -> Vec<String> {
     let Ok(opened) = File::open(file) else { return Vec::new() };
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_such = |starts: &[&str]| starts.iter().any(|start| file_name.starts_with(start));
-    let of_runtimes = OF_RUNTIMES.iter().filter(|(.., starts)| is_such(starts));
-    let texts = TEXTS.into_iter().chain(of_runtimes.map(|&(name, text, _)| (name, text)));
+    let is_such =
+        |starts: &[&str]| starts.is_empty() || starts.iter().any(|start| file_name.starts_with(start));
+    let of_libraries = LIBRARIES.iter().map(|library| (library.name, library.text));
+    let others =
+        OTHER_TEXTS.iter().filter(|other| is_such(other.files)).map(|other| (other.name, other.text));
+    let of_runtime = runtimes::of_file(&file_name).map(|row| (row.heap, row.allocator_text));
+    let texts = of_libraries.chain(others).chain(of_runtime).filter(|(_, text)| !text.is_empty());
     let mut search = Search {
         file: opened,
         wanted: texts.map(|(name, text)| (name, Finder::new(text))).collect(),

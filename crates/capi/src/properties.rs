@@ -18,7 +18,7 @@ pub const HEAPR_STACK_FREE: u32 = 4;
 pub const HEAPR_STACK_CREATE: u32 = 8;
 /// The destruction of heaps carries stacks.
 pub const HEAPR_STACK_DESTROY: u32 = 16;
-/// What carries stacks unless told otherwise: allocations, reallocations, the creation of heaps.
+/// Events that have stacks by default: allocations, reallocations, the creation of heaps.
 pub const HEAPR_STACK_DEFAULT: u32 = HEAPR_STACK_ALLOC | HEAPR_STACK_REALLOC | HEAPR_STACK_CREATE;
 const STACK_ALL: u32 = 31;
 
@@ -27,7 +27,7 @@ pub const HEAPR_ON_FULL_BLOCK: u32 = 0;
 /// A thread that finds no free buffer goes on, and the event is counted as lost.
 pub const HEAPR_ON_FULL_DROP: u32 = 1;
 
-/// What is kept of the events.
+/// Parts of the events that the file has.
 #[allow(non_camel_case_types, reason = "the name in C")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
@@ -36,7 +36,7 @@ pub enum heapr_mode {
     HEAPR_MODE_TRACE = 0,
     /// The newest, in memory until the stop: circular.
     HEAPR_MODE_MEMORY = 1,
-    /// None: only the live heap, and snapshots of it.
+    /// Only the live heap, and snapshots of it.
     HEAPR_MODE_SNAPSHOT = 2,
 }
 

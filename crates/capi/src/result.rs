@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use heapr_session::{Error, FailureKind};
 
-/// What came of a call.
+/// Result of a call.
 #[allow(non_camel_case_types, reason = "the name in C")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub enum heapr_result {
-    /// It is done.
+    /// Success.
     HEAPR_OK = 0,
     /// A session of that name exists.
     HEAPR_ALREADY_EXISTS = 1,
@@ -83,8 +83,8 @@ pub(crate) fn call(body: impl FnOnce() -> Result<(), Failed>) -> heapr_result {
     failed.result
 }
 
-/// The calling thread's last failure in a sentence; empty if there was none. Valid until this
-/// thread's next call that fails.
+/// The calling thread's last failure in a sentence; empty before the first failure. Valid until
+/// this thread's next call that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn heapr_last_error() -> *const c_char {
     LAST_ERROR.with_borrow(|last| last.as_ptr())

@@ -2,7 +2,7 @@
 
 use heapr_session::{SessionState, SessionStatus, SessionSummary};
 
-/// How a session stands.
+/// State of a session.
 #[allow(non_camel_case_types, reason = "the name in C")]
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
@@ -27,13 +27,13 @@ pub struct heapr_status {
     pub file_bytes: u64,
     /// Live blocks.
     pub live_count: u64,
-    /// Their bytes.
+    /// Bytes in live blocks.
     pub live_bytes: u64,
     /// Most bytes that were live at once.
     pub peak_bytes: u64,
     /// Process images seen.
     pub process_count: u64,
-    /// Those that live.
+    /// Number of processes that run.
     pub live_process_count: u64,
 }
 

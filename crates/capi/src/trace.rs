@@ -17,8 +17,8 @@ pub struct heapr_trace {
     session: HeapTrace,
 }
 
-/// Registers and starts a session for a set of processes, of which there may be none. When it
-/// returns they are traced. `stack_events`: HEAPR_STACK_*. `*trace` is set to null if it fails.
+/// Registers and starts a session for a set of processes, which may be empty. When it returns, the
+/// processes are traced. `stack_events`: HEAPR_STACK_*. `*trace` is set to null if it fails.
 ///
 /// # Safety
 /// `trace` may be written; `properties` was set by heapr_properties_init and its `output` is a
@@ -205,9 +205,9 @@ pub unsafe extern "C" fn heapr_snapshot(
 }
 
 /// Takes a snapshot of the live heap of one process with its graph: which block refers to which,
-/// and what holds them. The process stands still until its memory is copied, for at most
-/// `max_pause_ms`; `stops` 1: until all is read, without a copy; 2: not at all, it is read twice
-/// while it runs.
+/// and what holds them. `stops` 0: the process stands still until its memory is copied, for at most
+/// `max_pause_ms`. 1: it stands still until all is read, without a copy. 2: it does not stand
+/// still, and is read twice while it runs.
 ///
 /// # Safety
 /// `trace` is a handle that is not ended; `name` is a text.

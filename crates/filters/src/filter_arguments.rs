@@ -85,7 +85,7 @@ pub struct FilterArguments {
     /// Do not remove the allocator's own entry points
     #[arg(long)]
     pub no_default_cull: bool,
-    /// Of stacks with frames of a language (Python, JavaScript, …): all, those without the
+    /// Frames shown of stacks in a language (Python, JavaScript, …): all, all without the
     /// interpreter's, or native ones [default: mixed]
     #[arg(long, value_enum, value_name = "mixed|own|native")]
     pub lang_frames: Option<ShownFrames>,

@@ -10,7 +10,7 @@ pub enum ShownFrames {
     /// All, each where it runs.
     #[default]
     Mixed,
-    /// Those of the language, and native ones that are not its interpreter's.
+    /// Frames of the language, and native frames that are not its interpreter's.
     Own,
     /// Native ones.
     Native,

@@ -1,6 +1,7 @@
 //! Findings from other data of the recording: resident memory that is not live, invalid frees, and
 //! lost events.
 
+use heapr_known::allocator_libraries::LANGUAGE_HEAPS;
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
 use heapr_trace::{HeapId, Loss, ProcessIndex, ProcessOrigin};
@@ -206,12 +207,11 @@ fn peak_of(recording: &Recording<'_>, process: ProcessIndex, until_ns: u64) -> u
 /// Whether memory pools were recorded. Blocks that a pool takes from malloc are not counted, and
 /// may be freed on paths that are not recorded.
 fn has_pools(recording: &Recording<'_>) -> bool {
-    const LANGUAGES: [&str; 3] = ["python", "php", "lua"];
     recording
         .trace
         .heap_names()
         .iter()
-        .any(|name| name.heap > HeapId::RUNTIME && !LANGUAGES.contains(&name.name.as_str()))
+        .any(|name| name.heap > HeapId::RUNTIME && !LANGUAGE_HEAPS.contains(&name.name.as_str()))
 }
 
 /// Finding about frees of addresses that are not allocated.

@@ -46,15 +46,16 @@ pub(crate) struct DiffArguments {
     /// Compare by module of the innermost frame
     #[arg(long, conflicts_with_all = ["stacks", "frames"])]
     images: bool,
-    /// What is compared
+    /// Metric that is compared
     #[arg(long, value_name = "KEY", default_value = Metric::default().key(), ignore_case = true, value_parser = sort_key())]
     sort: Metric,
     #[command(flatten)]
     filters: FilterArguments,
-    /// Of the trace before only what was live then; both may be the same trace
+    /// Compare only blocks of the trace before that were live at this time; both may be the same
+    /// trace
     #[arg(long, value_name = "peak|TIME", conflicts_with_all = ["at", "snapshot"])]
     before_at: Option<String>,
-    /// Of the trace after only what was live then
+    /// Compare only blocks of the trace after that were live at this time
     #[arg(long, value_name = "peak|TIME", conflicts_with_all = ["at", "snapshot"])]
     after_at: Option<String>,
     #[command(flatten)]

@@ -118,9 +118,9 @@ struct GlobalOptions {
     wide: bool,
 }
 
-/// Parses a command line by the options of its command alone. Describing those of all commands takes
-/// a fifth of the time in which a small program starts and ends. `None` if the command is unknown,
-/// and if a message is due, which may name other commands.
+/// Parses a command line by the options of its command alone. Describing those of all commands
+/// takes a fifth of the time in which a small program starts and ends. `None` if the command is
+/// unknown, and if a message is due, which may name other commands.
 fn parsed_alone(words: impl IntoIterator<Item = OsString>) -> Option<Arguments> {
     let mut words = words.into_iter().skip(1);
     let name = words.next()?;

@@ -14,7 +14,7 @@ pub(crate) struct McpArguments {
     /// reads is allowed
     #[arg(long)]
     allow_attach: bool,
-    /// Where traces and snapshots are written [default: a new folder among the temporary files]
+    /// Folder for traces and snapshots [default: a new one among the temporary files]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }

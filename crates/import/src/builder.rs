@@ -256,19 +256,8 @@ impl TraceBuilder {
 
     fn summary_of_amounts(&self) -> Summary {
         let sum: Amounts = self.amounts.values().sum();
-        let totals = Totals {
-            alloc_count: sum.total_count,
-            alloc_bytes: sum.total_bytes,
-            free_count: sum.total_count.saturating_sub(sum.outstanding_count),
-            realloc_count: sum.realloc_count,
-            temporary_count: sum.temporary_count,
-            outstanding_count: sum.outstanding_count,
-            outstanding_bytes: sum.outstanding_bytes,
-            peak_bytes: sum.peak_bytes,
-            peak_count: sum.peak_count,
-            peak_time_ns: self.peak_time_ns,
-            ..Totals::default()
-        };
+        let mut totals = Totals { peak_time_ns: self.peak_time_ns, ..Totals::default() };
+        totals.add_amounts(&sum);
         let total = |(&stack, &amounts): (&StackIndex, &Amounts)| StackTotals {
             stack,
             process: self.process,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
-use heapr_known::allocator_libraries::PROBES;
+use heapr_known::allocator_libraries::{PROBES, is_separate_library};
 use heapr_wire::{
     BUILD_ID, HOOK_ALLOCATOR, HOOK_EXEC, HOOK_FOREIGN, HOOK_LOADER, HOOK_MAPPING, HOOK_OPERATOR,
     INJECTION_MAGIC, INJECTION_SYMBOL, INNER_FUNCTIONS, InjectedHook, Injection, InnerFunction,
@@ -101,10 +101,6 @@ const NOTHROW: &str = "RKSt9nothrow_t";
 /// Largest number of hooks, below the capacity of an attach's record: functions that are loaded
 /// later follow.
 const HOOKS_MAX: usize = 300;
-
-/// File names of allocators that are separate shared objects, so that their callers are in other
-/// modules.
-const LIBRARIES: [&str; 3] = ["libjemalloc", "libtcmalloc", "libmimalloc"];
 
 impl Plan {
     /// Makes the plan. `is_at_start`: the program's entry has been passed, and none of its own code
@@ -443,8 +439,8 @@ impl Plan {
 
     /// Returns the path from a function to the agent.
     fn way(&self, entry: &Entry, module: &Module, kind: &FunctionKind) -> Result<Way> {
-        let is_library =
-            !module.is_main && LIBRARIES.iter().any(|library| file_name(&module.name).starts_with(library));
+        // Callers of a separate library are in other modules.
+        let is_library = !module.is_main && is_separate_library(file_name(&module.name));
         Ok(if kind.is_others && !is_library {
             Way::Kept {
                 entry_avma: self

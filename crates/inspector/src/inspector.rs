@@ -17,7 +17,7 @@ use super::network;
 use super::port::{
     LAST_WAIT, LOOK_EVERY, OpenOptions, find_open, open_by_signal, refuse_without_signal, version,
 };
-use super::process::{Process, Runtime};
+use super::process::Process;
 use super::profile::{self, SamplingOptions};
 use super::scripts::{self, Script};
 use super::signal_file::SnapshotSignal;
@@ -27,6 +27,7 @@ use super::target::{Target, choose, targets};
 use super::v8_memory::{self, V8Memory};
 use super::worker::{self, Worker};
 use crate::own_scripts::CLOSE;
+use heapr_known::runtimes::Runtime;
 
 /// Time to wait for the thread to receive the request to close its port. A thread that is busy for
 /// longer closes the port afterwards, because received requests outlive their connection.

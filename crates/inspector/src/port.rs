@@ -11,7 +11,8 @@ use super::error::{Error, Result};
 use super::http;
 use super::listening_ports::{Listener, listeners_in_network_of, listeners_of, owner_of};
 use super::network;
-use super::process::{Process, Runtime};
+use super::process::Process;
+use heapr_known::runtimes::Runtime;
 
 /// Default port of Node.
 const DEFAULT_PORT: u16 = 9229;
@@ -60,12 +61,12 @@ impl Process {
     /// programs with V8 only if their inspector is open.
     pub fn runs_javascript(&self) -> bool {
         match self.runtime {
-            Runtime::Unknown => false,
+            Runtime::Jvm | Runtime::Python | Runtime::Go | Runtime::Other => false,
             Runtime::Embedder => {
                 self.standstill().is_none()
                     && listeners_of(self).is_ok_and(|listeners| find_open(self, &listeners).is_some())
             }
-            _ => true,
+            Runtime::Node | Runtime::Deno | Runtime::Electron | Runtime::Chrome | Runtime::Bun => true,
         }
     }
 }
@@ -131,7 +132,7 @@ pub(crate) fn refuse_without_signal(process: &Process, options: &OpenOptions) ->
             return Err(Error::NeedsPort { pid, runtime: "Chrome", option: "--remote-debugging-port=9222" });
         }
         Runtime::Bun => return Err(Error::Bun { pid }),
-        Runtime::Embedder | Runtime::Unknown => {
+        Runtime::Embedder | Runtime::Jvm | Runtime::Python | Runtime::Go | Runtime::Other => {
             return Err(Error::NotV8 { pid, program: process.program.clone() });
         }
         Runtime::Node | Runtime::Electron => {}

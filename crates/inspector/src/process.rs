@@ -5,47 +5,12 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use heapr_known::runtimes::{self, V8Program};
+use heapr_known::runtimes::{self, Runtime};
 use heapr_proc::{Fields, is_alive, start_ticks};
 
 use super::closed_process;
 use super::error::{Error, Result};
 use super::standstill::{self, Standstill};
-
-/// Runtime of a process's JavaScript.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Runtime {
-    /// Node, also embedded in another executable.
-    Node,
-    /// Deno.
-    Deno,
-    /// Bun, whose engine is not V8.
-    Bun,
-    /// Chrome, Chromium or a program built on them.
-    Chrome,
-    /// A program built on Electron.
-    Electron,
-    /// Another program with V8 and its inspector, such as workerd.
-    Embedder,
-    /// Unknown program.
-    Unknown,
-}
-
-impl Runtime {
-    /// Name for display.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Node => "Node",
-            Self::Deno => "Deno",
-            Self::Bun => "Bun",
-            Self::Chrome => "Chrome",
-            Self::Electron => "Electron",
-            Self::Embedder => "a program with V8 inside",
-            Self::Unknown => "an unknown program",
-        }
-    }
-}
 
 /// Process as shown by `/proc`.
 #[derive(Debug, Clone)]
@@ -258,31 +223,33 @@ fn runtime(executable: &Path, directory: &Path) -> Runtime {
         let inside = directory.join("root").join(executable.strip_prefix("/").unwrap_or(executable));
         inside.parent().is_some_and(|parent| parent.join(file).exists())
     };
-    let of_name = match runtimes::of_program(&name) {
-        Some(runtimes::Runtime::Bun) => Some(Runtime::Bun),
-        Some(runtimes::Runtime::V8(V8Program::Node)) => Some(Runtime::Node),
-        Some(runtimes::Runtime::V8(V8Program::Deno)) => Some(Runtime::Deno),
-        Some(runtimes::Runtime::V8(V8Program::Electron)) => Some(Runtime::Electron),
-        Some(runtimes::Runtime::V8(V8Program::Chrome)) => Some(Runtime::Chrome),
-        _ => None,
-    };
+    let is_program = |runtime: &Runtime| *runtime != Runtime::Embedder && runs_javascript(*runtime);
+    let of_name = runtimes::of_program(&name).filter(is_program);
     if let Some(runtime) = of_name.filter(|&runtime| runtime != Runtime::Chrome) {
         runtime
     } else if beside("resources/app.asar") || beside("resources/default_app.asar") {
         Runtime::Electron
     } else if let Some(runtime) = of_name {
         runtime
-    } else if maps_name(directory, b"libnode.so") {
-        Runtime::Node
-    } else if [&b"/libv8"[..], b"/libcef.so"].iter().any(|library| maps_name(directory, library)) {
-        Runtime::Embedder
+    } else if let Some(runtime) = runtime_of_libraries(directory) {
+        runtime
     } else {
-        runtime_inside(&directory.join("exe")).unwrap_or(Runtime::Unknown)
+        runtime_inside(&directory.join("exe")).unwrap_or(Runtime::Other)
     }
 }
 
-fn maps_name(directory: &Path, name: &[u8]) -> bool {
-    fs::read(directory.join("maps")).is_ok_and(|maps| memchr::memmem::find(&maps, name).is_some())
+fn runs_javascript(runtime: Runtime) -> bool {
+    runtime.is_v8() || runtime == Runtime::Bun
+}
+
+/// Returns the runtime of JavaScript whose library a process has mapped; Node's, if it is there.
+fn runtime_of_libraries(directory: &Path) -> Option<Runtime> {
+    let maps = fs::read(directory.join("maps")).ok()?;
+    let files = maps.split(|&byte| byte == b'\n').filter_map(|line| line.rsplit(|&byte| byte == b'/').next());
+    let found = files.filter_map(|file| runtimes::of_library(str::from_utf8(file).ok()?));
+    let mut found: Vec<Runtime> = found.filter(|&runtime| runs_javascript(runtime)).collect();
+    found.sort_by_key(|&runtime| runtime != Runtime::Node);
+    found.first().copied()
 }
 
 /// Largest number of bytes searched in an executable; single-file Node programs have about 100 MB.
@@ -358,7 +325,7 @@ mod tests {
     #[test]
     fn this_process_is_no_node() {
         let process = Process::examine(std::process::id()).unwrap();
-        assert_eq!((process.runtime, process.inner_pid), (Runtime::Unknown, std::process::id()));
+        assert_eq!((process.runtime, process.inner_pid), (Runtime::Other, std::process::id()));
         assert!(process.is_alive() && !process.is_in_other_network);
     }
 

@@ -1,16 +1,78 @@
 //! Libraries that take malloc's place, and the functions by which they are recognised.
 
-/// Beginnings of the file names of libraries that take malloc's place; and musl's loader, whose
-/// malloc maps all that it has.
-pub const FILES: &[&str] =
-    &["libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "libhoard", "ld-musl"];
+/// An allocator that takes malloc's place, as a library or linked into a program.
+#[derive(Debug)]
+pub struct Library {
+    /// Name in a sentence.
+    pub name: &'static str,
+    /// Beginning of its library's file name; empty if it is only linked into programs.
+    pub file: &'static str,
+    /// Text in each file that contains it; empty if no such text is known.
+    pub text: &'static str,
+    /// Call or variable by which it returns free pages, as the subject of "gives them back"; empty
+    /// if its pages are not read.
+    pub release: &'static str,
+}
+
+/// All allocators that take malloc's place.
+pub const LIBRARIES: &[Library] = &[
+    Library {
+        name: "jemalloc",
+        file: "libjemalloc",
+        text: "<jemalloc>: ",
+        release: "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000 in the environment",
+    },
+    Library {
+        name: "tcmalloc",
+        file: "libtcmalloc",
+        text: "tcmalloc: ",
+        release: "MallocExtension_ReleaseFreeMemory(), or TCMALLOC_RELEASE_RATE=10 in the environment,",
+    },
+    Library {
+        name: "mimalloc",
+        file: "libmimalloc",
+        text: "mimalloc: ",
+        release: "mi_collect(true), called when a peak is over,",
+    },
+    Library { name: "snmalloc", file: "libsnmalloc", text: "snmalloc", release: "" },
+    Library { name: "Hoard", file: "libhoard", text: "", release: "" },
+    Library { name: "PartitionAlloc", file: "", text: "partition_alloc", release: "" },
+];
+
+/// Text in the files of another program's allocator.
+#[derive(Debug)]
+pub struct AllocatorText {
+    /// Name of the allocator in a sentence.
+    pub name: &'static str,
+    /// Text of its own.
+    pub text: &'static str,
+    /// Beginnings of the names of the files that are searched for the text; empty: all.
+    pub files: &'static [&'static str],
+}
+
+/// Texts of allocators that are neither a library nor of a runtime in [`crate::runtimes`].
+pub const OTHER_TEXTS: &[AllocatorText] = &[
+    AllocatorText { name: "GHC's heap", text: "GHCRTS", files: &[] },
+    AllocatorText { name: "OCaml's heap", text: "OCAMLRUNPARAM", files: &[] },
+    AllocatorText {
+        name: "PostgreSQL's memory contexts",
+        text: "TopMemoryContext",
+        files: &["postgres", "postmaster"],
+    },
+];
+
+/// Beginning of the file name of musl's loader, whose malloc maps all that it has.
+pub const MUSL_LOADER: &str = "ld-musl";
 
 /// Name of musl's library, where it is installed beside another C library.
 pub const MUSL_FILE: &str = "libc.so";
 
 /// Beginnings of the names of all functions of allocator libraries, but those that end in
 /// [`SUFFIX`].
-pub const PREFIXES: [&str; 5] = ["_Z", "mi_", "tc_", "je_", "mallctl"];
+pub const PREFIXES: [&str; 5] = ["_Z", OWN_PREFIXES[0], OWN_PREFIXES[1], OWN_PREFIXES[2], "mallctl"];
+
+/// Beginnings of names that only allocator libraries use.
+const OWN_PREFIXES: [&str; 3] = ["mi_", "tc_", "je_"];
 
 /// End of the names of jemalloc's functions with flags.
 pub const SUFFIX: &str = "allocx";
@@ -153,15 +215,34 @@ macro_rules! functions {
 
 for_all_library_functions!(functions);
 
-/// Returns true if a library takes malloc's place, by its file's name.
+/// True for a function of an allocator library, or a name that only these use.
+#[must_use]
+pub fn is_function(name: &str) -> bool {
+    FUNCTIONS.contains(&name)
+        || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || name.ends_with(SUFFIX)
+}
+
+/// Heaps of languages among the separate heaps of embedded allocators. The others are pools of a
+/// program.
+pub const LANGUAGE_HEAPS: [&str; 3] = ["python", "php", "lua"];
+
+/// True for a library that takes malloc's place, by its file's name.
 #[must_use]
 pub fn is_library(file: &str) -> bool {
-    file == MUSL_FILE || FILES.iter().any(|start| file.starts_with(start))
+    file == MUSL_FILE || file.starts_with(MUSL_LOADER) || is_separate_library(file)
+}
+
+/// True for a library of its own that takes malloc's place beside the C library, by its file's
+/// name.
+#[must_use]
+pub fn is_separate_library(file: &str) -> bool {
+    LIBRARIES.iter().any(|library| !library.file.is_empty() && file.starts_with(library.file))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FUNCTIONS, PREFIXES, SUFFIX, is_library};
+    use super::{FUNCTIONS, PREFIXES, SUFFIX, is_library, is_separate_library};
 
     #[test]
     fn allocator_libraries_are_recognised_by_their_files() {
@@ -169,6 +250,7 @@ mod tests {
             is_library("libjemalloc.so.2") && is_library("ld-musl-riscv64.so.1") && is_library("libc.so")
         );
         assert!(!is_library("libc.so.6"));
+        assert!(is_separate_library("libmimalloc.so.2") && !is_separate_library("libc.so"));
     }
 
     #[test]

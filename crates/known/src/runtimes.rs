@@ -3,31 +3,34 @@
 /// Kind of a runtime, as far as heapr treats it in a way of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runtime {
-    /// V8, alone or in a program of this kind.
-    V8(V8Program),
+    /// V8 in Node.js, also embedded in another executable.
+    Node,
+    /// V8 in Deno.
+    Deno,
+    /// V8 in Electron, or in a program built on it.
+    Electron,
+    /// V8 in Chrome, Chromium and browsers made of it.
+    Chrome,
+    /// V8 and its inspector in another program, such as workerd.
+    Embedder,
     /// JavaScriptCore in Bun.
     Bun,
     /// HotSpot or another Java virtual machine.
     Jvm,
     /// CPython.
     Python,
-    /// Any other.
+    /// Go, which is recognised by its heap's addresses.
+    Go,
+    /// Any other, or an unknown program.
     Other,
 }
 
-/// Program that embeds V8.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum V8Program {
-    /// Node.js.
-    Node,
-    /// Deno.
-    Deno,
-    /// Electron.
-    Electron,
-    /// Chrome, Chromium and browsers made of it.
-    Chrome,
-    /// Another program with V8 and its inspector inside.
-    Embedder,
+impl Runtime {
+    /// True if its engine is V8.
+    #[must_use]
+    pub const fn is_v8(self) -> bool {
+        matches!(self, Self::Node | Self::Deno | Self::Electron | Self::Chrome | Self::Embedder)
+    }
 }
 
 /// Tool that shows a runtime's heap.
@@ -52,10 +55,19 @@ pub struct Row {
     pub heap: &'static str,
     /// Tool that shows the heap.
     pub shown_by: ShownBy,
+    /// Text of its own allocator in a stripped file; empty if no such text is known.
+    pub allocator_text: &'static str,
 }
 
 const fn row(runtime: Runtime, files: &'static [&'static str], heap: &'static str, shown_by: ShownBy) -> Row {
-    Row { runtime, files, heap, shown_by }
+    Row { runtime, files, heap, shown_by, allocator_text: "" }
+}
+
+impl Row {
+    /// Returns the row with a text of the runtime's allocator.
+    const fn with_text(self, allocator_text: &'static str) -> Self {
+        Self { allocator_text, ..self }
+    }
 }
 
 const V8_HEAP: &str = "V8 heap";
@@ -64,12 +76,12 @@ const TAKE: ShownBy = ShownBy::Words("heapr snapshot take PID");
 /// All runtimes that are recognised by a file.
 pub const RUNTIMES: &[Row] = &[
     row(Runtime::Jvm, &["libjvm"], "JVM heap", ShownBy::Words("jcmd PID GC.heap_info")),
-    row(Runtime::V8(V8Program::Node), &["node", "nodejs", "iojs", "libnode"], V8_HEAP, TAKE),
-    row(Runtime::V8(V8Program::Deno), &["deno", "denort"], V8_HEAP, TAKE),
-    row(Runtime::V8(V8Program::Embedder), &["workerd", "libv8", "libcef"], V8_HEAP, TAKE),
-    row(Runtime::V8(V8Program::Electron), &["electron"], V8_HEAP, TAKE),
+    row(Runtime::Node, &["node", "nodejs", "iojs", "libnode"], V8_HEAP, TAKE),
+    row(Runtime::Deno, &["deno", "denort"], V8_HEAP, TAKE),
+    row(Runtime::Embedder, &["workerd", "libv8", "libcef"], V8_HEAP, TAKE),
+    row(Runtime::Electron, &["electron"], V8_HEAP, TAKE),
     row(
-        Runtime::V8(V8Program::Chrome),
+        Runtime::Chrome,
         &[
             "chrome",
             "chromium",
@@ -89,7 +101,8 @@ pub const RUNTIMES: &[Row] = &[
         "JavaScriptCore's heap and mimalloc",
         ShownBy::Words("bun --inspect"),
     ),
-    row(Runtime::Other, &["luajit", "libluajit"], "LuaJIT's allocator", ShownBy::Mappings),
+    row(Runtime::Other, &["luajit", "libluajit"], "LuaJIT's allocator", ShownBy::Mappings)
+        .with_text("LuaJIT 2."),
     row(
         Runtime::Other,
         &["php", "libphp"],
@@ -101,7 +114,8 @@ pub const RUNTIMES: &[Row] = &[
         &["python", "libpython"],
         "CPython arenas",
         ShownBy::Words("the variable PYTHONMALLOC=malloc"),
-    ),
+    )
+    .with_text("# arenas allocated total"),
     row(Runtime::Other, &["beam"], "Erlang's carriers", ShownBy::Words("erlang:memory()")),
     row(
         Runtime::Other,
@@ -131,6 +145,13 @@ pub fn of_file(file: &str) -> Option<&'static Row> {
 #[must_use]
 pub fn of_heap(heap: &str) -> Option<&'static Row> {
     RUNTIMES.iter().find(|row| row.heap == heap)
+}
+
+/// Returns the kind of the runtime that a library belongs to, by its file's name.
+#[must_use]
+pub fn of_library(file: &str) -> Option<Runtime> {
+    let row = of_file(file).filter(|_| file.starts_with("lib"))?;
+    Some(row.runtime)
 }
 
 /// Returns the kind of the runtime whose program has exactly this name, with a version at most:
@@ -210,10 +231,17 @@ mod tests {
     }
 
     #[test]
+    fn a_library_is_no_program() {
+        assert_eq!(of_library("libnode.so.108"), Some(Runtime::Node));
+        assert_eq!(of_library("libcef.so"), Some(Runtime::Embedder));
+        assert_eq!((of_library("node"), of_library("libcurl.so.4")), (None, None));
+    }
+
+    #[test]
     fn a_program_has_the_name_and_a_version_at_most() {
-        assert_eq!(of_program("node-22"), Some(Runtime::V8(V8Program::Node)));
+        assert_eq!(of_program("node-22"), Some(Runtime::Node));
         assert_eq!(of_program("bunx"), Some(Runtime::Bun));
         assert_eq!(of_program("node_exporter"), None);
-        assert_eq!(of_program("chrome-headless-shell"), Some(Runtime::V8(V8Program::Chrome)));
+        assert_eq!(of_program("chrome-headless-shell"), Some(Runtime::Chrome));
     }
 }

@@ -1,5 +1,6 @@
 //! Kinds of mappings: code, data of a module, anonymous memory; and operations on lists of ranges.
 
+use heapr_known::runtimes::{self, Runtime};
 use heapr_proc::Mapping;
 
 /// Ranges of code and data of modules.
@@ -18,7 +19,8 @@ impl Regions {
         let code = mappings.iter().filter(|mapping| mapping.is_executable).map(range);
         let is_data = |mapping: &&Mapping| mapping.inode != 0 && !mapping.is_shared && mapping.is_readable;
         let file_name = |mapping: &Mapping| mapping.name.rsplit('/').next().unwrap_or_default().to_owned();
-        let is_python = |name: &str| name.starts_with("python") || name.starts_with("libpython");
+        let is_python =
+            |name: &str| runtimes::of_file(name).is_some_and(|row| row.runtime == Runtime::Python);
         Self {
             code: code.collect(),
             data: mappings.iter().filter(is_data).map(range).collect(),

@@ -440,8 +440,8 @@ pub struct RowSums {
 impl RowSums {
     /// Adds a row.
     pub fn add(&mut self, row: &StackTotals) {
-        add_row(&mut self.totals, row);
-        add_row(self.heap(row.process, row.heap), row);
+        self.totals.add_amounts(&row.amounts);
+        self.heap(row.process, row.heap).add_amounts(&row.amounts);
     }
 
     /// Adds the oddities, which belong to no row. After that, frees are those of the program, as in
@@ -478,28 +478,4 @@ fn add_odd(sum: &mut Totals, oddities: &Oddities) {
     sum.implied_frees += oddities.implied;
     let frees = sum.free_count + oddities.unmatched + oddities.inherited;
     sum.free_count = frees.saturating_sub(oddities.implied);
-}
-
-fn add_row(sum: &mut Totals, row: &StackTotals) {
-    let Amounts {
-        total_count,
-        total_bytes,
-        realloc_count,
-        temporary_count,
-        outstanding_count,
-        outstanding_bytes,
-        peak_count,
-        peak_bytes,
-        variances,
-    } = row.amounts;
-    sum.variances += &variances;
-    sum.alloc_count += total_count;
-    sum.alloc_bytes = sum.alloc_bytes.saturating_add(total_bytes);
-    sum.free_count += total_count.saturating_sub(outstanding_count);
-    sum.realloc_count += realloc_count;
-    sum.temporary_count += temporary_count;
-    sum.outstanding_count += outstanding_count;
-    sum.outstanding_bytes = sum.outstanding_bytes.saturating_add(outstanding_bytes);
-    sum.peak_count += peak_count;
-    sum.peak_bytes = sum.peak_bytes.saturating_add(peak_bytes);
 }

@@ -98,15 +98,7 @@ pub(crate) fn differences(
         .iter()
         .map(|row| {
             let (now, before) = (row.amounts, earlier(row).unwrap_or_default());
-            let mut amounts = Amounts {
-                total_count: now.total_count.saturating_sub(before.total_count),
-                total_bytes: now.total_bytes.saturating_sub(before.total_bytes),
-                realloc_count: now.realloc_count.saturating_sub(before.realloc_count),
-                temporary_count: now.temporary_count.saturating_sub(before.temporary_count),
-                outstanding_count: now.outstanding_count,
-                outstanding_bytes: now.outstanding_bytes,
-                ..Amounts::default()
-            };
+            let mut amounts = now.since(&before);
             equal.estimate(row.heap, &mut amounts);
             StackTotals { amounts, ..*row }
         })

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use heapr_glibc_heap::{HeapMemory, RegionKind};
+use heapr_known::runtimes::Runtime;
 use heapr_proc::ResidentCounters;
 use heapr_proc::smaps::{MappingPages, PageAmounts};
 
@@ -13,7 +14,7 @@ use crate::class::{Class, ToldBy};
 use crate::code_files::{CodeFiles, claim_zeroed_data};
 use crate::foreign::{self, ForeignHeap};
 use crate::heap_detail::HeapDetail;
-use crate::owners::{self, Runtime};
+use crate::owners;
 use crate::python_pools::{self, PythonPools};
 use crate::residency::split;
 use crate::subject::{PageStates, Subject, file_name, is_recorders};

@@ -2,6 +2,7 @@
 //!
 //! A rule speaks only if its change is worth the trouble.
 
+use heapr_known::allocator_libraries::LIBRARIES;
 use heapr_table::quantity::{bytes, percent, plural};
 
 use crate::account::Account;
@@ -270,11 +271,6 @@ fn python_pools(account: &Account, _: &Beside) -> Option<Advice> {
 
 /// Advises how another allocator releases its cached free pages.
 fn allocator_pages(account: &Account, _: &Beside) -> Option<Advice> {
-    const REMEDIES: &[(&str, &str)] = &[
-        ("jemalloc", "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000 in the environment"),
-        ("tcmalloc", "MallocExtension_ReleaseFreeMemory(), or TCMALLOC_RELEASE_RATE=10 in the environment,"),
-        ("mimalloc", "mi_collect(true), called when a peak is over,"),
-    ];
     let free_pages = |allocator: &str| {
         let name = format!("{allocator}: free pages");
         let pieces = account.pieces.iter().filter(|piece| piece.part == name);
@@ -282,9 +278,10 @@ fn allocator_pages(account: &Account, _: &Beside) -> Option<Advice> {
             .map(|piece| piece.pages.rss_bytes - piece.pages.lazily_freed_bytes.min(piece.pages.rss_bytes))
             .sum()
     };
-    let found = REMEDIES.iter().map(|(allocator, remedy)| (allocator, remedy, free_pages(allocator)));
+    let known = LIBRARIES.iter().filter(|library| !library.release.is_empty());
+    let found = known.map(|library| (library.name, library.release, free_pages(library.name)));
     let (allocator, remedy, free_bytes) = found.max_by_key(|(_, _, free_bytes): &(_, _, u64)| *free_bytes)?;
-    let heap = account.foreign.iter().find(|heap| heap.allocator == *allocator)?;
+    let heap = account.foreign.iter().find(|heap| heap.allocator == allocator)?;
     is_worth_it(free_bytes, account).then(|| Advice {
         rule: "allocator_pages",
         sentence: format!(

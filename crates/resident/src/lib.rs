@@ -50,7 +50,6 @@ pub use foreign::{Figure, ForeignHeap};
 pub use heap_detail::HeapDetail;
 pub use heap_pages::{BlockWatcher, HeapDivision};
 pub use malloc_figures::MallocFigures;
-pub use owners::Runtime;
 pub use page_cells::{CellRun, PageCells};
 pub use python_pools::PythonPools;
 pub use saved_detail::{SavedDetail, SavedFinding, SavedLine, SavedPart};

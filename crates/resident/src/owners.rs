@@ -4,6 +4,7 @@
 //! rest belongs to the owner that takes memory in no recognisable form, if the process has one.
 
 use heapr_known::go;
+use heapr_known::runtimes::{self, Runtime};
 use heapr_proc::Mapping;
 use heapr_proc::smaps::MappingPages;
 
@@ -16,19 +17,6 @@ use crate::subject::{Subject, file_name};
 /// Beginning of the names by which Go's runtime tells the kernel what it maps.
 pub(crate) const GO_NAME: &str = "[anon: Go:";
 
-/// A runtime in the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Runtime {
-    /// V8.
-    V8,
-    /// A JVM.
-    Jvm,
-    /// CPython.
-    Python,
-    /// Go.
-    Go,
-}
-
 /// Runtimes of a process.
 pub(crate) fn runtimes(subject: &Subject) -> Vec<Runtime> {
     let code = subject.mappings.iter().map(|found| &found.mapping);
@@ -38,15 +26,9 @@ pub(crate) fn runtimes(subject: &Subject) -> Vec<Runtime> {
         .chain([file_name(&subject.executable)])
         .collect();
     let mut found = Vec::new();
-    for row in code.iter().filter_map(|file| heapr_known::runtimes::of_file(file)) {
-        let runtime = match row.runtime {
-            heapr_known::runtimes::Runtime::V8(_) => Runtime::V8,
-            heapr_known::runtimes::Runtime::Jvm => Runtime::Jvm,
-            heapr_known::runtimes::Runtime::Python => Runtime::Python,
-            _ => continue,
-        };
-        if !found.contains(&runtime) {
-            found.push(runtime);
+    for row in code.iter().filter_map(|file| runtimes::of_file(file)) {
+        if !found.contains(&row.runtime) {
+            found.push(row.runtime);
         }
     }
     if subject.has_go || subject.mappings.iter().any(|found| shows_go(&found.mapping)) {
@@ -96,7 +78,7 @@ pub(crate) fn claim_by_place(subject: &Subject, runtimes: &[Runtime], claims: &m
         let is_anonymous = mapping.inode == 0 && !mapping.is_shared && mapping.name.is_empty();
         let claim = if runtimes.contains(&Runtime::Jvm) && is_anonymous {
             jvm_part(mapping)
-        } else if runtimes.contains(&Runtime::V8) && is_anonymous {
+        } else if runtimes.iter().any(|runtime| runtime.is_v8()) && is_anonymous {
             v8_part(mapping)
         } else {
             None
@@ -151,5 +133,6 @@ pub(crate) fn owner_of_rest(
     if has(Runtime::Go) {
         return Some((Class::GoRuntime, "tables".to_owned()));
     }
-    has(Runtime::V8).then(|| (Class::V8Heap, "other".to_owned()))
+    let has_v8 = runtimes.iter().any(|runtime| runtime.is_v8());
+    has_v8.then(|| (Class::V8Heap, "other".to_owned()))
 }

@@ -2,8 +2,6 @@
 
 use std::fmt::{self, Write};
 
-use crate::d_names;
-
 /// Longest mangled name that is read, in bytes.
 const MANGLED_BYTES_MAX: usize = 64 << 10;
 /// Longest demangled text in bytes. Hostile names repeat themselves: a hundred bytes can expand to
@@ -39,7 +37,7 @@ fn demangled(name: &str) -> Option<String> {
         let options = cpp_demangle::DemangleOptions::default();
         return symbol.structured_demangle(&mut text, &options).ok().map(|()| text.text);
     }
-    d_names::demangle(name, &mut text).map(|()| text.text)
+    d_demangle::demangle(name, &mut text).map(|()| text.text)
 }
 
 /// A text of limited size.

@@ -12,7 +12,6 @@ mod bundle;
 mod cache;
 mod code_places;
 mod constant_sections;
-mod d_names;
 mod data_symbols;
 mod debug_file;
 pub mod debuginfod;

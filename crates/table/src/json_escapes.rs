@@ -10,8 +10,8 @@ pub struct Escapes {
     high: Option<u16>,
 }
 
-/// Appends the text of the escape (`\n`, `\u00e4`) at the start of `text`. Returns its length, or `None` if the
-/// escape is invalid.
+/// Appends the text of the escape (`\n`, `\u00e4`) at the start of `text`. Returns its length, or
+/// `None` if the escape is invalid.
 pub fn push_unescaped(text: &[u8], escapes: &mut Escapes, into: &mut Vec<u8>) -> Option<usize> {
     let high = escapes.high.take();
     let byte = match *text.get(1)? {

@@ -1,11 +1,13 @@
 //! Helpers that tests of several crates share. Only tests may depend on this crate.
 #![forbid(unsafe_code)]
 
+mod generated;
 mod outcome;
 mod skipped;
 mod stage;
 mod waiting;
 
+pub use generated::{WRITE, check_part};
 pub use outcome::{Outcome, run, run_within};
 pub use skipped::{cannot_run_here, not_run};
 pub use stage::Stage;

@@ -25,6 +25,40 @@ pub struct Amounts {
     pub variances: Variances,
 }
 
+/// Number of counters of [`Amounts`].
+pub(crate) const COUNTERS: usize = 8;
+
+impl Amounts {
+    /// Returns the amounts without their variances, in the order of the file's columns.
+    pub(crate) fn counters_mut(&mut self) -> [&mut u64; COUNTERS] {
+        [
+            &mut self.total_count,
+            &mut self.total_bytes,
+            &mut self.realloc_count,
+            &mut self.temporary_count,
+            &mut self.outstanding_count,
+            &mut self.outstanding_bytes,
+            &mut self.peak_count,
+            &mut self.peak_bytes,
+        ]
+    }
+
+    /// Returns the allocations since an earlier moment, and the live blocks of this one. The peak
+    /// and all variances are 0.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            total_count: self.total_count.saturating_sub(before.total_count),
+            total_bytes: self.total_bytes.saturating_sub(before.total_bytes),
+            realloc_count: self.realloc_count.saturating_sub(before.realloc_count),
+            temporary_count: self.temporary_count.saturating_sub(before.temporary_count),
+            outstanding_count: self.outstanding_count,
+            outstanding_bytes: self.outstanding_bytes,
+            ..Self::default()
+        }
+    }
+}
+
 /// Variances of [`Amounts`] that are estimates; 0 where everything was counted. The variances of
 /// bytes are in KiB squared, rounded up block by block: in bytes squared a day's traffic would
 /// overflow 64 bits.

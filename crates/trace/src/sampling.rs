@@ -132,11 +132,11 @@ impl Variances {
             total_count,
             total_bytes,
             realloc_count,
-            temporary_count: 0,
             outstanding_count,
             outstanding_bytes,
             peak_count,
             peak_bytes,
+            ..Self::default()
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Encoding of the summary: totals in one chunk, totals by stack in any number of column chunks.
 
+use crate::amounts::COUNTERS;
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
 use crate::tables::Entry;
 use crate::{Amounts, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Totals};
 
 /// Number of streams of a chunk of totals by stack: stacks, owners, and the eight counters.
-pub(crate) const TOTALS_STREAMS: usize = 10;
+pub(crate) const TOTALS_STREAMS: usize = 2 + COUNTERS;
 
 /// Encodes the totals without those by stack.
 pub(crate) fn put_summary(summary: &Summary, out: &mut Vec<u8>) {
@@ -42,19 +43,6 @@ pub(crate) fn take_summary(stream: &[u8], process_count: usize) -> Result<Summar
     Ok(summary)
 }
 
-fn counters(amounts: &mut Amounts) -> [&mut u64; TOTALS_STREAMS - 2] {
-    [
-        &mut amounts.total_count,
-        &mut amounts.total_bytes,
-        &mut amounts.realloc_count,
-        &mut amounts.temporary_count,
-        &mut amounts.outstanding_count,
-        &mut amounts.outstanding_bytes,
-        &mut amounts.peak_count,
-        &mut amounts.peak_bytes,
-    ]
-}
-
 /// Encodes totals by stack as columns.
 pub(crate) fn stack_total_columns(totals: &[StackTotals]) -> [Vec<u8>; TOTALS_STREAMS] {
     let mut streams = [const { Vec::new() }; TOTALS_STREAMS];
@@ -70,7 +58,7 @@ pub(crate) fn stack_total_columns(totals: &[StackTotals]) -> [Vec<u8>; TOTALS_ST
             streams[1].put_varint(u64::from(entry.process.0));
             streams[1].push(entry.heap.0);
         }
-        for (stream, counter) in streams[2..].iter_mut().zip(counters(&mut { entry.amounts })) {
+        for (stream, counter) in streams[2..].iter_mut().zip({ entry.amounts }.counters_mut()) {
             stream.put_varint(*counter);
         }
     }
@@ -105,7 +93,7 @@ pub(crate) fn take_stack_totals(
         }
         let mut amounts = Amounts::default();
         // (The columns hold no variances.)
-        for (amount, stream) in self::counters(&mut amounts).into_iter().zip(counters) {
+        for (amount, stream) in amounts.counters_mut().into_iter().zip(counters) {
             *amount = stream.varint()?;
         }
         visit(StackTotals {

@@ -52,6 +52,20 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Adds the amounts of some stacks. Blocks that are not live at the end count as freed.
+    pub fn add_amounts(&mut self, amounts: &Amounts) {
+        self.variances += &amounts.variances;
+        self.alloc_count += amounts.total_count;
+        self.alloc_bytes = self.alloc_bytes.saturating_add(amounts.total_bytes);
+        self.free_count += amounts.total_count.saturating_sub(amounts.outstanding_count);
+        self.realloc_count += amounts.realloc_count;
+        self.temporary_count += amounts.temporary_count;
+        self.outstanding_count += amounts.outstanding_count;
+        self.outstanding_bytes = self.outstanding_bytes.saturating_add(amounts.outstanding_bytes);
+        self.peak_count += amounts.peak_count;
+        self.peak_bytes = self.peak_bytes.saturating_add(amounts.peak_bytes);
+    }
+
     /// The amounts that totals by stack have, too.
     #[must_use]
     pub fn amounts(&self) -> Amounts {

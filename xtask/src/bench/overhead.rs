@@ -112,9 +112,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
         "mismatches",
     ];
     Ok(format!(
-        "## Overhead\n\nMedians of {} interleaved rounds. *disabled*: the agent loaded but switched off, against bare. In brackets: between what the median of the \
-         rounds' own ratios lies in 19 of 20 cases. *fastest quarter*: the same ratio of the means of each one's fastest quarter of the \
-         rounds.\n\n{}\n{}",
+        "## Overhead\n\nMedians of {} interleaved rounds. *disabled*: the agent loaded but switched off, against bare. In brackets: the 95 % interval of the \
+         median of the rounds' own ratios. *fastest quarter*: the ratio of the means of the fastest quarter of the rounds of each.\n\n{}\n{}",
         options.rounds,
         markdown(&heading, &times),
         markdown(&event_heading, &events)

@@ -101,13 +101,15 @@ pub(super) struct Page {
     lines: Vec<Line>,
 }
 
-const HEAD: &str = "| program | kind | way | events | memory | explained | in blocks | named | harm | what is said |\n\
+const HEAD: &str = "| program | kind | way | events | memory | explained | in blocks | named | harm | message |\n\
                     |---|---|---|---:|---:|---:|---:|---:|---|---|\n";
+/// Ends of the sums and of their explanation; the notes follow.
 const SUMS: &str = " lost events.\n\n";
+const EXPLAINED: &str = "is in no block.)\n\n";
 
 impl Page {
     pub(super) fn read(text: &str) -> Self {
-        let between = text.split_once(SUMS).and_then(|(_, rest)| rest.split_once(HEAD));
+        let between = text.split_once(EXPLAINED).and_then(|(_, rest)| rest.split_once(HEAD));
         Self {
             notes: between.map_or(String::new(), |(notes, _)| notes.to_owned()),
             lines: text.lines().filter_map(Line::read).collect(),
@@ -127,15 +129,19 @@ impl Page {
     pub(super) fn text(&self, programs: &[Program]) -> String {
         let count = |is_so: fn(&Line) -> bool| self.lines.iter().filter(|line| is_so(line)).count();
         let mut text = format!(
-            "# What is seen of real programs\n\n\
-             Made by `cargo xtask matrix`, which installs the programs (`--install`), runs them, or attaches to them.\n\n\
-             * *Memory*: anonymous memory of the largest process when it was most, without what heapr itself needs there, in MiB. A process that\n  \
-             never has 3 MiB of its own is not looked at: `–`.\n\
-             * *Explained*: the share of it that is recorded blocks, free memory of their allocator, data, stacks, a mapping of which it is known who made\n  \
-             it, or the heap of a runtime, by its name.\n\
-             * *In blocks*: the same without mappings and heaps of runtimes. The rest is not seen block by block, and a warning says so.\n\
-             * *Named*: of the recorded bytes at the peak, those whose stack has three named frames outside of the C library and C++'s.\n\n\
-             {} rows: {} explained to 95 % or more, {} seen whole (less than a tenth, or 3 MiB, in no block), {} silent, {} harmed, {}{SUMS}{}{HEAD}",
+            "# Coverage of real programs\n\n\
+             `cargo xtask matrix` writes this page: it installs the programs (`--install`), runs them, or attaches\n\
+             to them.\n\n\
+             * *Memory*: largest anonymous memory of the largest process in MiB, without heapr's own. It is\n  \
+             `–` for a process that never has 3 MiB.\n\
+             * *Explained*: share of the memory with a known owner. Owners are recorded blocks, free memory of\n  \
+             their allocator, data, stacks, mappings whose caller is known, and heaps of named runtimes.\n\
+             * *In blocks*: the same share without mappings and heaps of runtimes. A warning names the memory\n  \
+             that is in no block.\n\
+             * *Named*: share of the recorded bytes at the peak whose stack has three named frames outside of\n  \
+             the C library and C++'s.\n\n\
+             {} rows: {} explained to 95 % or more, {} seen whole, {} silent, {} harmed, {}{SUMS}\
+             (Seen whole: less than a tenth of the memory, or 3 MiB, {EXPLAINED}{}{HEAD}",
             self.lines.len(),
             count(Line::is_explained),
             count(Line::is_whole),
@@ -151,7 +157,7 @@ impl Page {
         let missing: Vec<&str> =
             programs.iter().filter(is_missing).map(|program| program.name.as_str()).collect();
         if !missing.is_empty() {
-            let _ = writeln!(text, "\nNot here when it was made: {}.", missing.join(", "));
+            let _ = writeln!(text, "\nNot installed when the page was made: {}.", missing.join(", "));
         }
         text
     }
@@ -183,7 +189,10 @@ mod tests {
         let text = page.text(&programs);
         assert_eq!(Page::read(&text), page);
         assert!(text.contains("2 rows: 2 explained to 95 % or more, 1 seen whole"), "{text}");
-        assert!(text.contains("1 silent, 0 harmed, 0 lost") && text.contains("made: two."), "{text}");
+        assert!(
+            text.contains("1 silent, 0 harmed, 0 lost") && text.contains("page was made: two."),
+            "{text}"
+        );
         page.merge(&lines(&[row("one", "run", 1 << 20), row("one", "attach", 2 << 20)]), &programs);
         let names: Vec<_> = page.lines.iter().map(|line| (line.name.as_str(), line.way.as_str())).collect();
         assert_eq!(names, [("one", "run"), ("one", "attach"), ("three", "run")]);

@@ -43,8 +43,6 @@ pub(crate) struct CachedStack {
     /// `last_suffix_capture` is the capture since which all stacks were found by it.
     pub(crate) last_suffix: *const StackSuffix,
     pub(crate) last_suffix_capture: u32,
-    /// State of comparing the cached words for a recent suffix: see [`crate::stack::suffix_cache`].
-    pub(crate) comparing: u32,
     /// Recent suffix lookups that failed, less those that succeeded. `finds_by_return` follows from
     /// this count.
     pub(crate) suffix_misses: u32,

@@ -11,4 +11,3 @@ pub(crate) mod shortcut;
 pub(crate) mod stack_range;
 pub(crate) mod suffix;
 pub(crate) mod suffix_table;
-pub(crate) mod word_pairs;

@@ -48,7 +48,7 @@ pub(crate) unsafe fn hash_fresh(kept: &mut CachedStack, base: usize, fresh: usiz
 /// lost again.
 #[inline(always)]
 pub(crate) fn enter(kept: &mut CachedStack, shared: usize) {
-    (kept.comparing, kept.last_suffix) = (0, core::ptr::null());
+    kept.last_suffix = core::ptr::null();
     kept.node = if kept.depth == 0 { tree::ROOT } else { of(kept, shared) };
     if kept.node == tree::ROOT {
         kept.depth = 0;

@@ -1,12 +1,11 @@
 //! A thread's memory of its recent stacks: their suffixes ([`crate::frames::suffix`]), their nodes
-//! and their frames' rules. It also holds the cached stack's words in pairs.
+//! and their frames' rules.
 
 use heapr_ring::sys;
 
 use crate::arch::prefetch;
 use crate::frames::known_rules::KnownRules;
 use crate::frames::suffix_table::SuffixTable;
-use crate::frames::word_pairs::WordPairs;
 use crate::tree;
 
 /// Number of stacks whose nodes a thread remembers: 64 KiB, which stay in the second-level cache.
@@ -27,9 +26,6 @@ pub(crate) struct Shortcuts {
     pub(crate) suffixes: SuffixTable,
     nodes: [KnownNode; NODES],
     pub(crate) rules: KnownRules,
-    /// The cached stack's words in pairs; valid only if its `comparing` says that they are laid
-    /// out.
-    pub(crate) pairs: WordPairs,
 }
 
 impl Shortcuts {

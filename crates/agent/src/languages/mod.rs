@@ -17,6 +17,8 @@
 mod answers;
 pub(crate) mod code_table;
 mod copied_memory;
+#[cfg(test)]
+mod documented;
 mod given_back;
 mod java;
 mod joined;

@@ -80,7 +80,7 @@ impl<D: Copy> NativeFrames<D> {
         }
     }
 
-    /// Returns the hash of the frames; 0 if there are none.
+    /// Returns the hash of the frames; 0 without frames.
     pub(super) fn hash(&self) -> u64 {
         self.hash
     }

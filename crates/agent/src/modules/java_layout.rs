@@ -78,7 +78,11 @@ pub(crate) struct Layout {
 }
 
 /// Versions whose frames and packed numbers have the form that the agent reads.
-const VERSIONS: core::ops::RangeInclusive<u32> = 11..=25;
+pub(crate) const VERSIONS: core::ops::RangeInclusive<u32> = 11..=25;
+
+/// Versions among them whose tables lack a needed entry.
+#[cfg(test)]
+pub(crate) const LACKING: [u32; 2] = [23, 24];
 
 static LAYOUT: AtomicPtr<Layout> = AtomicPtr::new(core::ptr::null_mut());
 /// Address of the tables from which the layout was made, or in which something was missing.

@@ -44,16 +44,6 @@ const MISS: u32 = 16;
 /// found by the other kind of tag, are seldom given up.
 const MISSES: u32 = 1 << 14;
 
-/// Limit of [`CachedStack::comparing`]: number of comparisons of a cached stack's words as they
-/// were read, before they are laid out in pairs. The layout takes about as long as these
-/// comparisons.
-const COMPARED: u32 = 16;
-/// [`CachedStack::comparing`]: a layout was not worth it, and the words are compared as they were
-/// read.
-const AS_READ: u32 = COMPARED;
-/// [`CachedStack::comparing`]: the words are laid out in pairs.
-const IN_PAIRS: u32 = COMPARED + 1;
-
 /// Returns the key for the suffix of the stack that begins at `start`. If many lookups fail, the
 /// key includes the innermost frame's return address, provided that frame is plain. The stack must
 /// be readable up to `high`.
@@ -108,7 +98,7 @@ pub(crate) fn take(kept: &mut CachedStack, tag: Tag, start: Start, high: usize) 
     }
     // SAFETY: the base was found among the cached frames, and lies on the current stack with its
     // words outwards of it.
-    if !unsafe { words_stand(kept, suffix.base_index(), base.words_end as usize) } {
+    if unsafe { kept.is_any_changed(base.words_end as usize) } {
         return Recent::Unknown;
     }
     if comes_again(kept, suffix) { Recent::ComesAgain } else { Recent::Suffix(suffix) }
@@ -138,39 +128,6 @@ fn comes_again(kept: &mut CachedStack, suffix: &StackSuffix) -> bool {
     }
     (kept.last_suffix, kept.last_suffix_capture) = (suffix, kept.capture_count);
     false
-}
-
-/// True if the words from a cached frame outwards, which end at `words_end`, are unchanged.
-///
-/// # Safety
-/// 1. The frame is cached, and its words are readable.
-#[inline(always)]
-unsafe fn words_stand(kept: &mut CachedStack, frame_index: usize, words_end: usize) -> bool {
-    if kept.comparing == IN_PAIRS {
-        // SAFETY: (1); there is a table, in which the words are laid out.
-        return unsafe { (*kept.shortcuts).pairs.stand(frame_index) };
-    }
-    if kept.comparing != AS_READ {
-        compared_again(kept);
-    }
-    // SAFETY: (1).
-    unsafe { !kept.is_any_changed(words_end) }
-}
-
-#[cold]
-#[inline(never)]
-fn compared_again(kept: &mut CachedStack) {
-    kept.comparing = kept.comparing.wrapping_add(1);
-    if kept.comparing != COMPARED {
-        return;
-    }
-    // SAFETY: null, or a table of this level alone, which is never unmapped; `depth` frames are
-    // cached, with their words.
-    let is_laid_out = unsafe {
-        let frames = core::slice::from_raw_parts(kept.frames, kept.depth);
-        kept.shortcuts.as_mut().is_some_and(|shortcuts| shortcuts.pairs.lay_out(frames, kept.words))
-    };
-    kept.comparing = if is_laid_out { IN_PAIRS } else { AS_READ };
 }
 
 /// Returns the node of a stack with this suffix, after verifying or cutting its frames. Returns

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::processes;
 
-/// What is done with the flags.
+/// Actions on the flags.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Flag a program, until it is disabled.
@@ -30,7 +30,7 @@ pub(crate) enum ConfigCommand {
 /// A flag.
 #[derive(Debug, Args)]
 pub(crate) struct FlagArguments {
-    /// What is to be recorded
+    /// Kind of recording
     kind: Kind,
     #[command(flatten)]
     targets: Targets,
@@ -84,7 +84,7 @@ struct Place {
     /// The machine's flags in place of this user's
     #[arg(long)]
     system: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }

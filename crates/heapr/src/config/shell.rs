@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use heapr_session::shell_environment;
 
-/// How the environment is printed.
+/// Form of the printed environment.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShellArguments {
-    /// For whom
+    /// Program that reads it
     #[arg(long = "for", value_enum, default_value_t = Reader::Sh)]
     reader: Reader,
-    /// What takes it back
+    /// Print the lines that undo it
     #[arg(long)]
     off: bool,
 }

@@ -18,7 +18,7 @@ pub(crate) struct DoctorArguments {
     /// Tell which allocators are in this process, and whether they can be recorded
     #[arg(value_name = "PID")]
     pid: Option<u32>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }

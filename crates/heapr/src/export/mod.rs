@@ -30,7 +30,7 @@ pub(crate) struct ExportArguments {
     /// Format
     #[arg(long, value_name = "FORMAT", value_parser = target())]
     to: Target,
-    /// What is shown
+    /// Metric that is shown
     #[arg(long, value_name = "KEY", default_value = Metric::default().key(), ignore_case = true, value_parser = sort_key())]
     value: Metric,
     #[command(flatten)]

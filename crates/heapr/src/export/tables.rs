@@ -18,7 +18,7 @@ use crate::report::names::TraceNames;
 use crate::trace_file::tell_warnings;
 use crate::transfer::ObjectStore;
 
-/// What is to be known of the recording beside its file.
+/// Facts about the recording that its file does not have.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Tables (--to parquet)")]
 pub(crate) struct TableArguments {

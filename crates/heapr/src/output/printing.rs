@@ -8,7 +8,7 @@ use heapr_table::Table;
 use super::{Format, top};
 use crate::plain_text::{line_width, printed};
 
-/// How results are printed.
+/// Form of printed results.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OutputArguments {
     /// Format

@@ -56,7 +56,7 @@ pub(crate) struct PushArguments {
     /// program curl)
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// How often a profile is tried at once
+    /// Number of attempts to send a profile before it is left in the spool
     #[arg(long, value_name = "N", default_value_t = 5)]
     tries: u32,
     /// Folder for what is not taken [default of a session: heapr/push below $XDG_STATE_HOME]

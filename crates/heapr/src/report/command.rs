@@ -46,8 +46,8 @@ pub(crate) struct ReportArguments {
     /// Most items of each action [default: 20; all as json, csv and in xperf's layout]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     top: Option<usize>,
-    /// Who frees, by the stack of the call (recorded with --stacks alloc,realloc,free), who frees
-    /// twice, and who frees what is unknown
+    /// Show the callers that free, by the stack of the call (recorded with --stacks
+    /// alloc,realloc,free), that free twice, and that free unknown blocks
     #[arg(long, conflicts_with_all = ["histogram", "totals", "layout"])]
     free_stacks: bool,
     /// Print the totals, and nothing else that is not asked for

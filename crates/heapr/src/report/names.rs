@@ -24,7 +24,7 @@ const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
 /// follows.
 const RUN_TIME_CODE: &str = "[process ";
 
-/// Where names are looked for.
+/// Sources of names.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct NameArguments {
     /// Directory with modules or debug files; may be given several times

@@ -28,7 +28,7 @@ pub(crate) struct RecordArguments {
     /// Seconds between two states of the file that survive a crash
     #[arg(long, value_name = "S", default_value = "1", alias = "flushtimer", value_parser = parse_seconds)]
     flush_timer: Duration,
-    /// What happens to an event when no buffer is free
+    /// Treatment of an event when no buffer is free
     #[arg(long, value_enum, default_value_t = OnFullArgument::Block)]
     on_full: OnFullArgument,
     /// Which events carry stacks: some of create,alloc,realloc,free,destroy, or none
@@ -51,9 +51,9 @@ pub(crate) struct RecordArguments {
     /// auto where there are any
     #[arg(long, value_enum, value_name = "auto|off", default_value_t = LanguageArgument::Auto)]
     lang: LanguageArgument,
-    /// Record some allocations for all: one in so many bytes on average (512K), `auto` (as few as
-    /// make 200 samples a second; auto:N others), `off` or `all`. What is reported then are
-    /// estimates, with their 95 % intervals
+    /// Record a sample of the allocations: one in so many bytes on average (512K), `auto`, `off` or
+    /// `all`. `auto` is as few as make 200 samples a second (auto:N: N). Reports then have
+    /// estimates with their 95 % intervals
     #[arg(long, value_name = "SIZE|auto|off|all", value_parser = parse_sample_rate)]
     sample: Option<SampleRate>,
     /// With --sample: record all allocations for a while when what is live has grown by so much
@@ -62,7 +62,7 @@ pub(crate) struct RecordArguments {
     /// With --full-on-growth: for so long
     #[arg(long = "for", value_name = "S", value_parser = parse_seconds, default_value = "60")]
     full_for: Duration,
-    /// What is kept of the events
+    /// Parts of the events that the file has
     #[arg(long, value_enum, default_value_t = ModeArgument::Trace)]
     mode: ModeArgument,
     /// Circular: keep the newest events in memory of this size until the stop, and what was live

@@ -8,7 +8,7 @@ use heapr_session::{GraphContents, SNAPSHOT_INTERVAL_MIN, SnapshotRule, Snapshot
 use crate::graph_contents::{Contents, contents};
 use heapr_filters::quantity::{parse_bytes, parse_seconds};
 
-/// When snapshots are taken.
+/// Times at which snapshots are taken.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(
     next_help_heading = "Snapshots of the live heap",
@@ -21,15 +21,15 @@ pub(crate) struct SnapshotRuleArguments {
     /// Take one of each process when it ends or is killed
     #[arg(long)]
     snapshot_at_exit: bool,
-    /// Take one of each process that ends by exit, with the references between the blocks: what is
-    /// leaked then, after all that the program does at its end
+    /// Take one of each process that ends by exit, with the references between the blocks. It shows
+    /// the leaks after all that the program does at its end
     #[arg(long)]
     pub(crate) graph_at_exit: bool,
-    /// Those taken at an interval, at a size and on growth have the references too; the processes
-    /// stand still meanwhile
+    /// Also write the references between the blocks at an interval, at a size and on growth; the
+    /// processes stand still meanwhile
     #[arg(long)]
     graph: bool,
-    /// What of the contents of blocks is written with the references; else nothing is
+    /// Contents of blocks that are written with the references [default: no contents]
     #[arg(long, value_enum, value_name = "WHAT", requires = "graphs")]
     contents: Option<Contents>,
     /// Take one when the resident set of a process passes SIZE, and again after it has been a tenth

@@ -39,8 +39,8 @@ pub(crate) struct StartArguments {
     /// Flagged programs that run already, too
     #[arg(long, requires = "flagged")]
     running: bool,
-    /// Attach to processes with seccomp filters that this user cannot read, too: only if the
-    /// filters are known to answer with errors and not to end the process
+    /// Also attach to processes whose seccomp filters this user cannot read. Use it only if these
+    /// filters answer with errors, and do not end the process
     #[arg(long)]
     despite_seccomp: bool,
     /// The trace file [default: heapr.NAME.PID.heapr, PID being the recorder's]

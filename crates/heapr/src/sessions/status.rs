@@ -18,7 +18,7 @@ use heapr_filters::quantity::parse_seconds;
 pub(crate) struct StatusArguments {
     /// The session; without it all are shown
     name: Option<String>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Show it again every N seconds until the session ends

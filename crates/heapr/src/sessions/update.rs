@@ -24,8 +24,8 @@ pub(crate) struct UpdateArguments {
     /// Which events carry stacks from now on: some of create,alloc,realloc,free,destroy, or none
     #[arg(long, value_name = "EVENTS", value_parser = parse_stacks)]
     stacks: Option<StackEvents>,
-    /// How allocations are sampled from now on, of a session that was started with --sample: one in
-    /// so many bytes (2M), auto, off (none is recorded), or all
+    /// Sampling of allocations from now on, in a session that was started with --sample: one in so
+    /// many bytes (2M), auto, off, or all
     #[arg(long, value_name = "SIZE|auto|off|all", value_parser = parse_sample_rate)]
     sample: Option<SampleRate>,
     /// Bring the file to a state that can be read now

@@ -33,7 +33,7 @@ pub(crate) trait Heaps {
     fn suspects(asked: &SuspectsQuestion, options: &Self::SuspectsOptions) -> anyhow::Result<ExitCode>;
 }
 
-/// What `summary` is asked of any heap.
+/// Options of `summary` for any heap.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct SummaryQuestion {
@@ -41,7 +41,7 @@ pub(crate) struct SummaryQuestion {
     /// standard input) or a trace with snapshots (.heapr)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// What is listed first [default: retained of a V8 heap, bytes of a native one]
+    /// Order of the list [default: retained of a V8 heap, bytes of a native one]
     #[arg(long, value_enum)]
     pub(crate) sort: Option<SummaryOrder>,
     #[command(flatten)]
@@ -75,28 +75,28 @@ impl SummaryOrder {
     }
 }
 
-/// What `diff` is asked of any heaps.
+/// Options of `diff` for any heaps.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct DiffQuestion {
-    /// The snapshots, the oldest first: of two V8 snapshots what came and went, of more the course
-    /// of each class; one or two traces with snapshots (.heapr)
+    /// Snapshots, the oldest first. Two V8 snapshots show the objects that came and went, and more
+    /// the course of each class. Or one or two traces with snapshots (.heapr)
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Exit with 1 if there is more growth than this: 10M (bytes in all) or, of a class of a V8
-    /// heap, Session=10K (bytes), Session=100 (objects); (total) is all classes
+    /// Exit with 1 if there is more growth than this: 10M (bytes in all). For a class of a V8 heap:
+    /// Session=10K (bytes), Session=100 (objects); (total) is all classes
     #[arg(long, value_name = "[CLASS=]AMOUNT")]
     pub(crate) fail_if_growth: Vec<Limit>,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
 }
 
-/// What `suspects` is asked of any heaps.
+/// Options of `suspects` for any heaps.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct SuspectsQuestion {
-    /// Snapshots of one process in the order of time: V8 snapshots (of a single one the largest
-    /// owners are listed), or traces with three or more snapshots in all (.heapr)
+    /// Snapshots of one process in the order of time: V8 snapshots, or traces with three or more
+    /// snapshots in all (.heapr). A single V8 snapshot shows its largest owners
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Exit with 1 if a suspect of medium or high confidence has grown by more than this

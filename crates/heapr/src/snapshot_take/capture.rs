@@ -19,7 +19,7 @@ use crate::output::OutputFile;
 use crate::report::progress_bar::ProgressBar;
 use heapr_table::quantity;
 
-/// How snapshots are taken.
+/// Options for taking snapshots.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CaptureArguments {
     /// Collect garbage first
@@ -36,8 +36,8 @@ pub(crate) struct CaptureArguments {
     /// the disk. With =names, the names that the program gives, too
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "texts")]
     redact: Option<Redaction>,
-    /// Do not ask for the scripts that no file here holds as they ran; they are kept in a file
-    /// beside the snapshot (FILE.scripts), with their source maps
+    /// Do not save the scripts that no file here has as they ran. They are saved beside the
+    /// snapshot (FILE.scripts), with their source maps
     #[arg(long)]
     no_scripts: bool,
     /// Take one of each worker thread, too
@@ -50,13 +50,13 @@ pub(crate) struct CaptureArguments {
     open: OpenArguments,
 }
 
-/// How the inspector is reached.
+/// Connection to the inspector.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct OpenArguments {
     /// Do not send SIGUSR1: use the inspector only if it is open
     #[arg(long)]
     no_signal: bool,
-    /// What to inspect where there is more: its id, or a part of its URL or title
+    /// Target to inspect, if there are several: its id, or a part of its URL or title
     #[arg(long, value_name = "TEXT")]
     target: Option<String>,
     /// Wait so long for the port and for answers

@@ -14,22 +14,21 @@ use super::file_name::{Destination, FileCount};
 use super::hold::Held;
 use super::{interrupt, javascript, saved_scripts};
 
-/// What `heapr snapshot every` is asked of any process.
+/// Options of `heapr snapshot every` for any process.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct EveryQuestion {
-    /// Seconds (or `5m`, `1h`) between two snapshots or two looks at the size of the heap, then the
-    /// processes, by number or by the name of their program; with --off only processes, or none
-    /// for all
+    /// Seconds (or `5m`, `1h`) between two snapshots, or two readings of the heap's size. Then the
+    /// processes, by number or by the name of their program. With --off only processes; without
+    /// them all
     #[arg(value_name = "SECONDS PID|NAME…")]
     pub(crate) words: Vec<String>,
     /// And the processes that these have started; of JavaScript those alone where a shell, an init
     /// or a package manager is named
     #[arg(long)]
     pub(crate) tree: bool,
-    /// Write snapshots of JavaScript into this directory; those of native heaps of processes that
-    /// no session records into this file [default: heapr.PID.heapr, or heapr.PID.2.heapr and so
-    /// on]
+    /// Write snapshots of JavaScript into this directory, and native heaps of processes without a
+    /// session into this file [default: heapr.PID.heapr, then heapr.PID.2.heapr and so on]
     #[arg(short, long, value_name = "DIRECTORY|FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite an existing file
@@ -48,7 +47,7 @@ impl EveryQuestion {
     }
 }
 
-/// What only snapshots of JavaScript can be asked for.
+/// Options for snapshots of JavaScript only.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct EveryOptions {

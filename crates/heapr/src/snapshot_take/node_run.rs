@@ -22,8 +22,8 @@ pub(crate) struct RunArguments {
     /// Write up to so many snapshots when the heap is nearly full (Node 14.18 and later; 0: none)
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     near_heap_limit: u32,
-    /// Where the ones near the limit are written; else heapr/snapshots in $XDG_STATE_HOME
-    /// (~/.local/state)
+    /// Directory for snapshots near the limit [default: heapr/snapshots in $XDG_STATE_HOME
+    /// (~/.local/state)]
     #[arg(short, long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
     /// Say nothing but errors

@@ -17,7 +17,7 @@ use super::preflight::Consent;
 use super::{interrupt, javascript, ready_processes, signal_snapshot};
 use crate::containers;
 
-/// What `heapr snapshot take` is asked of any process.
+/// Options of `heapr snapshot take` for any process.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct TakeQuestion {
@@ -33,9 +33,9 @@ pub(crate) struct TakeQuestion {
     /// or a package manager is named
     #[arg(long)]
     pub(crate) tree: bool,
-    /// Write to this file; snapshots of JavaScript also into this directory, under names like
-    /// Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot [default: that here; of native heaps
-    /// heapr.PID.heapr, or heapr.PID.2.heapr and so on, where no session records the process]
+    /// Write to this file. Snapshots of JavaScript may go into this directory, as
+    /// Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot [default: this name here; for native heaps
+    /// without a session heapr.PID.heapr, then heapr.PID.2.heapr]
     #[arg(short, long, value_name = "FILE|DIRECTORY")]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite the file
@@ -46,7 +46,7 @@ pub(crate) struct TakeQuestion {
     pub(crate) format: Format,
 }
 
-/// What only snapshots of JavaScript can be asked for.
+/// Options for snapshots of JavaScript only.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct TakeOptions {

@@ -25,15 +25,15 @@ use heapr_table::quantity::bytes;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
     /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), files of
-    /// other tools (heaptrack, massif, DHAT, jemalloc, pprof, .heapprofile), names of
-    /// sessions that run [default: the session that runs]
+    /// other tools, names of running sessions [default: the running session]. Other tools are
+    /// heaptrack, massif, DHAT, jemalloc, pprof and V8 (.heapprofile)
     #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
     /// Only print the address
     #[arg(long)]
     no_open: bool,
-    /// Port on 127.0.0.1; 0: any that is free [default: one that the names of the files tell, so
-    /// that an address that was copied is the same at the next start]
+    /// Port on 127.0.0.1; 0: any free one [default: one that follows from the files' names, so that
+    /// a copied address holds at the next start]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// Write one page that needs no server, to be attached to a report, instead of serving
@@ -49,7 +49,7 @@ pub(crate) struct ViewArguments {
     names: NameArguments,
     #[command(flatten)]
     own: OwnArguments,
-    /// Of stacks with frames of a language (Python, JavaScript, …): all, those without the
+    /// Frames shown of stacks in a language (Python, JavaScript, …): all, all without the
     /// interpreter's, or native ones; the page can change it
     #[arg(long, value_enum, default_value_t, value_name = "mixed|own|native", help_heading = "Filters")]
     lang_frames: ShownFrames,

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use heapr_known::allocator_libraries::MUSL_LOADER;
 use heapr_proc::mounts::{Mount, mounts};
 
 /// Filesystems of the kernel's own, without programs.
@@ -52,7 +53,7 @@ fn with_programs(mounts: Vec<Mount>) -> Vec<(String, PathBuf)> {
 pub(crate) fn loaders() -> Vec<PathBuf> {
     let folders = ["/lib64", "/lib", "/usr/lib64", "/usr/lib"];
     let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-    let is_loader = |name: &str| name.starts_with("ld-linux") || name.starts_with("ld-musl");
+    let is_loader = |name: &str| name.starts_with("ld-linux") || name.starts_with(MUSL_LOADER);
     entries
         .filter(|entry| entry.file_name().to_str().is_some_and(is_loader))
         .map(|entry| entry.path())

@@ -7,8 +7,8 @@ use crate::kinds::EDGE_KINDS;
 /// Number of numbers in a node's row: kind, name, id, self size, number of edges, two unused ones.
 pub const NODE_FIELDS: u64 = 7;
 
-/// Returns the value of `snapshot` in a file with the usual fields. `node_kinds`: names of the kinds
-/// of nodes, by number.
+/// Returns the value of `snapshot` in a file with the usual fields. `node_kinds`: names of the
+/// kinds of nodes, by number.
 #[must_use]
 pub fn snapshot_header(node_kinds: &[&str], node_count: u64, edge_count: u64) -> serde_json::Value {
     // The last kind is DevTools' own, and never in a file.

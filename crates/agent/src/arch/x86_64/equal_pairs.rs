@@ -24,35 +24,16 @@ impl AllEqual {
         Self(unsafe { _mm_set1_epi32(-1) })
     }
 
-    /// Compares the pair at `offset_bytes` above an anchor.
-    ///
-    /// # Safety
-    /// 1. Both words are readable.
-    #[inline(always)]
-    pub(crate) unsafe fn and(self, (anchor, offset_bytes): (usize, usize), expected: &Pair) -> Self {
-        // SAFETY: a pair is aligned; (1).
-        unsafe { self.and_equal(anchor, offset_bytes, _mm_load_si128(core::ptr::from_ref(expected).cast())) }
-    }
-
-    /// Compares the pair. The lower 16 bits of each expected word are ignored, and the upper 16
-    /// bits of each word in memory must be 0.
+    /// Compares the pair at `offset_bytes` above an anchor. The lower 16 bits of each expected word
+    /// are ignored, and the upper 16 bits of each word in memory must be 0.
     ///
     /// # Safety
     /// 1. Both words are readable.
     #[inline(always)]
     pub(crate) unsafe fn and_shifted(self, (anchor, offset_bytes): (usize, usize), expected: &Pair) -> Self {
-        // SAFETY: as above.
-        unsafe {
-            let expected = _mm_load_si128(core::ptr::from_ref(expected).cast());
-            self.and_equal(anchor, offset_bytes, _mm_srli_epi64::<16>(expected))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn and_equal(self, anchor: usize, offset_bytes: usize, expected: __m128i) -> Self {
         let words: __m128i;
-        // SAFETY: (1) of the callers. As volatile as the single reads: the words belong to the
-        // program's running functions.
+        // SAFETY: (1). As volatile as the single reads: the words belong to the program's running
+        // functions.
         unsafe {
             asm!(
                 "movdqu {}, [{} + {}]",
@@ -60,8 +41,11 @@ impl AllEqual {
                 options(nostack, preserves_flags, readonly)
             );
         }
-        // SAFETY: as in `so_far`.
-        Self(unsafe { _mm_and_si128(self.0, _mm_cmpeq_epi32(words, expected)) })
+        // SAFETY: as in `so_far`; a pair is aligned.
+        unsafe {
+            let expected = _mm_srli_epi64::<16>(_mm_load_si128(core::ptr::from_ref(expected).cast()));
+            Self(_mm_and_si128(self.0, _mm_cmpeq_epi32(words, expected)))
+        }
     }
 
     /// Returns true if all pairs were equal.
@@ -79,16 +63,11 @@ mod tests {
     #[test]
     fn each_bit_of_each_word_counts() {
         let mut memory = [0, 0x7fff_1234_5678, 0xffff_9abc_def0, 0];
-        let (same, shifted) =
-            (Pair([memory[1], memory[2]]), Pair([memory[1] << 16 | 0xabcd, memory[2] << 16]));
+        let expected = Pair([memory[1] << 16 | 0xabcd, memory[2] << 16]);
         let holds = |memory: &[u64; 4]| {
             let place = (memory.as_ptr() as usize, 8);
             // SAFETY: two words of the array.
-            unsafe {
-                let both = AllEqual::so_far().and(place, &same).and(place, &same).holds();
-                assert_eq!(AllEqual::so_far().and_shifted(place, &shifted).holds(), both);
-                both
-            }
+            unsafe { AllEqual::so_far().and_shifted(place, &expected).and_shifted(place, &expected).holds() }
         };
         assert!(AllEqual::so_far().holds() && holds(&memory));
         for bit in 0..256 {

@@ -13,8 +13,9 @@ use crate::modules::java_layout::Layout;
 use crate::modules::rules;
 use crate::record::thread::Scope;
 
-/// Sizes of the caches: frames, and these frames' functions.
+/// Number of native frames whose methods are cached.
 const ANSWERS: usize = 4096;
+/// Largest number of methods of all cached frames.
 const ANSWERED: usize = 1 << 15;
 
 /// Functions that a frame stood for.

@@ -1,7 +1,10 @@
-//! Offsets of the data that is read from CPython, by version, in bytes. They are those of the
-//! structures in its headers on 64-bit processors. Debug builds have other offsets and are not in
-//! the table. Of builds without the interpreter's lock only the tested ones are.
+//! Offsets of the data that is read from CPython, in bytes.
+//!
+//! Versions 3.8 to 3.12 have a table here: the structures of their headers on 64-bit processors.
+//! Debug builds have other offsets and are not in the table. From 3.13 on the interpreter states
+//! the offsets: see [`super::debug_offsets`].
 
+use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// Form of a version's frames.
@@ -45,7 +48,7 @@ pub(crate) struct Layout {
     /// Version, for example `0x030b`.
     pub(crate) version: u32,
     /// Size of `_PyRuntime` in bytes, if the module does not state its version.
-    runtime_bytes: usize,
+    pub(super) runtime_bytes: usize,
     pub(crate) style: Style,
     pub(crate) lines: Lines,
     /// `_PyRuntimeState`: `Py_tss_t` of the thread states; 0: they are in thread-local variables.
@@ -117,7 +120,8 @@ const OLDEST: Layout = Layout {
     kind_bit: 2,
 };
 
-const SHIMS: Layout = Layout {
+/// Layout of 3.12. The versions after it state their differences.
+pub(super) const SHIMS: Layout = Layout {
     version: 0x030c,
     runtime_bytes: 0,
     style: Style::Shim,
@@ -149,39 +153,7 @@ const SHIMS: Layout = Layout {
 /// thread, and two reference counts.
 pub(crate) const UNLOCKED_BYTES: usize = 16;
 
-const UNLOCKED_3_13: Layout = Layout {
-    version: 0x030d,
-    style: Style::Unlocked,
-    thread_key: 2160,
-    thread_id: 152,
-    frame: 72,
-    previous_cframe: 0,
-    first_line: 84,
-    file: 128,
-    name: 144,
-    line_table: 152,
-    instructions: 216,
-    ascii_bytes: 56,
-    compact_bytes: 72,
-    object_bytes: UNLOCKED_BYTES,
-    ..SHIMS
-};
-
-/// Builds without the interpreter's lock.
-static UNLOCKED: [Layout; 2] = [
-    UNLOCKED_3_13,
-    Layout {
-        version: 0x030e,
-        thread_key: 2336,
-        owner: 78,
-        instructions: 232,
-        copies: 224,
-        kind_bit: 8,
-        ..UNLOCKED_3_13
-    },
-];
-
-static LAYOUTS: [Layout; 8] = [
+static LAYOUTS: [Layout; 5] = [
     OLDEST,
     Layout { version: 0x0309, runtime_bytes: 656, thread_key: 584, current_thread: 568, ..OLDEST },
     Layout {
@@ -211,35 +183,6 @@ static LAYOUTS: [Layout; 8] = [
         ..SHIMS
     },
     SHIMS,
-    Layout {
-        version: 0x030d,
-        thread_key: 2160,
-        thread_id: 152,
-        frame: 72,
-        previous_cframe: 0,
-        instructions: 200,
-        ..SHIMS
-    },
-    Layout {
-        version: 0x030e,
-        thread_key: 2336,
-        thread_id: 152,
-        frame: 72,
-        previous_cframe: 0,
-        owner: 74,
-        instructions: 208,
-        ..SHIMS
-    },
-    Layout {
-        version: 0x030f,
-        thread_key: 0,
-        thread_id: 176,
-        frame: 72,
-        previous_cframe: 0,
-        owner: 74,
-        instructions: 208,
-        ..SHIMS
-    },
 ];
 
 /// Returns the layout of a version (`0x030b`), or of an old one whose `_PyRuntime` has
@@ -251,20 +194,40 @@ pub(crate) fn find(version: Option<u32>, runtime_bytes: usize) -> Option<&'stati
     })
 }
 
-/// Returns the layout of a version built without the interpreter's lock.
-pub(crate) fn find_unlocked(version: u32) -> Option<&'static Layout> {
-    UNLOCKED.iter().find(|layout| layout.version == version)
-}
+/// Room for a layout that the interpreter states.
+struct Stated(UnsafeCell<Layout>);
+
+// SAFETY: written by one thread, before the address is published by `choose`: see
+// `choose_stated`.
+unsafe impl Sync for Stated {}
+
+static STATED: Stated = Stated(UnsafeCell::new(SHIMS));
 
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the layout of the process's CPython, once it is known.
 #[inline(always)]
 pub(crate) fn chosen() -> Option<&'static Layout> {
-    // SAFETY: null, or an element of the table.
+    // SAFETY: null, an element of the table, or the stated layout, which stays as it is.
     unsafe { (CHOSEN.load(Relaxed) as *const Layout).as_ref() }
 }
 
 pub(crate) fn choose(layout: &'static Layout) {
     CHOSEN.store(core::ptr::from_ref(layout).addr(), Release);
+}
+
+/// Chooses a layout that the interpreter states.
+///
+/// # Safety
+/// 1. One call per process, while no layout is chosen.
+pub(super) unsafe fn choose_stated(layout: Layout) {
+    // SAFETY: (1): no reader has its address, and no other thread writes.
+    unsafe { STATED.0.get().write(layout) };
+    CHOSEN.store(STATED.0.get().addr(), Release);
+}
+
+/// Versions with a table, the oldest first.
+#[cfg(test)]
+pub(crate) fn tabled_versions() -> impl Iterator<Item = u32> {
+    LAYOUTS.iter().map(|layout| layout.version)
 }

@@ -6,13 +6,14 @@
 //!                                                                      | instruction
 //! ```
 //!
-//! A version whose layout is not known is reported to the recorder once, and its frames are not
-//! read. A known layout is used only if the thread state is verified to be the thread's. The
+//! The layout is that of a table to 3.12, and from 3.13 on the one that the interpreter states. An
+//! interpreter without a layout is reported to the recorder once, and its frames are not read. A
+//! layout is used only if the thread state is verified to be the thread's. The
 //! objects used as code, texts and bytes must be of these types.
 
 pub(crate) mod cached_frames;
 mod code;
-mod debug_offsets;
+pub(crate) mod debug_offsets;
 pub(crate) mod frame;
 mod interpreter;
 pub(crate) mod layout;
@@ -24,6 +25,7 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use heapr_wire::{LANGUAGE_PYTHON, VERSION_WITHOUT_LOCK};
 
+use crate::languages::python::debug_offsets::DebugOffsets;
 use crate::languages::python::layout::Style;
 use crate::languages::unknown;
 use crate::modules::interpreters::PYTHON;
@@ -33,11 +35,13 @@ static STATE: AtomicU32 = AtomicU32::new(UNSEEN);
 const UNSEEN: u32 = 0;
 const FOUND: u32 = 1;
 const UNKNOWN: u32 = 2;
+/// A thread determines the layout.
+const LOOKED_AT: u32 = 3;
 
 /// True if a CPython with a known layout is found that was not there before.
 pub(crate) fn look() -> bool {
     let runtime = PYTHON.runtime.load(Acquire);
-    if runtime == 0 || STATE.load(Relaxed) != UNSEEN {
+    if runtime == 0 || STATE.compare_exchange(UNSEEN, LOOKED_AT, Acquire, Relaxed).is_err() {
         return false;
     }
     let version_avma = PYTHON.version.load(Relaxed);
@@ -45,27 +49,25 @@ pub(crate) fn look() -> bool {
     let version = (version_avma != 0).then(|| unsafe { (version_avma as *const u32).read() } >> 16);
     let bytes = PYTHON.runtime_bytes.load(Relaxed);
     // SAFETY: a variable of the interpreter, of `bytes` bytes.
-    let is_unlocked = unsafe { debug_offsets::is_without_lock(runtime, bytes) };
-    let layout = if is_unlocked {
-        // SAFETY: as above.
-        let agrees =
-            |layout: &&_| bytes >= debug_offsets::BYTES && unsafe { debug_offsets::agrees(layout, runtime) };
-        version.and_then(layout::find_unlocked).filter(agrees)
-    } else {
-        layout::find(version, bytes)
+    let table = unsafe { DebugOffsets::of(runtime, bytes) };
+    let is_found = match version {
+        Some(version) if version >= debug_offsets::FIRST_VERSION => {
+            let stated = table.and_then(|table| table.layout(version));
+            // SAFETY: `LOOKED_AT` is set by one thread, and no layout has been chosen.
+            stated.map(|layout| unsafe { layout::choose_stated(layout) }).is_some()
+        }
+        version => layout::find(version, bytes).map(layout::choose).is_some(),
     };
-    match layout {
+    match layout::chosen().filter(|_| is_found) {
         Some(layout) => {
-            layout::choose(layout);
-            // SAFETY: as above.
-            let interpreter_id = unsafe { debug_offsets::interpreter_id(runtime, bytes) };
+            let interpreter_id = table.and_then(DebugOffsets::interpreter_id);
             interpreter::know(interpreter_id.unwrap_or(layout.interpreter_id));
-            STATE.store(FOUND, Relaxed);
+            STATE.store(FOUND, Release);
             true
         }
         None => {
             STATE.store(UNKNOWN, Relaxed);
-            note_unknown(version.unwrap_or(0), is_unlocked);
+            note_unknown(version.unwrap_or(0), table.is_some_and(DebugOffsets::is_without_lock));
             false
         }
     }

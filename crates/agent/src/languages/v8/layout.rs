@@ -215,6 +215,12 @@ pub(crate) fn find(version: u32) -> Option<&'static Layout> {
     LAYOUTS.iter().find(|layout| layout.version == version)
 }
 
+/// Versions with a layout.
+#[cfg(test)]
+pub(crate) fn versions() -> impl Iterator<Item = u32> {
+    LAYOUTS.iter().map(|layout| layout.version)
+}
+
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the layout of the process's V8, once it is known.

@@ -22,7 +22,7 @@ mod cached_frames;
 mod finding;
 mod function;
 mod heap;
-mod layout;
+pub(crate) mod layout;
 mod made_code;
 mod translation;
 mod variable_bytes;

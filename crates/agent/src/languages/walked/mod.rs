@@ -8,10 +8,10 @@
 mod cached_frames;
 mod describing;
 mod learned;
-mod lua;
-mod perl;
-mod php;
-mod ruby;
+pub(crate) mod lua;
+pub(crate) mod perl;
+pub(crate) mod php;
+pub(crate) mod ruby;
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -14,7 +14,7 @@ use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::modules::interpreters::PERL as EXPORTS;
 
 /// Versions with known offsets, with threads. They are from the headers, and equal in all versions.
-const VERSIONS: [u32; 4] = [0x0524, 0x0526, 0x0528, 0x052a];
+pub(crate) const VERSIONS: [u32; 4] = [0x0524, 0x0526, 0x0528, 0x052a];
 /// Offsets in `struct interpreter`.
 const STATEMENT_AT: usize = 208;
 const STACKS_AT: usize = 224;

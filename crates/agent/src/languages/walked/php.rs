@@ -22,10 +22,11 @@ struct Layout {
     first_line: usize,
 }
 
-static LAYOUTS: [Layout; 2] = [
-    // 8.2
+/// Versions of [`LAYOUTS`].
+pub(crate) const VERSIONS: [&str; 2] = ["8.2", "8.4"];
+
+static LAYOUTS: [Layout; VERSIONS.len()] = [
     Layout { globals_bytes: 1800, count: 80, operations: 88, file: 152, first_line: 160 },
-    // 8.4
     Layout { globals_bytes: 1984, count: 96, operations: 104, file: 168, first_line: 176 },
 ];
 

@@ -57,6 +57,13 @@ const LAST: Layout = Layout {
     is_of_old_values: false,
     is_handler_unnamed: true,
 };
+
+/// Versions with a layout.
+#[cfg(test)]
+pub(crate) fn versions() -> [u32; 4] {
+    LAYOUTS.map(|layout| layout.version)
+}
+
 /// Index of the layout.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 

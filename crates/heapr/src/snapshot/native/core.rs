@@ -27,7 +27,7 @@ pub(crate) struct GraphOfArguments {
     /// The trace to write [default: the core's name with .heapr]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What of the contents of blocks is written; else nothing is
+    /// Contents of blocks that are written [default: no contents]
     #[arg(long, value_enum, value_name = "WHAT")]
     contents: Option<Contents>,
     /// Overwrite it

@@ -18,7 +18,7 @@ use crate::snapshot::verbs::DiffQuestion;
 use heapr_table::quantity::{bytes, count, duration, signed_bytes, signed_count, within};
 use heapr_table::{Cell, Column, row};
 
-/// What only native heaps can be asked for.
+/// Options for native heaps only.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct DiffOptions {
@@ -26,7 +26,7 @@ pub(crate) struct DiffOptions {
     /// of two]
     #[arg(long, action = clap::ArgAction::Set, num_args = 2, value_names = ["A", "B"])]
     snapshots: Option<Vec<String>>,
-    /// What is listed first
+    /// Order of the list
     #[arg(long, value_enum, default_value_t = Order::Change)]
     sort: Order,
     #[command(flatten)]

@@ -12,11 +12,11 @@ use crate::processes;
 use crate::snapshot_take::EveryQuestion;
 use heapr_table::quantity::duration;
 
-/// What only snapshots of native heaps can be asked for.
+/// Options for snapshots of native heaps only.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct NativeEveryOptions {
-    /// Of the native heap, also where a process runs JavaScript
+    /// Take the native heap, also of a process that runs JavaScript
     #[arg(long)]
     native: bool,
     /// With the references between the blocks: the processes stand still meanwhile

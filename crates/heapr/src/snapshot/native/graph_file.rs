@@ -19,7 +19,7 @@ pub(crate) struct GraphArguments {
     /// Which snapshot: its number, its name or `last` [default: the last with a graph]
     #[arg(long, value_name = "N|NAME")]
     pub(crate) snapshot: Option<String>,
-    /// Of which process, where the snapshot has graphs of several
+    /// Process, if the snapshot has graphs of several
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
     #[command(flatten)]

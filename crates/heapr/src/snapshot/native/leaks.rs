@@ -55,7 +55,7 @@ pub(crate) struct LeaksArguments {
 /// Kinds of leaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
-    /// Nothing leads to the block
+    /// No reference leads to the block
     Definite,
     /// Only something doubtful does: to its middle, from memory that may be dead
     Possible,

@@ -16,7 +16,7 @@ use serde_json::json;
 /// Frames shown of a stack as text, by default.
 const FRAMES_SHOWN: usize = 10;
 
-/// How lines are made and which blocks count.
+/// Grouping of lines, and the blocks that count.
 #[derive(Debug, Clone, clap::Args)]
 #[group(skip)]
 pub(crate) struct SeriesArguments {

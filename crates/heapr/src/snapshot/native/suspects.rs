@@ -19,7 +19,7 @@ use heapr_table::quantity::{bytes, bytes_within, duration, plural};
 /// Share of a single heap, in percent, from which a holder is listed.
 const LARGE_PERCENT: u128 = 10;
 
-/// What only native heaps can be asked for.
+/// Options for native heaps only.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct SuspectsOptions {
@@ -30,7 +30,7 @@ pub(crate) struct SuspectsOptions {
     /// Leave out what has grown by less
     #[arg(long, value_name = "BYTES", default_value = "1K", value_parser = parse_bytes)]
     min_growth: u64,
-    /// What is listed first among those of the same confidence
+    /// Order of suspects of the same confidence
     #[arg(long, value_enum, default_value_t = Order::Oldest)]
     sort: Order,
     #[command(flatten)]
@@ -40,11 +40,11 @@ pub(crate) struct SuspectsOptions {
 /// Orders of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Order {
-    /// Whose oldest live block is oldest; of similar age, who has grown more
+    /// By the age of the oldest live block; of similar age, by growth
     Oldest,
-    /// Who grows fastest
+    /// By growth per time
     Rate,
-    /// Who has grown most
+    /// By growth
     Growth,
 }
 

@@ -19,11 +19,11 @@ use crate::sessions::advice;
 use crate::snapshot_take::{Format, TakeQuestion};
 use heapr_table::quantity::{bytes_within, duration, plural_within};
 
-/// What only snapshots of native heaps can be asked for.
+/// Options for snapshots of native heaps only.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct NativeTakeOptions {
-    /// Of the native heap, also where the process runs JavaScript
+    /// Take the native heap, also of a process that runs JavaScript
     #[arg(long)]
     native: bool,
     /// A name to find it by
@@ -37,15 +37,15 @@ pub(crate) struct NativeTakeOptions {
     /// leaks and what holds a block
     #[arg(long)]
     graph: bool,
-    /// Whether the process stands still until a copy of its memory is made, which shares its pages
-    /// until somebody writes to them, until all is read, or not at all
+    /// Time for which the process stands still: until a copy of its memory is made, until all is
+    /// read, or none
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Pause::Copy, requires = "graph")]
     pause: Pause,
     /// Longest that the process may stand still for it, or that a copy of it may live, in
     /// milliseconds
     #[arg(long, value_name = "MS", default_value_t = 30_000, requires = "graph")]
     max_pause: u64,
-    /// What of the contents of blocks is written with their references; else nothing is
+    /// Contents of blocks that are written with their references [default: no contents]
     #[arg(long, value_enum, value_name = "WHAT", requires = "graph")]
     contents: Option<Contents>,
     /// Go on recording for so long: a block that is freed meanwhile is no leak, and is struck
@@ -60,8 +60,8 @@ enum Pause {
     Copy,
     /// Until all is read
     Stop,
-    /// Not at all: it is read twice while it runs, 5 s apart; only what nothing leads to both
-    /// times, and is unchanged, is definitely leaked
+    /// No pause: the process is read twice while it runs, 5 s apart. Blocks that no reference leads
+    /// to both times, and that are unchanged, are definitely leaked
     None,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct ContainmentArguments {
 enum EdgeOrder {
     /// Most bytes kept alive first
     Retained,
-    /// As in the object
+    /// Order of the object's own references
     Object,
 }
 

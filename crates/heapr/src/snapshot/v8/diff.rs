@@ -18,7 +18,7 @@ use heapr_table::SortRows as _;
 use heapr_table::quantity::{plural, signed_bytes, signed_count};
 use heapr_table::{Column, Table, row};
 
-/// What only V8 heaps can be asked for.
+/// Options for V8 heaps only.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct DiffOptions {

@@ -28,17 +28,17 @@ pub(crate) struct ObjectFilterArguments {
 enum NamedFilter {
     /// Strings that are there more than once
     DuplicatedStrings,
-    /// What only detached DOM nodes keep alive
+    /// Objects that only detached DOM nodes keep alive
     DetachedNodes,
-    /// What only the variables of DevTools' console keep alive
+    /// Objects that only the variables of DevTools' console keep alive
     Console,
-    /// What only handlers of DOM events keep alive
+    /// Objects that only handlers of DOM events keep alive
     EventHandlers,
-    /// What only contexts of closures keep alive
+    /// Objects that only contexts of closures keep alive
     Contexts,
-    /// What several native contexts lead to
+    /// Objects that several native contexts lead to
     SharedContext,
-    /// What no native context leads to
+    /// Objects that no native context leads to
     NoContext,
 }
 

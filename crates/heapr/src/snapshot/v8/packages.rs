@@ -18,7 +18,7 @@ pub(crate) struct PackagesArguments {
     /// A snapshot; of several, the oldest first, the growth from the first to the last is listed
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// How code is put together
+    /// Grouping of code
     #[arg(long, value_enum, default_value_t = By::Package)]
     by: By,
     #[command(flatten)]

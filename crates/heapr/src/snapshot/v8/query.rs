@@ -56,7 +56,7 @@ pub(crate) struct QueryArguments {
     /// Only DOM nodes that no longer hang in their document
     #[arg(long)]
     detached: bool,
-    /// What is listed first
+    /// Order of the list
     #[arg(long, value_enum, default_value_t = Order::Retained)]
     sort: Order,
     #[command(flatten)]

@@ -24,7 +24,7 @@ pub(crate) struct RetainersArguments {
     /// The object
     #[arg(value_name = "@ID")]
     object: ObjectId,
-    /// As if this object did not exist
+    /// Leave out this object, as if it did not exist
     #[arg(long, value_name = "@ID")]
     ignore: Vec<ObjectId>,
     /// Ways from a root to the object, the shortest first

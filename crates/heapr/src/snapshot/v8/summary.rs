@@ -19,7 +19,7 @@ use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, plural};
 use heapr_table::{Column, Table, row};
 
-/// What only V8 heaps can be asked for.
+/// Options for V8 heaps only.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct SummaryOptions {

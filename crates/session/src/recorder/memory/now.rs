@@ -66,7 +66,7 @@ pub fn own_memory_of(pid: u32, inside: &Inside) -> Option<Vec<OwnPart>> {
 
 #[cfg(test)]
 mod tests {
-    use heapr_known::runtimes::{self, Runtime, V8Program};
+    use heapr_known::runtimes::{self, Runtime};
 
     use super::*;
 
@@ -81,7 +81,7 @@ mod tests {
             assert_eq!(kind.to_string(), class.label());
         }
         for (runtime, class) in [
-            (Runtime::V8(V8Program::Node), Class::V8Heap),
+            (Runtime::Node, Class::V8Heap),
             (Runtime::Jvm, Class::JvmHeap),
             (Runtime::Python, Class::PythonArenas),
         ] {

@@ -170,6 +170,12 @@ static LAYOUTS: [Layout; 4] = [
     LATEST,
 ];
 
+/// Minor versions of Lua 5 with a layout, each with its first and last release.
+#[cfg(test)]
+pub(crate) fn versions() -> impl Iterator<Item = (usize, (usize, usize))> {
+    LAYOUTS.iter().map(|layout| (layout.minor, layout.releases))
+}
+
 /// Parses the version from a module's own description: `$LuaVersion: Lua 5.4.4 …`, or for 5.1
 /// `$Lua: Lua 5.1.5 …`.
 pub(super) fn release(ident: usize, bytes: usize) -> Option<[u32; 3]> {

@@ -10,7 +10,7 @@
 //! next has resumed it.
 
 mod interpreter;
-mod layout;
+pub(crate) mod layout;
 mod lines;
 mod luajit;
 mod names;

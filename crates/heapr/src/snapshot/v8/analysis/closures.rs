@@ -14,8 +14,8 @@ use crate::snapshot::v8::heap_file::{Wanted, open};
 pub(crate) struct ClosuresArguments {
     #[command(flatten)]
     listing: ListingArguments,
-    /// The variables that no function uses which can reach them, by the functions' texts: those
-    /// that were kept beside the snapshot, and files that have not changed since
+    /// Variables that no function uses which can reach them. The functions' texts are the scripts
+    /// saved beside the snapshot, and files that have not changed since
     #[arg(long)]
     unused: bool,
 }

@@ -24,7 +24,7 @@ pub(crate) struct ListingArguments {
 pub(crate) struct CollectionsArguments {
     #[command(flatten)]
     listing: ListingArguments,
-    /// Those first that keep room for most that is not there
+    /// Order by room for entries that do not exist
     #[arg(long)]
     empty: bool,
 }

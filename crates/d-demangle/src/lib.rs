@@ -3,6 +3,8 @@
 //! The grammar is that of <https://dlang.org/spec/abi.html#name_mangling>. The result is the path
 //! with its arguments, as in gdb and c++filt, without the function's return type and attributes.
 
+#![forbid(unsafe_code)]
+
 mod reader;
 mod templates;
 mod types;
@@ -15,7 +17,8 @@ use self::reader::Reader;
 const TEXT_BYTES_OF_STEP: usize = 16;
 
 /// Writes the demangled name. `None`: it is not a D name, or it is too long.
-pub(crate) fn demangle(name: &str, out: &mut impl Write) -> Option<()> {
+#[must_use]
+pub fn demangle(name: &str, out: &mut impl Write) -> Option<()> {
     if name == "_Dmain" {
         return out.write_str("D main").ok();
     }
@@ -150,7 +153,10 @@ impl Reader<'_> {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::demangle::demangle;
+    fn demangle(name: &str) -> String {
+        let mut text = String::new();
+        super::demangle(name, &mut text).map_or_else(|| name.to_owned(), |()| text)
+    }
 
     #[test]
     fn paths_arguments_templates_and_back_references_are_read() {
