@@ -162,8 +162,12 @@ impl Growing<'_> {
 
     /// Finding with the name of the site's own frame.
     pub(crate) fn finding(&self, recording: &Recording<'_>) -> Finding {
-        let (own_frame, name) = recording.name(self.site);
-        self.finding_of(recording, own_frame, &name)
+        let stack = recording.growing_stack(self.site, self.from, self.to);
+        let (own_frame, name) = recording.name_at(self.site, stack);
+        let through = recording.through(stack);
+        let mut finding = self.finding_of(recording, own_frame, &through.named(name));
+        finding.evidence.extend(through.path);
+        finding
     }
 
     /// Finding with another name.
@@ -175,13 +179,8 @@ impl Growing<'_> {
         let more = recording.rate(self.growth_bytes, half, first_ns, last_ns);
         let is_left = self.site.amounts.outstanding_bytes.saturating_mul(2) >= last.bytes;
         let fate = self.fate(recording, is_left);
-        let map = if self.kept >= 0.5 && recording.fills_a_map(self.site) {
-            " It goes into a map that nothing is taken out of: a cache or a registry without eviction."
-        } else {
-            ""
-        };
         let sentence = format!(
-            "Memory grows: {name} holds {} {}, {more}; {fate}.{map}",
+            "Memory grows: {name} holds {} {}, {more}; {fate}.",
             said.held(last),
             recording.after(last_ns),
         );

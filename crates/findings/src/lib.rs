@@ -28,6 +28,8 @@ mod peak;
 mod recording;
 mod seen;
 mod site;
+mod sites;
+mod through;
 mod together;
 mod unread;
 mod v8_snapshots;

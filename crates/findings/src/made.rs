@@ -28,6 +28,8 @@ pub(crate) fn site(kib: &[u64]) -> Site {
     Site {
         process: ProcessIndex(0),
         owner: Owner::Program,
+        is_loading: false,
+        number: 0,
         amounts: Amounts::default(),
         stack: StackIndex::EMPTY,
         weight: 1,

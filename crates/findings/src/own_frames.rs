@@ -3,8 +3,20 @@
 use heapr_query::engine::{FrameId, NamedStack, SymbolTree};
 use heapr_query::{CullList, NAMED_WITHIN, OwnCode, Owner};
 
-/// Own frame of a stack: its function, and the owner of the code.
-pub(crate) type OwnOf = (Option<FrameId>, Owner);
+/// Own frame of a stack.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnOf {
+    /// The function; `None`: unknown.
+    pub(crate) frame: Option<FrameId>,
+    /// Owner of the code.
+    pub(crate) owner: Owner,
+    /// Whether the function only waits for code to be loaded, by an `import` or the like.
+    pub(crate) is_loading: bool,
+}
+
+impl OwnOf {
+    const NONE: Self = Self { frame: None, owner: Owner::Runtime, is_loading: false };
+}
 
 /// Own frames by stack of the tree: the innermost frame of the program, or else of a library, or
 /// else of the runtime. Frames that only allocate for others count only if no other frame exists.
@@ -17,18 +29,22 @@ pub(crate) fn own_frames(
     let is_asked = with_callers(tree, wanted);
     let mut owners = Owners { tree, own, allocators: CullList::built_in(), known: Vec::new() };
     owners.known.resize(tree.frames.count(), None);
-    let mut found: Vec<OwnOf> = vec![(None, Owner::Runtime); tree.count()];
+    let mut found: Vec<OwnOf> = vec![OwnOf::NONE; tree.count()];
     for stack in (1..tree.count()).filter(|&stack| is_asked[stack]) {
         let Some(frame) = tree.frame(stack as NamedStack) else { continue };
         let of_caller = found[tree.parent(stack as NamedStack) as usize];
         found[stack] = match owners.of(frame) {
             // Owners are ordered by precedence: the program's code owns more than a library's.
-            Some(owner) if owner <= of_caller.1 => {
+            Some(owner) if owner <= of_caller.owner => {
                 let named = named_near(&mut owners, stack as NamedStack, owner).unwrap_or(frame);
-                (Some(tree.frames.function(named)), owner)
+                // Only functions of the user end the loading that a caller waits for.
+                let is_loading = of_caller.is_loading && owner != Owner::Program;
+                OwnOf { frame: Some(tree.frames.function(named)), owner, is_loading }
             }
-            None if of_caller.0.is_none() => (Some(tree.frames.function(frame)), Owner::Runtime),
-            _ => of_caller,
+            None if of_caller.frame.is_none() => {
+                OwnOf { frame: Some(tree.frames.function(frame)), ..OwnOf::NONE }
+            }
+            _ => OwnOf { is_loading: of_caller.is_loading || owners.is_loader(frame), ..of_caller },
         };
     }
     found
@@ -55,6 +71,12 @@ struct Owners<'a> {
 }
 
 impl Owners<'_> {
+    /// Whether a frame loads code for its caller.
+    fn is_loader(&self, frame: FrameId) -> bool {
+        let frames = &self.tree.frames;
+        self.own.is_loader(frames.module(frame), frames.symbol(frame), frames.file(frame))
+    }
+
     /// Owner of a frame; `None`: the frame only allocates for others.
     fn of(&mut self, frame: FrameId) -> Option<Owner> {
         if let Some(known) = self.known[frame.0 as usize] {

@@ -1,6 +1,7 @@
 //! Names of sites in sentences.
 
 use heapr_query::{CullList, FrameView, Owner, file_name, plain_symbol, script_place};
+use heapr_trace::StackIndex;
 
 use crate::finding::OwnFrame;
 use crate::recording::Recording;
@@ -9,8 +10,12 @@ use crate::site::Site;
 impl Recording<'_> {
     /// Own frame of a site with its source location, and its name in sentences.
     pub(crate) fn name(&self, site: &Site) -> (OwnFrame, String) {
-        let stack = self.tree.named(site.stack);
-        let views = self.tree.views(self.trace, site.stack, stack);
+        self.name_at(site, site.stack)
+    }
+
+    /// Variant of [`Recording::name`], with the lines of one of the site's stacks.
+    pub(crate) fn name_at(&self, site: &Site, stack: StackIndex) -> (OwnFrame, String) {
+        let views = self.tree.views(self.trace, stack, self.tree.named(stack));
         let place = self.own.place(&views).or_else(|| {
             // Without an own frame, the first frame outside the allocator is used.
             (!views.is_empty()).then(|| {
@@ -39,6 +44,9 @@ impl Recording<'_> {
         if let (Some(file), Some(line)) = (file, line) {
             name += &format!(" ({}:{line})", file_name(file));
         }
+        if site.is_loading {
+            name = format!("code that is loaded for {name}");
+        }
         if self.trace.processes().len() > 1
             && let Some(process) = self.trace.processes().get(site.process.0 as usize)
         {
@@ -62,27 +70,6 @@ impl Recording<'_> {
                 *symbol != "main" && self.own.owner(view.module, Some(symbol), view.file) != Owner::Runtime
             })
             .map(|(_, symbol)| plain_symbol(symbol))
-    }
-
-    /// Whether a frame between the allocator and the own frame of a site inserts into a map.
-    pub(crate) fn fills_a_map(&self, site: &Site) -> bool {
-        const MAPS: &[&str] = &[
-            "unordered_map",
-            "_Hashtable",
-            "_Rb_tree",
-            "std::map",
-            "HashMap",
-            "hashbrown",
-            "BTreeMap",
-            "QHash",
-            "dict",
-        ];
-        let stack = self.tree.named(site.stack);
-        let views = self.tree.views(self.trace, site.stack, stack);
-        let own = self.own.place(&views).unwrap_or(0);
-        let in_stack = |symbol: &str| MAPS.iter().any(|map| symbol.contains(map));
-        let mut symbols = views[..own].iter().filter_map(|view| view.symbol);
-        symbols.any(in_stack)
     }
 
     /// Pattern that matches stacks with a frame; empty if the frame is unknown.

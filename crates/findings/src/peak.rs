@@ -59,6 +59,7 @@ pub(crate) fn peak(
         return None;
     }
     let part = percent(held, totals.peak_bytes);
+    let mut path = None;
     let (own_frame, who) = match &together {
         Some(together) => {
             let shares = together.shares_text(totals.peak_bytes);
@@ -68,6 +69,9 @@ pub(crate) fn peak(
         }
         None => {
             let (own_frame, name) = recording.name(site);
+            let through = recording.through(site.stack);
+            let name = through.named(name);
+            path = through.path;
             let count = site.amounts.peak_count;
             let held = said.held(Held { bytes: held, count, ..Held::default() });
             (own_frame, format!("{name} holds {part} of it, {held}"))
@@ -79,7 +83,8 @@ pub(crate) fn peak(
         recording.when(totals.peak_time_ns),
         if is_spike { format!(", where {} are usual", recording.bytes(usual)) } else { String::new() },
     );
-    let evidence = evidence(recording, site, together.is_some(), held, (usual, last));
+    let mut evidence = evidence(recording, site, together.is_some(), held, (usual, last));
+    evidence.extend(path);
     let is_sure =
         together.is_none() && is_spike && share >= 0.5 && totals.peak_bytes as f64 >= usual as f64 * 2.5;
     let chosen = Chosen {

@@ -1,18 +1,15 @@
 //! Recording as input of the findings: the amounts of each own function over time.
 
-use std::collections::HashMap;
-
-use heapr_query::engine::{CodeTable, FrameId, HeldTree, JudgedFrames, NamedStack, RowSource, SymbolTree};
-use heapr_query::{FrameText, NoSymbols, OwnCode, Owner, Suppressions, SymbolSource, summary_and_rows};
-use heapr_table::quantity::{bytes_within, duration, percent};
-use heapr_trace::{
-    Amounts, CourseRow, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace,
+use heapr_query::engine::{CodeTable, HeldTree, JudgedFrames, NamedStack, RowSource, SymbolTree};
+use heapr_query::{
+    FrameText, NoSymbols, OwnCode, Owner, PackageSource, Suppressions, SymbolSource, summary_and_rows,
 };
+use heapr_table::quantity::{bytes_within, duration, percent};
+use heapr_trace::{CourseRow, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
 
 use crate::estimated::Estimated;
 use crate::judged::Judged;
-use crate::own_frames::own_frames;
-use crate::site::{Held, Site};
+use crate::site::Site;
 use crate::wanted_stacks::wanted_stacks;
 use crate::whole_course::{WholeCourse, is_told};
 use crate::work_time::WorkTime;
@@ -21,12 +18,13 @@ use crate::work_time::WorkTime;
 pub(crate) struct Recording<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) own: &'a OwnCode,
+    pub(crate) packages: &'a dyn PackageSource,
     /// Summary without its totals by stack, which are in `rows`.
     pub(crate) summary: Summary,
     /// Totals by stack.
     rows: RowSource<'a>,
     /// By stack: whether it, or a stack that it calls, is worth a name.
-    is_wanted: Vec<bool>,
+    pub(crate) is_wanted: Vec<bool>,
     /// Damaged parts of the file whose data are in no number.
     pub(crate) damage: Vec<Damage>,
     pub(crate) tree: HeldTree<'a>,
@@ -38,6 +36,8 @@ pub(crate) struct Recording<'a> {
     /// source records no numbers of blocks.
     pub(crate) work_done: Vec<u64>,
     pub(crate) sites: Vec<Site>,
+    /// By stack: number of its site; `u32::MAX`: of none.
+    pub(crate) site_of: Vec<u32>,
     /// By process: the live bytes of its sites by moment, and the time of its work.
     pub(crate) processes: Vec<WorkTime>,
     /// Name of the file in commands.
@@ -111,6 +111,7 @@ impl<'a> Recording<'a> {
         let mut recording = Self {
             trace,
             own: judged.own,
+            packages: judged.packages,
             summary,
             rows,
             whole_course: WholeCourse::default(),
@@ -120,6 +121,7 @@ impl<'a> Recording<'a> {
             times_ns,
             work_done,
             sites: Vec::new(),
+            site_of: Vec::new(),
             processes: Vec::new(),
             file: judged.file.to_owned(),
             said: Estimated::of(trace.sampling()),
@@ -135,58 +137,8 @@ impl<'a> Recording<'a> {
         recording
     }
 
-    fn add_sites(&mut self) {
-        let stacks = (0..self.is_wanted.len() as u32).map(StackIndex);
-        let wanted = stacks.filter_map(|stack| self.wanted_name(stack));
-        let frames = own_frames(&self.tree, self.own, wanted);
-        let mut numbers: HashMap<(ProcessIndex, Option<FrameId>), usize> = HashMap::new();
-        let mut sites: Vec<Site> = Vec::new();
-        let moment_count = self.times_ns.len();
-        let mut site_of = |sites: &mut Vec<Site>, stack: StackIndex| {
-            let (frame, owner) = frames[self.wanted_name(stack)? as usize];
-            let process = self.process_of(stack);
-            let number = *numbers.entry((process, frame)).or_insert_with(|| {
-                sites.push(Site {
-                    process,
-                    owner,
-                    amounts: Amounts::default(),
-                    stack,
-                    weight: 0,
-                    held: vec![Held::default(); moment_count],
-                });
-                sites.len() - 1
-            });
-            Some(number)
-        };
-        self.for_each_total(|totals| {
-            let Some(number) = site_of(&mut sites, totals.stack) else { return };
-            let site = &mut sites[number];
-            site.amounts += &totals.amounts;
-            let weight = totals.amounts.peak_bytes.max(totals.amounts.outstanding_bytes);
-            if weight > site.weight || site.weight == 0 {
-                site.weight = weight.max(1);
-                site.stack = totals.stack;
-            }
-        });
-        // Stacks that are only in the course have sites, too.
-        for moment in &self.summary.course.moments {
-            moment.rows.iter().for_each(|row| {
-                site_of(&mut sites, row.stack);
-            });
-        }
-        for place in 0..moment_count {
-            for (process, row) in self.rows(place) {
-                let Some(named) = self.wanted_name(row.stack) else { continue };
-                if let Some(&number) = numbers.get(&(process, frames[named as usize].0)) {
-                    sites[number].held[place].add(row);
-                }
-            }
-        }
-        self.sites = sites;
-    }
-
     /// Number of a stack in the tree of names, if it is worth a name.
-    fn wanted_name(&self, stack: StackIndex) -> Option<NamedStack> {
+    pub(crate) fn wanted_name(&self, stack: StackIndex) -> Option<NamedStack> {
         let is_wanted = self.is_wanted.get(stack.0 as usize).copied().unwrap_or(false);
         Some(self.tree.named(stack)).filter(|&named| is_wanted && named != 0)
     }

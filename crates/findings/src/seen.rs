@@ -64,7 +64,11 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
     let together = if is_alone { None } else { at_peak.of_process(process) };
     let (own_frame, name) = match &together {
         Some(together) => (together.own_frame.clone(), format!("{}, with what it calls", together.name)),
-        None => recording.name(site),
+        None => {
+            let (own_frame, name) = recording.name(site);
+            let through = recording.through(site.stack);
+            (own_frame, through.library.map_or(name.clone(), |library| format!("{name}, through {library}")))
+        }
     };
     let held = together.as_ref().map_or(held, |together| together.bytes);
     let part = match held.saturating_mul(2) >= peak {

@@ -33,8 +33,12 @@ impl AddAssign for Held {
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     pub(crate) process: ProcessIndex,
-    /// Owner of the code: the program, a library, or the runtime.
+    /// Owner of the code: the program, a library, or the runtime. Loaded code is the runtime's.
     pub(crate) owner: Owner,
+    /// Whether these are the blocks of an `import` or the like, which the function waits for.
+    pub(crate) is_loading: bool,
+    /// Number of the site, in [`crate::recording::Recording::site_of`].
+    pub(crate) number: u32,
     pub(crate) amounts: Amounts,
     /// Representative stack: the one with the most bytes at the peak or left at the end.
     pub(crate) stack: StackIndex,

@@ -161,6 +161,8 @@ fn sites_of(recording: &Recording<'_>, process: ProcessIndex, way: &[Part]) -> V
         sites.push(Site {
             process,
             owner: Owner::Program,
+            is_loading: false,
+            number: 0,
             amounts: Amounts::default(),
             stack: heapr_trace::StackIndex::EMPTY,
             weight: u64::try_from(part.amount).unwrap_or(0),

@@ -23,6 +23,8 @@ pub(crate) fn whole_growth(recording: &Recording<'_>) -> Option<Finding> {
     let all = Site {
         process: ProcessIndex(0),
         owner: heapr_query::Owner::Program,
+        is_loading: false,
+        number: 0,
         amounts: Amounts { outstanding_bytes, ..Amounts::default() },
         stack: StackIndex::EMPTY,
         weight: 0,

@@ -39,6 +39,7 @@ mod integer_hash;
 mod intervals;
 pub mod json;
 mod judged_frames;
+mod language_rules;
 mod live_rows;
 mod loss_text;
 mod metrics;
@@ -95,7 +96,7 @@ pub use stack_groups::StackGroups;
 pub use steady_growth::{SteadyGrowth, course_in_words, ordered};
 pub use suppressions::{FrameText, SuppressionError, Suppressions};
 pub use symbol_forms::{folded, plain_symbol, script_place};
-pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};
+pub use symbol_source::{FrameSink, NoSymbols, PackageSource, SourceFrame, SymbolSource};
 pub use trend::Trend;
 
 /// The parts that answers consist of, for `heapr-explore`, which finds the same rows by another

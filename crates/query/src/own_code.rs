@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::frame_pattern::{FramePattern, file_name};
 use crate::frames::FrameView;
 use crate::glob::Glob;
+use crate::language_rules::{LanguageRules, OwnerByRules};
 
 /// The built-in list of frames outside of user code.
 pub(crate) const LIBRARY_FRAMES: &str =
@@ -24,11 +25,15 @@ const SOURCE: &str = "source ";
 /// Prefix of the lines that apply only where the source file is unknown.
 const UNSOURCED: &str = "unsourced ";
 
+/// Prefix of the lines that name installed packages: code that the user chose and did not write.
+const PACKAGE: &str = "package ";
+
 /// Prefixes of the names of V8's JIT code and built-ins, which lie outside of all modules.
 const V8_CODE: &[&str] =
     &["Builtin:", "Builtins_", "BytecodeHandler:", "Bytecode:", "Stub:", "RegExp:", "Handler:", "Wasm:"];
-/// Parts of the names of functions that belong to Node or to packages.
-const OF_NODE: &[&str] = &[" node:", " evalmachine.", "/node_modules/"];
+/// Parts of the names of functions that belong to Node, and to packages.
+const OF_NODE: &[&str] = &[" node:", " evalmachine."];
+const OF_NODE_PACKAGES: &str = "/node_modules/";
 
 /// Suffixes of the names of Python's comprehensions. Before 3.12 these are functions, although they
 /// are parts of their callers.
@@ -43,7 +48,8 @@ const SYSTEM_FOLDERS: &[&str] =
 pub enum Owner {
     /// The program.
     Program,
-    /// A library that the program uses; named if a stack has no frame of the program.
+    /// A library or an installed package that the program uses; named if a stack has no frame of
+    /// the program.
     Library,
     /// The allocator, the language runtime or the standard library.
     Runtime,
@@ -58,6 +64,10 @@ pub struct OwnCode {
     runtime: CullList,
     runtime_sources: Vec<Glob>,
     runtime_unsourced: CullList,
+    /// Patterns of installed packages.
+    packages: CullList,
+    package_sources: Vec<Glob>,
+    languages: LanguageRules,
     /// Paths of the recorded programs.
     executables: HashSet<String>,
     /// True if all recorded programs belong to the system, whose libraries may hold the larger part
@@ -111,20 +121,27 @@ impl OwnCode {
     pub fn add_library_lines(&mut self, name: &str, text: &str) -> Result<()> {
         let mut plain = String::new();
         let mut unsourced = String::new();
+        let mut packages = String::new();
         for line in text.lines() {
-            if let Some(path) = line.trim().strip_prefix(SOURCE) {
+            let line = line.trim();
+            // Each text has the others' lines as blank ones, because errors name the line.
+            if let Some(rest) = line.strip_prefix(PACKAGE) {
+                match rest.trim().strip_prefix(SOURCE) {
+                    Some(path) => self.package_sources.push(Glob::new(path.trim())),
+                    None => packages += rest,
+                }
+            } else if let Some(path) = line.strip_prefix(SOURCE) {
                 self.runtime_sources.push(Glob::new(path.trim()));
+            } else if let Some(rest) = line.strip_prefix(UNSOURCED) {
+                unsourced += rest;
+            } else {
+                plain += line;
             }
-            // Each text has the other's lines as blank ones, because errors name the line.
-            let rest = line.trim().strip_prefix(UNSOURCED);
-            let is_plain = rest.is_none() && !line.trim().starts_with(SOURCE);
-            plain += if is_plain { line } else { "" };
-            unsourced += rest.unwrap_or_default();
-            plain.push('\n');
-            unsourced.push('\n');
+            [&mut plain, &mut unsourced, &mut packages].into_iter().for_each(|text| text.push('\n'));
         }
         self.answers = Answers::default();
         self.runtime.add_lines(name, &plain)?;
+        self.packages.add_lines(name, &packages)?;
         self.runtime_unsourced.add_lines(name, &unsourced)
     }
 
@@ -154,35 +171,65 @@ impl OwnCode {
         if !self.own.is_empty() && self.own.matches(module, symbol) {
             return Owner::Program;
         }
-        // A language's function is identified by its file alone: patterns for native code do not
-        // apply.
-        let is_of_language = module.is_some_and(heapr_trace::Language::is_of);
-        if !is_of_language && self.runtime.matches(module, symbol) {
+        // A language's function is identified by its file and its own name: patterns for native
+        // code do not apply.
+        if let Some(language) = module.filter(|module| heapr_trace::Language::is_of(module)) {
+            return self.owner_in_language(language, symbol, file);
+        }
+        if self.runtime.matches(module, symbol) {
             return Owner::Runtime;
         }
-        if let Some(file) = file
-            && !self.runtime_sources.is_empty()
-        {
-            let file = file.to_ascii_lowercase();
-            if self.runtime_sources.iter().any(|source| source.matches_lower(&file)) {
-                return Owner::Runtime;
-            }
+        let lower = file.map(str::to_ascii_lowercase);
+        let is_in = |sources: &[Glob]| {
+            lower.as_ref().is_some_and(|file| sources.iter().any(|source| source.matches_lower(file)))
+        };
+        if self.packages.matches(module, symbol) || is_in(&self.package_sources) {
+            return Owner::Library;
         }
-        if is_of_language {
-            let is_part = symbol.is_some_and(|symbol| COMPREHENSIONS.iter().any(|end| symbol.ends_with(end)));
-            return if is_part { Owner::Runtime } else { Owner::Program };
+        if is_in(&self.runtime_sources) {
+            return Owner::Runtime;
         }
         if file.is_none() && self.runtime_unsourced.matches(module, symbol) {
             return Owner::Runtime;
         }
         let Some(module) = module else {
-            let is_own = symbol.is_some_and(|symbol| !is_code_of_v8(symbol));
-            return if is_own { Owner::Program } else { Owner::Runtime };
+            return match symbol {
+                Some(symbol) if symbol.contains(OF_NODE_PACKAGES) => Owner::Library,
+                Some(symbol) if !is_code_of_v8(symbol) => Owner::Program,
+                _ => Owner::Runtime,
+            };
         };
         if self.executables.contains(module) || self.is_of_system || !is_system(module) {
             Owner::Program
         } else {
             Owner::Library
+        }
+    }
+
+    fn owner_in_language(&self, language: &str, symbol: Option<&str>, file: Option<&str>) -> Owner {
+        let lower = file.map(str::to_ascii_lowercase);
+        let is_in = |sources: &[Glob]| {
+            lower.as_ref().is_some_and(|file| sources.iter().any(|source| source.matches_lower(file)))
+        };
+        let by_rules = self.languages.owner(language, symbol, file);
+        if by_rules == OwnerByRules::Package || is_in(&self.package_sources) {
+            return Owner::Library;
+        }
+        let is_part = symbol.is_some_and(|symbol| COMPREHENSIONS.iter().any(|end| symbol.ends_with(end)));
+        if by_rules == OwnerByRules::Standard || is_part || is_in(&self.runtime_sources) {
+            return Owner::Runtime;
+        }
+        Owner::Program
+    }
+
+    /// Whether a frame loads code for its caller: that of an `import`, `require` or `use`.
+    #[must_use]
+    pub fn is_loader(&self, module: Option<&str>, symbol: Option<&str>, file: Option<&str>) -> bool {
+        match module {
+            Some(module) => {
+                heapr_trace::Language::is_of(module) && self.languages.is_loader(module, symbol, file)
+            }
+            None => symbol.is_some_and(|symbol| symbol.contains(" node:internal/modules/")),
         }
     }
 

@@ -37,3 +37,15 @@ pub struct NoSymbols;
 impl SymbolSource for NoSymbols {
     fn resolve(&mut self, _module: ModuleIndex, _svmas: &[u64], _sink: &mut FrameSink<'_>) {}
 }
+
+/// Source of the names of packages.
+pub trait PackageSource: std::fmt::Debug {
+    /// Name and version of the package that a file belongs to; `None`: of no known one.
+    fn package_of(&self, file: &str) -> Option<String>;
+}
+
+impl PackageSource for heapr_symbols::Packages {
+    fn package_of(&self, file: &str) -> Option<String> {
+        self.name(file)
+    }
+}

@@ -73,7 +73,8 @@ pub(super) fn of_trace(
     let left_out = suppress
         .iter()
         .try_fold(Suppressions::known(), |all, path| anyhow::Ok(all.and(&read_suppressions(path)?)))?;
-    let judged = Judged { own: &own, left_out: &left_out, file: &name };
+    let judged =
+        Judged { own: &own, packages: &heapr_symbols::Packages::default(), left_out: &left_out, file: &name };
     let Found { findings, verdict, peak_bytes, peak_bytes_plus_minus, is_unread, .. } =
         heapr_findings::of_recording(trace, judged, &mut names)?;
     let warnings = heapr_export::warnings(trace, &[], false);

@@ -1,14 +1,14 @@
 //! `heapr report`: the heap actions on a trace.
 
 use heapr_table::json_text::json_lines;
-use std::io::Write as _;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use heapr_export::Subject;
 use heapr_findings::Judged;
-use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, StackGroups, Suppressions};
+use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, Report, StackGroups, Suppressions};
 use heapr_trace::Trace;
 
 use crate::finding_text;
@@ -154,20 +154,31 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
                 style: if arguments.output.is_none() { Style::of_stdout() } else { Style::default() },
             };
             if is_default && subject.filters.is_empty() {
-                let file = file.display().to_string();
-                let left_out = Suppressions::known();
-                let judged = Judged { own: &subject.own, left_out: &left_out, file: &file };
-                let known = report.names();
-                if let Ok(found) = heapr_findings::of_reported_recording(&trace, judged, known, &mut names) {
-                    finding_text::write(&mut out, &found.verdict, &found.findings, options.style, false)?;
-                    writeln!(out)?;
-                }
+                write_findings(&mut out, &trace, (&subject, &report), &mut names, options.style)?;
             }
             text::write_text(&mut out, &subject, &report, options)?;
         }
     }
     out.end()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what stands out above a report of all of a recording.
+fn write_findings(
+    out: &mut dyn Write,
+    trace: &Trace,
+    (subject, report): (&Subject, &Report),
+    names: &mut TraceNames,
+    style: Style,
+) -> std::io::Result<()> {
+    let packages = heapr_symbols::Packages::default();
+    let left_out = Suppressions::known();
+    let judged = Judged { own: &subject.own, packages: &packages, left_out: &left_out, file: &subject.file };
+    if let Ok(found) = heapr_findings::of_reported_recording(trace, judged, report.names(), names) {
+        finding_text::write(out, &found.verdict, &found.findings, style, false)?;
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 /// Finds the trace in a folder that was written last, and prints its name.

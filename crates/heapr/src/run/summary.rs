@@ -102,7 +102,12 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     }
     // If judging fails, the summary has numbers only.
     let left_out = Suppressions::known();
-    let judged = Judged { own: &subject.own, left_out: &left_out, file: &file };
+    let judged = Judged {
+        own: &subject.own,
+        packages: &heapr_symbols::Packages::default(),
+        left_out: &left_out,
+        file: &file,
+    };
     if let Ok(found) = heapr_findings::of_reported_recording(&trace, judged, report.names(), &mut names) {
         finding_text::write(&mut text, &found.verdict, &found.findings, Style::of_stderr(), false)?;
     }

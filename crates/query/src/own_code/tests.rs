@@ -87,7 +87,7 @@ fn javascript_is_own_unless_it_is_nodes_or_a_packages() {
     let owner = |symbol| code.owner(None, Some(symbol), None);
     assert_eq!(owner("JS:*remember /w/server.js:12:20"), Owner::Program);
     assert_eq!(owner("JS:^emit node:events:466:44"), Owner::Runtime);
-    assert_eq!(owner("JS:*next /w/node_modules/express/lib/router.js:1:1"), Owner::Runtime);
+    assert_eq!(owner("JS:*next /w/node_modules/express/lib/router.js:1:1"), Owner::Library);
     assert_eq!(owner("Builtin:InterpreterEntryTrampoline"), Owner::Runtime);
     let native = code.owner(Some("/usr/bin/node"), Some("v8::internal::Heap::AllocateRaw"), None);
     assert_eq!(native, Owner::Runtime);
@@ -156,4 +156,37 @@ fn an_extension_of_an_interpreter_is_no_program_either() {
     let php = frame("/usr/bin/php8.2", "zend_execute", None);
     let load = FrameView { module: Some("php"), ..frame("", "load", Some("/w/a.php")) };
     assert_eq!(own("/usr/bin/php8.2", &[php, load]), Some("load"));
+}
+
+#[test]
+fn packages_are_named_only_where_the_program_has_no_part() {
+    let python = "/opt/python/bin/python3.11";
+    let packages = "/w/venv/lib/python3.11/site-packages";
+    let etree = format!("{packages}/lxml/etree.so");
+    let fetch = format!("{packages}/urllib3/pool.py");
+    let inner = frame(&etree, "xmlDictLookup", None);
+    let library = FrameView { module: Some("py"), ..frame("", "Pool.urlopen", Some(&fetch)) };
+    let standard =
+        FrameView { module: Some("py"), ..frame("", "Pool.map", Some("/opt/python/lib/python3.11/pool.py")) };
+    let user = FrameView { module: Some("py"), ..frame("", "parse", Some("/w/app.py")) };
+    assert_eq!(own(python, &[inner, library, standard, user]), Some("parse"));
+    assert_eq!(own(python, &[inner, library, standard]), Some("xmlDictLookup"));
+    assert_eq!(own(python, &[standard]), None);
+    let deflate =
+        FrameView { module: Some("java"), ..frame("", "java.util.zip.Deflater.init", Some("Deflater.java")) };
+    let compress = FrameView { module: Some("java"), ..frame("", "Main.compressMessage", Some("prog.java")) };
+    assert_eq!(own("/usr/lib/jvm/java-17/bin/java", &[deflate, compress]), compress.symbol);
+    // An addon of Node belongs to its package, and not to the program.
+    let addon = frame("/w/node_modules/@napi-rs/canvas/skia.node", "decode", None);
+    let decode = FrameView { module: Some("js"), ..frame("", "decodeImage", Some("/w/prog.js")) };
+    assert_eq!(own("/usr/bin/node", &[addon, decode]), decode.symbol);
+}
+
+#[test]
+fn who_loads_code_is_known_in_languages_and_in_the_code_of_v8() {
+    let code = OwnCode::default();
+    assert!(code.is_loader(Some("py"), Some("_find_and_load"), Some("<frozen importlib._bootstrap>")));
+    assert!(code.is_loader(None, Some("JS:~Module._load node:internal/modules/cjs/loader:1:2"), None));
+    assert!(!code.is_loader(Some("/w/app"), Some("_find_and_load"), Some("<frozen importlib._bootstrap>")));
+    assert!(!code.is_loader(None, Some("JS:~load /w/internal/modules/a.js:1:2"), None));
 }

@@ -51,7 +51,12 @@ pub(super) fn findings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     file.wait_for_names(context.cancel)?;
     let found = heapr_findings::of_named_recording(
         trace,
-        Judged { own: &file.own, left_out: &Suppressions::known(), file: &path },
+        Judged {
+            own: &file.own,
+            packages: &heapr_symbols::Packages::default(),
+            left_out: &Suppressions::known(),
+            file: &path,
+        },
         file.explorer.tree(),
     )?;
     let around = request.source_lines.min(50);

@@ -1,0 +1,162 @@
+//! Code between a user's line and its blocks: the library that the line calls, and the package that
+//! the library belongs to.
+
+use heapr_query::{CullList, FrameView, Owner, file_name, script_place};
+use heapr_trace::StackIndex;
+
+use crate::own_name::shown_symbol;
+use crate::recording::Recording;
+
+/// Largest number of frames of the evidence.
+const SHOWN_MAX: usize = 7;
+
+/// Path from a user's line to the allocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Through {
+    /// Innermost function of a library, with its package: `hiredis.so!Reader_gets (hiredis 2.1.0)`.
+    /// `None`: no library lies in between.
+    pub(crate) library: Option<String>,
+    /// Sentence with the functions from the line down to the allocation.
+    pub(crate) path: Option<String>,
+}
+
+impl Through {
+    /// Inserts the library behind a name: `f (a.py:3), through lib.so!g (lib 1.0),`.
+    pub(crate) fn named(&self, name: String) -> String {
+        match &self.library {
+            Some(library) => format!("{name}, through {library},"),
+            None => name,
+        }
+    }
+}
+
+/// Frames of one module or source file that follow one another: the outermost and the innermost.
+struct Run<'v> {
+    module: &'v str,
+    entry: &'v FrameView<'v>,
+    last: &'v FrameView<'v>,
+    owner: Owner,
+}
+
+impl Recording<'_> {
+    /// Path from a stack's own frame to its allocation.
+    pub(crate) fn through(&self, stack: StackIndex) -> Through {
+        let views = self.tree.views(self.trace, stack, self.tree.named(stack));
+        let Some(own) = self.own.place(&views) else { return Through::default() };
+        let cull = CullList::built_in();
+        let is_named = |view: &&FrameView<'_>| {
+            view.symbol.is_some() && !cull.matches(view.module, view.symbol) && !self.is_glue(view)
+        };
+        let inner: Vec<&FrameView<'_>> = views[..own].iter().filter(is_named).collect();
+        let is_users = self.owner_of(&views[own]) == Owner::Program;
+        let library = self.own.place(&views[..own]).map(|place| &views[place]);
+        let library = library.filter(|_| is_users).or_else(|| {
+            // Without a library, the language's own one is told.
+            inner.iter().copied().find(|view| view.is_of_language()).filter(|_| is_users)
+        });
+        Through { library: library.map(|view| self.in_package(view)), path: self.path(&views[own], &inner) }
+    }
+
+    fn owner_of(&self, view: &FrameView<'_>) -> Owner {
+        self.own.owner(view.module, view.symbol, view.file)
+    }
+
+    /// Whether a frame only runs or loads code, or allocates for the runtime: it tells nothing of
+    /// what the code does.
+    fn is_glue(&self, view: &FrameView<'_>) -> bool {
+        const GLUE: &[&str] =
+            &["_PyEval_", "PyEval_", "rb_vm_", "vm_exec", "Interpreter", "zend_execute", "execute_ex"];
+        self.own.is_loader(view.module, view.symbol, view.file)
+            || view.symbol.is_some_and(|symbol| {
+                GLUE.iter().any(|start| symbol.starts_with(start))
+                    || symbol.contains("alloc") && self.owner_of(view) == Owner::Runtime
+            })
+    }
+
+    /// Name of a frame with the package that it belongs to.
+    fn in_package(&self, view: &FrameView<'_>) -> String {
+        let name = frame_name(view);
+        match self.package(view) {
+            Some(package) => format!("{name} ({package})"),
+            None => name,
+        }
+    }
+
+    /// Package of a frame's code. Crates are told by their source: they are part of the program.
+    pub(crate) fn package(&self, view: &FrameView<'_>) -> Option<String> {
+        let of_source = |file: &&str| {
+            view.is_of_language()
+                || ["/registry/src/", "/.cargo/git/", "/go/pkg/mod/"].iter().any(|part| file.contains(part))
+        };
+        let script = view.symbol.and_then(script_place).map(|(_, file, _)| file);
+        let source = view.file.filter(of_source).or(script.filter(|_| view.module.is_none()));
+        let file = source.or(view.module.filter(|_| !view.is_of_language()))?;
+        self.packages.package_of(file)
+    }
+
+    /// Sentence with the functions from the own frame inwards. Of functions of one module that
+    /// follow one another, the outermost and the innermost are told.
+    fn path(&self, own: &FrameView<'_>, inner: &[&FrameView<'_>]) -> Option<String> {
+        let mut runs: Vec<Run<'_>> = Vec::new();
+        for &view in inner.iter().rev() {
+            let owner = self.owner_of(view);
+            let module = module_of(view);
+            match runs.last_mut() {
+                Some(run) if run.module == module => run.last = view,
+                _ => runs.push(Run { module, entry: view, last: view, owner }),
+            }
+        }
+        // An interpreter between two libraries only passes the call on.
+        let count = runs.len();
+        let mut place = 0;
+        runs.retain(|run| {
+            place += 1;
+            run.owner != Owner::Runtime || run.entry.is_of_language() || place == count
+        });
+        let mut names: Vec<String> = Vec::new();
+        let mut add = |name: String| {
+            if names.last() != Some(&name) {
+                names.push(name);
+            }
+        };
+        for run in &runs {
+            add(frame_name(run.entry));
+            add(frame_name(run.last));
+        }
+        if names.is_empty() {
+            return None;
+        }
+        if names.len() > SHOWN_MAX {
+            let rest = names.split_off(names.len() - (SHOWN_MAX - 2));
+            names.truncate(2);
+            names.push("…".to_owned());
+            names.extend(rest);
+        }
+        Some(format!("{} calls {}", frame_name(own), names.join(" > ")))
+    }
+}
+
+fn module_of<'v>(view: &'v FrameView<'v>) -> &'v str {
+    match view.is_of_language() {
+        true => view.file.unwrap_or_default(),
+        false => view.module.unwrap_or_default(),
+    }
+}
+
+/// Name of a frame: `lib.so!f`, or `C.f (c.py:3)` for a language's.
+fn frame_name(view: &FrameView<'_>) -> String {
+    let Some(symbol) = view.symbol else {
+        return match view.module {
+            Some(module) => format!("{}+{:#x}", file_name(module), view.offset),
+            None => format!("{:#x}", view.offset),
+        };
+    };
+    let name = shown_symbol(view.module, symbol);
+    match (view.module, view.file, view.line) {
+        (Some(_), Some(file), Some(line)) if view.is_of_language() => {
+            format!("{name} ({}:{line})", file_name(file))
+        }
+        (Some(module), ..) if !view.is_of_language() => format!("{}!{name}", file_name(module)),
+        _ => name,
+    }
+}
