@@ -119,6 +119,13 @@ impl<'r, 'a> Calls<'r, 'a> {
         }
     }
 
+    /// Owner of a part's function.
+    pub(crate) fn owner(&self, part: &Part) -> Option<Owner> {
+        let frames = &self.recording.tree.frames;
+        let frame = self.recording.tree.frame(*part.stacks.first()?)?;
+        Some(self.recording.own.owner(frames.module(frame), frames.symbol(frame), frames.file(frame)))
+    }
+
     /// Function of a part, if it has a name and does not belong to the runtime.
     pub(crate) fn name(&self, part: &Part) -> Option<(OwnFrame, String)> {
         let frames = &self.recording.tree.frames;

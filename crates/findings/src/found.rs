@@ -6,11 +6,13 @@ use heapr_table::SortRows as _;
 use heapr_table::quantity::plural;
 use heapr_trace::Trace;
 
+use crate::all_growth::all_growth;
 use crate::finding::{Finding, Kind, OwnFrame};
 use crate::growth::growing;
 use crate::judged::Judged;
 use crate::recording::{Names, Recording};
 use crate::site::Site;
+use crate::threads::threads;
 use crate::together::AtPeak;
 use crate::unread::{self, Sight};
 use crate::whole_growth::whole_growth;
@@ -91,8 +93,9 @@ fn found(recording: &Recording<'_>) -> Found {
         growing.iter().take(OF_KIND_MAX).map(|growing| growing.finding(recording)).collect();
     findings.extend(together.map(|(_, finding)| finding));
     if findings.is_empty() {
-        findings.extend(whole_growth(recording));
+        findings.extend(whole_growth(recording).or_else(|| all_growth(recording)));
     }
+    findings.extend(threads(recording));
     findings.extend(unread::unread(recording));
     findings.extend(seen::loss(recording));
     findings.extend(seen::frees(recording));

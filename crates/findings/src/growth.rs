@@ -6,10 +6,13 @@
 use heapr_query::{Confidence, Trend};
 use heapr_table::SortRows as _;
 use heapr_table::quantity::{duration, percent};
+use heapr_trace::{ProcessIndex, StackIndex};
 
+use crate::doubling::{Doubling, doubling};
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
 use crate::recording::Recording;
-use crate::site::Site;
+use crate::site::{Held, Site};
+use crate::stays::Stays;
 use crate::whole_course::MOMENTS_MIN;
 use crate::work_time::WorkTime;
 
@@ -34,8 +37,16 @@ const LATE_MIN: f64 = 0.12;
 pub(crate) struct Growing<'a> {
     pub(crate) site: &'a Site,
     pub(crate) growth_bytes: u64,
+    manner: Manner,
+    /// Stack that grows most, if it is known.
+    stack: Option<StackIndex>,
     from: usize,
     to: usize,
+    /// Amounts at `from` and `to`, of the part that is judged.
+    first: Held,
+    last: Held,
+    /// Number of judged amounts.
+    count: usize,
     trend: Trend,
     largest_fall: f64,
     late: f64,
@@ -46,6 +57,17 @@ pub(crate) struct Growing<'a> {
     pub(crate) begins_late: bool,
 }
 
+/// Manner in which memory grows.
+#[derive(Debug, Clone, PartialEq)]
+enum Manner {
+    /// All that the site holds grows.
+    Whole,
+    /// The part grows that stays; the rest comes and goes.
+    Part,
+    /// A container doubles.
+    Doubles(Doubling),
+}
+
 /// Largest share of the growth by the middle of the work, for growth that begins late.
 const LATE_START_SHARE: f64 = 0.1;
 /// Smallest share of live blocks among those made, for the sentence that no block is freed.
@@ -53,17 +75,57 @@ const KEPT_ALL: f64 = 0.98;
 
 /// All sites that grow, the largest growth first.
 pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
+    let stays: Vec<Option<Stays>> = (0..recording.processes.len() as u32)
+        .map(|process| Stays::of(recording, ProcessIndex(process)))
+        .collect();
     let mut found: Vec<Growing<'a>> = recording
         .sites
         .iter()
         .filter(|site| recording.is_telling(site))
         .filter_map(|site| {
             let work = &recording.processes[site.process.0 as usize];
-            judge(&recording.times_ns, &recording.work_done, site, work)
+            let (times_ns, work_done) = (&recording.times_ns[..], &recording.work_done[..]);
+            doubles(times_ns, work_done, site, work)
+                .or_else(|| judge(times_ns, work_done, site, work))
+                .or_else(|| part(stays[site.process.0 as usize].as_ref()?, site))
         })
         .collect();
     found.sort_rows_by_key(|growing| std::cmp::Reverse(growing.growth_bytes));
     found
+}
+
+/// Judges whether a site's container doubles.
+fn doubles<'a>(times_ns: &[u64], work_done: &[u64], site: &'a Site, work: &WorkTime) -> Option<Growing<'a>> {
+    let doubling = doubling(work_done, &site.held, work)?;
+    let &[earliest, ..] = &doubling.steps[..] else { return None };
+    let (from, to) = (earliest - 1, work.end - 1);
+    let (first, last) = (site.held[from], site.held[to]);
+    let points: Vec<(u64, u64)> =
+        (from..=to).map(|place| (times_ns[place], site.held[place].bytes)).collect();
+    Some(Growing {
+        site,
+        growth_bytes: last.bytes.saturating_sub(first.bytes),
+        manner: Manner::Doubles(doubling),
+        stack: None,
+        from,
+        to,
+        first,
+        last,
+        count: points.len(),
+        trend: Trend::of(&points)?,
+        largest_fall: 0.0,
+        late: 1.0,
+        kept: 0.0,
+        begins_late: false,
+    })
+}
+
+/// Judges whether the part of a site grows that stays.
+fn part<'a>(stays: &Stays, site: &'a Site) -> Option<Growing<'a>> {
+    let least = stays.site(site)?;
+    let growing = judge(&stays.times_ns, &stays.work_done, &least, &stays.work)?;
+    let (from, to) = (stays.ends[growing.from], stays.ends[growing.to]);
+    Some(growing.of_part(site, least.stack, from, to))
 }
 
 /// First moment by which a share of a process's work was done. `work_done` is by moment.
@@ -130,8 +192,13 @@ pub(crate) fn judge<'a>(
     (trend.chance <= 0.05).then_some(Growing {
         site,
         growth_bytes: growth,
+        manner: Manner::Whole,
+        stack: None,
         from,
         to,
+        first: *held.first()?,
+        last: *held.last()?,
+        count: held.len(),
         trend,
         largest_fall: share(largest_fall),
         late,
@@ -144,6 +211,30 @@ impl Growing<'_> {
     /// First and last moment of the span that was judged.
     pub(crate) fn moments(&self) -> (usize, usize) {
         (self.from, self.to)
+    }
+
+    /// Growth of a part of another site, between two of that site's moments.
+    fn of_part(self, site: &Site, stack: StackIndex, from: usize, to: usize) -> Growing<'_> {
+        let Growing {
+            growth_bytes, first, last, count, trend, largest_fall, late, kept, begins_late, ..
+        } = self;
+        let (manner, stack) = (Manner::Part, Some(stack));
+        Growing {
+            site,
+            growth_bytes,
+            manner,
+            stack,
+            from,
+            to,
+            first,
+            last,
+            count,
+            trend,
+            largest_fall,
+            late,
+            kept,
+            begins_late,
+        }
     }
 
     pub(crate) fn trend(&self) -> &Trend {
@@ -162,7 +253,7 @@ impl Growing<'_> {
 
     /// Finding with the name of the site's own frame.
     pub(crate) fn finding(&self, recording: &Recording<'_>) -> Finding {
-        let stack = recording.growing_stack(self.site, self.from, self.to);
+        let stack = self.stack.unwrap_or_else(|| recording.growing_stack(self.site, self.from, self.to));
         let (own_frame, name) = recording.name_at(self.site, stack);
         let through = recording.through(stack);
         let mut finding = self.finding_of(recording, own_frame, &through.named(name));
@@ -172,18 +263,10 @@ impl Growing<'_> {
 
     /// Finding with another name.
     pub(crate) fn finding_of(&self, recording: &Recording<'_>, own_frame: OwnFrame, name: &str) -> Finding {
-        let (work, said) = (&recording.processes[self.site.process.0 as usize], recording.said);
-        let (first, last) = (self.site.held[self.from], self.site.held[self.to]);
-        let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
-        let half = said.half_of_change(first, last, self.kept >= KEPT_ALL);
-        let more = recording.rate(self.growth_bytes, half, first_ns, last_ns);
+        let (work, last) = (&recording.processes[self.site.process.0 as usize], self.last);
+        let last_ns = recording.times_ns[self.to];
         let is_left = self.site.amounts.outstanding_bytes.saturating_mul(2) >= last.bytes;
-        let fate = self.fate(recording, is_left);
-        let sentence = format!(
-            "Memory grows: {name} holds {} {}, {more}; {fate}.",
-            said.held(last),
-            recording.after(last_ns),
-        );
+        let sentence = self.sentence(recording, name, is_left);
         let chosen = Chosen {
             at: Some(format!("{last_ns}ns")),
             require_frames: recording.required(&own_frame),
@@ -201,6 +284,50 @@ impl Growing<'_> {
             ..Finding::default()
         };
         finding.choosing(chosen, &recording.file)
+    }
+
+    fn sentence(&self, recording: &Recording<'_>, name: &str, is_left: bool) -> String {
+        let (last, last_ns) = (self.last, recording.times_ns[self.to]);
+        let (held, after) = (recording.said.held(last), recording.after(last_ns));
+        let more = self.more(recording);
+        match &self.manner {
+            Manner::Whole => {
+                format!(
+                    "Memory grows: {name} holds {held} {after}, {more}; {}.",
+                    self.fate(recording, is_left)
+                )
+            }
+            Manner::Part => format!(
+                "Memory grows: of what {name} makes, {} stay {after} that did not {}, {more}; the rest comes and goes.",
+                recording.said.held(self.grown()),
+                recording.when(recording.times_ns[self.from]),
+            ),
+            Manner::Doubles(doubling) => format!(
+                "Memory grows by doubling: {name} holds {held} {after}, {} times as much as {}, in {} steps, the last \
+                 {}; that is {more}.",
+                (last.bytes as f64 / self.first.bytes.max(1) as f64).round(),
+                recording.when(recording.times_ns[self.from]),
+                doubling.steps.len(),
+                doubling
+                    .steps
+                    .last()
+                    .map(|&step| recording.when(recording.times_ns[step]))
+                    .unwrap_or_default(),
+            ),
+        }
+    }
+
+    /// Amounts that came in the judged span.
+    fn grown(&self) -> Held {
+        let count = self.last.count.saturating_sub(self.first.count);
+        Held { bytes: self.growth_bytes, count, ..Held::default() }
+    }
+
+    /// Rate of the growth, in words.
+    pub(crate) fn more(&self, recording: &Recording<'_>) -> String {
+        let half = recording.said.half_of_change(self.first, self.last, self.kept >= KEPT_ALL);
+        let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
+        recording.rate(self.growth_bytes, half, first_ns, last_ns)
     }
 
     /// Part of the blocks that is freed, in words. `is_left`: at least half of the bytes are live
@@ -229,33 +356,40 @@ impl Growing<'_> {
         }
     }
 
-    fn evidence(&self, recording: &Recording<'_>) -> Vec<String> {
+    pub(crate) fn evidence(&self, recording: &Recording<'_>) -> Vec<String> {
         let (work, said) = (&recording.processes[self.site.process.0 as usize], recording.said);
-        let (first, last) = (self.site.held[self.from], self.site.held[self.to]);
+        let (first, last) = (self.first, self.last);
         let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
         let mean = last.bytes / last.count.max(1);
         let blocks = |count: u64| said.count(count, count.saturating_mul(mean));
-        let mut evidence = vec![
-            format!(
-                "{} {}, {} {}: it rises in {:.0} % of the steps between {} moments",
-                said.bytes(first.bytes, first.count),
-                recording.when(first_ns),
-                said.bytes(last.bytes, last.count),
-                recording.when(last_ns),
-                self.trend.rising_share * 100.0,
-                self.to - self.from + 1,
+        let span = format!(
+            "{} {}, {} {}",
+            said.bytes(first.bytes, first.count),
+            recording.when(first_ns),
+            said.bytes(last.bytes, last.count),
+            recording.when(last_ns),
+        );
+        let rising = format!("it rises in {:.0} % of the steps", self.trend.rising_share * 100.0);
+        let mut evidence = vec![match &self.manner {
+            Manner::Whole => format!("{span}: {rising} between {} moments", self.count),
+            Manner::Part => {
+                format!("{span}: the least by stack in each of {} windows of the time; {rising}", self.count)
+            }
+            Manner::Doubles(_) => {
+                format!("{span}: each step comes after about twice the work; how full it is is not known")
+            }
+        }];
+        let share = percent(last.bytes, work.last_bytes());
+        // Blocks that grew by realloc were made earlier.
+        let made = last.made.saturating_sub(first.made).max(last.count.saturating_sub(first.count));
+        evidence.push(match said.tells_counts() && self.manner == Manner::Whole {
+            true => format!(
+                "{} blocks were made meanwhile, {} more are live; {share} of all that is live then",
+                blocks(made),
+                blocks(last.count.saturating_sub(first.count)),
             ),
-            match said.tells_counts() {
-                true => format!(
-                    "{} blocks were made meanwhile, {} more are live; {} of all that is live then",
-                    // Blocks that grew by realloc were made earlier.
-                    blocks(last.made.saturating_sub(first.made).max(last.count.saturating_sub(first.count))),
-                    blocks(last.count.saturating_sub(first.count)),
-                    percent(last.bytes, work.last_bytes()),
-                ),
-                false => format!("{} of all that is live then", percent(last.bytes, work.last_bytes())),
-            },
-        ];
+            false => format!("{share} of all that is live then"),
+        });
         if let Some((freed, took_ns)) = work.teardown {
             evidence.push(format!(
                 "the program frees {} in its last {}: that is its end, and left out",

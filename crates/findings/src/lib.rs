@@ -12,8 +12,11 @@
 //! is shown. A recording without faults has no findings.
 #![forbid(unsafe_code)]
 
+mod all_growth;
+mod allocator_advice;
 mod calls;
 mod churn;
+mod doubling;
 mod estimated;
 mod finding;
 mod found;
@@ -29,6 +32,8 @@ mod recording;
 mod seen;
 mod site;
 mod sites;
+mod stays;
+mod threads;
 mod through;
 mod together;
 mod unread;

@@ -14,6 +14,9 @@ use crate::wanted_stacks::wanted_stacks;
 use crate::whole_course::{WholeCourse, is_told};
 use crate::work_time::WorkTime;
 
+/// Smallest mean number of blocks made between two moments that measures a program's work.
+const BLOCKS_PER_MOMENT_MIN: u64 = 16;
+
 /// Recording, see the module.
 pub(crate) struct Recording<'a> {
     pub(crate) trace: &'a Trace,
@@ -103,11 +106,11 @@ impl<'a> Recording<'a> {
             damage.extend_from_slice(trace.damage());
         }
         let times_ns: Vec<u64> = summary.course.moments.iter().map(|moment| moment.time_ns).collect();
-        // Time replaces work if the source records no numbers of blocks.
-        let work_done = match trace.sampling().untold().counts {
-            true => times_ns.clone(),
-            false => summary.course.moments.iter().map(|moment| moment.total_count).collect(),
-        };
+        let made: Vec<u64> = summary.course.moments.iter().map(|moment| moment.total_count).collect();
+        // Time replaces work if the source records no numbers of blocks, or if the program makes too
+        // few for a measure.
+        let is_few = made.last().is_some_and(|&made| made < BLOCKS_PER_MOMENT_MIN * times_ns.len() as u64);
+        let work_done = if trace.sampling().untold().counts || is_few { times_ns.clone() } else { made };
         let mut recording = Self {
             trace,
             own: judged.own,
@@ -128,13 +131,20 @@ impl<'a> Recording<'a> {
         };
         recording.add_sites();
         recording.leave_out(judged.left_out);
-        recording.processes = (0..trace.processes().len() as u32)
-            .map(|process| {
-                let moments = (&recording.times_ns[..], &recording.work_done[..]);
-                WorkTime::of((trace, moments.0, moments.1, &recording.sites), ProcessIndex(process))
-            })
-            .collect();
+        recording.processes = recording.work_times();
         recording
+    }
+
+    /// Time of work of each process. If there is one process, all that is live is its own, also the
+    /// stacks that are too small for the course.
+    fn work_times(&self) -> Vec<WorkTime> {
+        let of = (self.trace, &self.times_ns[..], &self.work_done[..], &self.sites[..]);
+        let count = self.trace.processes().len() as u32;
+        let lives: Vec<u64> = self.summary.course.moments.iter().map(|moment| moment.live_bytes).collect();
+        let mut left = 0_u64;
+        self.for_each_total(|totals| left = left.saturating_add(totals.amounts.outstanding_bytes));
+        let known = (count == 1).then_some((&lives[..], left));
+        (0..count).map(|process| WorkTime::with(of, ProcessIndex(process), known)).collect()
     }
 
     /// Number of a stack in the tree of names, if it is worth a name.

@@ -6,6 +6,7 @@ use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
 use heapr_trace::{HeapId, Loss, ProcessIndex, ProcessOrigin};
 
+use crate::allocator_advice::advice;
 use crate::finding::{Chosen, Finding, Kind, quoted};
 use crate::peak::ALONE_SHARE;
 use crate::recording::Recording;
@@ -22,6 +23,9 @@ const RESIDENT_MIN_SHARE: f64 = 0.5;
 /// the peak matters.
 const PAGE_BYTES: u64 = 4096;
 const PINNED_MIN_SHARE: f64 = 0.25;
+/// Smallest ratio of the blocks' peak to the unexplained memory, for memory that surely was in
+/// blocks.
+const WAS_IN_BLOCKS: f64 = 0.8;
 /// Possible error of the time of a resident sample, in nanoseconds.
 const LOOK_NS: u64 = 100_000_000;
 /// Smallest amount of memory outside malloc that is reported. An interpreter has some ten MB of its
@@ -51,7 +55,7 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
         if unexplained < UNSEEN_MIN_BYTES {
             return None;
         }
-        return Some(unseen(recording, sample.time_ns, resident, peak));
+        return Some(unseen(recording, (process, sample.time_ns), resident, peak));
     }
     let survivors = survivors(recording, process, sample.time_ns);
     let is_pinned =
@@ -89,11 +93,15 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
             duration(sample.time_ns),
             recording.bytes(live),
         ),
-        confidence: if is_pinned { Confidence::High } else { Confidence::Medium },
+        // The memory was in blocks, if the blocks' peak was about as large.
+        confidence: match is_pinned || peak as f64 >= unexplained as f64 * WAS_IN_BLOCKS {
+            true => Confidence::High,
+            false => Confidence::Medium,
+        },
         bytes: unexplained,
         bytes_plus_minus: recording.half_of_bytes(live),
         is_left: false,
-        evidence: evidence(recording, peak, is_pinned, &survivors),
+        evidence: evidence(recording, process, peak, is_pinned, &survivors),
         curve: match together {
             Some(_) => together::curve(recording, work),
             None => recording.curve(site),
@@ -118,18 +126,29 @@ fn live_about(recording: &Recording<'_>, work: &WorkTime, at_ns: u64) -> Option<
 }
 
 /// Finding of memory that was never in blocks. `peak`: bytes of the blocks at most.
-fn unseen(recording: &Recording<'_>, time_ns: u64, resident: u64, peak: u64) -> Finding {
+fn unseen(
+    recording: &Recording<'_>,
+    (process, time_ns): (ProcessIndex, u64),
+    resident: u64,
+    peak: u64,
+) -> Finding {
+    // A process that has ended cannot be explained any more.
+    let known = recording.trace.processes().get(process.0 as usize);
+    let command = match known.filter(|process| process.end_ns.is_none()) {
+        Some(process) => format!("heapr explain {} --deep", process.pid),
+        None => format!("heapr info {}", quoted(&recording.file)),
+    };
     Finding {
         kind: Kind::Unseen,
         sentence: format!(
-            "Most of the memory is not malloc's: {} are resident without a file, and at most {} were ever live in \
-             blocks.",
+            "{} are resident without a file, and at most {} were live in blocks: the rest was freed and is kept by \
+             malloc, or is not malloc's; it was not looked at.",
             bytes(resident),
             recording.bytes(peak)
         ),
         confidence: Confidence::Medium,
         own_frame: None,
-        bytes: resident - peak,
+        bytes: resident.saturating_sub(peak),
         bytes_plus_minus: recording.half_of_bytes(peak),
         is_left: false,
         evidence: vec![format!(
@@ -137,23 +156,29 @@ fn unseen(recording: &Recording<'_>, time_ns: u64, resident: u64, peak: u64) -> 
              the recording",
             duration(time_ns)
         )],
-        command: "heapr explain PID".to_owned(),
+        command,
         ..Finding::default()
     }
 }
 
-fn evidence(recording: &Recording<'_>, peak: u64, is_pinned: bool, survivors: &Held) -> Vec<String> {
+fn evidence(
+    recording: &Recording<'_>,
+    process: ProcessIndex,
+    peak: u64,
+    is_pinned: bool,
+    survivors: &Held,
+) -> Vec<String> {
+    let survivors = recording.said.blocks(survivors.count, survivors.bytes);
     vec![
         format!("up to {} were live in blocks before, and are free now", recording.bytes(peak)),
-        if is_pinned {
-            format!(
-                "{} made meanwhile live on and keep pages from being given back: one place for what lives long, \
-                 or fewer arenas, help",
-                recording.said.blocks(survivors.count, survivors.bytes)
-            )
-        } else {
-            "nearly all of it is free: the allocator keeps it for later, malloc_trim gives it back".to_owned()
+        match is_pinned {
+            true => format!(
+                "{survivors} made meanwhile live on and keep pages from being given back: one place for what lives \
+                 long, or fewer arenas, help"
+            ),
+            false => format!("{survivors} made meanwhile live on: too few to keep most of the pages"),
         },
+        advice(recording.trace, process).to_owned(),
     ]
 }
 

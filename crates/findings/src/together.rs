@@ -119,7 +119,12 @@ pub(crate) fn growing(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Optio
     let least = GROWTH_MIN_BYTES.max((work.last_bytes() as f64 * GROWTH_SHARE) as u64);
     let way = calls.way_down(&calls.root(), i64::try_from(least).ok()?);
     let sites = sites_of(recording, process, &way);
-    for (part, site) in way.iter().zip(&sites).rev() {
+    // The program's own function is told before that of a library that it calls.
+    let of_program = |part: &Part| calls.owner(part) == Some(Owner::Program);
+    let parts = || way.iter().zip(&sites).rev();
+    let ordered =
+        parts().filter(|(part, _)| of_program(part)).chain(parts().filter(|(part, _)| !of_program(part)));
+    for (part, site) in ordered {
         let Some((own_frame, name)) = calls.name(part) else { continue };
         let Some(growing) = growth::judge(&recording.times_ns, &recording.work_done, site, work) else {
             continue;

@@ -39,6 +39,16 @@ impl WorkTime {
         (trace, times, made, sites): (&Trace, &[u64], &[u64], &[Site]),
         process: ProcessIndex,
     ) -> Self {
+        Self::with((trace, times, made, sites), process, None)
+    }
+
+    /// Variant of [`WorkTime::of`] with the process's amounts, if they are known: the live bytes by
+    /// moment, and those that are left at the end. Small stacks are in no site.
+    pub(crate) fn with(
+        (trace, times, made, sites): (&Trace, &[u64], &[u64], &[Site]),
+        process: ProcessIndex,
+        known_amounts: Option<(&[u64], u64)>,
+    ) -> Self {
         let Some(known) = trace.processes().get(process.0 as usize) else { return Self::default() };
         let duration_ns = trace.duration_ns();
         let end_ns = known.end_ns.unwrap_or(duration_ns).min(duration_ns);
@@ -51,6 +61,10 @@ impl WorkTime {
             for (sum, held) in live_bytes.iter_mut().zip(&site.held[first..end]) {
                 *sum = sum.saturating_add(held.bytes);
             }
+        }
+        if let Some((lives, left)) = known_amounts {
+            live_bytes.copy_from_slice(&lives[first..end]);
+            left_bytes = left;
         }
         let unused = live_bytes.iter().take_while(|&&bytes| bytes == 0).count();
         let unused = if unused < live_bytes.len() { unused } else { 0 };

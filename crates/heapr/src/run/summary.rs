@@ -121,6 +121,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     writeln!(text, "heapr: wrote {file}; more with")?;
     writeln!(text, "  heapr report {file}")?;
     writeln!(text, "  heapr explain {file}")?;
+    writeln!(text, "  heapr view {file}")?;
     let snapshot_count = trace.snapshots().len();
     if snapshot_count > 0 {
         let taken = plural(snapshot_count as u64, "snapshot");

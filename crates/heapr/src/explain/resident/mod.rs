@@ -166,16 +166,35 @@ impl Resident {
         let most = advice(&self.account, &self.beside).iter().map(|advice| advice.bytes).max();
         match most {
             Some(most) => format!(
-                "Of {} resident, up to {} could be saved.",
+                "Of {} resident, up to {} could be saved.{}",
                 bytes(self.account.pages.rss_bytes),
-                bytes(most)
+                bytes(most),
+                self.unread_heap().map_or(String::new(), |unread| format!(" {unread}"))
             ),
             None if self.account.is_of_counters => {
                 "Whether anything would save memory here is unknown: what its memory is was refused."
                     .to_owned()
             }
-            None => "Nothing that the rules know of would save memory here.".to_owned(),
+            None => match self.unread_heap() {
+                Some(unread) => {
+                    format!("{unread} Nothing else that the rules know of would save memory here.")
+                }
+                None => "Nothing that the rules know of would save memory here.".to_owned(),
+            },
         }
+    }
+
+    /// Sentence about a large heap of glibc whose blocks were not read: much of it may be free.
+    fn unread_heap(&self) -> Option<String> {
+        const LEAST_BYTES: u64 = 8 << 20;
+        let unread = self.account.bytes(heapr_resident::Class::GlibcHeap);
+        (unread >= LEAST_BYTES).then(|| {
+            format!(
+                "How much of malloc's {} is free was not looked at: --deep does, and the process stands still for some \
+                 milliseconds.",
+                bytes(unread)
+            )
+        })
     }
 
     /// Adds the names of stacks that pin free memory, if they were recorded.

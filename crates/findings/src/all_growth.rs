@@ -1,0 +1,127 @@
+//! Growth over many functions, none of which grows much by itself.
+
+use heapr_query::{Confidence, Owner};
+use heapr_table::quantity::{count, percent};
+use heapr_trace::{Amounts, ProcessIndex, StackIndex};
+
+use crate::calls::Calls;
+use crate::finding::{Chosen, Finding, Kind, OwnFrame};
+use crate::growth::{self, Growing};
+use crate::recording::Recording;
+use crate::site::{Held, Site};
+
+/// Smallest share of the growth that a caller must have, with what it calls, to be named.
+const TOGETHER_SHARE: f64 = 0.5;
+/// Smallest share of the growth for functions that are named with it.
+const NAMED_SHARE: f64 = 0.1;
+
+/// Finding about the growth of all memory of the program and its libraries, in the process that has
+/// most of it.
+pub(crate) fn all_growth(recording: &Recording<'_>) -> Option<Finding> {
+    let numbers = (0..recording.processes.len() as u32).map(ProcessIndex);
+    let work_of = |process: ProcessIndex| &recording.processes[process.0 as usize];
+    let process =
+        numbers.max_by_key(|&process| (work_of(process).last_bytes(), std::cmp::Reverse(process)))?;
+    let work = work_of(process);
+    let all = all_of(recording, process);
+    let growing = growth::judge(&recording.times_ns, &recording.work_done, &all, work)?;
+    let (from, to) = growing.moments();
+    let mut more: Vec<(u64, &Site)> = recording
+        .sites
+        .iter()
+        .filter(|site| site.process == process && recording.is_telling(site))
+        .filter_map(|site| Some((site.held[to].bytes.checked_sub(site.held[from].bytes)?, site)))
+        .filter(|&(more, _)| more > 0)
+        .collect();
+    more.sort_by_key(|&(more, site)| std::cmp::Reverse((more, std::cmp::Reverse(site.number))));
+    let growth_bytes = growing.growth_bytes;
+    let largest =
+        more.iter().take_while(|(more, _)| *more as f64 >= growth_bytes as f64 * NAMED_SHARE).take(3);
+    let largest: Vec<String> = largest
+        .map(|(more, site)| format!("{} ({})", recording.name(site).1, percent(*more, growth_bytes)))
+        .collect();
+    let who = match largest.is_empty() {
+        true => "none has 10 % of it".to_owned(),
+        false => format!("most in {}", largest.join(", ")),
+    };
+    let caller = caller(recording, process, (from, to));
+    let under = caller.as_ref().map_or(String::new(), |(_, name, share)| {
+        format!("; {} of it under {name}, with what it calls", percent(*share, growth_bytes))
+    });
+    let sentence = format!(
+        "All of it grows: {} are live {}, {}, over {} functions; {who}{under}.",
+        recording.said.held(all.held[to]),
+        recording.after(recording.times_ns[to]),
+        growing.more(recording),
+        count(more.len() as u64),
+    );
+    Some(finding(recording, &growing, sentence, caller.map(|(own_frame, ..)| own_frame)))
+}
+
+fn finding(
+    recording: &Recording<'_>,
+    growing: &Growing<'_>,
+    sentence: String,
+    own_frame: Option<OwnFrame>,
+) -> Finding {
+    let work = &recording.processes[growing.site.process.0 as usize];
+    let (_, to) = growing.moments();
+    let chosen = Chosen {
+        at: Some(format!("{}ns", recording.times_ns[to])),
+        require_frames: own_frame.as_ref().map(|frame| recording.required(frame)).unwrap_or_default(),
+        ..Chosen::default()
+    };
+    let finding = Finding {
+        kind: Kind::Growth,
+        sentence,
+        confidence: growing.confidence(work).min(Confidence::Medium),
+        own_frame,
+        bytes: growing.site.held[to].bytes,
+        evidence: growing.evidence(recording),
+        curve: recording.curve(growing.site),
+        ..Finding::default()
+    };
+    finding.choosing(chosen, &recording.file)
+}
+
+/// Amounts of all sites of a process that may be named.
+fn all_of(recording: &Recording<'_>, process: ProcessIndex) -> Site {
+    let mut all = Site {
+        process,
+        owner: Owner::Program,
+        is_loading: false,
+        number: u32::MAX,
+        amounts: Amounts::default(),
+        stack: StackIndex::EMPTY,
+        weight: 0,
+        held: vec![Held::default(); recording.times_ns.len()],
+    };
+    let sites = recording.sites.iter().filter(|site| site.process == process && recording.is_telling(site));
+    for site in sites {
+        all.held.iter_mut().zip(&site.held).for_each(|(sum, held)| *sum += *held);
+    }
+    all
+}
+
+/// Deepest named function under which most of the growth between two moments lies, and its part.
+fn caller(
+    recording: &Recording<'_>,
+    process: ProcessIndex,
+    (from, to): (usize, usize),
+) -> Option<(OwnFrame, String, u64)> {
+    let calls = Calls::new(recording, |add| {
+        for (place, sign) in [(to, 1), (from, -1)] {
+            for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
+                add(row.stack, i64::try_from(row.live_bytes).unwrap_or(i64::MAX).saturating_mul(sign));
+            }
+        }
+    });
+    let root = calls.root();
+    let way = calls.way_down(&root, (root.amount as f64 * TOGETHER_SHARE) as i64);
+    let of_program = |part: &&crate::calls::Part| calls.owner(part) == Some(Owner::Program);
+    let parts = || way.iter().rev();
+    parts().filter(of_program).chain(parts()).find_map(|part| {
+        let (own_frame, name) = calls.name(part)?;
+        Some((own_frame, name, u64::try_from(part.amount).ok()?))
+    })
+}

@@ -1,0 +1,177 @@
+//! Memory that stays while other memory of the same function comes and goes.
+//!
+//! The time of work is cut into windows. The least that a stack holds in a window is what it keeps
+//! there. A function's part is the sum over those of its stacks that keep more and more, so that
+//! the temporary blocks of one stack do not hide the blocks that another one keeps.
+
+use std::collections::HashMap;
+
+use heapr_query::Trend;
+use heapr_trace::{ProcessIndex, StackIndex};
+
+use crate::recording::Recording;
+use crate::site::{Held, Site};
+use crate::work_time::WorkTime;
+
+/// Number of windows in which a process's work is judged.
+const WINDOWS: usize = 12;
+/// Smallest number of moments in a window: of fewer, the least says no more than the amounts.
+const WINDOW_MIN: usize = 2;
+/// Largest probability of the order of a stack's least amounts, if it kept nothing.
+const CHANCE_MAX: f64 = 0.01;
+
+/// Least amounts of the sites of a process, by window.
+#[derive(Debug)]
+pub(crate) struct Stays {
+    /// Last moment of each window.
+    pub(crate) ends: Vec<usize>,
+    pub(crate) times_ns: Vec<u64>,
+    pub(crate) work_done: Vec<u64>,
+    /// By window: the least that the process holds.
+    pub(crate) work: WorkTime,
+    /// By number of a site: the part that stays.
+    parts: HashMap<u32, Part>,
+}
+
+/// Part of a site that stays.
+#[derive(Debug)]
+struct Part {
+    /// The least that its growing stacks hold, by window.
+    held: Vec<Held>,
+    /// The stack that grows most, and by how much.
+    stack: StackIndex,
+    growth_bytes: u64,
+}
+
+impl Stays {
+    /// `None` if the process has too few moments.
+    pub(crate) fn of(recording: &Recording<'_>, process: ProcessIndex) -> Option<Self> {
+        let of_process = &recording.processes[process.0 as usize];
+        let (first, end) = (of_process.first, of_process.end);
+        let length = end.saturating_sub(first).div_ceil(WINDOWS);
+        if length < WINDOW_MIN {
+            return None;
+        }
+        // The last window ends with the work, and the first one may be shorter.
+        let mut ends: Vec<usize> = (first..end).rev().step_by(length).collect();
+        ends.reverse();
+        let window_of = |place: usize| ends.partition_point(|&end| end < place);
+        let mut least: HashMap<StackIndex, Vec<Least>> = HashMap::new();
+        for place in first..end {
+            let window = window_of(place);
+            for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
+                let windows = least.entry(row.stack).or_insert_with(|| vec![Least::default(); ends.len()]);
+                windows[window].add(row.live_bytes, row.live_count);
+            }
+        }
+        let lengths: Vec<usize> = (0..ends.len())
+            .map(|window| ends[window] + 1 - if window == 0 { first } else { ends[window - 1] + 1 })
+            .collect();
+        let times_ns: Vec<u64> = ends.iter().map(|&end| recording.times_ns[end]).collect();
+        let mut parts: HashMap<u32, Part> = HashMap::new();
+        for (&stack, windows) in &mut least {
+            windows.iter_mut().zip(&lengths).for_each(|(least, &length)| least.end(length));
+            let Some(growth_bytes) = growth(&times_ns, windows) else { continue };
+            let Some(&number) = recording.site_of.get(stack.0 as usize) else { continue };
+            let held = vec![Held::default(); ends.len()];
+            let part = parts.entry(number).or_insert_with(|| Part { held, stack, growth_bytes });
+            if (growth_bytes, stack) > (part.growth_bytes, part.stack) {
+                (part.growth_bytes, part.stack) = (growth_bytes, stack);
+            }
+            for (sum, least) in part.held.iter_mut().zip(windows.iter()) {
+                *sum += Held { bytes: least.bytes, count: least.count, made: 0 };
+            }
+        }
+        let live = |window: usize| {
+            let from = ends[window] + 1 - lengths[window] - first;
+            of_process.live_bytes.get(from..from + lengths[window])?.iter().copied().min()
+        };
+        let work = WorkTime {
+            end: ends.len(),
+            live_bytes: (0..ends.len()).filter_map(live).collect(),
+            end_ns: of_process.end_ns,
+            ..WorkTime::default()
+        };
+        let work_done = ends.iter().map(|&end| recording.work_done[end]).collect();
+        Some(Self { times_ns, work_done, work, parts, ends })
+    }
+
+    /// Site with the part that stays in place of the amounts by moment. Its stack is the one that
+    /// grows most.
+    pub(crate) fn site(&self, site: &Site) -> Option<Site> {
+        let part = self.parts.get(&site.number)?;
+        let mut held = part.held.clone();
+        for (held, &end) in held.iter_mut().zip(&self.ends) {
+            held.made = site.held[end].made;
+        }
+        Some(Site { held, stack: part.stack, ..site.clone() })
+    }
+}
+
+/// Growth of a stack's least amounts; `None` if they do not rise.
+fn growth(times_ns: &[u64], windows: &[Least]) -> Option<u64> {
+    let points: Vec<(u64, u64)> =
+        times_ns.iter().zip(windows).map(|(&time_ns, least)| (time_ns, least.bytes)).collect();
+    let growth = windows.last()?.bytes.checked_sub(windows.first()?.bytes).filter(|&growth| growth > 0)?;
+    (Trend::of(&points)?.chance <= CHANCE_MAX).then_some(growth)
+}
+
+/// Least amounts of a stack in a window.
+#[derive(Debug, Clone, Copy, Default)]
+struct Least {
+    /// Number of moments in which the stack held anything.
+    seen: usize,
+    bytes: u64,
+    count: u64,
+}
+
+impl Least {
+    fn add(&mut self, bytes: u64, count: u64) {
+        if self.seen == 0 || bytes < self.bytes {
+            (self.bytes, self.count) = (bytes, count);
+        }
+        self.seen += 1;
+    }
+
+    /// Ends a window: a stack that held nothing at a moment of it kept nothing.
+    fn end(&mut self, length: usize) {
+        if self.seen < length {
+            (self.bytes, self.count) = (0, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grows(bytes: impl Fn(u64) -> u64) -> bool {
+        let times_ns: Vec<u64> = (0..12).collect();
+        let windows: Vec<Least> = (0..12)
+            .map(|window| {
+                let mut least = Least::default();
+                (0..4).for_each(|place| least.add(bytes(window * 4 + place), 1));
+                least.end(4);
+                least
+            })
+            .collect();
+        growth(&times_ns, &windows).is_some()
+    }
+
+    #[test]
+    fn what_stays_beside_temporaries_grows_and_temporaries_do_not() {
+        let temporary = |at: u64| at * 7919 % 13 * 1000;
+        assert!(grows(|at| at * 10 + temporary(at)));
+        assert!(!grows(temporary));
+        assert!(!grows(|at| 500 + temporary(at)));
+        assert!(!grows(|at| if at > 40 { 9000 } else { temporary(at) }), "more at the end alone");
+    }
+
+    #[test]
+    fn a_stack_that_holds_nothing_for_a_moment_keeps_nothing() {
+        let mut least = Least::default();
+        least.add(5, 1);
+        least.end(2);
+        assert_eq!((least.bytes, least.count), (0, 0));
+    }
+}

@@ -1,0 +1,185 @@
+//! Threads that are started again and again, and never end.
+
+use heapr_query::{Confidence, Owner, Trend};
+use heapr_table::quantity::{bytes, count, duration};
+use heapr_trace::{ProcessIndex, StackIndex};
+
+use crate::finding::{Finding, Kind, OwnFrame, quoted};
+use crate::recording::Recording;
+
+/// Smallest number of threads that are live at the end, for a finding.
+const LIVE_MIN: usize = 32;
+/// Number of equal parts of a process's time at whose ends threads are counted.
+const MOMENTS: u64 = 24;
+/// Smallest share of the threads that were started in the last third of the time, and largest share
+/// that was started in one part.
+const LATE_MIN: f64 = 0.15;
+const STEP_MAX: f64 = 0.5;
+/// Largest number of ended threads, as a share of those that are live.
+const ENDED_MAX: f64 = 0.25;
+
+/// Beginnings of the names of functions that start threads.
+const STARTERS: &[&str] = &["pthread_create", "__pthread_create", "allocate_stack", "_dl_allocate_tls"];
+
+/// Finding about the process whose threads grow most.
+pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
+    let numbers = (0..recording.trace.processes().len() as u32).map(ProcessIndex);
+    let (process, growing) = numbers
+        .filter_map(|process| Some((process, growing(&lives(recording, process)?)?)))
+        .max_by_key(|(process, growing)| (growing.live, std::cmp::Reverse(*process)))?;
+    let known = recording.trace.processes().get(process.0 as usize)?;
+    let starter = starter(recording, process);
+    let started = starter.as_ref().map_or(String::new(), |(_, name)| format!(", started by {name}"));
+    let ended = match growing.ended {
+        0 => "none has ended".to_owned(),
+        ended => format!("{} have ended", count(ended as u64)),
+    };
+    let end_ns = known.end_ns.unwrap_or(recording.trace.duration_ns());
+    let sentence = format!(
+        "Threads grow: {} threads are live {}, {} of them since {}, and {ended}{started}.",
+        count(growing.live as u64),
+        recording.after(end_ns),
+        count(growing.since_start as u64),
+        duration(growing.from_ns),
+    );
+    let accounts = recording.trace.memory_accounts().iter().filter(|account| account.process == process);
+    let parts = accounts.flat_map(|account| &account.parts);
+    let stack_bytes = parts.filter(|part| part.what == "stacks").map(|part| part.bytes).max().unwrap_or(0);
+    let mut evidence = vec![format!(
+        "a thread has a stack, thread-local data and caches of the allocator{}; it ends when its function returns: a \
+         pool that is closed, a queue that is ended",
+        match stack_bytes {
+            0 => String::new(),
+            stack_bytes => format!(": {} of stacks are resident", bytes(stack_bytes)),
+        }
+    )];
+    if starter.is_none() {
+        evidence.push("where they were started is not told by the blocks of the recording".to_owned());
+    }
+    Some(Finding {
+        kind: Kind::Growth,
+        sentence,
+        confidence: Confidence::High,
+        own_frame: starter.map(|(own_frame, _)| own_frame),
+        bytes: stack_bytes.max(growing.live as u64 * 8192),
+        is_left: known.end_ns.is_some(),
+        evidence,
+        command: format!("heapr info {}", quoted(&recording.file)),
+        ..Finding::default()
+    })
+}
+
+/// Times of a process's threads.
+struct Lives {
+    /// Start and end of the process's time, in nanoseconds.
+    span_ns: (u64, u64),
+    /// Start of each thread, and its end if that was seen before the process's.
+    threads: Vec<(u64, Option<u64>)>,
+}
+
+fn lives(recording: &Recording<'_>, process: ProcessIndex) -> Option<Lives> {
+    let known = recording.trace.processes().get(process.0 as usize)?;
+    let end_ns = known.end_ns.unwrap_or(recording.trace.duration_ns());
+    let all = recording.trace.threads().iter().filter(|thread| thread.process == process);
+    // A process ends its threads as it ends.
+    let margin_ns = end_ns.saturating_sub(known.start_ns) / MOMENTS;
+    let ended = |end: &u64| *end < end_ns.saturating_sub(margin_ns);
+    let threads = all.map(|thread| (thread.start_ns, thread.end_ns.filter(ended))).collect();
+    Some(Lives { span_ns: (known.start_ns, end_ns), threads })
+}
+
+/// Growth of a number of threads.
+#[derive(Debug, PartialEq)]
+struct GrowingThreads {
+    live: usize,
+    ended: usize,
+    /// Number of live threads that were started after `from_ns`.
+    since_start: usize,
+    from_ns: u64,
+}
+
+/// Judges whether the number of live threads grows over the whole time.
+fn growing(lives: &Lives) -> Option<GrowingThreads> {
+    let (start_ns, end_ns) = lives.span_ns;
+    let step_ns = end_ns.checked_sub(start_ns)? / MOMENTS;
+    let at = |part: u64| start_ns + part * step_ns;
+    let live_at = |time_ns: u64| {
+        let is_live =
+            |&&(start, end): &&(u64, Option<u64>)| start <= time_ns && end.is_none_or(|end| end > time_ns);
+        lives.threads.iter().filter(is_live).count()
+    };
+    let points: Vec<(u64, u64)> = (2..=MOMENTS).map(|part| (at(part), live_at(at(part)) as u64)).collect();
+    let (first, last) = (points.first()?.1, live_at(end_ns));
+    let more = (last as u64).checked_sub(first).filter(|&more| more > 0)? as f64;
+    let steps = points.windows(2).map(|pair| pair[1].1.saturating_sub(pair[0].1));
+    let largest = steps.max().unwrap_or(0) as f64;
+    let late = last.saturating_sub(live_at(at(MOMENTS * 2 / 3))) as f64;
+    let ended = lives.threads.iter().filter(|(_, end)| end.is_some()).count();
+    let is_steady = largest <= more * STEP_MAX && late >= more * LATE_MIN;
+    let is_growing = last >= LIVE_MIN
+        && more >= last as f64 / 2.0
+        && ended as f64 <= last as f64 * ENDED_MAX
+        && is_steady
+        && Trend::of(&points)?.chance <= 0.01;
+    is_growing.then_some(GrowingThreads {
+        live: last,
+        ended,
+        since_start: more as usize,
+        from_ns: at(2) - start_ns,
+    })
+}
+
+/// Function that started most threads: the own frame of the blocks that are made for a new one.
+fn starter(recording: &Recording<'_>, process: ProcessIndex) -> Option<(OwnFrame, String)> {
+    let mut most: Option<(u64, StackIndex)> = None;
+    recording.for_each_total(|totals| {
+        if recording.process_of(totals.stack) == process
+            && most.is_none_or(|(known, _)| totals.amounts.total_count > known)
+            && starts_threads(recording, totals.stack)
+        {
+            most = Some((totals.amounts.total_count, totals.stack));
+        }
+    });
+    let (_, stack) = most?;
+    let number = recording.site_of.get(stack.0 as usize).copied()?;
+    let site = recording.sites.iter().find(|site| site.number == number)?;
+    let (own_frame, name) = recording.name_at(site, stack);
+    (site.owner != Owner::Runtime)
+        .then(|| (own_frame, recording.through(stack).named(name).trim_end_matches(',').to_owned()))
+}
+
+fn starts_threads(recording: &Recording<'_>, stack: StackIndex) -> bool {
+    let Some(named) = recording.wanted_name(stack) else { return false };
+    let frames = &recording.tree.frames;
+    recording
+        .tree
+        .frames_of(named)
+        .take(6)
+        .filter_map(|frame| frames.symbol(frame))
+        .any(|symbol| STARTERS.iter().any(|start| symbol.starts_with(start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(threads: impl Iterator<Item = (u64, Option<u64>)>) -> Option<usize> {
+        let lives = Lives { span_ns: (0, 2400), threads: threads.collect() };
+        growing(&lives).map(|growing| growing.live)
+    }
+
+    #[test]
+    fn threads_that_are_started_all_the_time_and_never_end_grow() {
+        assert_eq!(judged((0..240).map(|number| (number * 10, None))), Some(240));
+        assert_eq!(judged((0..40).map(|number| (number * 60, None))), Some(40));
+    }
+
+    #[test]
+    fn pools_short_threads_and_few_threads_do_not_grow() {
+        assert_eq!(judged((0..240).map(|number| (number / 10, None))), None, "a pool made at the start");
+        assert_eq!(judged((0..240).map(|number| (number * 10, Some(number * 10 + 5)))), None, "they end");
+        assert_eq!(judged((0..20).map(|number| (number * 100, None))), None, "few");
+        assert_eq!(judged((0..240).map(|number| (number * 3, None))), None, "a pool that fills up");
+        assert_eq!(judged((0..240).map(|_| (1200, None))), None, "a pool that is made later");
+    }
+}
