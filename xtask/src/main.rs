@@ -35,6 +35,8 @@ use anyhow::{Context as _, bail};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
+  answers [NAME…]        memory problems of published packages (victims/answers): whether heapr, or the program
+                         that the variable HEAPR names, says the cause
   book                   the book and all documents as pages for a browser, in target/book
   check-deps             dependency directions between the crates, where unsafe and printing may be,
                          comments that are too wide, files that know the processor, second lists of known names
@@ -101,6 +103,7 @@ fn main() -> ExitCode {
         ["check-words"] => check_words::run(),
         ["check-agent"] => check_agent::run(None),
         ["check-agent", file] => check_agent::run(Some(file)),
+        ["answers", ref names @ ..] => run_answers(names),
         ["book"] => write_book(),
         ["check-dependencies"] => dependency_policy::run(),
         ["check-licences"] => dist::check_licences(),
@@ -129,6 +132,15 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Records the programs of `victims/answers` and judges the answers: see `docs/answers.md`.
+fn run_answers(names: &[&str]) -> anyhow::Result<()> {
+    let heapr = std::env::var_os("HEAPR").map_or_else(|| root().join("target/release/heapr"), PathBuf::from);
+    let status =
+        Command::new(root().join("victims/answers/run-answers")).args(names).env("HEAPR", heapr).status();
+    anyhow::ensure!(status.context("victims/answers/run-answers")?.success(), "too few causes stand first");
+    Ok(())
 }
 
 fn write_book() -> anyhow::Result<()> {

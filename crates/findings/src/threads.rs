@@ -2,7 +2,7 @@
 
 use heapr_query::{Confidence, Owner, Trend};
 use heapr_table::quantity::{bytes, count, duration};
-use heapr_trace::{ProcessIndex, StackIndex};
+use heapr_trace::{PartKind, ProcessIndex, StackIndex};
 
 use crate::finding::{Finding, Kind, OwnFrame, quoted};
 use crate::recording::Recording;
@@ -44,7 +44,8 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
     );
     let accounts = recording.trace.memory_accounts().iter().filter(|account| account.process == process);
     let parts = accounts.flat_map(|account| &account.parts);
-    let stack_bytes = parts.filter(|part| part.what == "stacks").map(|part| part.bytes).max().unwrap_or(0);
+    let stack_bytes =
+        parts.filter(|part| part.kind == PartKind::ThreadStacks).map(|part| part.bytes).max().unwrap_or(0);
     let mut evidence = vec![format!(
         "a thread has a stack, thread-local data and caches of the allocator{}; it ends when its function returns: a \
          pool that is closed, a queue that is ended",
