@@ -1,6 +1,6 @@
 //! Recording as input of the findings: the amounts of each own function over time.
 
-use heapr_query::engine::{CodeTable, HeldTree, JudgedFrames, NamedStack, RowSource, SymbolTree};
+use heapr_query::engine::{CodeTable, FrameId, HeldTree, JudgedFrames, NamedStack, RowSource, SymbolTree};
 use heapr_query::{
     FrameText, NoSymbols, OwnCode, Owner, PackageSource, Suppressions, SymbolSource, summary_and_rows,
 };
