@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::waiting::wait_at_most;
 
-/// Largest time of a program that a test runs: far more than any needs with thirty others beside it.
+/// Largest time of a program that a test runs: far more than any needs beside thirty others.
 const RUN_LIMIT: Duration = Duration::from_secs(600);
 
 /// Outcome of a program.

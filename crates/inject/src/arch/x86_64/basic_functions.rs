@@ -25,15 +25,14 @@ pub(crate) struct ProgramHeaders {
     pub(crate) count: u64,
 }
 
-/// Code and data to be placed at `start_avma`, in executable memory, and the addresses of the
-/// functions in it.
+/// Code with its data, and the functions in it, each with its address.
+type PlacedCode = (Vec<u8>, Vec<(String, u64)>);
+
+/// Returns the code and data to be placed at `start_avma`, in executable memory.
 ///
 /// # Errors
 /// Returns a reason if the assembler refuses the code.
-pub(crate) fn basic_functions(
-    start_avma: u64,
-    program: ProgramHeaders,
-) -> Result<(Vec<u8>, Vec<(String, u64)>), &'static str> {
+pub(crate) fn basic_functions(start_avma: u64, program: ProgramHeaders) -> Result<PlacedCode, &'static str> {
     // The structure's location follows from the code's size, which does not depend on it.
     let (code, _) = assembled(start_avma, |a| write(a, start_avma))?;
     let info_avma = (start_avma + code.len() as u64).next_multiple_of(8);
