@@ -30,6 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trace", &["files"]),
     ("ledger", &["trace"]),
     ("native", &["graph", "known", "proc", "trace"]),
+    ("managed", &["native", "proc", "table", "v8"]),
     (
         "session",
         &[
@@ -45,6 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trace",
             "ledger",
             "native",
+            "managed",
             "resident",
         ],
     ),
