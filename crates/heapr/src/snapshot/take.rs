@@ -43,7 +43,7 @@ pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     let asked = asked.with_containers();
     let with_pause = ["--pause", "--max-pause", "--contents"];
     if is_of_python(&asked, heap, &v8, &native) {
-        v8.refuse(HeapKind::Native)?;
+        v8.refuse_but(&[], "python's heap has no such option")?;
         native.refuse_but(&with_pause, "python's heap has no such option")?;
         return managed::take(&asked, &native.options, v8.options.is_quiet());
     }

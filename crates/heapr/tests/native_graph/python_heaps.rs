@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use heapr_testkit::not_run;
+use heapr_testkit::{Outcome, not_run};
 
 use crate::Stage;
 
@@ -130,8 +130,8 @@ fn another_heap_is_taken_where_it_is_asked_for_and_refused_where_it_is_not_there
     stage.ok(&["snapshot", "take", "--heap", "native", "-o", "native.heapr", &pid]);
     assert!(stage.ok(&["snapshot", "summary", "native.heapr"]).contains("blocks"));
     let refused = |words: &[&str], expected: &str| {
-        let (status, _, stderr) = stage.heapr(words);
-        assert_eq!(status, Some(2), "{stderr}");
+        let Outcome { status, stderr, .. } = stage.heapr(words);
+        assert_eq!(status, 2, "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
     };
     refused(&["snapshot", "take", "--pause", "none", &pid], "copy and stop work");
