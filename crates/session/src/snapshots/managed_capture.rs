@@ -47,7 +47,7 @@ pub struct ManagedTaken {
 pub fn managed_runtime(pid: u32) -> Result<String, Error> {
     let process = StoppedProcess::about_to_stop(pid);
     let found = mappings::read(pid).unwrap_or_default();
-    check_python(&Still::alone(&process), &found).map_err(|source| Error::NoManagedHeap { pid, source })
+    check_python(&Still::alone(&process), &found).map_err(|reason| Error::NoManagedHeap { pid, reason })
 }
 
 /// Captures the heap of a process.
@@ -93,7 +93,7 @@ pub fn managed_heap(pid: u32, request: &ManagedRequest) -> Result<ManagedTaken, 
             copy_life: report.copy_life,
             no_copy: report.no_copy.filter(|_| request.copies),
         }),
-        Some(Err(source)) => Err(Error::NoManagedHeap { pid, source }),
+        Some(Err(reason)) => Err(Error::NoManagedHeap { pid, reason }),
         None => Err(none("it has ended meanwhile".to_owned())),
     }
 }
