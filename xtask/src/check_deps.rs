@@ -31,6 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trace", &["files"]),
     ("ledger", &["trace"]),
     ("native", &["graph", "known", "proc", "trace"]),
+    ("managed", &["native", "proc", "table", "v8"]),
     (
         "session",
         &[
@@ -46,6 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trace",
             "ledger",
             "native",
+            "managed",
             "resident",
         ],
     ),

@@ -41,6 +41,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("openssl", "openssl"),
     ("python3", "python3"),
     ("python3-gevent", "/usr/lib/python3/dist-packages/gevent"),
+    ("python3-numpy", "/usr/lib/python3/dist-packages/numpy"),
     ("python3-venv", "/usr/share/doc/python3-venv"),
     ("redis-server", "redis-server"),
     ("redis-tools", "redis-benchmark"),

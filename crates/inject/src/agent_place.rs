@@ -21,6 +21,11 @@ pub(crate) struct AgentPlace {
 }
 
 impl AgentPlace {
+    /// Place of no agent.
+    pub(crate) fn none() -> Self {
+        Self { code: Vec::new(), memory: Vec::new(), lists: Vec::new() }
+    }
+
     /// Reads all memory ranges of the agent at present.
     pub(crate) fn memory_now(&self, memory: &ProcessMemory) -> Vec<(u64, u64)> {
         let mapped = self.lists.iter().flat_map(|&(list_avma, count)| list_of(memory, list_avma, count));

@@ -1,5 +1,5 @@
 //! Stop of a recorded process at a moment when no thread is allocating, so that its memory and its
-//! recorded state can be read together.
+//! recorded state can be read together. A process without an agent is stopped at any moment.
 //!
 //! Threads in the agent, or in an allocator that the agent has called, run on for a moment while
 //! all others are stopped. If this process is killed, the kernel resumes all threads.
@@ -86,6 +86,8 @@ pub struct HoldRequest {
     pub at_exit: bool,
     /// Whether the process may resume as soon as its memory is copied, if that is possible.
     pub copies: bool,
+    /// Whether the process may be one without an agent, so that its allocator may be at work.
+    pub without_agent: bool,
     /// Longest time for which the process may be stopped while it is read.
     pub longest: Option<Duration>,
 }
@@ -160,7 +162,7 @@ pub struct HoldParts {
     pub resume: Duration,
 }
 
-/// Stops a recorded process and lets `looks` read it.
+/// Stops a process and lets `looks` read it.
 ///
 /// # Errors
 /// See [`Error`]; the process runs on unchanged.
@@ -178,7 +180,10 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
     // Obstacles are found before the process is stopped.
     let gadgets = if request.copies { gadgets_for_copy(pid, &memory, &mut report) } else { None };
     let may_be_urgent = copy::may_be_urgent(pid);
-    let agent = agent_place(pid, &memory)?;
+    let agent = match agent_place(pid, &memory) {
+        Err(Error::NotAttached { .. }) if request.without_agent => AgentPlace::none(),
+        found => found?,
+    };
     let begin = Instant::now();
     loop {
         report.try_count += 1;

@@ -54,6 +54,14 @@ pub enum Error {
         /// Cause.
         reason: String,
     },
+    /// Heap of a managed language could not be read.
+    #[error("the heap of process {pid} cannot be read: {reason}")]
+    NoManagedHeap {
+        /// Process id.
+        pid: u32,
+        /// Cause.
+        reason: heapr_managed::Error,
+    },
     /// Graph requested of no process, or of several at once.
     #[error("a graph is of one process, and {count} are recorded: name one")]
     OneProcess {

@@ -9,6 +9,7 @@ pub mod devtools;
 mod error;
 mod fingerprint;
 mod format;
+pub mod graph_rows;
 mod graph_text;
 mod index;
 mod kinds;
@@ -26,8 +27,8 @@ pub use call_tree::{Allocations, CallNode, CallTree, FunctionAllocations};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use format::{
-    AllocationTrace, CallFunction, Location, Locations, Meta, NODE_FIELDS, Problem, ReadOptions, Snapshot,
-    Strings, TimeSample, TraceFunction, TraceNode, snapshot_header, whole_number,
+    AllocationTrace, CallFunction, Dialect, Location, Locations, Meta, NODE_FIELDS, Problem, ReadOptions,
+    Snapshot, Strings, TimeSample, TraceFunction, TraceNode, snapshot_header, whole_number,
 };
 pub(crate) use format::{utf16_length, utf16_units};
 pub use graph_text::GraphForm;

@@ -4,6 +4,7 @@
 
 mod kept_folder;
 mod limit;
+mod managed;
 pub(crate) mod native;
 mod take;
 pub(crate) mod v8;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use heapr_inspector::Process;
 
+use super::managed::{self, HeapChoice};
 use super::native::{self, NativeEveryOptions, NativeTakeOptions};
 use super::verbs::{HeapKind, OnlyOf};
 use crate::snapshot_take::{self, EveryOptions, EveryQuestion, TakeOptions, TakeQuestion, javascript};
@@ -15,6 +16,10 @@ use crate::{containers, processes};
 pub(crate) struct TakeArguments {
     #[command(flatten)]
     asked: TakeQuestion,
+    /// Heap to take [default: what the processes run; of python the native one where a session
+    /// records the process, or -o names a .heapr]
+    #[arg(long, value_enum, value_name = "HEAP")]
+    heap: Option<HeapChoice>,
     #[command(flatten, next_help_heading = "JavaScript")]
     v8: OnlyOf<TakeOptions>,
     #[command(flatten, next_help_heading = "Native heaps")]
@@ -34,12 +39,49 @@ pub(crate) struct EveryArguments {
 
 /// Runs `take`.
 pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
-    let TakeArguments { asked, v8, native } = arguments;
+    let TakeArguments { asked, heap, v8, native } = arguments;
     let asked = asked.with_containers();
+    let with_pause = ["--pause", "--max-pause", "--contents"];
+    if is_of_python(&asked, heap, &v8, &native) {
+        v8.refuse_but(&[], "python's heap has no such option")?;
+        native.refuse_but(&with_pause, "python's heap has no such option")?;
+        return managed::take(&asked, &native.options, v8.options.is_quiet());
+    }
+    native.options.check()?;
+    match heap {
+        Some(HeapChoice::Native) => {
+            v8.refuse(HeapKind::Native)?;
+            return native::take(&asked, &native.options, v8.options.is_quiet());
+        }
+        Some(HeapChoice::Javascript) => {
+            native.refuse(HeapKind::V8)?;
+            return snapshot_take::take(&asked, &v8.options);
+        }
+        _ => {}
+    }
     match kind(&asked.pids, asked.tree, asked.output.as_deref(), &v8, &native)? {
         HeapKind::V8 => snapshot_take::take(&asked, &v8.options),
         HeapKind::Native => native::take(&asked, &native.options, v8.options.is_quiet()),
     }
+}
+
+/// Whether the snapshots are of CPython's objects: that is asked for, or all processes run CPython
+/// and nothing asks for another heap.
+fn is_of_python(
+    asked: &TakeQuestion,
+    heap: Option<HeapChoice>,
+    v8: &OnlyOf<TakeOptions>,
+    native: &OnlyOf<NativeTakeOptions>,
+) -> bool {
+    if let Some(heap) = heap {
+        return heap == HeapChoice::Python;
+    }
+    let is_trace = asked.output.as_deref().and_then(Path::extension).is_some_and(|end| end == "heapr");
+    if is_trace || v8.is_given() || native.has_other_than(&["--pause", "--max-pause", "--contents"]) {
+        return false;
+    }
+    let pids = processes::named(&asked.pids, asked.tree).unwrap_or_default();
+    !pids.is_empty() && pids.iter().all(|&pid| managed::is_python(pid)) && native::watched(&pids).0.is_empty()
 }
 
 /// Runs `every`.

@@ -162,6 +162,19 @@ impl<T> OnlyOf<T> {
         !self.given.is_empty()
     }
 
+    /// Whether an option besides these was given.
+    pub(crate) fn has_other_than(&self, names: &[&str]) -> bool {
+        self.given.iter().any(|given| !names.contains(&given.as_str()))
+    }
+
+    /// Refuses all options but these, for a reason.
+    pub(crate) fn refuse_but(&self, names: &[&str], reason: &str) -> anyhow::Result<()> {
+        let others: Vec<&str> =
+            self.given.iter().map(String::as_str).filter(|given| !names.contains(given)).collect();
+        ensure!(others.is_empty(), "{}: {reason}", others.join(", "));
+        Ok(())
+    }
+
     /// Refuses the options if the heap is of another kind.
     pub(crate) fn refuse(&self, kind: HeapKind) -> anyhow::Result<()> {
         let of = if kind == HeapKind::V8 { "native" } else { "V8" };

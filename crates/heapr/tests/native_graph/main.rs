@@ -9,6 +9,7 @@ mod hard_cases;
 mod left_behind;
 mod names;
 mod planted;
+mod python_heaps;
 mod refused;
 mod sanitizer;
 

@@ -203,6 +203,7 @@ fn capture(
         at_exit: request.at_exit,
         copies: request.pause == GraphPause::Copy && !request.at_exit,
         longest: Some(request.max_pause),
+        without_agent: false,
     };
     let report = heapr_inject::hold(pid, hold, &mut looking)?;
     let found = match (report.is_copy_lost, report.is_let_go) {

@@ -52,7 +52,7 @@ pub(crate) enum NoGraph {
 }
 
 /// Memory as the scan reads it.
-struct Still<'a> {
+pub(super) struct Still<'a> {
     memory: &'a StoppedProcess,
     /// File by which memory is read that the process itself may not read.
     file: Option<File>,
@@ -62,11 +62,15 @@ struct Still<'a> {
 
 impl<'a> Still<'a> {
     /// Memory of a copy of `original`, which alone has `only`.
-    fn of_copy(copy: &'a StoppedProcess, original: &'a StoppedProcess, only: &'a [(u64, u64)]) -> Self {
+    pub(super) fn of_copy(
+        copy: &'a StoppedProcess,
+        original: &'a StoppedProcess,
+        only: &'a [(u64, u64)],
+    ) -> Self {
         Self { original: Some((original, only)), ..Self::alone(copy) }
     }
 
-    fn alone(memory: &'a StoppedProcess) -> Self {
+    pub(super) fn alone(memory: &'a StoppedProcess) -> Self {
         let file = File::open(heapr_proc::folder(memory.pid()).join("mem")).ok();
         Self { memory, file, original: None }
     }

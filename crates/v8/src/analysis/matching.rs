@@ -5,6 +5,7 @@
 //! unrelated objects. Matching therefore checks whether the ids can be of one numbering. If they
 //! cannot, objects are matched by the path that leads to them.
 
+mod by_address;
 mod by_id;
 mod by_place;
 mod numbering;
@@ -42,6 +43,9 @@ pub struct Matching {
 impl Matching {
     /// Matches the nodes of two snapshots.
     pub fn of(before: &impl HeapView, after: &impl HeapView) -> Self {
+        if let Some(matching) = by_address::matched(before, after) {
+            return matching;
+        }
         by_id::matched(before, after).unwrap_or_else(|| by_place::matched(before, after))
     }
 

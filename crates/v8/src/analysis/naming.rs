@@ -1,6 +1,7 @@
 //! Names for objects as a programmer would say them: `MemoryStore.sessions`, the variable `cache`
 //! in app.js.
 
+mod other_languages;
 mod places;
 mod program_holders;
 mod telling_edge;
@@ -68,6 +69,8 @@ pub struct Called {
     /// Program's name for the holder of the base, if the base is an object of a package or the
     /// runtime: `EventLog.entries`, `render (variable in /srv/app.js)`.
     pub part_of: Option<String>,
+    /// Class of the object, in heaps of languages where an attribute's name says little without it.
+    pub class: Option<String>,
     /// True if the base is an object of the runtime that only the runtime is known to hold.
     pub is_held_by_the_runtime: bool,
 }
@@ -76,6 +79,14 @@ impl Called {
     /// Returns the whole name of the object, or of its field: `Hash.__data__ of render (variable in
     /// …)`.
     pub fn whole(&self, field: Option<&str>) -> String {
+        if let Some(class) = &self.class {
+            return match field {
+                None => format!("{} ({class})", self.text),
+                Some(field) if self.fields.is_empty() => format!("{}: {field}", self.text),
+                Some(field) if field.starts_with('[') => format!("{}{field}", self.text),
+                Some(field) => format!("{}.{field}", self.text),
+            };
+        }
         let named = match field {
             None => self.text.clone(),
             Some(field) if self.is_variable => match self.fields.as_slice() {
@@ -117,6 +128,9 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
 
     /// Returns the name of `node`.
     pub fn call(&self, node: u32) -> Called {
+        if self.heap.meta().dialect.is_some() {
+            return self.call_in_other_language(node);
+        }
         let mut way = Way { at: node, fields: Vec::new(), context: None };
         for _ in 0..MAX_HOLDERS_OF_A_NAME {
             let is_told = way.fields.len() >= MAX_FIELDS_IN_NAME
@@ -199,6 +213,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
                 base_node,
                 place,
                 part_of: None,
+                class: None,
                 is_held_by_the_runtime: false,
             };
         }
@@ -219,6 +234,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             base_node,
             place,
             part_of: None,
+            class: None,
             is_held_by_the_runtime: false,
         }
     }

@@ -93,6 +93,7 @@ pub fn is_of_the_runtime(script: &str) -> bool {
         "chrome-extension:",
         "devtools:",
         "bun:",
+        "python:",
     ]
     .iter()
     .any(|prefix| script.starts_with(prefix));
@@ -101,7 +102,7 @@ pub fn is_of_the_runtime(script: &str) -> bool {
 
 /// Whether a script belongs to an installed package rather than the program itself.
 pub(super) fn is_of_a_package(script: &str) -> bool {
-    script.split(['/', '\\']).any(|part| part == "node_modules")
+    script.split(['/', '\\']).any(|part| matches!(part, "node_modules" | "site-packages" | "dist-packages"))
 }
 
 /// Source location of a [`Location`]; in the original sources if a source map covers it.

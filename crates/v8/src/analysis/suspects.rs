@@ -193,7 +193,7 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
         let mut classes = Classes::of(*later);
         let ownership = Ownership::of(*later, &with_first.earlier, &late, &mut classes, &mut names);
         let mut growth = growth::growth_between(*first, *later, with_first, &late, &ownership, &mut names);
-        holders::move_to_holders(*later, with_first, &mut growth, &mut names);
+        holders::move_to_holders((*first, *later), with_first, &mut growth, &mut names);
         chains::move_to_lists(*later, &ownership, &mut growth, &mut names);
         let of_last: FxHashMap<Holding, Growth> = growth
             .into_iter()

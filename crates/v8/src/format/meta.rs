@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::format::dialect::Dialect;
 use crate::format::whole_number;
 use crate::kinds::{EDGE_KINDS, EdgeKind, NODE_KINDS, NodeKind};
 use crate::{Error, Result};
@@ -32,6 +33,8 @@ pub struct Meta {
     pub trace_node_fields: Vec<String>,
     /// Names of a sample's fields.
     pub sample_fields: Vec<String>,
+    /// Facts on a heap of another language than JavaScript.
+    pub dialect: Option<Dialect>,
     pub(crate) root_index: u64,
     pub(crate) node: NodeFields,
     pub(crate) edge: EdgeFields,
@@ -116,6 +119,7 @@ impl Meta {
             edge_count: count("edge_count")?,
             trace_function_count: count("trace_function_count")?.unwrap_or(0),
             extra_native_bytes: count("extra_native_bytes")?.unwrap_or(0),
+            dialect: Dialect::of(&header),
             root_index: count("root_index")?.unwrap_or(0),
             location_fields: names(&meta["location_fields"]),
             trace_function_fields: names(&meta["trace_function_info_fields"]),

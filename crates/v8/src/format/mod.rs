@@ -5,6 +5,7 @@ mod archive;
 mod archive_member;
 mod call_function;
 mod check;
+mod dialect;
 mod digits;
 mod edge_columns;
 mod header;
@@ -27,6 +28,8 @@ mod zip_archive;
 
 pub use allocation_trace::{AllocationTrace, TimeSample, TraceFunction, TraceNode};
 pub use call_function::CallFunction;
+pub use dialect::Dialect;
+pub(crate) use dialect::GARBAGE;
 pub use header::{NODE_FIELDS, snapshot_header};
 pub use locations::{Location, Locations};
 pub use meta::Meta;

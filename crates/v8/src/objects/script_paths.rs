@@ -24,6 +24,10 @@ const PREFIX: &str = "system / Script / ";
 impl ScriptPaths {
     /// Finds the paths of all scripts that locations refer to.
     pub fn of(snapshot: &Snapshot) -> Self {
+        if let Some(dialect) = &snapshot.meta().dialect {
+            let scripts = dialect.scripts.iter().cloned();
+            return Self { paths: (0..).zip(scripts).collect(), maps: None };
+        }
         let locations = snapshot.locations().all();
         let mut missing: FxHashSet<u32> = locations.iter().map(|location| location.script_id).collect();
         let mut paths = FxHashMap::default();

@@ -7,7 +7,8 @@
 //!       ── (leaked: nothing leads here) ──> block ── text ──> "what it begins with"
 //! ```
 //! References that do not count as holding (`LastingReferences`) are weak edges: dominators, sizes
-//! and paths ignore them, as `holders` does. A block's id is its address. Its name is its type if
+//! and paths ignore them, as `holders` does. Doubtful or passing references to a block are such if
+//! sure and lasting ones lead to it, too. A block's id is its address. Its name is its type if
 //! that is known, else the function that allocated it.
 
 use heapr_table::json_text::write_json;
@@ -18,6 +19,7 @@ use std::path::Path;
 use heapr_native::{LastingReferences, LeakKind};
 use heapr_query::{CullList, GroupBy, StackGroups};
 use heapr_trace::{Block, EdgeGrade, GraphTexts, HeapGraph};
+use heapr_v8::graph_rows::{ELEMENT, INTERNAL, NATIVE, PROPERTY, STRING, SYNTHETIC, WEAK, edge, node};
 
 use super::block_names::BlockNames;
 use super::graph_file::{GraphArguments, GraphFile};
@@ -58,17 +60,6 @@ impl Strings {
         number
     }
 }
-
-/// Index of the string kind among the kinds in the header.
-const STRING: u32 = 2;
-const NATIVE: u32 = 8;
-const SYNTHETIC: u32 = 9;
-const ELEMENT: u32 = 1;
-const PROPERTY: u32 = 2;
-const INTERNAL: u32 = 3;
-/// Index of the weak kind of edges. Doubtful or passing references to a block are weak if sure and
-/// lasting ones lead to it, too.
-const WEAK: u32 = 6;
 
 impl NativeHeap {
     /// Reads the graph of a trace and names its blocks and roots.
@@ -224,17 +215,6 @@ impl NativeHeap {
         }
         Ok(())
     }
-}
-
-fn node(out: &mut impl Write, is_first: bool, row: [u64; 5]) -> io::Result<()> {
-    let [kind, name, id, self_bytes, edge_count] = row;
-    let comma = if is_first { "" } else { "\n," };
-    write!(out, "{comma}{kind},{name},{id},{self_bytes},{edge_count},0,0")
-}
-
-fn edge(out: &mut impl Write, is_first: bool, [kind, name, target]: [u64; 3]) -> io::Result<()> {
-    let comma = if is_first { "" } else { "\n," };
-    write!(out, "{comma}{kind},{name},{}", target * heapr_v8::NODE_FIELDS)
 }
 
 /// Returns the remark on a reference that does not lead to a block's start.

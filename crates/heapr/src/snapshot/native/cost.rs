@@ -15,7 +15,7 @@ const READ_PER_GIB: Duration = Duration::from_millis(1000);
 const READ_AT_LEAST: Duration = Duration::from_millis(10);
 
 /// Returns a sentence on the cost; `None` if the process's size is unknown.
-pub(super) fn told_before(pid: u32, pause: GraphPause) -> Option<String> {
+pub(in crate::snapshot) fn told_before(pid: u32, pause: GraphPause) -> Option<String> {
     let own_bytes = Fields::of_process(pid).ok()?.bytes("RssAnon")?;
     let share = own_bytes as f64 / f64::from(1 << 30);
     let span = |at_least: Duration, per_gib: Duration| {

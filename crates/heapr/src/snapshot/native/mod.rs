@@ -31,6 +31,7 @@ use super::verbs::{DiffQuestion, Heaps, SummaryQuestion, SuspectsQuestion};
 
 pub(crate) use self::core::{GraphOfArguments, run as graph_of};
 pub(crate) use as_heap::NativeHeap;
+pub(super) use cost::told_before;
 pub(crate) use every::{NativeEveryOptions, every};
 pub(crate) use graph_file::GraphArguments;
 pub(crate) use holders::{HoldersArguments, run as holders};
@@ -39,6 +40,8 @@ pub(crate) use required::blocks_of_frames;
 pub(crate) use statistics::{graph_kinds, statistics};
 pub(crate) use summary::{snapshot_json, why};
 pub(crate) use take::{NativeTakeOptions, take};
+pub(super) use watchers::find as watched;
+pub(super) use watchers::free_name;
 pub(crate) use watchers::is_name_of_javascript;
 
 /// Native heaps in traces, for the commands of all kinds of heaps.

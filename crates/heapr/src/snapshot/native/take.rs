@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use heapr_session::{
-    Answer, Failure, GraphPause, GraphRequest, HeapTrace, LoggingMode, Request, SessionProperties,
-    SnapshotTaken, StartRequest,
+    Answer, Failure, GraphPause, GraphRequest, HeapTrace, LoggingMode, ManagedRequest, Request,
+    SessionProperties, SnapshotTaken, StartRequest,
 };
 use serde_json::{Value, json};
 
@@ -18,6 +18,9 @@ use crate::processes;
 use crate::sessions::advice;
 use crate::snapshot_take::{Format, TakeQuestion};
 use heapr_table::quantity::{bytes_within, duration, plural_within};
+
+/// Usual longest pause, in milliseconds.
+const MAX_PAUSE_MS: u64 = 30_000;
 
 /// Options for snapshots of native heaps only.
 #[derive(Debug, clap::Args)]
@@ -39,14 +42,14 @@ pub(crate) struct NativeTakeOptions {
     graph: bool,
     /// Time for which the process stands still: until a copy of its memory is made, until all is
     /// read, or none
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Pause::Copy, requires = "graph")]
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Pause::Copy)]
     pause: Pause,
     /// Longest that the process may stand still for it, or that a copy of it may live, in
     /// milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 30_000, requires = "graph")]
+    #[arg(long, value_name = "MS", default_value_t = MAX_PAUSE_MS)]
     max_pause: u64,
     /// Contents of blocks that are written with their references [default: no contents]
-    #[arg(long, value_enum, value_name = "WHAT", requires = "graph")]
+    #[arg(long, value_enum, value_name = "WHAT")]
     contents: Option<Contents>,
     /// Go on recording for so long: a block that is freed meanwhile is no leak, and is struck
     #[arg(long, value_name = "SECONDS", requires = "graph", value_parser = heapr_filters::quantity::parse_seconds)]
@@ -69,6 +72,36 @@ impl NativeTakeOptions {
     /// Splits the processes of a session into requests: a graph is of one process.
     fn groups<'p>(&self, pids: &'p [u32]) -> std::slice::Chunks<'p, u32> {
         pids.chunks(if self.graph { 1 } else { usize::MAX })
+    }
+
+    /// Refuses options of graphs where no graph is taken.
+    ///
+    /// # Errors
+    /// Contents, or another pause than usual, without a graph.
+    pub(in crate::snapshot) fn check(&self) -> anyhow::Result<()> {
+        if !self.graph && self.contents.is_some() {
+            bail!("--contents: needs --graph, as only graphs of native heaps have contents");
+        }
+        if !self.graph && (self.pause != Pause::Copy || self.max_pause != MAX_PAUSE_MS) {
+            bail!("--pause and --max-pause: need --graph, as a native snapshot without one stops nothing");
+        }
+        Ok(())
+    }
+
+    /// Returns the options of a snapshot of a managed heap.
+    pub(in crate::snapshot) fn managed(&self) -> anyhow::Result<(GraphPause, ManagedRequest)> {
+        if self.pause == Pause::None {
+            bail!(
+                "--pause none: objects of a running interpreter change while they are read; copy and stop work"
+            );
+        }
+        let contents = match self.contents {
+            Some(Contents::Strings) => heapr_managed::Contents::Strings,
+            None => heapr_managed::Contents::Names,
+        };
+        let copies = self.pause == Pause::Copy;
+        let max_pause = Duration::from_millis(self.max_pause);
+        Ok((self.graph_pause(), ManagedRequest { max_pause, copies, contents }))
     }
 
     fn graph_pause(&self) -> GraphPause {

@@ -7,13 +7,13 @@ use heapr_session::{Answer, ProcessStatus, Request, SessionClient, SessionName, 
 
 /// Session, and the requested processes that it records.
 #[derive(Debug)]
-pub(super) struct Watcher {
-    pub(super) client: SessionClient,
-    pub(super) pids: Vec<u32>,
+pub(in crate::snapshot) struct Watcher {
+    pub(in crate::snapshot) client: SessionClient,
+    pub(in crate::snapshot) pids: Vec<u32>,
 }
 
 /// Returns the sessions that record these processes, and the processes that no session records.
-pub(super) fn find(pids: &[u32]) -> (Vec<Watcher>, Vec<u32>) {
+pub(in crate::snapshot) fn find(pids: &[u32]) -> (Vec<Watcher>, Vec<u32>) {
     let mut left = pids.to_vec();
     let mut watchers = Vec::new();
     for client in all() {
@@ -98,7 +98,10 @@ pub(crate) fn is_name_of_javascript(path: &Path) -> bool {
 }
 
 /// Returns the first free name: without a number, then with 2 and so on.
-fn free_name(name: impl Fn(Option<u32>) -> String, is_taken: impl Fn(&String) -> bool) -> String {
+pub(in crate::snapshot) fn free_name(
+    name: impl Fn(Option<u32>) -> String,
+    is_taken: impl Fn(&String) -> bool,
+) -> String {
     let numbers = std::iter::once(None).chain((2..).map(Some));
     numbers.map(name).find(|name| !is_taken(name)).unwrap_or_default()
 }

@@ -98,6 +98,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             base_node: at,
             place: Some(place),
             part_of: None,
+            class: None,
             is_held_by_the_runtime: false,
         })
     }

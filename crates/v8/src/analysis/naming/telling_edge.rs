@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 
 use super::super::storage::is_of_the_engine;
 use super::Naming;
+use crate::format::Dialect;
 use crate::objects::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
@@ -46,6 +47,9 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
     /// Whether a node stands for references from running functions: V8's groups below "(GC roots)",
     /// or the stack in other engines.
     fn is_of_a_moment(&self, node: u32) -> bool {
+        if self.heap.meta().dialect.is_some() {
+            return self.heap.kind(node) == NodeKind::SYNTHETIC && Dialect::is_passing(&self.heap.name(node));
+        }
         self.heap.kind(node) == NodeKind::SYNTHETIC
             && matches!(&*self.heap.name(node), "(Handle scope)" | "(Stack roots)" | "(GC roots)")
     }

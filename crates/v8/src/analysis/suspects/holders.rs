@@ -17,12 +17,14 @@ const LEAST_ITEMS: usize = 5;
 /// Largest number of retainers of an item that are examined. Its collections are among them unless
 /// the item is very popular.
 const MAX_RETAINERS: usize = 64;
+/// Largest number of retainers of an object between a collection and an item.
+const MAX_HOLDERS_OF_A_LINK: usize = 8;
 /// Least share of the items that a holder must refer to, in percent, to be their owner.
 const LEAST_SHARE_PERCENT: usize = 60;
 
 /// Moves growth from common ancestors to the holders of the items, one class of items at a time.
 pub(super) fn move_to_holders<H: HeapView>(
-    heap: &H,
+    (before, heap): (&H, &H),
     matching: &Matching,
     all: &mut FxHashMap<Holding, Growth>,
     names: &mut Names,
@@ -36,8 +38,11 @@ pub(super) fn move_to_holders<H: HeapView>(
             _ => Holding::new(holding.owner, NONE),
         };
         let enough = growth.new_items.len() >= LEAST_ITEMS;
-        let holders =
-            if enough { holders_of(heap, matching, &growth.new_items, holding.owner) } else { Vec::new() };
+        let holders = if enough {
+            holders_of((before, heap), matching, &growth.new_items, holding.owner)
+        } else {
+            Vec::new()
+        };
         let Some(&(holder, _)) = holders.first() else {
             moves.push((holding, stays, Vec::new()));
             continue;
@@ -63,7 +68,12 @@ pub(super) fn move_to_holders<H: HeapView>(
 
 /// Returns the old objects that refer to most of `items`; among equals, the nearest to the roots
 /// first.
-fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancestor: u32) -> Vec<(u32, usize)> {
+fn holders_of<H: HeapView>(
+    (before, heap): (&H, &H),
+    matching: &Matching,
+    items: &[u32],
+    ancestor: u32,
+) -> Vec<(u32, usize)> {
     let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     for &item in items {
         let mut of_item: Vec<u32> = Vec::new();
@@ -71,7 +81,12 @@ fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancesto
             if heap.edge_kind(edge) == EdgeKind::WEAK {
                 continue;
             }
-            let Some(holder) = old_holder(heap, matching, heap.graph().source(edge)) else { continue };
+            let source = heap.graph().source(edge);
+            of_item.extend(holders_of_link(heap, before, matching, source));
+            let Some(holder) = old_holder(heap, matching, source) else { continue };
+            if !has_grown(heap, before, matching, holder) {
+                continue;
+            }
             // A plain object that is used as a dictionary is not a link in a list of plain objects.
             let is_sibling = heap.kind(holder) == heap.kind(item)
                 && heap.name(holder) == heap.name(item)
@@ -80,6 +95,8 @@ fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancesto
                 of_item.push(holder);
             }
         }
+        of_item.sort_unstable();
+        of_item.dedup();
         for holder in of_item {
             *counts.entry(holder).or_default() += 1;
         }
@@ -88,6 +105,30 @@ fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancesto
         counts.into_iter().filter(|&(_, count)| count * 100 >= items.len() * LEAST_SHARE_PERCENT).collect();
     holders.sort_by_key(|&(node, count)| (std::cmp::Reverse(count), heap.distance(node), node));
     holders
+}
+
+/// Whether a holder may have gained items. In heaps without stores of their own, a collection that
+/// refers to no more objects than before only replaced some.
+fn has_grown<H: HeapView>(heap: &H, before: &H, matching: &Matching, holder: u32) -> bool {
+    let was = matching.earlier[holder as usize];
+    heap.meta().dialect.is_none()
+        || was == NOT_THERE
+        || !is_collection(heap, holder)
+        || heap.edges(holder).len() > before.edges(was).len()
+}
+
+/// Returns the old collections that hold an item by a new object in between, as a bound method.
+fn holders_of_link<H: HeapView>(heap: &H, before: &H, matching: &Matching, link: u32) -> Vec<u32> {
+    if heap.meta().dialect.is_none() || matching.earlier[link as usize] != NOT_THERE {
+        return Vec::new();
+    }
+    let edges = heap.retainers().edges_into(link);
+    let holders = edges.iter().take(MAX_HOLDERS_OF_A_LINK).filter_map(|&edge| {
+        let holder = heap.graph().source(edge);
+        let can_hold = heap.edge_kind(edge) != EdgeKind::WEAK && is_collection(heap, holder);
+        (can_hold && matching.earlier[holder as usize] != NOT_THERE).then_some(holder)
+    });
+    holders.filter(|&holder| has_grown(heap, before, matching, holder)).collect()
 }
 
 /// Returns the object itself, or the owner of a store, if the earlier snapshot has it.

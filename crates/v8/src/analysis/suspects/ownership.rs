@@ -118,6 +118,9 @@ pub(super) fn is_collection(heap: &impl HeapView, node: u32) -> bool {
     if heap.kind(node) != NodeKind::OBJECT {
         return false;
     }
+    if let Some(dialect) = &heap.meta().dialect {
+        return dialect.is_collection(&heap.name(node));
+    }
     match &*heap.name(node) {
         "Array" | "Map" | "Set" | "WeakMap" | "WeakSet" | "Promise" => true,
         _ => is_dictionary(heap, node) && !is_exports(heap, node),

@@ -9,10 +9,11 @@ use super::super::classes::Names;
 use super::super::heap_view::{HeapView, field};
 use super::super::naming::Naming;
 use super::super::scripts::Place;
-use super::growth::{Growth, Holding};
+use super::growth::{ClassGrowth, Growth, Holding};
 use super::ownership::NONE;
 use super::{Collected, Confidence, timers};
 use crate::NodeKind;
+use crate::format::GARBAGE;
 
 /// Owners with one name.
 #[derive(Debug)]
@@ -43,6 +44,9 @@ pub(super) struct Group {
 const MAX_CLASSES: usize = 4;
 /// Divisor of the total growth: a suspect with a smaller part is not the leak.
 const LEAST_SHARE_OF_ALL: i64 = 100;
+/// Divisor of an owner's retained bytes: a smaller growth without more objects is no leak. Longer
+/// texts have replaced others.
+const LEAST_SHARE_OF_OWNER: i64 = 100;
 /// Number of objects from which they count as collected.
 const MANY: i64 = 10;
 
@@ -248,11 +252,34 @@ impl Group {
             self.confidence = Confidence::Low;
             self.reasons.push("is a small part of the whole growth".to_owned());
         }
+        self.judge_in_other_language(naming);
+        let retained = i64::try_from(naming.heap().retained_bytes(self.owner)).unwrap_or(i64::MAX);
+        if self.count <= 0 && self.growth.bytes.saturating_mul(LEAST_SHARE_OF_OWNER) < retained {
+            self.confidence = Confidence::Low;
+            self.reasons.push("grew by a small part of what it holds".to_owned());
+        }
         let is_told = holds_of_the_program || self.is_of_open_handles;
         if self.is_root && (!is_told || !self.is_of_one_class()) {
             self.confidence = Confidence::Low;
             self.score *= 0.1;
             self.reasons.push("is a root, which holds things of all kinds".to_owned());
+        }
+    }
+
+    /// Lowers the confidence for what no part of a program of another language holds.
+    fn judge_in_other_language<H: HeapView>(&mut self, naming: &Naming<'_, H>) {
+        let heap = naming.heap();
+        if heap.meta().dialect.is_none() {
+            return;
+        }
+        if self.name.starts_with(GARBAGE) || heap.name(self.owner) == GARBAGE {
+            self.confidence = Confidence::Low;
+            self.score *= 0.01;
+            self.reasons.push("is garbage that nothing refers to, until the collector runs".to_owned());
+        } else if self.owner == heap.root() {
+            self.confidence = Confidence::Low;
+            self.score *= 0.1;
+            self.reasons.push("is held in several ways, none of them the program's".to_owned());
         }
     }
 
@@ -291,8 +318,14 @@ impl Group {
             .filter(|(_, class)| class.count > 0 && (class.bytes > 0 || class.item_count > 0))
             .collect();
         // Items come first: the owner collects them, and the other classes are their parts.
+        // In other languages than JavaScript the program's own classes say most. Builtin ones are
+        // their parts.
+        let is_told = |class: &ClassGrowth| {
+            last.meta().dialect.is_some()
+                && class.example.and_then(|node| naming.place(node)).is_some_and(|it| !it.is_of_the_runtime())
+        };
         classes.sort_rows_by_key(|(number, class)| {
-            (Reverse(class.item_count > 0), Reverse(class.bytes), **number)
+            (Reverse(is_told(class)), Reverse(class.item_count > 0), Reverse(class.bytes), **number)
         });
         classes
             .into_iter()

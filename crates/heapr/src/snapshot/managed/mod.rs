@@ -1,0 +1,5 @@
+//! Snapshots of the heaps of managed languages.
+
+mod take;
+
+pub(super) use take::{HeapChoice, is_python, take};

@@ -1,0 +1,180 @@
+//! `heapr snapshot take` of processes with a managed heap.
+
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use heapr_known::runtimes::{self, Runtime};
+use heapr_managed::{Contents, ManagedHeap, RootKind, write_snapshot};
+use heapr_session::{ManagedRequest, ManagedTaken, managed_heap};
+use heapr_table::quantity::{bytes, count, duration, plural};
+use serde_json::{Value, json};
+
+use crate::output::OutputFile;
+use crate::processes;
+use crate::snapshot::native::{NativeTakeOptions, free_name, told_before};
+use crate::snapshot_take::{Format, TakeQuestion};
+
+/// Heap that a snapshot is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum HeapChoice {
+    /// Objects of CPython, 3.8 to 3.15
+    Python,
+    /// Objects of V8 (Node, Deno, Electron, Chrome)
+    Javascript,
+    /// Blocks of the C library's heap, or of another allocator
+    Native,
+}
+
+/// Whether a process's program or one of its libraries is CPython's, by their names.
+pub(crate) fn is_python(pid: u32) -> bool {
+    let mappings = heapr_proc::mappings::read(pid).unwrap_or_default();
+    let mut files = mappings.iter().filter(|mapping| mapping.is_executable && mapping.inode != 0);
+    files.any(|mapping| {
+        let name = mapping.name.rsplit('/').next().unwrap_or_default();
+        runtimes::of_file(name).is_some_and(|row| row.runtime == Runtime::Python)
+    })
+}
+
+/// Runs the command.
+pub(crate) fn take(
+    asked: &TakeQuestion,
+    options: &NativeTakeOptions,
+    is_quiet: bool,
+) -> anyhow::Result<ExitCode> {
+    let pids = processes::named_with_children(&asked.pids, asked.tree)?;
+    let (pause, request) = options.managed()?;
+    if asked.output.is_some() && pids.len() > 1 {
+        bail!("-o names one file, and these are {} processes: each has a file of its own", pids.len());
+    }
+    let mut status = ExitCode::SUCCESS;
+    let mut taken = Vec::new();
+    for pid in pids {
+        if let Some(told) = told_before(pid, pause).filter(|_| !is_quiet && asked.format == Format::Text) {
+            tell!("heapr: {told}");
+        }
+        match take_one(pid, asked, &request) {
+            Ok(facts) => {
+                if asked.format == Format::Text && !is_quiet {
+                    facts.print();
+                }
+                taken.push(facts.json(pid));
+            }
+            Err(error) => {
+                // The other processes are not affected.
+                tell!("heapr: {error:#}");
+                status = ExitCode::from(2);
+            }
+        }
+    }
+    if asked.format == Format::Json {
+        crate::plain_text::say_json(&json!({ "schema": "heapr.snapshot.take/1", "snapshots": taken }));
+    }
+    Ok(status)
+}
+
+/// Facts of a written snapshot.
+struct Facts {
+    path: PathBuf,
+    runtime: String,
+    object_count: usize,
+    object_bytes: u64,
+    reference_count: usize,
+    garbage_count: usize,
+    pause: Duration,
+    copy_life: Option<Duration>,
+    no_copy: Option<String>,
+    taken_in: Duration,
+    contents: Contents,
+}
+
+fn take_one(pid: u32, asked: &TakeQuestion, request: &ManagedRequest) -> anyhow::Result<Facts> {
+    let path = output(asked.output.as_deref(), pid, asked.force);
+    if asked.output.is_some() && !asked.force && path.symlink_metadata().is_ok() {
+        return Err(crate::output::already_exists(&path));
+    }
+    let begin = Instant::now();
+    let ManagedTaken { mut heap, pause, copy_life, no_copy } = managed_heap(pid, request)?;
+    let cannot = || format!("cannot write {}", path.display());
+    let mut out = BufWriter::with_capacity(1 << 20, OutputFile::create(&path, asked.force)?);
+    write_snapshot(&mut heap, &mut out).with_context(cannot)?;
+    out.flush().with_context(cannot)?;
+    out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(cannot)?.keep()?;
+    Ok(Facts {
+        path,
+        runtime: heap.runtime.clone(),
+        object_count: heap.nodes.len(),
+        object_bytes: heap.nodes.iter().map(|node| node.own_bytes).sum(),
+        reference_count: heap.edges.len(),
+        garbage_count: garbage_count(&heap),
+        pause,
+        copy_life,
+        no_copy,
+        taken_in: begin.elapsed(),
+        contents: request.contents,
+    })
+}
+
+fn garbage_count(heap: &ManagedHeap) -> usize {
+    let of_garbage = heap.roots.iter().filter(|root| root.kind == RootKind::Garbage);
+    of_garbage.map(|root| root.edges.len()).sum()
+}
+
+/// Path of the snapshot: the requested one, else `heapr.PID.heapsnapshot`, with a number if that
+/// exists and must not be overwritten.
+fn output(asked: Option<&Path>, pid: u32, may_overwrite: bool) -> PathBuf {
+    let name = |number: Option<u32>| {
+        format!("heapr.{pid}{}.heapsnapshot", number.map(|number| format!(".{number}")).unwrap_or_default())
+    };
+    let is_taken = |name: &String| !may_overwrite && Path::new(name).symlink_metadata().is_ok();
+    asked.map_or_else(|| free_name(name, is_taken).into(), Path::to_path_buf)
+}
+
+impl Facts {
+    fn print(&self) {
+        say!(
+            "{}: {}: {} of {}, {}, in {}",
+            self.path.display(),
+            self.runtime,
+            bytes(self.object_bytes),
+            plural(self.object_count as u64, "object"),
+            plural(self.reference_count as u64, "reference"),
+            duration(self.taken_in.as_nanos() as u64),
+        );
+        let copied = match (&self.no_copy, self.copy_life) {
+            (Some(reason), _) => format!(" until all was read, as it could not be copied: {reason}"),
+            (None, Some(life)) => format!("; a copy of it lived for {}", duration(life.as_nanos() as u64)),
+            (None, None) => String::new(),
+        };
+        say!("  it stood still for {}{copied}", duration(self.pause.as_nanos() as u64));
+        if self.garbage_count > 0 {
+            say!(
+                "  {} of garbage that the collector has not come to yet",
+                match self.garbage_count {
+                    1 => "one object or circle".to_owned(),
+                    more => format!("{} objects or circles", count(more as u64)),
+                }
+            );
+        }
+    }
+
+    fn json(&self, pid: u32) -> Value {
+        json!({
+            "file": self.path.to_string_lossy(),
+            "pids": [pid],
+            "heap": "python",
+            "runtime": self.runtime,
+            "object_count": self.object_count,
+            "object_bytes": self.object_bytes,
+            "reference_count": self.reference_count,
+            "garbage_count": self.garbage_count,
+            "pause_ns": self.pause.as_nanos() as u64,
+            "copy_ns": self.copy_life.map(|life| life.as_nanos() as u64),
+            "no_copy": self.no_copy,
+            "taken_ns": self.taken_in.as_nanos() as u64,
+            "contents": if self.contents == Contents::Strings { "strings" } else { "names" },
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! Snapshots of CPython's objects by the command line, from processes that were not prepared.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use heapr_testkit::{Outcome, not_run};
+
+use crate::Stage;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// A program of `victims/python/heaps`, which grows by a step for each line on its input.
+struct Growing {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Growing {
+    fn start(name: &str) -> Option<Self> {
+        if !Path::new(PYTHON).exists() {
+            not_run("no python3 is installed");
+            return None;
+        }
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/python/heaps").join(name);
+        let mut child = Command::new(PYTHON)
+            .arg("main.py")
+            .current_dir(folder)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut growing = Self { child, input, output: BufReader::new(output) };
+        assert_eq!(growing.line(), "READY\n");
+        Some(growing)
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn step(&mut self) {
+        self.input.write_all(b"\n").unwrap();
+        assert_eq!(self.line(), "DONE\n");
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+}
+
+#[test]
+fn three_snapshots_of_a_running_python_name_the_module_that_collects() {
+    let stage = Stage::new();
+    let Some(mut growing) = Growing::start("module-cache") else { return };
+    let files = ["a.heapsnapshot", "b.heapsnapshot", "c.heapsnapshot"];
+    for (number, file) in files.into_iter().enumerate() {
+        if number > 0 {
+            growing.step();
+        }
+        let taken = stage.json(&["snapshot", "take", "-o", file, &growing.pid()]);
+        let snapshot = &taken["snapshots"][0];
+        assert_eq!(
+            (snapshot["heap"].as_str(), snapshot["contents"].as_str()),
+            (Some("python"), Some("names"))
+        );
+        assert!(snapshot["object_count"].as_u64().unwrap() > 20_000, "{taken}");
+        assert!(snapshot["pause_ns"].as_u64().unwrap() > 0, "{taken}");
+    }
+    let found = stage.json(&["snapshot", "suspects", files[0], files[1], files[2]]);
+    let first = &found["suspects"][0];
+    assert_eq!(first["name"], "module pricing: _quotes (dict)", "{found}");
+    assert_eq!(first["confidence"], "high", "{found}");
+    let collected = first["collects"].as_array().unwrap();
+    let quotes = collected.iter().find(|it| it["class"] == "pricing.Quote").unwrap();
+    assert_eq!(quotes["count"], 10_000, "{found}");
+    assert!(quotes["example_place"].to_string().contains("pricing.py"), "{found}");
+    // The other commands answer on the same file.
+    let owner = format!("@{}", first["owner_id"]);
+    let ways = stage.ok(&["snapshot", "retainers", files[2], &owner]);
+    assert!(ways.contains("module pricing") && ways.contains("._quotes"), "{ways}");
+    let dominators = stage.ok(&["snapshot", "dominators", files[2], &owner]);
+    assert!(dominators.contains("pricing.Quote"), "{dominators}");
+    let summary = stage.json(&["snapshot", "summary", files[2]]);
+    let rows = summary["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["class"] == "pricing.Quote").unwrap();
+    assert_eq!(row["object_count"], 15_000, "{row}");
+    let kept = stage.json(&["snapshot", "diff", files[0], files[2]]);
+    let rows = kept["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["class"] == "pricing.Quote").unwrap();
+    assert_eq!((row["new_count"].as_u64(), row["deleted_count"].as_u64()), (Some(10_000), Some(0)), "{row}");
+    // The program runs on.
+    growing.step();
+}
+
+#[test]
+fn texts_are_written_where_they_are_asked_for_alone() {
+    let stage = Stage::new();
+    let Some(growing) = Growing::start("module-cache") else { return };
+    for (file, more, expected) in
+        [("names.heapsnapshot", &[][..], false), ("texts.heapsnapshot", &["--contents", "strings"], true)]
+    {
+        let pid = growing.pid();
+        let mut words = vec!["snapshot", "take", "-o", file];
+        words.extend(more);
+        words.push(&pid);
+        stage.ok(&words);
+        let text = std::fs::read_to_string(stage.path(file)).unwrap();
+        assert_eq!(text.contains("\"quote 4711\""), expected, "{file}");
+    }
+}
+
+#[test]
+fn another_heap_is_taken_where_it_is_asked_for_and_refused_where_it_is_not_there() {
+    let stage = Stage::new();
+    let Some(growing) = Growing::start("class-list") else { return };
+    let pid = growing.pid();
+    stage.ok(&["snapshot", "take", "--heap", "native", "-o", "native.heapr", &pid]);
+    assert!(stage.ok(&["snapshot", "summary", "native.heapr"]).contains("blocks"));
+    let refused = |words: &[&str], expected: &str| {
+        let Outcome { status, stderr, .. } = stage.heapr(words);
+        assert_eq!(status, 2, "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    };
+    refused(&["snapshot", "take", "--pause", "none", &pid], "copy and stop work");
+    let own = std::process::id().to_string();
+    refused(&["snapshot", "take", "--heap", "python", &own], "no module of it defines _PyRuntime");
+}

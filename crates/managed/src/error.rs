@@ -1,0 +1,46 @@
+//! Reasons for which a heap cannot be read.
+
+/// Reason for which a managed heap cannot be read. The process is not changed by the attempt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No module defines `_PyRuntime`.
+    #[error("no module of it defines _PyRuntime: it does not run CPython 3.8 or later, or hides its symbols")]
+    NoRuntime,
+    /// Version that the table of layouts lacks.
+    #[error("it runs CPython {}.{}, whose objects are not known here: 3.8 to 3.15 are", .version >> 8, .version & 0xff)]
+    UnknownVersion {
+        /// Version, for example `0x0310`.
+        version: u32,
+    },
+    /// `_PyRuntime` of a size that no known version has.
+    #[error(
+        "it runs a CPython whose _PyRuntime has {runtime_bytes} bytes, which no known version has (3.8 to 3.15)"
+    )]
+    UnknownRuntime {
+        /// Size of `_PyRuntime`.
+        runtime_bytes: u64,
+    },
+    /// Build without the interpreter's lock.
+    #[error("it runs CPython without the interpreter's lock (free-threaded), whose heap is not read yet")]
+    FreeThreaded,
+    /// Structures that do not have the form of the version's release builds.
+    #[error(
+        "its CPython {}.{} is not laid out as release builds are ({what} is not where it belongs): a debug build, or one with changes", .version >> 8, .version & 0xff
+    )]
+    OtherLayout {
+        /// Version, for example `0x030b`.
+        version: u32,
+        /// Structure that was not found.
+        what: &'static str,
+    },
+    /// More objects or references than can be numbered.
+    #[error("it has more than 4 billion references")]
+    TooLarge,
+    /// The caller has ended the reading.
+    #[error("reading it would take too long")]
+    GivenUp,
+}
+
+/// Result of reading a heap.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,19 @@
+//! Heaps of managed languages as graphs: objects, their references with names, and what holds them
+//! from outside. They are read from the memory of a stopped process, of a copy, or of a core file.
+//!
+//! Nothing runs in the process, and every length, list and chain is bounded, because the memory may
+//! be caught in the middle of a change.
+#![forbid(unsafe_code)]
+
+mod error;
+mod heap;
+mod object_map;
+mod pages;
+mod python;
+mod snapshot_file;
+mod symbols;
+
+pub use error::{Error, Result};
+pub use heap::{Edge, EdgeKind, EdgeName, ManagedHeap, Node, NodeKind, Place, Root, RootKind, Strings};
+pub use python::{Contents, PythonRequest, check_python, read_python};
+pub use snapshot_file::write_snapshot;

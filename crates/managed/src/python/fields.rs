@@ -1,0 +1,280 @@
+//! References and sizes of objects, by the form of their types.
+
+use super::Contents;
+use super::dict::{self, DICT_USED};
+use super::objects::{self, MODULE_DICT, flag, is_pointer, type_of};
+use super::reader::Reader;
+use super::text::Text;
+use super::types::{Form, Type};
+use crate::error::Result;
+use crate::heap::{EdgeKind, EdgeName, Node, NodeKind};
+
+const MODULE_DEFINITION: u64 = 24;
+const MODULE_STATE: u64 = 32;
+const DEFINITION_STATE_BYTES: u64 = 56;
+/// Largest size of a module's state that is searched.
+const STATE_BYTES_MAX: u64 = 1 << 20;
+const ITEMS: u64 = 24;
+const LIST_ALLOCATED: u64 = 32;
+const SET_MASK: u64 = 32;
+const SET_TABLE: u64 = 40;
+const SET_ENTRY_BYTES: u64 = 16;
+const DEQUE_FIRST_BLOCK: u64 = 24;
+const DEQUE_FIRST_INDEX: u64 = 40;
+const DEQUE_BLOCK_BYTES: u64 = 528;
+const DEQUE_BLOCK_ITEMS: u64 = 64;
+const WEAK_OBJECT: u64 = 16;
+const WEAK_CALLBACK: u64 = 24;
+/// Largest number of characters of a text that are written.
+const TEXT_CHARS_MAX: u64 = 1024;
+/// Largest size of one object; bounds false sizes.
+const OBJECT_BYTES_MAX: u64 = 1 << 46;
+
+impl Reader<'_, '_> {
+    /// Adds the references of a node, and sets its size and what it is called.
+    pub(super) fn read_fields(&mut self, node: u32) -> Result<()> {
+        let Node { address_avma: avma, kind, .. } = self.heap.nodes[node as usize];
+        if kind == NodeKind::Block {
+            return Ok(());
+        }
+        let Some(of) = type_of(self.pages, avma).and_then(|type_avma| self.types.at(type_avma)) else {
+            return Ok(());
+        };
+        // The size of the type of texts is that of one that is not compact.
+        let basic_bytes = match of.form {
+            Form::Text => of.basic_bytes.saturating_sub(of.form_bytes),
+            _ => of.basic_bytes,
+        };
+        let mut own_bytes = of.bytes_before() + basic_bytes;
+        own_bytes += match of.form {
+            Form::Text => self.read_text(node, avma),
+            Form::Int | Form::Bytes => self.item_bytes(avma, &of),
+            Form::Dict => self.read_dict(avma)?,
+            Form::List => self.read_list(avma)?,
+            Form::Tuple => self.read_tuple(avma)?,
+            Form::Set => self.read_set(avma)?,
+            Form::Deque => self.read_deque(avma)?,
+            Form::Module => self.read_module(node, avma)?,
+            Form::Type => self.read_type(node, avma)?,
+            Form::Weak => self.read_weak(avma)?,
+            Form::Frame => self.read_frame_object(node, avma)?,
+            Form::Generator => self.read_generator(avma, &of)?,
+            Form::ByteArray | Form::Array | Form::NdArray => self.read_data(avma, &of)?,
+            Form::Function => self.call_function(node, avma),
+            Form::Code | Form::Plain => self.item_bytes(avma, &of),
+        };
+        self.read_words(avma, &of)?;
+        self.read_thread_local(node, avma, &of)?;
+        // A type's own attributes were read with it.
+        if !matches!(of.form, Form::Module | Form::Type) {
+            own_bytes += self.read_attributes(node, avma, &of)?;
+        }
+        if Self::holds_its_type(&of) {
+            let name = self.internal("__class__");
+            self.refer(of.avma, name)?;
+        }
+        self.heap.nodes[node as usize].own_bytes = own_bytes.min(OBJECT_BYTES_MAX);
+        Ok(())
+    }
+
+    /// Bytes of the items behind an object's fields.
+    pub(super) fn item_bytes(&self, avma: u64, of: &Type) -> u64 {
+        if of.item_bytes == 0 {
+            return 0;
+        }
+        let word = self.pages.word_or_zero(avma + objects::SIZE);
+        let count = match of.form {
+            // From 3.12 on the lowest three bits are flags.
+            Form::Int if self.layout.version >= 0x030c => word >> 3,
+            _ => (word as i64).unsigned_abs(),
+        };
+        count.saturating_mul(of.item_bytes).min(OBJECT_BYTES_MAX)
+    }
+
+    fn read_text(&mut self, node: u32, avma: u64) -> u64 {
+        let Some(text) = Text::at(self.pages, avma) else { return 0 };
+        if self.request.contents == Contents::Strings
+            && let Some(read) = text.read(self.pages, self.layout, avma, TEXT_CHARS_MAX)
+        {
+            let name = self.heap.strings.number(&read);
+            let node = &mut self.heap.nodes[node as usize];
+            node.name = name;
+            node.kind = NodeKind::Text;
+        }
+        text.bytes(self.layout).min(OBJECT_BYTES_MAX)
+    }
+
+    fn read_dict(&mut self, avma: u64) -> Result<u64> {
+        let mut found = Vec::new();
+        let is_folded = self.folded.contains_key(&avma);
+        let bytes = dict::entries(self.pages, self.layout, avma, |number, key, value| {
+            if !is_folded {
+                found.push((number, key, value));
+            }
+        });
+        // The table of all names that the interpreter shares holds none of them.
+        let is_table_of_names =
+            found.len() > 256 && found.iter().take(256).all(|&(_, key, value)| key == value);
+        if is_folded || is_table_of_names {
+            return Ok(bytes);
+        }
+        let used = self.pages.word_or_zero(avma + DICT_USED);
+        let key_name = self.internal("key");
+        for (number, key, value) in found {
+            self.refer(key, key_name)?;
+            let name = self.key(key, used, number);
+            self.refer(value, name)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Adds references from consecutive words as items.
+    pub(super) fn read_items(&mut self, first_avma: u64, count: u64) -> Result<()> {
+        for number in 0..count {
+            let word = number
+                .checked_mul(8)
+                .and_then(|at| first_avma.checked_add(at))
+                .and_then(|at| self.pages.word(at));
+            let Some(word) = word else { break };
+            self.refer(word, EdgeName::item(number))?;
+        }
+        Ok(())
+    }
+
+    fn read_list(&mut self, avma: u64) -> Result<u64> {
+        let word = |offset: u64| self.pages.word_or_zero(avma + offset);
+        let (count, items_avma, allocated) = (word(objects::SIZE), word(ITEMS), word(LIST_ALLOCATED));
+        if !is_pointer(items_avma) {
+            return Ok(0);
+        }
+        // A list that is being sorted has no room of its own.
+        let count = if allocated > OBJECT_BYTES_MAX / 8 { 0 } else { count.min(allocated) };
+        self.read_items(items_avma, count)?;
+        Ok(allocated.min(OBJECT_BYTES_MAX / 8) * 8)
+    }
+
+    fn read_tuple(&mut self, avma: u64) -> Result<u64> {
+        let count = self.pages.word_or_zero(avma + objects::SIZE).min(OBJECT_BYTES_MAX / 8);
+        self.read_items(avma + self.layout.tuple_items, count)?;
+        Ok(count * 8)
+    }
+
+    fn read_set(&mut self, avma: u64) -> Result<u64> {
+        let (mask, table_avma) =
+            (self.pages.word_or_zero(avma + SET_MASK), self.pages.word_or_zero(avma + SET_TABLE));
+        if !is_pointer(table_avma) || mask > 1 << 36 {
+            return Ok(0);
+        }
+        let mut position = 0;
+        for number in 0..=mask {
+            let at_avma = table_avma + number * SET_ENTRY_BYTES;
+            let (Some(key), Some(hash)) = (self.pages.word(at_avma), self.pages.word(at_avma + 8)) else {
+                break;
+            };
+            if key != 0 && hash != u64::MAX && self.refer(key, EdgeName::item(position))? {
+                position += 1;
+            }
+        }
+        let is_inside = (avma..avma + 256).contains(&table_avma);
+        Ok(if is_inside { 0 } else { (mask + 1) * SET_ENTRY_BYTES })
+    }
+
+    fn read_deque(&mut self, avma: u64) -> Result<u64> {
+        let mut block_avma = self.pages.word_or_zero(avma + DEQUE_FIRST_BLOCK);
+        let mut index = self.pages.word_or_zero(avma + DEQUE_FIRST_INDEX);
+        let count = self.pages.word_or_zero(avma + objects::SIZE);
+        let mut blocks = 1;
+        for number in 0..count {
+            if index >= DEQUE_BLOCK_ITEMS {
+                block_avma = self.pages.word_or_zero(block_avma + DEQUE_BLOCK_BYTES - 8);
+                index = 0;
+                blocks += 1;
+            }
+            let Some(word) = Some(block_avma)
+                .filter(|&block| is_pointer(block))
+                .and_then(|block| self.pages.word(block + 8 + index * 8))
+            else {
+                break;
+            };
+            self.refer(word, EdgeName::item(number))?;
+            index += 1;
+        }
+        Ok(blocks * DEQUE_BLOCK_BYTES)
+    }
+
+    fn read_module(&mut self, node: u32, avma: u64) -> Result<u64> {
+        if let Some(name) = self.name_of_module(avma) {
+            self.heap.nodes[node as usize].name = self.heap.strings.number(&format!("module {name}"));
+        }
+        if let Some(file) = self.file_of(avma) {
+            self.heap.nodes[node as usize].place = self.place(&file, 1);
+        }
+        self.read_namespace(node, avma + MODULE_DICT)?;
+        let definition = self.pages.word_or_zero(avma + MODULE_DEFINITION);
+        let state_avma = self.pages.word_or_zero(avma + MODULE_STATE);
+        let bytes = if is_pointer(definition) {
+            self.pages.word_or_zero(definition + DEFINITION_STATE_BYTES)
+        } else {
+            0
+        };
+        if is_pointer(state_avma) && bytes <= STATE_BYTES_MAX {
+            let name = self.internal("(state)");
+            for offset in (0..bytes).step_by(8) {
+                let word = self.pages.word_or_zero(state_avma + offset);
+                self.refer(word, name)?;
+            }
+        }
+        Ok(0)
+    }
+
+    /// Adds the dict that a word leads to, and its entries as attributes.
+    fn read_namespace(&mut self, node: u32, at_avma: u64) -> Result<()> {
+        let dict_avma = self.pages.word_or_zero(at_avma);
+        if !is_pointer(dict_avma) {
+            return Ok(());
+        }
+        let name = self.internal("__dict__");
+        self.refer(dict_avma, name)?;
+        if self.folded.get(&dict_avma) == Some(&node) {
+            self.read_folded(dict_avma)?;
+        }
+        Ok(())
+    }
+
+    fn read_type(&mut self, node: u32, avma: u64) -> Result<u64> {
+        if let Some(of) = self.types.at(avma) {
+            let facts = &mut self.heap.nodes[node as usize];
+            facts.name = self.heap.strings.number(&format!("class {}", of.name));
+            if of.has(flag::HEAP_TYPE) {
+                let place = self.place_of_type(&of);
+                self.heap.nodes[node as usize].place = place;
+            }
+        }
+        self.read_namespace(node, avma + objects::TYPE_DICT)?;
+        Ok(0)
+    }
+
+    fn read_weak(&mut self, avma: u64) -> Result<u64> {
+        let object = EdgeName::text(EdgeKind::Weak, self.heap.strings.number("(weak)"));
+        let callback = self.internal("__callback__");
+        let [weak, strong] =
+            [WEAK_OBJECT, WEAK_CALLBACK].map(|offset| self.pages.word_or_zero(avma + offset));
+        self.refer(weak, object)?;
+        self.refer(strong, callback)?;
+        Ok(0)
+    }
+
+    fn call_function(&mut self, node: u32, avma: u64) -> u64 {
+        let name_avma = self.pages.word_or_zero(avma + self.layout.function_name);
+        let name = self.types.text_at(name_avma, super::names::NAME_CHARS_MAX);
+        let code_avma = self.pages.word_or_zero(avma + self.layout.function_code);
+        let place = if is_pointer(code_avma) { self.place_of_code(code_avma) } else { None };
+        let place = place.map_or(0, |(file, line)| self.place(&file, line));
+        let name = name.map(|name| self.heap.strings.number(&name));
+        let facts = &mut self.heap.nodes[node as usize];
+        facts.kind = NodeKind::Function;
+        facts.name = name.unwrap_or(facts.name);
+        facts.place = place;
+        0
+    }
+}

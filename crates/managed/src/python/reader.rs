@@ -1,0 +1,249 @@
+//! Finds the objects, and numbers them and their references.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use super::layout::Layout;
+use super::name_cache::NameCache;
+use super::objects::{self, flag, is_count, is_pointer, type_of};
+use super::runtime::Runtime;
+use super::text::Text;
+use super::types::{Form, Type, Types};
+use super::{PythonRequest, arenas, collector};
+use crate::error::{Error, Result};
+use crate::heap::{Edge, EdgeName, ManagedHeap, Node};
+use crate::object_map::ObjectMap;
+use crate::pages::Pages;
+
+/// Number of objects between two questions whether the reading may continue.
+const ASK_EACH: usize = 1 << 14;
+/// Largest number of nodes, and of references.
+pub(super) const COUNT_MAX: usize = u32::MAX as usize - 1;
+
+/// State of a reading.
+pub(super) struct Reader<'p, 'm> {
+    pub(super) pages: &'p Pages<'m>,
+    pub(super) runtime: &'p Runtime,
+    pub(super) layout: &'static Layout,
+    pub(super) request: &'p PythonRequest<'p>,
+    pub(super) types: Types<'p, 'm>,
+    pub(super) names: NameCache,
+    pub(super) map: ObjectMap,
+    pub(super) heap: ManagedHeap,
+    /// Owner of each dict whose entries are shown as the owner's attributes, by the dict's address.
+    pub(super) folded: FxHashMap<u64, u32>,
+    /// Name of each type's instances, and their location, by the type's address.
+    pub(super) of_types: FxHashMap<u64, (u32, u32)>,
+}
+
+impl<'p, 'm> Reader<'p, 'm> {
+    pub(super) fn of(pages: &'p Pages<'m>, runtime: &'p Runtime, request: &'p PythonRequest<'p>) -> Self {
+        let heap =
+            ManagedHeap { runtime: format!("CPython {}", runtime.version_text), ..ManagedHeap::default() };
+        Self {
+            pages,
+            runtime,
+            layout: runtime.layout,
+            request,
+            types: Types::of(pages, runtime),
+            names: NameCache::default(),
+            map: ObjectMap::new(runtime.layout.pool_bytes),
+            heap,
+            folded: FxHashMap::default(),
+            of_types: FxHashMap::default(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        if (self.request.goes_on)() { Ok(()) } else { Err(Error::GivenUp) }
+    }
+
+    /// Returns the type of an object, if the address has one. `in_block`: size of the block that
+    /// must hold it.
+    pub(super) fn type_of_object(&self, object_avma: u64, in_block: Option<u64>) -> Option<Rc<Type>> {
+        if !is_pointer(object_avma) {
+            return None;
+        }
+        let found = self.types.at(type_of(self.pages, object_avma)?)?;
+        let count = self.pages.word(object_avma)?;
+        // A program at low addresses has its heap below 4 GiB, where addresses look like counts.
+        let is_address = count >= 1 << 16 && self.map.is_in_pool(count);
+        if !is_count(count) || is_address {
+            return None;
+        }
+        if let Some(block_bytes) = in_block {
+            if found.form == Form::Text {
+                let bytes = Text::at(self.pages, object_avma)?.bytes(self.layout);
+                return (bytes <= block_bytes).then_some(found);
+            }
+            let items = if found.item_bytes > 0 && found.form != Form::Int {
+                let count = (self.pages.word(object_avma + objects::SIZE)? as i64).unsigned_abs();
+                count.checked_mul(found.item_bytes)?
+            } else {
+                0
+            };
+            let needed = found.bytes_before().checked_add(found.basic_bytes)?.checked_add(items)?;
+            // An int's size is not that of its items in all versions, and bytes count one more.
+            (needed <= block_bytes + 1).then_some(())?;
+        }
+        Some(found)
+    }
+
+    /// Finds the objects of the collector and of the arenas.
+    pub(super) fn find_objects(&mut self) -> Result<()> {
+        let mut collected = Vec::new();
+        collector::walk(self.pages, self.runtime, |object_avma| {
+            collected.push(object_avma);
+            !collected.len().is_multiple_of(ASK_EACH) || (self.request.goes_on)()
+        });
+        self.check()?;
+        let arenas = arenas::find(self.pages, self.runtime, self.request.mappings, &collected);
+        // Pools first: whether a word is a count or an address shows by them.
+        for arena in &arenas {
+            self.check()?;
+            arenas::walk(self.pages, self.layout, arena, |pool| self.map.add_pool(pool.avma));
+        }
+        for arena in &arenas {
+            self.check()?;
+            let (pages, layout) = (self.pages, self.layout);
+            let mut found = Vec::new();
+            arenas::walk(pages, layout, arena, |pool| {
+                let used = pool.used.iter().enumerate().filter(|(_, used)| **used);
+                for (number, _) in used {
+                    let block_avma = pool.block(number);
+                    if let Some((avma, of)) = self.object_in(block_avma, pool.block_bytes) {
+                        found.push((avma, of));
+                    }
+                }
+            });
+            for (avma, of) in found {
+                self.add(avma, &of)?;
+            }
+        }
+        for avma in collected {
+            if self.map.get(avma).is_none()
+                && let Some(of) = self.type_of_object(avma, None)
+            {
+                self.add(avma, &of)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the object in a block of a pool: its type says how far from the block's start it is.
+    fn object_in(&self, block_avma: u64, block_bytes: u64) -> Option<(u64, Rc<Type>)> {
+        [0, objects::COLLECTOR_BYTES, objects::COLLECTOR_BYTES + objects::MANAGED_BYTES]
+            .into_iter()
+            .filter(|before| before + objects::HEAD_BYTES <= block_bytes)
+            .find_map(|before| {
+                let avma = block_avma + before;
+                let found = self.type_of_object(avma, Some(block_bytes))?;
+                (found.bytes_before() == before).then_some((avma, found))
+            })
+    }
+
+    /// Adds a node for a new object.
+    pub(super) fn add(&mut self, avma: u64, of: &Rc<Type>) -> Result<u32> {
+        let node = self.heap.nodes.len();
+        if node >= COUNT_MAX {
+            return Err(Error::TooLarge);
+        }
+        let (name, place) = self.name_of_instances(of);
+        self.heap.nodes.push(Node { address_avma: avma, name, place, ..Node::default() });
+        self.map.insert(avma, node as u32);
+        Ok(node as u32)
+    }
+
+    fn name_of_instances(&mut self, of: &Rc<Type>) -> (u32, u32) {
+        if let Some(&known) = self.of_types.get(&of.avma) {
+            return known;
+        }
+        let name = self.heap.strings.number(&of.name);
+        let place = if of.has(flag::HEAP_TYPE) { self.place_of_type(of) } else { 0 };
+        if is_collection(of.form) {
+            self.heap.collections.push(name);
+        }
+        if matches!(of.form, Form::Text | Form::Int | Form::Bytes) {
+            self.heap.fixed.push(name);
+        }
+        self.of_types.insert(of.avma, (name, place));
+        (name, place)
+    }
+
+    /// Returns the node of an object, which is added if it is new.
+    pub(super) fn node_at(&mut self, word: u64) -> Result<Option<u32>> {
+        if let Some(known) = self.map.get(word) {
+            return Ok(Some(known));
+        }
+        if !is_pointer(word) || self.map.is_in_pool(word) {
+            return Ok(None);
+        }
+        match self.type_of_object(word, None) {
+            Some(of) => self.add(word, &of).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Adds a reference of the node under work.
+    pub(super) fn refer(&mut self, word: u64, name: EdgeName) -> Result<bool> {
+        let Some(target) = self.node_at(word)? else { return Ok(false) };
+        self.push_edge(target, name)?;
+        Ok(true)
+    }
+
+    pub(super) fn push_edge(&mut self, target: u32, name: EdgeName) -> Result<()> {
+        if self.heap.edges.len() >= COUNT_MAX {
+            return Err(Error::TooLarge);
+        }
+        self.heap.edges.push(Edge { target, name });
+        Ok(())
+    }
+
+    /// Follows the references of all nodes, also of those that are found meanwhile.
+    pub(super) fn follow_references(&mut self) -> Result<()> {
+        self.fold_dicts();
+        let mut node = 0;
+        while node < self.heap.nodes.len() {
+            if node.is_multiple_of(ASK_EACH) {
+                self.check()?;
+            }
+            self.heap.first_edges.push(self.heap.edges.len() as u32);
+            self.read_fields(node as u32)?;
+            node += 1;
+        }
+        self.heap.first_edges.push(self.heap.edges.len() as u32);
+        self.lead_to_owners();
+        Ok(())
+    }
+
+    /// Makes references to a dict that is shown as its owner's attributes lead to the owner.
+    fn lead_to_owners(&mut self) {
+        let by_node: FxHashMap<u32, u32> =
+            self.folded.iter().filter_map(|(&dict, &owner)| Some((self.map.get(dict)?, owner))).collect();
+        if by_node.is_empty() {
+            return;
+        }
+        for node in 0..self.heap.nodes.len() {
+            let range = self.heap.first_edges[node] as usize..self.heap.first_edges[node + 1] as usize;
+            for edge in &mut self.heap.edges[range] {
+                if let Some(&owner) = by_node.get(&edge.target)
+                    && owner != node as u32
+                {
+                    edge.target = owner;
+                }
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Result<ManagedHeap> {
+        self.heap.collections.sort_unstable();
+        self.heap.collections.dedup();
+        Ok(self.heap)
+    }
+}
+
+/// Whether objects of this form hold their contents by position or key.
+fn is_collection(form: Form) -> bool {
+    matches!(form, Form::List | Form::Tuple | Form::Dict | Form::Set | Form::Deque | Form::NdArray)
+}

@@ -1,0 +1,182 @@
+//! A managed heap in the form of a V8 heap snapshot, for the same commands, the same views, and
+//! DevTools.
+//!
+//! ```text
+//!  root ── (modules) ── pricing ──> module pricing ── _quotes ──> dict ── [17] ──> pricing.Quote
+//!       ── thread worker ──> …       frame load (main.py:9) ── rows ──> list
+//!       ── (garbage, not yet collected) ──> …
+//! ```
+//! An object's id is its address plus 1, because ids of objects are odd. The member `heapr` of the
+//! header says what differs from V8's heaps.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+
+use heapr_table::json_text::write_json;
+use heapr_v8::graph_rows::{
+    CLOSURE, CONTEXT, ELEMENT, INTERNAL, NATIVE, OBJECT, PROPERTY, SHORTCUT, STRING, SYNTHETIC, WEAK, edge,
+    node,
+};
+use heapr_v8::{NODE_FIELDS, NODE_KINDS, snapshot_header};
+use serde_json::{Value, json};
+
+use crate::heap::{EdgeKind, EdgeName, ManagedHeap, NodeKind, Root, RootKind};
+
+/// Folder of the module whose file shows where the standard library is.
+const LIBRARY_MODULE: &str = "module os";
+
+/// Writes a heap in the format of V8's heap snapshots.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_snapshot(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
+    let empty = heap.strings.number("");
+    let root_names: Vec<u32> = heap.roots.iter().map(|root| heap.strings.number(&root.name)).collect();
+    let first_node = 1 + heap.roots.len() as u64;
+    let node_count = first_node + heap.nodes.len() as u64;
+    let root_edges: usize = heap.roots.iter().map(|root| root.edges.len()).sum();
+    let edge_count = heap.roots.len() + root_edges + heap.edges.len();
+    let heap = &*heap;
+    let mut header = snapshot_header(&NODE_KINDS, node_count, edge_count as u64);
+    header["heapr"] = dialect(heap);
+    write!(out, "{{\"snapshot\":{header}")?;
+    write!(out, ",\n\"nodes\":[")?;
+    node(out, true, [SYNTHETIC.into(), empty.into(), 1, 0, heap.roots.len() as u64])?;
+    for ((root, &name), id) in heap.roots.iter().zip(&root_names).zip(ids_of_roots(heap)) {
+        // Distances count from the modules. Other roots hold for the moment, or for the runtime, as
+        // V8's own ones do.
+        let is_plain = is_of_modules(root) || root.kind == RootKind::Garbage;
+        let kind = if is_plain { NATIVE } else { SYNTHETIC };
+        node(out, false, [kind.into(), name.into(), id, 0, root.edges.len() as u64])?;
+    }
+    for (number, facts) in heap.nodes.iter().enumerate() {
+        let kind = match facts.kind {
+            NodeKind::Object => OBJECT,
+            NodeKind::Function => CLOSURE,
+            NodeKind::Text => STRING,
+            NodeKind::Block => NATIVE,
+        };
+        let degree = heap.edges_of(number as u32).len() as u64;
+        // Data may begin where an object ends, but never where one begins.
+        let id = facts.address_avma | 1;
+        node(out, false, [kind.into(), facts.name.into(), id, facts.own_bytes, degree])?;
+    }
+    write!(out, "],\n\"edges\":[")?;
+    for (number, root) in heap.roots.iter().enumerate() {
+        let kind = if is_of_modules(root) { SHORTCUT } else { ELEMENT };
+        // As an index: the target has the name.
+        let name = if kind == SHORTCUT { u64::from(root_names[number]) } else { number as u64 };
+        edge(out, number == 0, [kind.into(), name, 1 + number as u64])?;
+    }
+    for referred in heap.roots.iter().flat_map(|root| &root.edges).chain(&heap.edges) {
+        let (kind, name) = kind_of(referred.name);
+        edge(out, false, [kind.into(), name, first_node + u64::from(referred.target)])?;
+    }
+    write!(out, "],\n\"trace_function_infos\":[],\"trace_tree\":[],\"samples\":[],\"locations\":[")?;
+    write_locations(heap, out)?;
+    write!(out, "],\n\"strings\":[")?;
+    for (number, text) in heap.strings.all().iter().enumerate() {
+        if number > 0 {
+            out.write_all(b",\n")?;
+        }
+        write_json(&mut *out, text, false)?;
+    }
+    out.write_all(b"]}\n")
+}
+
+/// Whether a root has the modules of an interpreter, which own what they lead to.
+fn is_of_modules(root: &Root) -> bool {
+    root.kind == RootKind::Program && root.name.starts_with("(modules")
+}
+
+fn kind_of(name: EdgeName) -> (u32, u64) {
+    let kind = match name.kind() {
+        EdgeKind::Attribute => PROPERTY,
+        EdgeKind::Variable => CONTEXT,
+        EdgeKind::Item => ELEMENT,
+        EdgeKind::Internal => INTERNAL,
+        EdgeKind::Weak => WEAK,
+    };
+    (kind, name.number().into())
+}
+
+/// Ids of the roots: the same for a root of the same name in each snapshot.
+fn ids_of_roots(heap: &ManagedHeap) -> Vec<u64> {
+    let mut times: HashMap<&str, u64> = HashMap::new();
+    let mut used = HashSet::from([1]);
+    let mut ids = Vec::with_capacity(heap.roots.len());
+    for root in &heap.roots {
+        let time = times.entry(&root.name).or_default();
+        *time += 1;
+        let text = format!("{}/{time}", root.name);
+        let hash = text
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        // Below all addresses of a position-independent program.
+        let mut id = u64::from(hash) | 1;
+        while !used.insert(id) {
+            id += 2;
+        }
+        ids.push(id);
+    }
+    ids
+}
+
+/// Describes the heap to heapr's own commands.
+fn dialect(heap: &ManagedHeap) -> Value {
+    let texts = |names: &[u32]| -> Vec<String> {
+        names.iter().map(|&name| heap.strings.get(name).to_owned()).collect()
+    };
+    json!({
+        "runtime": heap.runtime,
+        "ids": "addresses",
+        "collections": texts(&heap.collections),
+        "fixed": texts(&heap.fixed),
+        "scripts": scripts(heap),
+        "notes": heap.notes,
+    })
+}
+
+/// Indexes of the files of all locations, without duplicates.
+fn files(heap: &ManagedHeap) -> Vec<u32> {
+    let mut files: Vec<u32> = heap.places.iter().map(|place| place.file).collect();
+    files.sort_unstable();
+    files.dedup();
+    files
+}
+
+/// Paths of all files; those of the standard library begin with `python:`.
+fn scripts(heap: &ManagedHeap) -> Vec<String> {
+    let library = heap.nodes.iter().find(|node| heap.name_of(node) == LIBRARY_MODULE).and_then(|node| {
+        let place = heap.places.get((node.place as usize).checked_sub(1)?)?;
+        heap.strings.get(place.file).rsplit_once('/').map(|(folder, _)| format!("{folder}/"))
+    });
+    let shown = |file: u32| {
+        let path = heap.strings.get(file);
+        let is_package = ["/site-packages/", "/dist-packages/"].iter().any(|part| path.contains(part));
+        match library.as_deref().and_then(|library| path.strip_prefix(library)) {
+            Some(rest) if !is_package => format!("python:{rest}"),
+            _ if path.starts_with('<') => format!("python:{path}"),
+            _ => path.to_owned(),
+        }
+    };
+    files(heap).into_iter().map(shown).collect()
+}
+
+fn write_locations(heap: &ManagedHeap, out: &mut impl Write) -> io::Result<()> {
+    let files = files(heap);
+    let script = |file: u32| files.binary_search(&file).unwrap_or(0);
+    let of_roots = heap.roots.iter().map(|root| root.place);
+    let of_nodes = heap.nodes.iter().map(|node| node.place);
+    let mut is_first = true;
+    for (number, place) in of_roots.chain(of_nodes).enumerate() {
+        let Some(place) = (place as usize).checked_sub(1).and_then(|place| heap.places.get(place)) else {
+            continue;
+        };
+        let comma = if is_first { "" } else { "\n," };
+        is_first = false;
+        let at = (1 + number as u64) * NODE_FIELDS;
+        write!(out, "{comma}{at},{},{},0", script(place.file), place.line.saturating_sub(1))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Dynamic symbols of a loaded module, read from its memory.
+
+use heapr_proc::Mapping;
+
+use crate::pages::Pages;
+
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_GNU_HASH: u64 = 0x6fff_fef5;
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const SYMBOL_BYTES: u64 = 24;
+const NAME_BYTES_MAX: usize = 128;
+/// Largest number of entries of the dynamic section, and of program headers.
+const ENTRIES_MAX: u64 = 512;
+/// Largest number of symbols of one hash chain.
+const CHAIN_MAX: u32 = 1 << 16;
+
+/// A symbol of a loaded module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Symbol {
+    pub(crate) address_avma: u64,
+    pub(crate) size_bytes: u64,
+}
+
+/// Tables of a loaded module's dynamic symbols.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Module {
+    bias: u64,
+    strings_avma: u64,
+    symbols_avma: u64,
+    hash_avma: u64,
+}
+
+impl Module {
+    /// Reads the tables of the module whose file begins at `start_avma`.
+    pub(crate) fn at(pages: &Pages<'_>, start_avma: u64) -> Option<Self> {
+        let mut head = [0; 64];
+        if !pages.read(start_avma, &mut head) || head[..5] != *b"\x7fELF\x02" {
+            return None;
+        }
+        let headers_avma = start_avma.checked_add(pages.word(start_avma + 32)?)?;
+        let count = u64::from(u16::from_le_bytes([head[56], head[57]])).min(ENTRIES_MAX);
+        let (mut bias, mut dynamic) = (None, None);
+        for number in 0..count {
+            let at_avma = headers_avma.checked_add(number * 56)?;
+            let (kind, address) = (pages.half(at_avma)?, pages.word(at_avma + 16)?);
+            if kind == PT_LOAD && pages.word(at_avma + 8)? == 0 {
+                bias = bias.or(Some(start_avma.wrapping_sub(address)));
+            }
+            if kind == PT_DYNAMIC {
+                dynamic = Some(address);
+            }
+        }
+        let (bias, dynamic) = (bias?, dynamic?);
+        let mut module = Self { bias, strings_avma: 0, symbols_avma: 0, hash_avma: 0 };
+        for number in 0..ENTRIES_MAX {
+            let at_avma = bias.wrapping_add(dynamic).checked_add(number * 16)?;
+            let (tag, value) = (pages.word(at_avma)?, pages.word(at_avma + 8)?);
+            // The loader makes addresses of these in most libraries, but not in all.
+            let address_avma = if value < start_avma { bias.wrapping_add(value) } else { value };
+            match tag {
+                0 => break,
+                DT_STRTAB => module.strings_avma = address_avma,
+                DT_SYMTAB => module.symbols_avma = address_avma,
+                DT_GNU_HASH => module.hash_avma = address_avma,
+                _ => {}
+            }
+        }
+        (module.strings_avma != 0 && module.symbols_avma != 0 && module.hash_avma != 0).then_some(module)
+    }
+
+    /// Finds a defined symbol by its GNU hash.
+    pub(crate) fn find(&self, pages: &Pages<'_>, name: &str) -> Option<Symbol> {
+        let hash = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
+        let head = |number: u64| pages.half(self.hash_avma + number * 4);
+        let (bucket_count, first, bloom_words) = (head(0)?, head(1)?, head(2)?);
+        if bucket_count == 0 {
+            return None;
+        }
+        let buckets_avma = self.hash_avma + 16 + u64::from(bloom_words) * 8;
+        let chains_avma = buckets_avma + u64::from(bucket_count) * 4;
+        let mut number = pages.half(buckets_avma + u64::from(hash % bucket_count) * 4)?;
+        for _ in 0..CHAIN_MAX {
+            let chain = u64::from(number.checked_sub(first)?);
+            let value = pages.half(chains_avma + chain * 4)?;
+            if value | 1 == hash | 1 {
+                let at_avma = self.symbols_avma + u64::from(number) * SYMBOL_BYTES;
+                let name_avma = self.strings_avma + u64::from(pages.half(at_avma)?);
+                let address = pages.word(at_avma + 8)?;
+                if address != 0 && pages.text(name_avma, NAME_BYTES_MAX).as_deref() == Some(name) {
+                    let address_avma = self.bias.wrapping_add(address);
+                    return Some(Symbol { address_avma, size_bytes: pages.word(at_avma + 16)? });
+                }
+            }
+            if value & 1 == 1 {
+                return None;
+            }
+            number = number.checked_add(1)?;
+        }
+        None
+    }
+}
+
+/// Modules that are mapped from the start of their file: the mapping's start and name.
+pub(crate) fn module_starts(mappings: &[Mapping]) -> impl Iterator<Item = (u64, &str)> {
+    mappings
+        .iter()
+        .filter(|mapping| mapping.file_off == 0 && mapping.inode != 0 && !mapping.is_shared)
+        .map(|mapping| (mapping.start_avma, mapping.name.as_str()))
+}

@@ -1,0 +1,6 @@
+//! Tests on running programs.
+
+mod live;
+mod memory;
+mod stops;
+mod victims;

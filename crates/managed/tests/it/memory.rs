@@ -1,0 +1,32 @@
+//! Memory of a program that waits, and stands still therefore.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+
+use heapr_managed::{Contents, ManagedHeap, PythonRequest, read_python};
+use heapr_native::Memory;
+
+struct Process(File);
+
+impl Memory for Process {
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        self.0.read_at(into, address_avma).unwrap_or(0)
+    }
+}
+
+/// Reads the heap of a process.
+pub(crate) fn heap_of(pid: u32) -> heapr_managed::Result<ManagedHeap> {
+    let memory = Process(File::open(format!("/proc/{pid}/mem")).unwrap());
+    let mappings = heapr_proc::mappings::read(pid).unwrap();
+    let goes_on = &|| true;
+    read_python(&PythonRequest { memory: &memory, mappings: &mappings, contents: Contents::Names, goes_on })
+}
+
+/// The interpreters under test.
+pub(crate) fn interpreters() -> Vec<PathBuf> {
+    match std::env::var_os("HEAPR_PYTHONS") {
+        Some(named) => std::env::split_paths(&named).collect(),
+        None => vec![PathBuf::from("/usr/bin/python3")].into_iter().filter(|it| it.exists()).collect(),
+    }
+}

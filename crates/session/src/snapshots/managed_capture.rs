@@ -1,0 +1,168 @@
+//! Captures the heap of a managed language from a process that was not prepared, over the copy of
+//! its memory that native graphs use.
+//!
+//! The process stands still until it is copied. All reading comes after, from the copied memory.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use heapr_inject::{HeldProcess, HoldRequest, Look, ReadFrom, StoppedProcess, hold};
+use heapr_managed::{Contents, ManagedHeap, PythonRequest, check_python, read_python};
+use heapr_native::Memory;
+use heapr_proc::{Mapping, mappings, not_as_it_is_in_forks};
+
+use crate::Error;
+use crate::snapshots::copied_memory::CopiedMemory;
+use crate::snapshots::heap_look::Still;
+
+/// Options for capturing a managed heap.
+#[derive(Debug, Clone, Copy)]
+pub struct ManagedRequest {
+    /// Longest time for which the process may stand still, or a copy of it may live.
+    pub max_pause: Duration,
+    /// Whether the process runs on as soon as it is copied; else it stands still until all is read.
+    pub copies: bool,
+    /// Contents that are written.
+    pub contents: Contents,
+}
+
+/// A captured heap.
+#[derive(Debug)]
+pub struct ManagedTaken {
+    /// The heap.
+    pub heap: ManagedHeap,
+    /// Longest time that a thread stood still.
+    pub pause: Duration,
+    /// Time for which a copy lived.
+    pub copy_life: Option<Duration>,
+    /// Reason why the process was not copied although that was requested.
+    pub no_copy: Option<String>,
+}
+
+/// Returns the version of the CPython that a process runs, without stopping it.
+///
+/// # Errors
+/// The process cannot be read, or no heap can be read in it; the reason is part of the error.
+pub fn managed_runtime(pid: u32) -> Result<String, Error> {
+    let process = StoppedProcess::about_to_stop(pid);
+    let found = mappings::read(pid).unwrap_or_default();
+    check_python(&Still::alone(&process), &found).map_err(|reason| Error::NoManagedHeap { pid, reason })
+}
+
+/// Captures the heap of a process.
+///
+/// # Errors
+/// The process cannot be stopped, or its heap cannot be read; it runs on unchanged.
+pub fn managed_heap(pid: u32, request: &ManagedRequest) -> Result<ManagedTaken, Error> {
+    // A process that may not be read is refused with the reason by `hold`.
+    if mappings::read(pid).is_ok_and(|found| !found.is_empty()) {
+        managed_runtime(pid)?;
+    }
+    let mut looking = Looking {
+        pid,
+        request: *request,
+        since: Instant::now(),
+        process: Arc::new(StoppedProcess::about_to_stop(pid)),
+        not_copied: not_as_it_is_in_forks(pid),
+        mappings: Vec::new(),
+        kept: None,
+        found: None,
+    };
+    let options = HoldRequest {
+        copies: request.copies,
+        longest: Some(request.max_pause),
+        without_agent: true,
+        ..HoldRequest::default()
+    };
+    let report = hold(pid, options, &mut looking)?;
+    let none = |reason: String| Error::NoGraph { pid, reason };
+    if report.is_copy_lost {
+        return Err(none("its copy was ended while that was read (memory is short)".to_owned()));
+    }
+    if report.is_let_go {
+        let limit = request.max_pause.as_millis();
+        return Err(none(format!(
+            "it would have stood still for longer than {limit} ms: --max-pause allows more"
+        )));
+    }
+    match looking.found {
+        Some(Ok(heap)) => Ok(ManagedTaken {
+            heap,
+            pause: report.pause,
+            copy_life: report.copy_life,
+            no_copy: report.no_copy.filter(|_| request.copies),
+        }),
+        Some(Err(reason)) => Err(Error::NoManagedHeap { pid, reason }),
+        None => Err(none("it has ended meanwhile".to_owned())),
+    }
+}
+
+struct Looking {
+    pid: u32,
+    request: ManagedRequest,
+    since: Instant,
+    process: Arc<StoppedProcess>,
+    /// Address ranges that a copy lacks, or has empty.
+    not_copied: Vec<(u64, u64)>,
+    mappings: Vec<Mapping>,
+    kept: Option<CopiedMemory>,
+    found: Option<heapr_managed::Result<ManagedHeap>>,
+}
+
+impl Looking {
+    fn read(&self, memory: &dyn Memory, goes_on: &dyn Fn() -> bool) -> heapr_managed::Result<ManagedHeap> {
+        read_python(&PythonRequest {
+            memory,
+            mappings: &self.mappings,
+            contents: self.request.contents,
+            goes_on,
+        })
+    }
+}
+
+impl Look for Looking {
+    fn stands_still(&mut self) {
+        self.since = Instant::now();
+    }
+
+    fn take_down(&mut self) -> bool {
+        self.mappings = mappings::read(self.pid).unwrap_or_default();
+        !self.mappings.is_empty()
+    }
+
+    fn keep(&mut self, copy: u32, goes_on: &dyn Fn() -> bool) -> bool {
+        let memory = StoppedProcess::copy(copy);
+        let of_copy = Still::of_copy(&memory, &self.process, &self.not_copied);
+        let deadline = self.since + self.request.max_pause;
+        let may_last = || Instant::now() < deadline && goes_on();
+        self.kept = CopiedMemory::of(&of_copy, &self.mappings, &may_last);
+        self.kept.is_some()
+    }
+
+    fn look(&mut self, _held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool) {
+        let deadline = self.since + self.request.max_pause;
+        let is_over = Cell::new(false);
+        let may_last = || {
+            is_over.set(is_over.get() || Instant::now() >= deadline || !goes_on());
+            !is_over.get()
+        };
+        self.found = Some(match from {
+            ReadFrom::Kept => match self.kept.take() {
+                Some(kept) => self.read(&kept, &|| true),
+                None => return,
+            },
+            ReadFrom::Copy(copy) => {
+                let memory = StoppedProcess::copy(copy);
+                let process = Arc::clone(&self.process);
+                let not_copied = std::mem::take(&mut self.not_copied);
+                self.read(&Still::of_copy(&memory, &process, &not_copied), &may_last)
+            }
+            ReadFrom::Process => {
+                self.mappings = mappings::read(self.pid).unwrap_or_default();
+                let process = Arc::clone(&self.process);
+                self.read(&Still::alone(&process), &may_last)
+            }
+        });
+    }
+}
