@@ -26,7 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("resident", &["known", "proc", "glibc_heap", "table", "trace"]),
     ("inject", &["known", "wire", "proc", "glibc_heap"]),
     ("allocators", &["wire", "symbols"]),
-    ("trace", &["files"]),
+    ("trace", &["files", "table"]),
     ("ledger", &["trace"]),
     ("native", &["graph", "known", "proc", "trace"]),
     (

@@ -7,6 +7,7 @@ use heapr_query::{Confidence, Trend};
 use heapr_table::SortRows as _;
 use heapr_table::quantity::{duration, percent};
 
+use crate::estimated::as_many_as;
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
 use crate::recording::Recording;
 use crate::site::Site;
@@ -182,7 +183,7 @@ impl Growing<'_> {
         };
         let sentence = format!(
             "Memory grows: {name} holds {} {}, {more}; {fate}.{map}",
-            said.held(last),
+            said.held(last.live()),
             recording.after(last_ns),
         );
         let chosen = Chosen {
@@ -196,9 +197,11 @@ impl Growing<'_> {
             confidence: self.confidence(work),
             own_frame: Some(own_frame),
             bytes: last.bytes,
+            bytes_plus_minus: last.live().bytes_plus_minus(),
             is_left,
             evidence: self.evidence(recording),
             curve: recording.curve(self.site),
+            curve_plus_minus: recording.halves(self.site),
             ..Finding::default()
         };
         finding.choosing(chosen, &recording.file)
@@ -234,14 +237,13 @@ impl Growing<'_> {
         let (work, said) = (&recording.processes[self.site.process.0 as usize], recording.said);
         let (first, last) = (self.site.held[self.from], self.site.held[self.to]);
         let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
-        let mean = last.bytes / last.count.max(1);
-        let blocks = |count: u64| said.count(count, count.saturating_mul(mean));
+        let blocks = |count: u64| said.count(as_many_as(count, last.live().count));
         let mut evidence = vec![
             format!(
                 "{} {}, {} {}: it rises in {:.0} % of the steps between {} moments",
-                said.bytes(first.bytes, first.count),
+                said.bytes_of(first.live()),
                 recording.when(first_ns),
-                said.bytes(last.bytes, last.count),
+                said.bytes_of(last.live()),
                 recording.when(last_ns),
                 self.trend.rising_share * 100.0,
                 self.to - self.from + 1,
