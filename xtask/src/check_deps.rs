@@ -28,7 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("resident", &["known", "proc", "glibc_heap", "table", "trace"]),
     ("inject", &["known", "wire", "proc", "glibc_heap"]),
     ("allocators", &["known", "wire", "symbols"]),
-    ("trace", &["files"]),
+    ("trace", &["files", "table"]),
     ("ledger", &["trace"]),
     ("native", &["graph", "known", "proc", "trace"]),
     ("managed", &["native", "proc", "table", "v8"]),

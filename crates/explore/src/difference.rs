@@ -12,9 +12,8 @@ use heapr_query::engine::{FrameId, NamedStack};
 use heapr_query::{
     CullList, FramePattern, FrameView, GroupBy, Metric, OwnCode, Result, SameBuilds, common_name, file_name,
 };
-use heapr_trace::Amounts;
+use heapr_trace::{Amounts, Estimate};
 
-use crate::estimate::Estimate;
 use crate::explorer::Explorer;
 use crate::flame::{FlameQuery, FrameTree, OUTSIDE, Sides};
 use crate::inverted_flame::{Place, inverted};
@@ -308,7 +307,7 @@ impl FrameUnion {
                 if node == OUTSIDE {
                     return;
                 }
-                own[node as usize][number] += Estimate::of(query.value, &row.amounts);
+                own[node as usize][number] += query.value.estimate(&row.amounts);
             })?;
         }
         let (found, sides) = if query.is_bottom_up {

@@ -122,6 +122,9 @@ pub struct EventTable {
     large_sizes: Vec<(u32, u64)>,
     /// Number of allocations that each one stands for; empty if each stands for itself.
     counts: Vec<u32>,
+    /// Variances of the bytes (in KiB squared) and of the number that each one stands for; empty if
+    /// each stands for itself.
+    variances: Vec<(u64, u64)>,
     /// Sequence numbers of births, ascending.
     pub(crate) births: Vec<u32>,
     pub(crate) ends: Vec<End>,
@@ -161,6 +164,10 @@ impl EventTable {
         self.moves.push(Move::birth(allocation));
         self.site_of.push(site);
         self.ends.push(End::NEVER);
+        self.push_size(allocation, size_bytes);
+    }
+
+    fn push_size(&mut self, allocation: u32, size_bytes: u64) {
         let stored = u32::try_from(size_bytes).unwrap_or(LARGE);
         if stored == LARGE {
             self.large_sizes.push((allocation, size_bytes));
@@ -172,6 +179,24 @@ impl EventTable {
     pub(crate) fn push_sample(&mut self, site: u32, weight: Weight) {
         self.push_allocation(site, weight.bytes);
         self.counts.push(u32::try_from(weight.count).unwrap_or(u32::MAX));
+        self.variances.push((weight.bytes_variance_kib2, weight.count_variance));
+    }
+
+    /// Variances of the bytes (in KiB squared) and of the number that an allocation stands for.
+    #[inline(always)]
+    pub(crate) fn variances(&self, allocation: usize) -> (u64, u64) {
+        self.variances.get(allocation).copied().unwrap_or_default()
+    }
+
+    /// A table of the same moves with variances in place of sizes. Sums of its sizes are variances
+    /// of this table's sums.
+    pub(crate) fn of_variances(&self, variance: impl Fn((u64, u64)) -> u64) -> Self {
+        let mut table =
+            Self { sizes: Vec::new(), large_sizes: Vec::new(), counts: Vec::new(), ..self.clone() };
+        for allocation in 0..self.allocation_count() {
+            table.push_size(allocation as u32, variance(self.variances(allocation)));
+        }
+        table
     }
 
     /// Number of allocations that one stands for.
@@ -189,6 +214,7 @@ impl EventTable {
         self.site_of.shrink_to_fit();
         self.sizes.shrink_to_fit();
         self.counts.shrink_to_fit();
+        self.variances.shrink_to_fit();
         self.births.shrink_to_fit();
         self.ends.shrink_to_fit();
     }

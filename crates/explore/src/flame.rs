@@ -9,8 +9,8 @@ use hashbrown::HashMap;
 
 use heapr_query::engine::{SymbolTree, depth_first, greatest};
 use heapr_query::{CullList, GroupBy, Metric, Result};
+use heapr_trace::Estimate;
 
-use crate::estimate::Estimate;
 use crate::explorer::{Explorer, Node};
 use crate::frame_number::FrameNumber;
 use crate::selection::Selection;
@@ -136,7 +136,7 @@ impl Explorer {
         self.culled(selection, cull, GroupBy::Stacks)?.for_each(|row, stack| {
             let node = tree.node_of[stack as usize];
             if node != OUTSIDE {
-                own[node as usize][0] += Estimate::of(query.value, &row.amounts);
+                own[node as usize][0] += query.value.estimate(&row.amounts);
             }
         })?;
         Ok(tree.top_down(&own, query).0)
@@ -156,7 +156,7 @@ impl FrameTree {
         if root as usize >= whole.len() {
             return (FlameTree::default(), Vec::new());
         }
-        let width = |node: u32| wider(whole[node as usize]).amount;
+        let width = |node: u32| wider(whole[node as usize]).value;
         // Only nodes below the root.
         let mut is_inside = vec![false; whole.len()];
         is_inside[root as usize] = true;
@@ -206,5 +206,5 @@ pub(crate) fn add(sum: &mut Sides, more: Sides) {
 
 /// The greater side.
 pub(crate) fn wider([one, other]: Sides) -> Estimate {
-    if other.amount > one.amount { other } else { one }
+    if other.value > one.value { other } else { one }
 }

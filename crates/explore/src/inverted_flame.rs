@@ -9,8 +9,8 @@ use std::collections::BinaryHeap;
 
 use heapr_query::engine::depth_first;
 use heapr_query::{CullList, GroupBy, Result};
+use heapr_trace::Estimate;
 
-use crate::estimate::Estimate;
 use crate::explorer::Explorer;
 use crate::flame::{FlameNode, FlameQuery, FlameTree, FrameTree, OUTSIDE, Sides, add, wider};
 use crate::frame_number::FrameNumber;
@@ -53,8 +53,8 @@ impl Explorer {
         self.culled(selection, list, GroupBy::Stacks)?.for_each(|row, stack| {
             let node = tree.node_of[stack as usize];
             let node = nearest.as_ref().map_or(node, |nearest| nearest[node as usize]);
-            let value = Estimate::of(query.value, &row.amounts);
-            if node != OUTSIDE && value.amount > 0 {
+            let value = query.value.estimate(&row.amounts);
+            if node != OUTSIDE && value.value > 0 {
                 places.push(Place { node, start: node, amounts: [value, Estimate::default()] });
             }
         })?;
@@ -103,14 +103,14 @@ pub(crate) fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery)
         depth = depth.max(root_depth);
     }
     let value = sum(&places);
-    let least = ((value.amount as f64 * query.least_share) as u64).max(1);
+    let least = ((value.value as f64 * query.least_share) as u64).max(1);
     let key = query.root.unwrap_or((0, 0));
     let none = Estimate::default();
     let mut nodes = vec![FlameNode { key, parent: None, frame, value, self_value: none, left_out: none }];
     let mut sides = vec![both(&places)];
     let mut depths = vec![depth];
     let mut waiting =
-        BinaryHeap::from([Waiting { value: value.amount, number: std::cmp::Reverse(0), places }]);
+        BinaryHeap::from([Waiting { value: value.value, number: std::cmp::Reverse(0), places }]);
     let mut node_count = 1;
     while let Some(Waiting { number: std::cmp::Reverse(number), mut places, .. }) = waiting.pop() {
         places.sort_unstable_by_key(|place| (tree.frames[place.node as usize], place.node));
@@ -121,14 +121,14 @@ pub(crate) fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery)
                 continue;
             }
             node_count += 1;
-            if value.amount < least || nodes.len() >= query.nodes_max {
+            if value.value < least || nodes.len() >= query.nodes_max {
                 nodes[number].left_out += value;
                 continue;
             }
             let mut above = alike.to_vec();
             step_up(tree, &mut above);
             let next = std::cmp::Reverse(nodes.len());
-            waiting.push(Waiting { value: value.amount, number: next, places: above });
+            waiting.push(Waiting { value: value.value, number: next, places: above });
             nodes.push(FlameNode {
                 key: (place.start, depths[number] + 1),
                 parent: Some(number),
@@ -175,7 +175,7 @@ fn step_up(tree: &FrameTree, places: &mut Places) {
 fn in_order(found: &[FlameNode], sides: &[Sides], node_count: usize) -> (FlameTree, Vec<Sides>) {
     let mut order: Vec<u32> = (1..found.len() as u32).collect();
     order.sort_by_key(|&number| {
-        (std::cmp::Reverse(found[number as usize].value.amount), found[number as usize].frame)
+        (std::cmp::Reverse(found[number as usize].value.value), found[number as usize].frame)
     });
     let parent_of = |number: u32| found[number as usize].parent.map_or(0, |parent| parent as u32);
     let placed = depth_first(0, &order, parent_of);

@@ -25,8 +25,8 @@ pub struct Age {
 pub struct Growth {
     /// Live bytes at each moment.
     pub live_bytes: Vec<u64>,
-    /// Live allocations at each moment.
-    pub live_count: Vec<u64>,
+    /// Variances of the live bytes in KiB squared; 0 if everything is counted.
+    pub variances: Vec<u64>,
 }
 
 /// Stands for a stack that is not requested.
@@ -118,7 +118,7 @@ impl Explorer {
                 if filter.size.is_some_and(|size| !size.contains(size_bytes)) {
                     continue;
                 }
-                let amounts = [size_bytes, table.count(number)].map(i128::from);
+                let amounts = [size_bytes, table.variances(number).0].map(i128::from);
                 let (birth, end) = (table.births[number], table.last_move(number));
                 for (sequence, sign) in [(birth, 1), (end, -1)] {
                     if let Some(change) = changes.get_mut(moment_of(sequence)) {
@@ -136,15 +136,15 @@ impl Explorer {
         }
         let levels = |changes: Vec<[i128; 2]>| {
             let mut level = [0; 2];
-            let (live_bytes, live_count) = changes
+            let (live_bytes, variances) = changes
                 .into_iter()
                 .map(|change| {
                     level.iter_mut().zip(change).for_each(|(level, change)| *level += change);
-                    let [bytes, count] = level.map(|level| u64::try_from(level).unwrap_or(0));
-                    (bytes, count)
+                    let [bytes, variance] = level.map(|level| u64::try_from(level).unwrap_or(0));
+                    (bytes, variance)
                 })
                 .unzip();
-            Growth { live_bytes, live_count }
+            Growth { live_bytes, variances }
         };
         Ok(changes.into_iter().map(levels).collect())
     }

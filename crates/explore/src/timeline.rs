@@ -36,13 +36,17 @@ pub enum TimelineOf {
 }
 
 impl TimelineOf {
-    /// The number of blocks for bytes, and the bytes for a number of blocks.
-    pub(crate) fn beside(self) -> Self {
+    /// Whether the quantity is bytes.
+    #[must_use]
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Self::LiveBytes | Self::AllocBytes)
+    }
+
+    /// The bytes of the blocks of this quantity.
+    pub(crate) fn in_bytes(self) -> Self {
         match self {
-            Self::LiveBytes => Self::LiveCount,
-            Self::LiveCount => Self::LiveBytes,
-            Self::AllocBytes => Self::AllocCount,
-            Self::AllocCount => Self::AllocBytes,
+            Self::LiveBytes | Self::LiveCount => Self::LiveBytes,
+            Self::AllocBytes | Self::AllocCount => Self::AllocBytes,
         }
     }
 }
@@ -88,9 +92,24 @@ pub struct Series {
     pub key: SeriesKey,
     /// Value of each bin.
     pub values: Vec<u64>,
-    /// Values from which intervals of samples are computed: the blocks for bytes, or the bytes for
-    /// blocks. Empty if everything is counted.
-    pub beside: Vec<u64>,
+    /// Variances of the values; empty if everything is counted.
+    pub variances: Vec<u64>,
+}
+
+/// Variances of a timeline's curves by bin; those of bytes in KiB squared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "named as the curves of the timeline")]
+pub struct TimelineVariances {
+    pub live_bytes: Vec<u64>,
+    pub live_count: Vec<u64>,
+    /// Largest variance in each bin.
+    pub most_bytes: Vec<u64>,
+    pub alloc_bytes: Vec<u64>,
+    pub alloc_count: Vec<u64>,
+    pub free_count: Vec<u64>,
+    pub rest: Vec<u64>,
+    /// Variances of the peak's bytes and count.
+    pub peak: (u64, u64),
 }
 
 /// The timeline of live memory.
@@ -116,10 +135,12 @@ pub struct Timeline {
     pub series: Vec<Series>,
     /// Sum of all other series.
     pub rest: Vec<u64>,
-    /// Values from which the intervals of `rest` are computed: see [`Series::beside`].
-    pub rest_beside: Vec<u64>,
+    /// Variances of the curves above; `None` if everything is counted.
+    pub variances: Option<Box<TimelineVariances>>,
     /// The peak of live bytes in the time span: time first reached, bytes, count.
     pub peak: (u64, u64, u64),
+    /// Number of the move after the peak.
+    pub(crate) peak_end: u32,
 }
 
 impl Timeline {

@@ -179,6 +179,7 @@ impl TimelinePass<'_> {
                 base.iter_mut().zip(part.amounts).for_each(|(base, amount)| *base += amount);
             }
         }
+        timeline.peak_end = peak_sequence.map_or(self.borders[0], |sequence| sequence + 1);
         timeline.peak.0 = match (peak_sequence, self.borders[0]) {
             (Some(sequence), _) => table.times.get(sequence),
             (None, 0) => 0,
@@ -203,10 +204,20 @@ impl TimelinePass<'_> {
         i128::from(if is_bytes { size_bytes } else { count })
     }
 
+    /// Live bytes before a move.
+    pub(crate) fn live_bytes_before(&self, sequence: u32) -> Result<u64> {
+        let (level, _) = self.live_before(sequence, false)?;
+        Ok(u64::try_from(level.bytes).unwrap_or(0))
+    }
+
     /// Live memory where the timeline begins: all, and by group.
     fn start(&self, has_groups: bool) -> Result<(Level, Vec<i128>)> {
+        self.live_before(self.borders[0], has_groups)
+    }
+
+    /// Live memory before a move: all, and by group.
+    fn live_before(&self, first: u32, has_groups: bool) -> Result<(Level, Vec<i128>)> {
         let table = self.table;
-        let first = self.borders[0];
         let is_level = self.is_level();
         let older = table.born_in(0, first);
         let parts = self.parallelism.map(older, |part| {

@@ -12,7 +12,9 @@ use crate::event_table::EventTable;
 use crate::explorer::Explorer;
 use crate::frame_number::FrameNumber;
 use crate::site_table::Site;
-use crate::timeline::{Series, SeriesKey, SiteGroups, Timeline, TimelineBy, TimelineOf, TimelineQuery};
+use crate::timeline::{
+    Series, SeriesKey, SiteGroups, Timeline, TimelineBy, TimelineQuery, TimelineVariances,
+};
 use crate::timeline_pass::TimelinePass;
 
 /// Largest number of groups that are computed in one pass, after which the greatest are chosen.
@@ -48,19 +50,18 @@ impl Explorer {
         let duration_ns = self.trace().duration_ns();
         let kept = self.kept(table, is_cancelled);
         let last_ends = kept.last_ends()?;
-        let pass_of = |of: TimelineOf| TimelinePass {
+        let pass = TimelinePass {
             table,
             passing: &passing,
             last_ends,
             columns: kept.columns(),
             group_of: &groups.group_of,
             borders: &borders,
-            of,
+            of: query.of,
             group_count: keys.len(),
             parallelism: self.parallelism,
             is_cancelled,
         };
-        let pass = pass_of(query.of);
         let has_series = query.by != TimelineBy::Nothing && query.series_max > 0;
         let mut candidates: Vec<u32> = (0..keys.len() as u32).collect();
         if has_series && candidates.len() > GROUPS_DRAWN_AT_ONCE {
@@ -71,24 +72,26 @@ impl Explorer {
         }
         let (mut timeline, values) = pass.draw(if has_series { &candidates } else { &[] })?;
         timeline.peak.0 = timeline.peak.0.min(duration_ns);
-        if !has_series {
-            return Ok(Some(timeline));
-        }
         let mut found: Vec<(u32, Vec<u64>)> = candidates.into_iter().zip(values).collect();
         found.retain(|(_, values)| values.iter().any(|&value| value > 0));
         found.sort_by_key(|(_, values)| std::cmp::Reverse(values.iter().max().copied()));
         found.truncate(query.series_max);
         let (groups, values): (Vec<u32>, Vec<Vec<u64>>) = found.into_iter().unzip();
-        let mut beside = vec![Vec::new(); groups.len()];
-        timeline.rest = rest(timeline.whole(query.of), &values);
-        if self.trace().is_sampled() {
-            let of = query.of.beside();
-            beside = pass_of(of).draw(&groups)?.1;
-            timeline.rest_beside = rest(timeline.whole(of), &beside);
+        let mut variances = vec![Vec::new(); groups.len()];
+        if has_series {
+            timeline.rest = rest(timeline.whole(query.of), &values);
         }
-        let series = groups.iter().zip(values).zip(beside);
-        let series =
-            series.map(|((&group, values), beside)| Series { key: keys[group as usize], values, beside });
+        if self.trace().is_sampled() {
+            let drawn = variances_of(&pass, &groups, timeline.peak_end)?;
+            timeline.variances = Some(Box::new(drawn.0));
+            variances = drawn.1;
+        }
+        let series = groups.iter().zip(values).zip(variances);
+        let series = series.map(|((&group, values), variances)| Series {
+            key: keys[group as usize],
+            values,
+            variances,
+        });
         timeline.series = series.collect();
         Ok(Some(timeline))
     }
@@ -130,6 +133,35 @@ impl Explorer {
         let group_of = table.sites.iter().map(&mut group).collect();
         SiteGroups { group_of, keys }
     }
+}
+
+/// Variances of a timeline's curves, and of the series of groups. `peak_end`: move after the peak.
+fn variances_of(
+    pass: &TimelinePass<'_>,
+    groups: &[u32],
+    peak_end: u32,
+) -> Result<(TimelineVariances, Vec<Vec<u64>>)> {
+    let of = pass.of.in_bytes();
+    let tables = [pass.table.of_variances(|(bytes, _)| bytes), pass.table.of_variances(|(_, count)| count)];
+    let [by_bytes, by_count] =
+        tables.each_ref().map(|table| TimelinePass { table, columns: None, of, ..*pass });
+    let (of_bytes, series_of_bytes) = by_bytes.draw(groups)?;
+    let (of_count, series_of_count) = by_count.draw(groups)?;
+    let (whole, series) = match pass.of.is_bytes() {
+        true => (of_bytes.whole(of), series_of_bytes),
+        false => (of_count.whole(of), series_of_count),
+    };
+    let variances = TimelineVariances {
+        rest: if groups.is_empty() { Vec::new() } else { rest(whole, &series) },
+        peak: (by_bytes.live_bytes_before(peak_end)?, by_count.live_bytes_before(peak_end)?),
+        live_bytes: of_bytes.live_bytes,
+        live_count: of_count.live_bytes,
+        most_bytes: of_bytes.most_bytes,
+        alloc_bytes: of_bytes.alloc_bytes,
+        alloc_count: of_count.alloc_bytes,
+        free_count: of_count.free_bytes,
+    };
+    Ok((variances, series))
 }
 
 /// Whole minus all series, for each bin.

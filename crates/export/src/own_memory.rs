@@ -7,7 +7,7 @@ use heapr_query::engine::{CodeTable, StackSource as _, SymbolTree};
 use heapr_query::{FrameView, OwnCode, SymbolSource, file_name, plain_symbol};
 use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, within};
-use heapr_trace::{EqualBlocks, HeapId, MemoryAccount, MemoryPart, ProcessIndex, StackIndex, Trace};
+use heapr_trace::{HeapId, MemoryAccount, MemoryPart, ProcessIndex, StackIndex, Trace};
 
 use crate::process_name::ProcessName;
 
@@ -30,16 +30,15 @@ impl OwnMemoryIntervals {
     /// peak.
     #[must_use]
     pub fn of(trace: &Trace) -> Self {
-        let equal = EqualBlocks::of(trace.sampling());
-        if equal == EqualBlocks::default() {
+        if !trace.is_sampled() {
             return Self::default();
         }
         let by_heap = trace.summary_totals().ok().flatten().map_or_else(Vec::new, |summary| summary.by_heap);
         let of_malloc = by_heap.into_iter().filter(|(_, heap, _)| *heap == HeapId::MALLOC);
         let half = |(process, _, totals): (ProcessIndex, HeapId, heapr_trace::Totals)| {
-            let of_count = equal.half_of_count(totals.peak_count, totals.peak_bytes);
-            let beside = of_count.saturating_mul(MemoryPart::BESIDE_BLOCK_BYTES);
-            (process, equal.half_of_bytes(totals.peak_bytes, totals.peak_count).saturating_add(beside))
+            let blocks = totals.amounts().at_peak();
+            let beside = blocks.count_plus_minus().saturating_mul(MemoryPart::BESIDE_BLOCK_BYTES);
+            (process, blocks.bytes_plus_minus().saturating_add(beside))
         };
         Self { half_of_blocks: of_malloc.map(half).collect() }
     }

@@ -50,7 +50,7 @@ pub(crate) fn all_growth(recording: &Recording<'_>) -> Option<Finding> {
     });
     let sentence = format!(
         "All of it grows: {} are live {}, {}, over {} functions; {who}{under}.",
-        recording.said.held(all.held[to]),
+        recording.said.held(all.held[to].live()),
         recording.after(recording.times_ns[to]),
         growing.more(recording),
         count(more.len() as u64),

@@ -2,10 +2,11 @@
 
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, percent};
+use heapr_trace::{BlockEstimate, Estimate};
 
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
-use crate::site::Site;
+use crate::site::{Held, Site};
 
 /// Smallest number of temporary allocations, of reallocations or of a function's allocations that
 /// is reported.
@@ -48,42 +49,43 @@ pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
     found
 }
 
-/// Largest amount that a site held: bytes, and number of blocks.
-fn most_held(site: &Site) -> (u64, u64) {
-    let moments = site.held.iter().map(|held| (held.bytes, held.count));
-    moments.max().unwrap_or((0, 0)).max((site.amounts.peak_bytes, site.amounts.peak_count))
+/// Largest amount that a site held.
+fn most_held(site: &Site) -> BlockEstimate {
+    let moments = site.held.iter().map(Held::live).chain([site.amounts.at_peak()]);
+    moments.max_by_key(|held| (held.bytes.value, held.count.value)).unwrap_or_default()
 }
 
 fn is_turned_over(site: &Site, all_count: u64) -> bool {
     let amounts = &site.amounts;
     amounts.total_count >= COUNT_MIN
         && amounts.total_count as f64 >= all_count as f64 * TURNOVER_SHARE_MIN
-        && amounts.total_bytes >= most_held(site).0.saturating_mul(TURNOVER_MIN)
+        && amounts.total_bytes >= most_held(site).bytes.value.saturating_mul(TURNOVER_MIN)
 }
 
 fn turnover(recording: &Recording<'_>, site: &Site) -> Finding {
     let totals = recording.summary.totals;
     let (own_frame, name) = recording.name(site);
-    let (most_bytes, most_count) = most_held(site);
     let chosen = Chosen { sort: "stc", require_frames: recording.required(&own_frame), ..Chosen::default() };
     let finding = Finding {
         kind: Kind::Churn,
         sentence: format!(
             "Churn: {name} makes {}, {} of all, and holds {} at most.",
-            recording.said.blocks(site.amounts.total_count, site.amounts.total_bytes),
+            recording.said.blocks(site.amounts.allocated().count),
             percent(site.amounts.total_count, totals.alloc_count),
-            recording.said.bytes(most_bytes, most_count),
+            recording.said.bytes_of(most_held(site)),
         ),
         // A busy server makes many blocks, too.
         confidence: Confidence::Low,
         evidence: vec![format!(
             "{} in all, {} each on average",
-            recording.said.bytes(site.amounts.total_bytes, site.amounts.total_count),
+            recording.said.bytes_of(site.amounts.allocated()),
             bytes(site.amounts.total_bytes / site.amounts.total_count.max(1)),
         )],
         curve: recording.curve(site),
+        curve_plus_minus: recording.halves(site),
         own_frame: Some(own_frame),
         bytes: site.amounts.total_bytes,
+        bytes_plus_minus: site.amounts.allocated().bytes_plus_minus(),
         ..Finding::default()
     };
     finding.choosing(chosen, &recording.file)
@@ -104,20 +106,22 @@ fn temporary(recording: &Recording<'_>, site: &Site) -> Finding {
         sentence: format!(
             "Churn: {name} makes {}, and {} of them are freed before their thread allocates again: {} of all \
              allocations.",
-            recording.said.blocks(site.amounts.total_count, site.amounts.total_bytes),
+            recording.said.blocks(site.amounts.allocated().count),
             percent(site.amounts.temporary_count, site.amounts.total_count),
             percent(site.amounts.temporary_count, totals.alloc_count),
         ),
         confidence: sure(site.amounts.temporary_count, totals.alloc_count),
         evidence: vec![format!(
             "{} in all, {} each on average, where {} are live at most",
-            recording.said.bytes(site.amounts.total_bytes, site.amounts.total_count),
+            recording.said.bytes_of(site.amounts.allocated()),
             bytes(mean),
-            recording.said.bytes(totals.peak_bytes, totals.peak_count)
+            recording.said.bytes_of(recording.peak())
         )],
         curve: recording.curve(site),
+        curve_plus_minus: recording.halves(site),
         own_frame: Some(own_frame),
         bytes: site.amounts.total_bytes,
+        bytes_plus_minus: site.amounts.allocated().bytes_plus_minus(),
         is_left: false,
         ..Finding::default()
     };
@@ -129,13 +133,13 @@ fn resized(recording: &Recording<'_>, site: &Site) -> Finding {
     let (own_frame, name) = recording.name(site);
     let amounts = site.amounts;
     let blocks = amounts.total_count.saturating_sub(amounts.realloc_count);
-    let mean = amounts.total_bytes / amounts.total_count.max(1);
-    let of_mean = |count: u64| count.saturating_mul(mean);
+    let reallocated = Estimate::new(amounts.realloc_count, amounts.variances.realloc_count);
+    let all = amounts.allocated().count;
     let each = match blocks {
         0 => String::new(),
         blocks => {
             let each = count(amounts.realloc_count / blocks);
-            format!(", {each} for each of its {} blocks", recording.said.count(blocks, of_mean(blocks)))
+            format!(", {each} for each of its {} blocks", recording.said.count(all.without(reallocated)))
         }
     };
     let chosen = Chosen {
@@ -148,18 +152,20 @@ fn resized(recording: &Recording<'_>, site: &Site) -> Finding {
         kind: Kind::Churn,
         sentence: format!(
             "Churn: {name} grows blocks step by step: {} reallocations{each}, {} of all allocations.",
-            recording.said.count(amounts.realloc_count, of_mean(amounts.realloc_count)),
+            recording.said.count(reallocated),
             percent(amounts.realloc_count, totals.alloc_count),
         ),
         confidence: sure(amounts.realloc_count, totals.alloc_count),
         evidence: vec![format!(
             "{} were asked for in all, where {} are live at most: room made at once, or by doubling, saves the rest",
-            recording.said.bytes(amounts.total_bytes, amounts.total_count),
-            recording.said.bytes(totals.peak_bytes, totals.peak_count)
+            recording.said.bytes_of(amounts.allocated()),
+            recording.said.bytes_of(recording.peak())
         )],
         curve: recording.curve(site),
+        curve_plus_minus: recording.halves(site),
         own_frame: Some(own_frame),
         bytes: amounts.total_bytes,
+        bytes_plus_minus: amounts.allocated().bytes_plus_minus(),
         is_left: false,
         ..Finding::default()
     };

@@ -1,92 +1,114 @@
 //! Amounts in sentences. In a sampled recording, each has half of its 95 % interval.
 
 use heapr_table::quantity::{bytes_within, count_within, plural_within};
-use heapr_trace::{EqualBlocks, Sampling};
+use heapr_trace::{BlockEstimate, Estimate, Sampling, Totals, half_interval};
 
 use crate::site::Held;
 
 /// Formatter of amounts.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Estimated(EqualBlocks);
+pub(crate) struct Estimated {
+    /// Variance in KiB squared of each byte at the peak, for sums of unknown blocks.
+    variance_per_byte: f64,
+    is_without_counts: bool,
+}
 
 impl Estimated {
-    pub(crate) fn of(sampling: &Sampling) -> Self {
-        Self(EqualBlocks::of(sampling))
+    pub(crate) fn of(sampling: &Sampling, totals: &Totals) -> Self {
+        let peak = totals.amounts().at_peak().bytes;
+        let is_estimate = !sampling.is_exact() && !sampling.untold().peak;
+        let variance_per_byte =
+            if is_estimate { peak.variance as f64 / peak.value.max(1) as f64 } else { 0.0 };
+        Self { variance_per_byte, is_without_counts: sampling.untold().counts }
     }
 
-    /// Half of the interval of `bytes` in `count` blocks.
-    pub(crate) fn half_of_bytes(self, bytes: u64, count: u64) -> u64 {
-        self.0.half_of_bytes(bytes, count)
+    /// Half of the interval of bytes in unknown blocks, as if their sizes were those at the peak.
+    pub(crate) fn half_of_bytes(self, bytes: u64) -> u64 {
+        half_interval(true, (bytes as f64 * self.variance_per_byte).ceil() as u64)
     }
 
-    /// Formats bytes in `count` blocks: `34.1 MiB ± 2.80 MiB`.
-    pub(crate) fn bytes(self, bytes: u64, count: u64) -> String {
-        bytes_within(bytes, self.half_of_bytes(bytes, count))
+    /// Formats bytes in unknown blocks: `34.1 MiB ± 2.80 MiB`.
+    pub(crate) fn bytes(self, bytes: u64) -> String {
+        bytes_within(bytes, self.half_of_bytes(bytes))
     }
 
-    /// Formats a number of blocks of `bytes` in all: `1,234 ± 99`.
-    pub(crate) fn count(self, count: u64, bytes: u64) -> String {
-        count_within(count, self.0.half_of_count(count, bytes))
+    /// Formats the bytes of blocks: `34.1 MiB ± 2.80 MiB`.
+    pub(crate) fn bytes_of(self, blocks: BlockEstimate) -> String {
+        bytes_within(blocks.bytes.value, blocks.bytes_plus_minus())
     }
 
-    /// Formats a number of blocks of `bytes` in all, with the noun: `1,234 blocks ± 99`.
-    pub(crate) fn blocks(self, count: u64, bytes: u64) -> String {
-        plural_within(count, self.0.half_of_count(count, bytes), "block")
+    /// Formats a number of blocks: `1,234 ± 99`.
+    pub(crate) fn count(self, count: Estimate) -> String {
+        count_within(count.value, half_interval(false, count.variance))
     }
 
-    /// Formats the bytes beside blocks, such as the allocator's overhead: `count` blocks, of
-    /// `bytes` in all, have `beside_bytes` beside them.
-    pub(crate) fn beside(self, beside_bytes: u64, count: u64, bytes: u64) -> String {
-        let half = u128::from(beside_bytes) * u128::from(self.0.half_of_count(count, bytes));
-        let half = half / u128::from(count.max(1));
+    /// Formats a number of blocks with the noun: `1,234 blocks ± 99`.
+    pub(crate) fn blocks(self, count: Estimate) -> String {
+        plural_within(count.value, half_interval(false, count.variance), "block")
+    }
+
+    /// Formats the bytes beside blocks, such as the allocator's overhead.
+    pub(crate) fn beside(self, beside_bytes: u64, blocks: BlockEstimate) -> String {
+        let half = u128::from(beside_bytes) * u128::from(blocks.count_plus_minus());
+        let half = half / u128::from(blocks.count.value.max(1));
         bytes_within(beside_bytes, u64::try_from(half).unwrap_or(u64::MAX))
     }
 
     /// Half of the interval of the change from `before` to `after`. If `is_kept`, all of `before`
     /// is still live, so that only the blocks added since are uncertain.
     pub(crate) fn half_of_change(self, before: Held, after: Held, is_kept: bool) -> u64 {
-        if is_kept {
-            let (bytes, count) =
-                (after.bytes.saturating_sub(before.bytes), after.count.saturating_sub(before.count));
-            return self.half_of_bytes(bytes, count);
+        let (before, after) = (before.live(), after.live());
+        match is_kept {
+            true => after.without(before).bytes_plus_minus(),
+            false => half_interval(true, before.bytes.variance.saturating_add(after.bytes.variance)),
         }
-        let [before, after] = [before, after].map(|held| self.half_of_bytes(held.bytes, held.count) as f64);
-        before.hypot(after) as u64
     }
 
     /// Whether the number of blocks is known.
     pub(crate) fn tells_counts(self) -> bool {
-        self.0.tells_counts()
+        !self.is_without_counts
     }
 
-    /// Formats an amount: `34.1 MiB ± 2.80 MiB in 1,234 blocks ± 99`, or only its bytes if the
-    /// number of blocks is unknown.
-    pub(crate) fn held(self, held: Held) -> String {
+    /// Formats blocks: `34.1 MiB ± 2.80 MiB in 1,234 blocks ± 99`, or only their bytes if their
+    /// number is unknown.
+    pub(crate) fn held(self, blocks: BlockEstimate) -> String {
         if !self.tells_counts() {
-            return self.bytes(held.bytes, held.count);
+            return self.bytes_of(blocks);
         }
-        format!("{} in {}", self.bytes(held.bytes, held.count), self.blocks(held.count, held.bytes))
+        format!("{} in {}", self.bytes_of(blocks), self.blocks(blocks.count))
     }
+}
+
+/// A number of blocks like those of an estimate, of which the variance is known.
+pub(crate) fn as_many_as(count: u64, like: Estimate) -> Estimate {
+    let variance = like.variance as f64 * count as f64 / like.value.max(1) as f64;
+    Estimate::new(count, variance.ceil() as u64)
 }
 
 #[cfg(test)]
 mod tests {
+    use heapr_trace::LiveVariances;
+
     use super::*;
 
     #[test]
     fn what_was_counted_has_no_interval_and_samples_have_one() {
+        let said = Estimated::default();
         let held = Held { bytes: 100 << 20, count: 1000, ..Held::default() };
-        assert_eq!(Estimated::default().held(held), "100.0 MiB in 1,000 blocks");
-        let sampled = Estimated(EqualBlocks::every(1 << 20));
-        // 1.96 * sqrt(100 MiB * 1 MiB), less what is always seen of blocks of 100 KiB.
-        assert_eq!(sampled.held(held), "100.0 MiB ± 19.1 MiB in 1,000 blocks ± 191");
+        assert_eq!(said.held(held.live()), "100.0 MiB in 1,000 blocks");
+        let variances = LiveVariances { bytes_kib2: 100 << 20, count: 10_000 };
+        let sampled = Held { variances, ..held };
+        // 1.96 * 10 MiB, and 1.96 * 100.
+        assert_eq!(said.held(sampled.live()), "100.0 MiB ± 19.6 MiB in 1,000 blocks ± 196");
         // Half of it is new. Blocks that stay add no uncertainty; exchanged blocks do.
-        let before = Held { bytes: 50 << 20, count: 500, ..Held::default() };
-        let kept = sampled.half_of_change(before, held, true);
-        assert_eq!(kept, sampled.half_of_bytes(50 << 20, 500));
-        let exchanged = sampled.half_of_change(before, held, false);
-        let both = (sampled.half_of_bytes(50 << 20, 500), sampled.half_of_bytes(100 << 20, 1000));
+        let half = LiveVariances { bytes_kib2: 50 << 20, count: 5_000 };
+        let before = Held { bytes: 50 << 20, count: 500, variances: half, ..Held::default() };
+        let kept = said.half_of_change(before, sampled, true);
+        assert_eq!(kept, before.live().bytes_plus_minus());
+        let exchanged = said.half_of_change(before, sampled, false);
+        let both = (before.live().bytes_plus_minus(), sampled.live().bytes_plus_minus());
         assert!(exchanged > both.1 && exchanged < both.0 + both.1, "{exchanged} of {both:?}");
-        assert_eq!(sampled.beside(16_000, 1000, 100 << 20), "15.6 KiB ± 2.98 KiB");
+        assert_eq!(said.beside(16_000, sampled.live()), "15.6 KiB ± 3.06 KiB");
+        assert_eq!(as_many_as(2000, sampled.live().count), Estimate::new(2000, 20_000));
     }
 }

@@ -111,7 +111,9 @@ fn found(recording: &Recording<'_>) -> Found {
         if finding.bytes_plus_minus == 0 {
             finding.bytes_plus_minus = recording.half_of_bytes(finding.bytes);
         }
-        finding.curve_plus_minus = recording.halves_of_curve(&finding.curve);
+        if finding.curve_plus_minus.is_empty() {
+            finding.curve_plus_minus = recording.halves_of_curve(&finding.curve);
+        }
     }
     let no_growth = match tells_growth(recording) {
         true => NoGrowth::Seen,
@@ -124,7 +126,7 @@ fn found(recording: &Recording<'_>) -> Found {
         findings: ranked(findings),
         verdict,
         peak_bytes: Some(recording.summary.totals.peak_bytes),
-        peak_bytes_plus_minus: recording.half_of_bytes(recording.summary.totals.peak_bytes),
+        peak_bytes_plus_minus: recording.peak().bytes_plus_minus(),
     }
 }
 

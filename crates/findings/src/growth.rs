@@ -6,9 +6,10 @@
 use heapr_query::{Confidence, Trend};
 use heapr_table::SortRows as _;
 use heapr_table::quantity::{duration, percent};
-use heapr_trace::{ProcessIndex, StackIndex};
+use heapr_trace::{BlockEstimate, Estimate, ProcessIndex, StackIndex};
 
 use crate::doubling::{Doubling, doubling};
+use crate::estimated::as_many_as;
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
 use crate::recording::Recording;
 use crate::site::{Held, Site};
@@ -278,9 +279,11 @@ impl Growing<'_> {
             confidence: self.confidence(work),
             own_frame: Some(own_frame),
             bytes: last.bytes,
+            bytes_plus_minus: last.live().bytes_plus_minus(),
             is_left,
             evidence: self.evidence(recording),
             curve: recording.curve(self.site),
+            curve_plus_minus: recording.halves(self.site),
             ..Finding::default()
         };
         finding.choosing(chosen, &recording.file)
@@ -288,7 +291,7 @@ impl Growing<'_> {
 
     fn sentence(&self, recording: &Recording<'_>, name: &str, is_left: bool) -> String {
         let (last, last_ns) = (self.last, recording.times_ns[self.to]);
-        let (held, after) = (recording.said.held(last), recording.after(last_ns));
+        let (held, after) = (recording.said.held(last.live()), recording.after(last_ns));
         let more = self.more(recording);
         match &self.manner {
             Manner::Whole => {
@@ -318,9 +321,9 @@ impl Growing<'_> {
     }
 
     /// Amounts that came in the judged span.
-    fn grown(&self) -> Held {
-        let count = self.last.count.saturating_sub(self.first.count);
-        Held { bytes: self.growth_bytes, count, ..Held::default() }
+    fn grown(&self) -> BlockEstimate {
+        let grown = self.last.live().without(self.first.live());
+        BlockEstimate { bytes: Estimate::new(self.growth_bytes, grown.bytes.variance), ..grown }
     }
 
     /// Rate of the growth, in words.
@@ -360,13 +363,12 @@ impl Growing<'_> {
         let (work, said) = (&recording.processes[self.site.process.0 as usize], recording.said);
         let (first, last) = (self.first, self.last);
         let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
-        let mean = last.bytes / last.count.max(1);
-        let blocks = |count: u64| said.count(count, count.saturating_mul(mean));
+        let blocks = |count: u64| said.count(as_many_as(count, last.live().count));
         let span = format!(
             "{} {}, {} {}",
-            said.bytes(first.bytes, first.count),
+            said.bytes_of(first.live()),
             recording.when(first_ns),
-            said.bytes(last.bytes, last.count),
+            said.bytes_of(last.live()),
             recording.when(last_ns),
         );
         let rising = format!("it rises in {:.0} % of the steps", self.trend.rising_share * 100.0);

@@ -3,6 +3,7 @@
 use heapr_query::{Confidence, Owner};
 use heapr_table::quantity::{bytes, percent};
 
+use crate::estimated::as_many_as;
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
 use crate::site::Site;
@@ -66,7 +67,7 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
         kind: Kind::Idle,
         sentence: format!(
             "Idle memory: {name} has held {} since {}, {} of what is live, and neither frees nor makes any.",
-            recording.said.held(last),
+            recording.said.held(last.live()),
             recording.when(recording.times_ns[since]).trim_start_matches("at "),
             percent(last.bytes, work.last_bytes()),
         ),
@@ -78,14 +79,16 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
         evidence: vec![match recording.said.tells_counts() {
             true => format!(
                 "{} made in all, of {} on average; whether they are read a recording does not tell",
-                recording.said.blocks(last.made, last.made.saturating_mul(mean)),
+                recording.said.blocks(as_many_as(last.made, last.live().count)),
                 bytes(mean)
             ),
             false => "whether they are read, and how many blocks they are, is not told".to_owned(),
         }],
         curve: recording.curve(site),
+        curve_plus_minus: recording.halves(site),
         own_frame: Some(own_frame),
         bytes: last.bytes,
+        bytes_plus_minus: last.live().bytes_plus_minus(),
         is_left: false,
         ..Finding::default()
     };
@@ -126,18 +129,19 @@ pub(crate) fn small_blocks(recording: &Recording<'_>) -> Option<Finding> {
         sentence: format!(
             "Many small blocks: {name} holds {} of {} on average at the peak; about {} beside them are the \
              allocator's own.",
-            recording.said.blocks(amounts.peak_count, amounts.peak_bytes),
+            recording.said.blocks(amounts.at_peak().count),
             bytes(amounts.peak_bytes / amounts.peak_count.max(1)),
-            recording.said.beside(overhead_bytes(site), amounts.peak_count, amounts.peak_bytes),
+            recording.said.beside(overhead_bytes(site), amounts.at_peak()),
         ),
         confidence: Confidence::Medium,
         evidence: vec![format!(
             "about {} beside {} live at the peak, as the C library's malloc rounds: {}",
-            recording.said.beside(all, totals.peak_count, totals.peak_bytes),
-            recording.said.bytes(totals.peak_bytes, totals.peak_count),
+            recording.said.beside(all, recording.peak()),
+            recording.said.bytes_of(recording.peak()),
             percent(all, whole)
         )],
         curve: recording.curve(site),
+        curve_plus_minus: recording.halves(site),
         own_frame: Some(own_frame),
         bytes: overhead_bytes(site),
         is_left: false,

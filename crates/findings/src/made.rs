@@ -23,7 +23,7 @@ pub(crate) fn even_work(count: usize) -> Vec<u64> {
 pub(crate) fn site(kib: &[u64]) -> Site {
     let held = kib.iter().map(|&kib| {
         let count = (kib << 10) / BLOCK_BYTES;
-        Held { bytes: kib << 10, count, made: count }
+        Held { bytes: kib << 10, count, made: count, ..Held::default() }
     });
     Site {
         process: ProcessIndex(0),

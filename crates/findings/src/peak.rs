@@ -5,7 +5,7 @@ use heapr_table::quantity::percent;
 
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
-use crate::site::{Held, Site};
+use crate::site::Site;
 use crate::together::{self, AtPeak};
 use crate::work_time::WorkTime;
 
@@ -72,14 +72,13 @@ pub(crate) fn peak(
             let through = recording.through(site.stack);
             let name = through.named(name);
             path = through.path;
-            let count = site.amounts.peak_count;
-            let held = said.held(Held { bytes: held, count, ..Held::default() });
+            let held = said.held(site.amounts.at_peak());
             (own_frame, format!("{name} holds {part} of it, {held}"))
         }
     };
     let sentence = format!(
         "The peak is {} {}{}: {who}.",
-        said.bytes(totals.peak_bytes, totals.peak_count),
+        said.bytes_of(recording.peak()),
         recording.when(totals.peak_time_ns),
         if is_spike { format!(", where {} are usual", recording.bytes(usual)) } else { String::new() },
     );
@@ -96,6 +95,11 @@ pub(crate) fn peak(
         kind: Kind::Peak,
         sentence,
         confidence: if is_sure { Confidence::High } else { Confidence::Medium },
+        curve_plus_minus: if together.is_none() { recording.halves(site) } else { Vec::new() },
+        bytes_plus_minus: match together {
+            Some(_) => 0,
+            None => site.amounts.at_peak().bytes_plus_minus(),
+        },
         curve: match together {
             Some(_) => together::curve(recording, work),
             None => recording.curve(site),
@@ -125,12 +129,12 @@ fn evidence(
         recording.bytes(last),
     )];
     if is_together {
-        let most = said.bytes(site.amounts.peak_bytes, site.amounts.peak_count);
+        let most = said.bytes_of(site.amounts.at_peak());
         evidence.push(format!("no function holds more than {most} by itself"));
     } else if site.amounts.outstanding_bytes < held / 2 {
         let left = match site.amounts.outstanding_bytes {
             0 => "nothing".to_owned(),
-            left => said.bytes(left, site.amounts.outstanding_count),
+            _ => said.bytes_of(site.amounts.outstanding()),
         };
         evidence.push(format!("{left} of it is left when the recording ends"));
     }
@@ -176,7 +180,7 @@ pub(crate) fn largest(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> Op
             format!("{} holds {}", recording.name(site).1, percent(site.amounts.peak_bytes, whole))
         }
     };
-    Some(format!("Of the {} at the peak {who}.", recording.said.bytes(whole, totals.peak_count)))
+    Some(format!("Of the {} at the peak {who}.", recording.said.bytes_of(recording.peak())))
 }
 
 #[test]

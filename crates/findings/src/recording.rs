@@ -5,7 +5,9 @@ use heapr_query::{
     FrameText, NoSymbols, OwnCode, Owner, PackageSource, Suppressions, SymbolSource, summary_and_rows,
 };
 use heapr_table::quantity::{bytes_within, duration, percent};
-use heapr_trace::{CourseRow, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
+use heapr_trace::{
+    BlockEstimate, CourseRow, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace,
+};
 
 use crate::estimated::Estimated;
 use crate::judged::Judged;
@@ -105,6 +107,7 @@ impl<'a> Recording<'a> {
         if trace.summary_totals().is_ok_and(|written| written.is_none()) {
             damage.extend_from_slice(trace.damage());
         }
+        let said = Estimated::of(trace.sampling(), &summary.totals);
         let times_ns: Vec<u64> = summary.course.moments.iter().map(|moment| moment.time_ns).collect();
         let made: Vec<u64> = summary.course.moments.iter().map(|moment| moment.total_count).collect();
         // Time replaces work if the source records no numbers of blocks, or if the program makes too
@@ -127,7 +130,7 @@ impl<'a> Recording<'a> {
             site_of: Vec::new(),
             processes: Vec::new(),
             file: judged.file.to_owned(),
-            said: Estimated::of(trace.sampling()),
+            said,
         };
         recording.add_sites();
         recording.leave_out(judged.left_out);
@@ -179,20 +182,19 @@ impl<'a> Recording<'a> {
         (of_all[of_all.len() / 2], last)
     }
 
-    /// Formats bytes of an unknown number of blocks: their mean size is assumed to be that at the
-    /// peak.
+    /// Formats bytes in unknown blocks: their sizes are assumed to be those at the peak.
     pub(crate) fn bytes(&self, bytes: u64) -> String {
-        self.said.bytes(bytes, self.usual_count(bytes))
+        self.said.bytes(bytes)
     }
 
-    /// Half of the interval of bytes in an unknown number of blocks.
+    /// Half of the interval of bytes in unknown blocks.
     pub(crate) fn half_of_bytes(&self, bytes: u64) -> u64 {
-        self.said.half_of_bytes(bytes, self.usual_count(bytes))
+        self.said.half_of_bytes(bytes)
     }
 
-    fn usual_count(&self, bytes: u64) -> u64 {
-        let totals = &self.summary.totals;
-        bytes / (totals.peak_bytes / totals.peak_count.max(1)).max(1)
+    /// All blocks that were live at the peak.
+    pub(crate) fn peak(&self) -> BlockEstimate {
+        self.summary.totals.amounts().at_peak()
     }
 
     /// Amounts of all stacks at a moment, with their processes.
@@ -318,5 +320,13 @@ impl<'a> Recording<'a> {
     /// Live bytes of a site over time.
     pub(crate) fn curve(&self, site: &Site) -> Vec<(u64, u64)> {
         self.times_ns.iter().zip(&site.held).map(|(&time_ns, held)| (time_ns, held.bytes)).collect()
+    }
+
+    /// Half intervals of the amounts of a site's curve; empty if they are counts.
+    pub(crate) fn halves(&self, site: &Site) -> Vec<u64> {
+        if self.trace.sampling().is_exact() {
+            return Vec::new();
+        }
+        site.held.iter().map(|held| held.live().bytes_plus_minus()).collect()
     }
 }

@@ -168,7 +168,7 @@ fn evidence(
     is_pinned: bool,
     survivors: &Held,
 ) -> Vec<String> {
-    let survivors = recording.said.blocks(survivors.count, survivors.bytes);
+    let survivors = recording.said.blocks(survivors.live().count);
     vec![
         format!("up to {} were live in blocks before, and are free now", recording.bytes(peak)),
         match is_pinned {
@@ -211,16 +211,17 @@ fn survivors(recording: &Recording<'_>, process: ProcessIndex, at_ns: u64) -> He
     let before = (0..=peak).rev().find(is_base).or_else(|| (0..=peak).min_by_key(|&place| lives[place]));
     let live_at = |place: usize| {
         let sites = recording.sites.iter().filter(|site| site.process == process);
-        sites.map(|site| site.held[work.first + place]).fold(Held::default(), |all, held| Held {
-            bytes: all.bytes.saturating_add(held.bytes),
-            count: all.count.saturating_add(held.count),
-            ..all
-        })
+        let mut all = Held::default();
+        sites.for_each(|site| all += site.held[work.first + place]);
+        all
     };
     let (now, before) = (live_at(at), before.map_or_else(Held::default, live_at));
+    let mut variances = now.variances;
+    variances.remove(before.variances);
     Held {
         bytes: now.bytes.saturating_sub(before.bytes),
         count: now.count.saturating_sub(before.count),
+        variances,
         ..Held::default()
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 
 use heapr_query::Owner;
-use heapr_trace::{Amounts, CourseRow, ProcessIndex, StackIndex};
+use heapr_trace::{Amounts, BlockEstimate, CourseRow, LiveVariances, ProcessIndex, StackIndex};
 
 /// Amounts of a function at a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -12,12 +12,20 @@ pub(crate) struct Held {
     pub(crate) count: u64,
     /// Number of blocks made until then.
     pub(crate) made: u64,
+    /// Variances of the bytes and the count.
+    pub(crate) variances: LiveVariances,
 }
 
 impl Held {
     /// Adds the amounts of a stack at the same moment.
     pub(crate) fn add(&mut self, row: &CourseRow) {
-        *self += Self { bytes: row.live_bytes, count: row.live_count, made: row.total_count };
+        let CourseRow { live_bytes, live_count, total_count, variances, .. } = *row;
+        *self += Self { bytes: live_bytes, count: live_count, made: total_count, variances };
+    }
+
+    /// The blocks, with their variances.
+    pub(crate) fn live(&self) -> BlockEstimate {
+        self.variances.of(self.bytes, self.count)
     }
 }
 
@@ -26,6 +34,7 @@ impl AddAssign for Held {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.count = self.count.saturating_add(other.count);
         self.made = self.made.saturating_add(other.made);
+        self.variances.add(other.variances);
     }
 }
 

@@ -61,7 +61,9 @@ impl Stays {
             let window = window_of(place);
             for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
                 let windows = least.entry(row.stack).or_insert_with(|| vec![Least::default(); ends.len()]);
-                windows[window].add(row.live_bytes, row.live_count);
+                let held =
+                    Held { bytes: row.live_bytes, count: row.live_count, made: 0, variances: row.variances };
+                windows[window].add(held);
             }
         }
         let lengths: Vec<usize> = (0..ends.len())
@@ -79,7 +81,7 @@ impl Stays {
                 (part.growth_bytes, part.stack) = (growth_bytes, stack);
             }
             for (sum, least) in part.held.iter_mut().zip(windows.iter()) {
-                *sum += Held { bytes: least.bytes, count: least.count, made: 0 };
+                *sum += least.held;
             }
         }
         let live = |window: usize| {
@@ -111,8 +113,9 @@ impl Stays {
 /// Growth of a stack's least amounts; `None` if they do not rise.
 fn growth(times_ns: &[u64], windows: &[Least]) -> Option<u64> {
     let points: Vec<(u64, u64)> =
-        times_ns.iter().zip(windows).map(|(&time_ns, least)| (time_ns, least.bytes)).collect();
-    let growth = windows.last()?.bytes.checked_sub(windows.first()?.bytes).filter(|&growth| growth > 0)?;
+        times_ns.iter().zip(windows).map(|(&time_ns, least)| (time_ns, least.held.bytes)).collect();
+    let growth =
+        windows.last()?.held.bytes.checked_sub(windows.first()?.held.bytes).filter(|&growth| growth > 0)?;
     (Trend::of(&points)?.chance <= CHANCE_MAX).then_some(growth)
 }
 
@@ -121,14 +124,13 @@ fn growth(times_ns: &[u64], windows: &[Least]) -> Option<u64> {
 struct Least {
     /// Number of moments in which the stack held anything.
     seen: usize,
-    bytes: u64,
-    count: u64,
+    held: Held,
 }
 
 impl Least {
-    fn add(&mut self, bytes: u64, count: u64) {
-        if self.seen == 0 || bytes < self.bytes {
-            (self.bytes, self.count) = (bytes, count);
+    fn add(&mut self, held: Held) {
+        if self.seen == 0 || held.bytes < self.held.bytes {
+            self.held = held;
         }
         self.seen += 1;
     }
@@ -136,7 +138,7 @@ impl Least {
     /// Ends a window: a stack that held nothing at a moment of it kept nothing.
     fn end(&mut self, length: usize) {
         if self.seen < length {
-            (self.bytes, self.count) = (0, 0);
+            self.held = Held::default();
         }
     }
 }
@@ -150,7 +152,9 @@ mod tests {
         let windows: Vec<Least> = (0..12)
             .map(|window| {
                 let mut least = Least::default();
-                (0..4).for_each(|place| least.add(bytes(window * 4 + place), 1));
+                (0..4).for_each(|place| {
+                    least.add(Held { bytes: bytes(window * 4 + place), count: 1, ..Held::default() })
+                });
                 least.end(4);
                 least
             })
@@ -170,8 +174,8 @@ mod tests {
     #[test]
     fn a_stack_that_holds_nothing_for_a_moment_keeps_nothing() {
         let mut least = Least::default();
-        least.add(5, 1);
+        least.add(Held { bytes: 5, count: 1, ..Held::default() });
         least.end(2);
-        assert_eq!((least.bytes, least.count), (0, 0));
+        assert_eq!((least.held.bytes, least.held.count), (0, 0));
     }
 }

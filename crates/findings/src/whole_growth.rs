@@ -41,14 +41,14 @@ pub(crate) fn whole_growth(recording: &Recording<'_>) -> Option<Finding> {
     let (name, who) = who(recording, growing.growth_bytes);
     let sentence = format!(
         "Memory grows: {} are live {}, {more}; {who}.",
-        recording.said.bytes(span.1.bytes, 0),
+        recording.said.bytes(span.1.bytes),
         recording.after(span.3),
     );
     let mut evidence = vec![format!(
         "{} {}, {} {}: it rises in {} of the steps between {} moments",
-        recording.said.bytes(span.0.bytes, 0),
+        recording.said.bytes(span.0.bytes),
         recording.when(span.2),
-        recording.said.bytes(span.1.bytes, 0),
+        recording.said.bytes(span.1.bytes),
         recording.when(span.3),
         rising(growing.trend()),
         to - from + 1,
@@ -92,7 +92,7 @@ fn who<'r>(recording: &'r Recording<'_>, growth_bytes: u64) -> (Option<&'r Site>
             let [from, to] = [first_ns, last_ns].map(|time_ns| recording.when(time_ns));
             let text = format!(
                 "{name} holds {} more {to} than {from}, as much as {part} of that",
-                recording.said.bytes(more, 0)
+                recording.said.bytes(more)
             );
             (Some(site), text)
         }

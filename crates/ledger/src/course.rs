@@ -96,6 +96,7 @@ fn moment(time_ns: u64, summary: &SummaryBuilder) -> CourseMoment {
     summary.for_each_live(|row| {
         moment.live_bytes = moment.live_bytes.saturating_add(row.live_bytes);
         moment.live_count += row.live_count;
+        moment.variances.add(row.variances);
     });
     let least_bytes = moment.live_bytes.div_ceil(ROWS_MAX).max(1);
     let mut rows: Vec<CourseRow> = Vec::new();

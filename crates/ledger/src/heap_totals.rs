@@ -84,6 +84,11 @@ impl Default for HeapTotals {
 }
 
 impl HeapTotals {
+    /// Largest number of live bytes of the current heap.
+    pub(crate) fn current_peak_bytes(&self) -> u64 {
+        self.current.peak_bytes
+    }
+
     /// Counter that changes with each peak over all heaps.
     #[inline(always)]
     pub(crate) fn epoch(&self) -> u32 {

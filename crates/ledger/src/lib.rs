@@ -19,6 +19,7 @@ mod runs;
 mod short_lives;
 mod stack_state;
 mod summary_builder;
+mod variance_sums;
 
 pub use course::CourseTaker;
 pub use ledger::{Cause, Death, Ledger, Observer};

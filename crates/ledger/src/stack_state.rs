@@ -38,6 +38,7 @@ impl StackState {
             live_bytes: self.live_bytes(),
             live_count: u64::from(self.live_count()),
             total_count: self.total_count,
+            ..CourseRow::default()
         }
     }
 

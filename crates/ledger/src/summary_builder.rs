@@ -13,13 +13,14 @@
 use std::collections::HashMap;
 
 use heapr_trace::{
-    Block, CourseRow, Event, HeapId, ProcessIndex, Sampling, SamplingPeriod, StackIndex, StackTotals,
-    Summary, Totals, Weight,
+    Block, BlockEstimate, CourseRow, Estimate, Event, HeapId, ProcessIndex, Sampling, SamplingPeriod,
+    StackIndex, StackTotals, Summary, Totals, Weight,
 };
 
 use crate::heap_totals::{HeapTotals, Left};
 use crate::ledger::{Death, Observer};
 use crate::stack_state::StackState;
+use crate::variance_sums::{Raised, StackKey, VarianceSums};
 
 /// An [`Observer`] that builds a [`Summary`].
 #[derive(Debug, Clone, Default)]
@@ -40,14 +41,25 @@ pub struct SummaryBuilder {
     last_other: usize,
     /// Blocks not freed by ended processes, by stack. Stacks of the malloc heap have one entry for
     /// all processes.
-    left: HashMap<(Option<ProcessIndex>, HeapId, StackIndex), Left>,
+    left: HashMap<StackKey, Left>,
     /// Sampling, from which weights are computed; `None` if each block counts as itself.
     sampling: Option<Sampling>,
+    /// Variances of the sums; empty without sampling.
+    variances: VarianceSums,
+}
+
+/// A block scaled by its weight.
+fn scaled(block: &Block, weight: Weight) -> Block {
+    Block { size_bytes: weight.bytes, ..*block }
 }
 
 /// Process in the key of a stack's totals; `None` for stacks whose totals have no process.
 fn owner(process: ProcessIndex, heap: HeapId, stack: StackIndex) -> Option<ProcessIndex> {
     (heap != HeapId::MALLOC || stack == StackIndex::EMPTY).then_some(process)
+}
+
+fn stack_key(block: &Block) -> StackKey {
+    (owner(block.process, block.heap, block.stack), block.heap, block.stack)
 }
 
 impl SummaryBuilder {
@@ -76,20 +88,27 @@ impl SummaryBuilder {
 
     /// The totals so far by process and heap.
     pub fn by_heap(&self) -> impl Iterator<Item = (ProcessIndex, HeapId, Totals)> + '_ {
-        self.heaps.iter()
+        self.heaps.iter().map(|(process, heap, totals)| match self.sampling {
+            None => (process, heap, totals),
+            Some(_) => (process, heap, Totals { variances: self.variances.of_heap(process, heap), ..totals }),
+        })
     }
 
     /// The totals so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        self.heaps.sum()
+        Totals { variances: self.variances.of_all(), ..self.heaps.sum() }
     }
 
     /// Live bytes and blocks over all heaps. Blocks not freed by ended processes are outstanding,
     /// and not live.
     #[must_use]
-    pub fn live(&self) -> (u64, u64) {
-        self.heaps.live()
+    pub fn live(&self) -> BlockEstimate {
+        let ((bytes, count), variances) = (self.heaps.live(), self.variances.live());
+        BlockEstimate {
+            bytes: Estimate::new(bytes, variances.bytes_kib2),
+            count: Estimate::new(count, variances.count),
+        }
     }
 
     /// Outstanding bytes of a process over its heaps; these are its live bytes until it ends.
@@ -111,8 +130,19 @@ impl SummaryBuilder {
     /// blocks lie in them.
     pub(crate) fn for_each_live(&self, mut visit: impl FnMut(CourseRow)) {
         let others = self.others.iter().filter(|(_, heap, _, _)| *heap != HeapId::MMAP);
-        let states = self.stacks.iter().chain(others.map(|(_, _, _, state)| state));
-        states.map(StackState::course_row).filter(|row| row.live_count > 0).for_each(&mut visit);
+        let of_malloc = self.stacks.iter().map(|state| (HeapId::MALLOC, state));
+        let states = of_malloc.chain(others.map(|(_, heap, _, state)| (*heap, state)));
+        for (heap, state) in states {
+            let mut row = state.course_row();
+            if row.live_count == 0 {
+                continue;
+            }
+            if self.sampling.is_some() {
+                let key = (owner(state.process, heap, state.stack), heap, state.stack);
+                row.variances = self.variances.live_of(key);
+            }
+            visit(row);
+        }
     }
 
     #[inline(always)]
@@ -168,12 +198,28 @@ impl SummaryBuilder {
         &mut self.others[self.last_other].3
     }
 
-    /// A block scaled by its weight, and the number of blocks that it stands for.
+    /// Counts a new block that stands for others.
     #[cold]
     #[inline(never)]
-    fn scaled(block: &Block, sampling: &Sampling) -> (Block, u64) {
-        let Weight { count, bytes, .. } = sampling.weight(block);
-        (Block { size_bytes: bytes, ..*block }, count)
+    fn count_sample_birth(&mut self, block: &Block, weight: Weight) {
+        let epoch = self.heaps.epoch();
+        let peak_bytes = self.heaps.of(block.process, block.heap).current_peak_bytes();
+        self.count_birth(&scaled(block, weight), weight.count);
+        let raised = Raised {
+            epoch,
+            of_heap: self.heaps.current_peak_bytes() > peak_bytes,
+            of_all: self.heaps.epoch() != epoch,
+        };
+        self.variances.born((stack_key(block), block.process), weight, block.is_realloc, raised);
+    }
+
+    /// Counts the end of a block that stands for others.
+    #[cold]
+    #[inline(never)]
+    fn count_sample_death(&mut self, block: &Block, weight: Weight, death: &Death) {
+        let epoch = self.heaps.epoch();
+        self.variances.died((stack_key(block), block.process), weight, epoch, false);
+        self.count_death(&scaled(block, weight), weight.count, death);
     }
 
     #[inline(always)]
@@ -195,8 +241,7 @@ impl SummaryBuilder {
         let epoch = self.heaps.epoch();
         self.stack(block).died(block, count, false, epoch);
         self.heaps.of(block.process, block.heap).left(block, count);
-        let key = (owner(block.process, block.heap, block.stack), block.heap, block.stack);
-        self.left.entry(key).or_default().add(block.size_bytes, count);
+        self.left.entry(stack_key(block)).or_default().add(block.size_bytes, count);
     }
 
     /// Returns the summary; the caller fills in `event_count` and `duration_ns`.
@@ -204,11 +249,14 @@ impl SummaryBuilder {
     pub fn finish(self) -> Summary {
         let (totals, by_heap) = (self.totals(), self.by_heap().collect());
         let epoch = self.heaps.epoch();
-        let Self { stacks, others, left, .. } = self;
+        let Self { stacks, others, left, variances, sampling, .. } = self;
         let total = |stack: StackIndex, heap: HeapId, state: &StackState| {
             let mut totals = state.totals(stack, heap, epoch);
-            let left =
-                left.get(&(owner(state.process, heap, stack), heap, stack)).copied().unwrap_or_default();
+            let key = (owner(state.process, heap, stack), heap, stack);
+            if sampling.is_some() {
+                totals.amounts.variances = variances.of_stack(key, epoch);
+            }
+            let left = left.get(&key).copied().unwrap_or_default();
             totals.amounts.outstanding_bytes = totals.amounts.outstanding_bytes.wrapping_add(left.bytes);
             totals.amounts.outstanding_count = totals.amounts.outstanding_count.wrapping_add(left.count);
             totals
@@ -234,8 +282,8 @@ impl Observer for SummaryBuilder {
     #[inline(always)]
     fn born(&mut self, block: &Block) {
         if let Some(sampling) = &self.sampling {
-            let (block, count) = Self::scaled(block, sampling);
-            return self.count_birth(&block, count);
+            let weight = sampling.weight(block);
+            return self.count_sample_birth(block, weight);
         }
         self.count_birth(block, 1);
     }
@@ -245,16 +293,18 @@ impl Observer for SummaryBuilder {
         if let Some(sampling) = &self.sampling {
             // A thread's calls between two samples are unknown.
             let is_temporary = death.is_temporary && !sampling.is_sample(block);
-            let (block, count) = Self::scaled(block, sampling);
-            return self.count_death(&block, count, &Death { is_temporary, ..*death });
+            let weight = sampling.weight(block);
+            return self.count_sample_death(block, weight, &Death { is_temporary, ..*death });
         }
         self.count_death(block, 1, death);
     }
 
     fn left(&mut self, block: &Block, _time_ns: u64) {
         if let Some(sampling) = &self.sampling {
-            let (block, count) = Self::scaled(block, sampling);
-            return self.count_left(&block, count);
+            let weight = sampling.weight(block);
+            let epoch = self.heaps.epoch();
+            self.variances.died((stack_key(block), block.process), weight, epoch, true);
+            return self.count_left(&scaled(block, weight), weight.count);
         }
         self.count_left(block, 1);
     }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use heapr_trace::{
-    Amounts, Block, EqualBlocks, Event, HeapId, ProcessIndex, Sampling, StackTotals, Totals, Weight,
+    Amounts, Block, Event, HeapId, LiveVariances, ProcessIndex, Sampling, StackTotals, Totals, Weight,
 };
 
 use crate::choice::Choice;
@@ -55,9 +55,15 @@ pub struct Oddities {
 struct Level {
     live_bytes: u64,
     live_count: u64,
+    live_variances: LiveVariances,
     peak_bytes: u64,
     peak_count: u64,
+    peak_variances: LiveVariances,
     peak_time_ns: u64,
+}
+
+fn variances(weight: Weight) -> LiveVariances {
+    LiveVariances { bytes_kib2: weight.bytes_variance_kib2, count: weight.count_variance }
 }
 
 impl Level {
@@ -65,8 +71,10 @@ impl Level {
     fn grow(&mut self, weight: Weight, time_ns: u64) -> bool {
         self.live_bytes = self.live_bytes.saturating_add(weight.bytes);
         self.live_count = self.live_count.saturating_add(weight.count);
+        self.live_variances.add(variances(weight));
         let is_peak = self.live_bytes > self.peak_bytes;
         if is_peak {
+            self.peak_variances = self.live_variances;
             self.peak_bytes = self.live_bytes;
             self.peak_count = self.live_count;
             self.peak_time_ns = time_ns;
@@ -77,6 +85,7 @@ impl Level {
     fn shrink(&mut self, weight: Weight) {
         self.live_bytes = self.live_bytes.saturating_sub(weight.bytes);
         self.live_count = self.live_count.saturating_sub(weight.count);
+        self.live_variances.remove(variances(weight));
     }
 }
 
@@ -395,15 +404,8 @@ impl<'a> Collector<'a> {
             for (process, heap, totals) in &mut collected.by_heap {
                 if let Some(&place) = self.heap_places.get(&(*process, *heap)) {
                     let level = &self.heap_levels[place].2;
-                    if let Some(sampling) = self.sampling.filter(|_| level.peak_bytes != totals.peak_bytes) {
-                        // The blocks that were live at the heap's peak are unknown.
-                        let equal = EqualBlocks::of(sampling);
-                        equal.estimate_peak(
-                            *heap,
-                            (level.peak_bytes, level.peak_count),
-                            &mut totals.variances,
-                        );
-                    }
+                    totals.variances.peak_bytes = level.peak_variances.bytes_kib2;
+                    totals.variances.peak_count = level.peak_variances.count;
                     totals.peak_bytes = level.peak_bytes;
                     totals.peak_count = level.peak_count;
                     totals.peak_time_ns = level.peak_time_ns;

@@ -1,7 +1,7 @@
 //! Allocations and live memory, interval by interval, in one replay.
 
 use heapr_ledger::{Ledger, SummaryBuilder};
-use heapr_trace::{Amounts, Damage, EqualBlocks, HeapId, ProcessIndex, StackIndex, StackTotals, Trace};
+use heapr_trace::{Amounts, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Trace, Variances};
 
 use crate::error::{Error, Result};
 use crate::recorded_span::RecordedSpan;
@@ -47,7 +47,6 @@ pub fn for_each_interval<E: From<Error>>(
     let goes_on_at_ns = RecordedSpan::of(trace).goes_on_at_ns().unwrap_or(0);
     let peak_ns = whole.totals.peak_time_ns;
     let duration_ns = whole.duration_ns.max(trace.duration_ns());
-    let equal = EqualBlocks::of(trace.sampling());
     let mut from_ns = goes_on_at_ns - goes_on_at_ns % interval_ns;
     let mut is_first = true;
     loop {
@@ -69,7 +68,7 @@ pub fn for_each_interval<E: From<Error>>(
         let has_peak = (from_ns..to_ns).contains(&peak_ns)
             || is_last && peak_ns >= to_ns
             || is_first && peak_ns < from_ns;
-        let rows = differences(&before, &now, has_peak.then_some(&whole.by_stack), equal);
+        let rows = differences(&before, &now, has_peak.then_some(&whole.by_stack));
         visit(Interval { from_ns, to_ns: if is_last { duration_ns } else { to_ns }, rows: &rows })?;
         if is_last {
             return Ok(replay.damage);
@@ -88,7 +87,6 @@ pub(crate) fn differences(
     before: &[StackTotals],
     now: &[StackTotals],
     peak: Option<&Vec<StackTotals>>,
-    equal: EqualBlocks,
 ) -> Vec<StackTotals> {
     let earlier = |row: &StackTotals| {
         let place = before.binary_search_by_key(&key(row), key).ok()?;
@@ -98,8 +96,18 @@ pub(crate) fn differences(
         .iter()
         .map(|row| {
             let (now, before) = (row.amounts, earlier(row).unwrap_or_default());
+            let (sum, part) = (now.variances, before.variances);
             let mut amounts = now.since(&before);
-            equal.estimate(row.heap, &mut amounts);
+            // Of blocks made in the interval: those made until its end without the earlier ones.
+            amounts.variances = Variances {
+                total_count: sum.total_count.saturating_sub(part.total_count),
+                total_bytes: sum.total_bytes.saturating_sub(part.total_bytes),
+                realloc_count: sum.realloc_count.saturating_sub(part.realloc_count),
+                temporary_count: sum.temporary_count,
+                outstanding_count: sum.outstanding_count,
+                outstanding_bytes: sum.outstanding_bytes,
+                ..Variances::default()
+            };
             StackTotals { amounts, ..*row }
         })
         .collect();
@@ -107,13 +115,20 @@ pub(crate) fn differences(
         if let Ok(place) = rows.binary_search_by_key(&key(held), key) {
             rows[place].amounts.peak_bytes = held.amounts.peak_bytes;
             rows[place].amounts.peak_count = held.amounts.peak_count;
+            rows[place].amounts.variances.peak_bytes = held.amounts.variances.peak_bytes;
+            rows[place].amounts.variances.peak_count = held.amounts.variances.peak_count;
         } else if held.amounts.peak_bytes > 0 {
-            let Amounts { peak_bytes, peak_count, .. } = held.amounts;
-            let amounts = Amounts { peak_bytes, peak_count, ..Amounts::default() };
+            let Amounts { peak_bytes, peak_count, variances, .. } = held.amounts;
+            let variances = Variances {
+                peak_bytes: variances.peak_bytes,
+                peak_count: variances.peak_count,
+                ..Variances::default()
+            };
+            let amounts = Amounts { peak_bytes, peak_count, variances, ..Amounts::default() };
             let place = rows.partition_point(|row| key(row) < key(held));
             rows.insert(place, StackTotals { amounts, ..*held });
         }
     }
-    rows.retain(|row| row.amounts != Amounts::default());
+    rows.retain(|row| Amounts { variances: Variances::default(), ..row.amounts } != Amounts::default());
     rows
 }

@@ -2,7 +2,7 @@
 
 use heapr_table::Cell;
 use heapr_table::quantity::{bytes_within, plural_within};
-use heapr_trace::{Block, Damage, Snapshot, StackIndex, Trace, Weight, half_interval};
+use heapr_trace::{Block, BlockEstimate, Damage, Snapshot, StackIndex, Trace, Weight, half_interval};
 
 use crate::choice::Choice;
 use crate::error::Result;
@@ -22,21 +22,25 @@ pub struct LiveAmount {
 }
 
 impl LiveAmount {
-    /// Total of a snapshot. (In a sampled recording its blocks are read for the variances.)
+    /// Total of a snapshot.
     #[must_use]
     pub fn of_snapshot(trace: &Trace, snapshot: &Snapshot) -> Self {
-        let counted =
-            Self { block_count: snapshot.block_count, block_bytes: snapshot.block_bytes, ..Self::default() };
-        if trace.sampling().is_exact() {
-            return counted;
-        }
+        let Snapshot { block_count, block_bytes, .. } = *snapshot;
         let mut sum = Self::default();
-        let read = trace.for_each_snapshot_block(snapshot, |block| {
-            sum.add(Self::of_weight(trace.sampling().weight(block)));
-        });
-        // The file's own totals are used, even if blocks could not be read.
-        let Self { count_variance, bytes_variance_kib2, .. } = sum;
-        if read.is_ok() { Self { count_variance, bytes_variance_kib2, ..counted } } else { counted }
+        Self::of_processes(trace, snapshot).into_iter().for_each(|of_one| sum.add(of_one));
+        Self { block_count, block_bytes, ..sum }
+    }
+
+    /// Totals of a snapshot's processes.
+    #[must_use]
+    pub fn of_processes(trace: &Trace, snapshot: &Snapshot) -> Vec<Self> {
+        let of_estimate = |estimate: BlockEstimate| Self {
+            block_count: estimate.count.value,
+            block_bytes: estimate.bytes.value,
+            count_variance: estimate.count.variance,
+            bytes_variance_kib2: estimate.bytes.variance,
+        };
+        trace.snapshot_estimates(snapshot).into_iter().map(of_estimate).collect()
     }
 
     /// The amount in words: `1.50 MiB ± 120.0 KiB in 1,234 blocks ± 99`.

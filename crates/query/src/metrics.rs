@@ -2,7 +2,7 @@
 //! pprof. All lists of metrics are made from this table; the page's copy is generated from it
 //! (`tests/it/generated_metrics.rs`).
 
-use heapr_trace::{Amounts, Variances, half_interval};
+use heapr_trace::{Amounts, Estimate, Variances, half_interval};
 
 /// One of the amounts that results are sorted by and that graphs show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -244,6 +244,12 @@ impl Metric {
     #[must_use]
     pub fn variance(self, amounts: &Amounts) -> u64 {
         (self.row().variance)(&amounts.variances)
+    }
+
+    /// The amount with its variance.
+    #[must_use]
+    pub fn estimate(self, amounts: &Amounts) -> Estimate {
+        Estimate::new(self.of(amounts), self.variance(amounts))
     }
 
     /// Half of the 95 % interval of an estimate with this variance.

@@ -2,8 +2,7 @@
 //! summary.
 
 use heapr_trace::{
-    Amounts, EqualBlocks, HeapId, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace, Variances,
-    Weight,
+    Amounts, HeapId, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace, Variances, Weight,
 };
 
 use crate::error::Result;
@@ -35,16 +34,7 @@ impl RowSource<'_> {
     pub fn for_each(&self, mut visit: impl FnMut(&StackTotals)) -> Result<()> {
         match self {
             Self::Memory(rows) => rows.totals.iter().for_each(visit),
-            Self::Summary(trace) => {
-                let equal = EqualBlocks::of(trace.sampling());
-                let has_estimates = equal != EqualBlocks::default();
-                trace.for_each_stack_totals(|mut row| {
-                    if has_estimates {
-                        equal.estimate(row.heap, &mut row.amounts);
-                    }
-                    visit(&row);
-                })?;
-            }
+            Self::Summary(trace) => trace.for_each_stack_totals(|row| visit(&row))?,
         }
         Ok(())
     }

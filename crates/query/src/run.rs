@@ -87,7 +87,7 @@ pub fn run_with_progress<'t>(
     let symbols: &mut dyn SymbolSource = if query.needs_symbols() { symbols } else { &mut no_symbols };
     let progress: &mut Progress<'_> = &mut |read, all| progress(read, all);
     let mut replay = Replay::new(trace, progress);
-    // A summary does not hold the variances of its estimates.
+    // A summary by an earlier version does not hold the variances of its estimates.
     let is_to_be_replayed = trace.is_sampled() && !is_without_events(trace);
     let of_summary = if summary_suffices(query, &choice) && !is_to_be_replayed {
         let evidence = match Evidence::of_summary(trace) {
@@ -220,10 +220,7 @@ impl<'t> Evidence<'t> {
     /// Takes the sums of the file's summary. `None` if it is missing or damaged, which is no loss:
     /// the events give the same sums.
     fn of_summary(trace: &'t Trace) -> Option<Self> {
-        let mut summary = written_summary(trace).ok().flatten()?;
-        let untold = trace.sampling().untold();
-        untold.mark(&mut summary.totals.variances);
-        summary.by_heap.iter_mut().for_each(|(.., totals)| untold.mark(&mut totals.variances));
+        let summary = written_summary(trace).ok().flatten()?;
         // Reads all totals once, so that no later pass fails half-way.
         trace.for_each_stack_totals(|_| {}).ok()?;
         Some(Self {

@@ -1,7 +1,7 @@
 //! Allocations of a growing recording since the last reading of it: only new events are read.
 
 use heapr_ledger::{Cause, Death, Ledger, Observer, ProcessEnds, SummaryBuilder};
-use heapr_trace::{Block, Damage, EqualBlocks, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace};
+use heapr_trace::{Block, Damage, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace};
 
 use crate::ended_processes::written_summary;
 use crate::error::Result;
@@ -47,7 +47,7 @@ impl Since {
             let damage = self.read(trace)?;
             (self.counted.clone().unwrap_or_default().finish().by_stack, damage)
         };
-        let rows = differences(&self.before, &now, None, EqualBlocks::of(trace.sampling()));
+        let rows = differences(&self.before, &now, None);
         self.before = now;
         Ok((rows, damage))
     }

@@ -1,7 +1,7 @@
 //! The resident set of a recording: the kernel's counters once a second, and snapshots.
 
 use heapr_table::quantity::count;
-use heapr_trace::{Course, EqualBlocks, ProcessIndex, ResidentSample, Trace};
+use heapr_trace::{BlockEstimate, Course, ProcessIndex, ResidentSample, Trace};
 
 use crate::class::Class;
 use crate::saved_moments::{LIVE_BLOCKS, SavedMoment, SavedMoments, UNKNOWN};
@@ -26,20 +26,20 @@ fn of_recording(trace: &Trace) -> Result<Option<SavedMoments>, heapr_trace::Erro
     // As it was when the process held most: at other moments it may have been less.
     let accounts = trace.memory_accounts().iter().filter(|account| account.process == process);
     let agent_bytes = accounts.map(|account| account.agent_bytes).max().unwrap_or(0);
-    let equal = EqualBlocks::of(trace.sampling());
     let of_sample = |sample: &&ResidentSample| {
-        let (live_bytes, live_count) = live.at(sample.time_ns).unwrap_or_default();
+        let live = live.at(sample.time_ns).unwrap_or_default();
         SavedMoment {
             time_ns: Some(sample.time_ns),
-            lines: lines(sample, live_bytes, agent_bytes),
-            live_plus_minus: equal.half_of_bytes(live_bytes, live_count),
+            lines: lines(sample, live.bytes.value, agent_bytes),
+            live_plus_minus: live.bytes_plus_minus(),
             rss_bytes: sample.rss_bytes(),
             ..SavedMoment::default()
         }
     };
     let mut moments: Vec<SavedMoment> = samples.iter().map(of_sample).collect();
     for snapshot in trace.snapshots() {
-        let Some(own) = snapshot.processes.iter().find(|own| own.process == process) else { continue };
+        let Some(place) = snapshot.processes.iter().position(|own| own.process == process) else { continue };
+        let own = &snapshot.processes[place];
         let near = samples.iter().min_by_key(|sample| sample.time_ns.abs_diff(snapshot.time_ns));
         let (Some(rss_bytes), Some(near)) = (own.rss_bytes, near) else { continue };
         // The snapshot has only the sum; files and shared memory hardly change.
@@ -52,7 +52,7 @@ fn of_recording(trace: &Trace) -> Result<Option<SavedMoments>, heapr_trace::Erro
             name: format!("snapshot {} {}", snapshot.number, snapshot.name).trim().to_owned(),
             rss_bytes,
             lines: lines(&sample, own.block_bytes, agent_bytes),
-            live_plus_minus: equal.half_of_bytes(own.block_bytes, own.block_count),
+            live_plus_minus: trace.snapshot_estimates(snapshot)[place].bytes_plus_minus(),
             ..SavedMoment::default()
         });
     }
@@ -86,8 +86,8 @@ fn lines(sample: &ResidentSample, live_bytes: u64, agent_bytes: u64) -> Vec<(Str
     .to_vec()
 }
 
-/// Live bytes and number of live blocks of a process, by time.
-struct Live(Vec<(u64, (u64, u64))>);
+/// Live blocks of a process, by time.
+struct Live(Vec<(u64, BlockEstimate)>);
 
 impl Live {
     fn of(trace: &Trace, course: Option<&Course>, process: ProcessIndex) -> Self {
@@ -95,20 +95,20 @@ impl Live {
         let moments = course.map_or(&[][..], |course| &course.moments);
         let of_process = |moment: &heapr_trace::CourseMoment| {
             if is_alone {
-                return (moment.live_bytes, moment.live_count);
+                return moment.live();
             }
             let is_own = |row: &&heapr_trace::CourseRow| {
                 trace.stacks().node(row.stack).is_some_and(|node| node.process == process)
             };
-            moment.rows.iter().filter(is_own).fold((0_u64, 0_u64), |(bytes, count), row| {
-                (bytes.saturating_add(row.live_bytes), count.saturating_add(row.live_count))
-            })
+            let mut sum = BlockEstimate::default();
+            moment.rows.iter().filter(is_own).for_each(|row| sum += row.live());
+            sum
         };
         Self(moments.iter().map(|moment| (moment.time_ns, of_process(moment))).collect())
     }
 
     /// Amounts at the nearest moment of the course.
-    fn at(&self, time_ns: u64) -> Option<(u64, u64)> {
+    fn at(&self, time_ns: u64) -> Option<BlockEstimate> {
         let nearest = self.0.iter().min_by_key(|(own_ns, _)| own_ns.abs_diff(time_ns));
         nearest.map(|(_, live)| *live)
     }

@@ -13,8 +13,7 @@ impl Session {
         let recorder = self.recorder();
         let statistics = recorder.statistics();
         let totals = recorder.sink.summary.totals();
-        let (live_bytes, live_count) = recorder.sink.summary.live();
-        let equal = recorder.estimates();
+        let live = recorder.sink.summary.live();
         let claimed = u64::from(recorder.pool().control().buffers_claimed.load(Relaxed));
         let buffer_count = properties.max_buffers as u64;
         SessionStatus {
@@ -41,12 +40,12 @@ impl Session {
             file_bytes: recorder.sink.writer.written_bytes(),
             sample: recorder.sample_rate().map(|(rate, _)| rate.to_text()),
             sample_mean_bytes: recorder.sample_rate().map_or(0, |(_, mean_bytes)| mean_bytes),
-            live_count,
-            live_count_plus_minus: equal.half_of_count(live_count, live_bytes),
-            live_bytes,
-            live_bytes_plus_minus: equal.half_of_bytes(live_bytes, live_count),
+            live_count: live.count.value,
+            live_count_plus_minus: live.count_plus_minus(),
+            live_bytes: live.bytes.value,
+            live_bytes_plus_minus: live.bytes_plus_minus(),
             peak_bytes: totals.peak_bytes,
-            peak_bytes_plus_minus: equal.half_of_bytes(totals.peak_bytes, totals.peak_count),
+            peak_bytes_plus_minus: totals.amounts().at_peak().bytes_plus_minus(),
             peak_time_ns: totals.peak_time_ns,
             marker_count: self.marker_count(),
             stacks: properties.stacks.to_text(),

@@ -1,5 +1,8 @@
 //! Formats bytes, counts and times for people.
 
+/// Half-width of the interval that holds 95 % of a normal distribution, in standard deviations.
+pub const DEVIATIONS: f64 = 1.959_964;
+
 /// Bytes as `1.50 MiB`: two decimals below 10 units, one from 10 units on; below 1 KiB a whole
 /// number.
 #[must_use]

@@ -81,20 +81,6 @@ impl Variances {
     pub const UNKNOWN: u64 = u64::MAX;
 }
 
-/// Half-width of the interval that holds 95 % of a normal distribution, in standard deviations.
-const DEVIATIONS: f64 = 1.959_964;
-
-/// Half of the 95 % interval, from the variance of a count or of bytes (in KiB squared). 0 if the
-/// amount is unknown.
-#[must_use]
-pub fn half_interval(is_bytes: bool, variance: u64) -> u64 {
-    if variance == Variances::UNKNOWN {
-        return 0;
-    }
-    let unit = if is_bytes { 1024.0 } else { 1.0 };
-    ((variance as f64).sqrt() * DEVIATIONS * unit).round() as u64
-}
-
 impl AddAssign<&Self> for Variances {
     fn add_assign(&mut self, other: &Self) {
         self.total_count = self.total_count.saturating_add(other.total_count);

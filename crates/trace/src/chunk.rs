@@ -75,13 +75,15 @@ pub enum ChunkKind {
     MemoryAccounts = 28,
     Sampling = 29,
     GraphTexts = 30,
+    Variances = 31,
+    StackVariances = 32,
 }
 
 impl ChunkKind {
     /// The kind with this number; `None` for a number of a later version.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 30] = [
+        const KINDS: [ChunkKind; 32] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -112,6 +114,8 @@ impl ChunkKind {
             ChunkKind::MemoryAccounts,
             ChunkKind::Sampling,
             ChunkKind::GraphTexts,
+            ChunkKind::Variances,
+            ChunkKind::StackVariances,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

@@ -1,8 +1,40 @@
 //! The course of a recording: live bytes and blocks by stack, at a series of moments.
 
-use crate::StackIndex;
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
+use crate::{BlockEstimate, Estimate, StackIndex};
+
+/// Variances of live amounts that are estimates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LiveVariances {
+    /// Variance of the bytes in KiB squared.
+    pub bytes_kib2: u64,
+    /// Variance of the number of blocks.
+    pub count: u64,
+}
+
+impl LiveVariances {
+    /// Adds the variances of other blocks.
+    pub fn add(&mut self, other: Self) {
+        self.bytes_kib2 = self.bytes_kib2.saturating_add(other.bytes_kib2);
+        self.count = self.count.saturating_add(other.count);
+    }
+
+    /// Removes the variances of some of the blocks.
+    pub fn remove(&mut self, other: Self) {
+        self.bytes_kib2 = self.bytes_kib2.saturating_sub(other.bytes_kib2);
+        self.count = self.count.saturating_sub(other.count);
+    }
+
+    /// Live bytes and blocks with these variances.
+    #[must_use]
+    pub const fn of(self, bytes: u64, count: u64) -> BlockEstimate {
+        BlockEstimate {
+            bytes: Estimate::new(bytes, self.bytes_kib2),
+            count: Estimate::new(count, self.count),
+        }
+    }
+}
 
 /// Live memory of one stack at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,6 +47,16 @@ pub struct CourseRow {
     pub live_count: u64,
     /// Number of blocks allocated before the moment, freed or not.
     pub total_count: u64,
+    /// Variances of the live amounts.
+    pub variances: LiveVariances,
+}
+
+impl CourseRow {
+    /// Live bytes and blocks.
+    #[must_use]
+    pub fn live(&self) -> BlockEstimate {
+        self.variances.of(self.live_bytes, self.live_count)
+    }
 }
 
 /// Live memory at a moment, before the events with that time.
@@ -32,6 +74,16 @@ pub struct CourseMoment {
     /// The stacks that held most, by number. The blocks of ended processes count only in older
     /// files: see [`crate::Summary::counts_living`].
     pub rows: Vec<CourseRow>,
+    /// Variances of the live amounts over all stacks.
+    pub variances: LiveVariances,
+}
+
+impl CourseMoment {
+    /// Live bytes and blocks over all stacks.
+    #[must_use]
+    pub fn live(&self) -> BlockEstimate {
+        self.variances.of(self.live_bytes, self.live_count)
+    }
 }
 
 /// Live memory at moments from the recording's start to its end.
@@ -108,9 +160,13 @@ pub(crate) fn take_course(
                 live_bytes: bytes.varint()?,
                 live_count: counts.varint()?,
                 total_count: totals.varint()?,
+                ..CourseRow::default()
             });
         }
-        course.moments.push(CourseMoment { time_ns, live_bytes, live_count, total_count: made_count, rows });
+        let total_count = made_count;
+        let moment =
+            CourseMoment { time_ns, live_bytes, live_count, total_count, rows, ..CourseMoment::default() };
+        course.moments.push(moment);
     }
     Ok(course)
 }
@@ -128,6 +184,7 @@ mod tests {
                 live_bytes,
                 live_count,
                 total_count,
+                ..CourseRow::default()
             },
         )
     }
@@ -138,7 +195,8 @@ mod tests {
             let mut time_ns = 0;
             let moments: Vec<CourseMoment> = moments.into_iter().map(|(later, live_count, rows)| {
                 time_ns += later;
-                CourseMoment { time_ns, live_bytes: later * 7, live_count, total_count: later, rows }
+                let live_bytes = later * 7;
+                CourseMoment { time_ns, live_bytes, live_count, total_count: later, rows, ..CourseMoment::default() }
             }).collect();
             let course = Course { moments };
             let columns = course_columns(&course);

@@ -13,10 +13,14 @@ use opening::damage_of;
 
 use crate::chunk::{ChunkInfo, ChunkKind, ITEMS_PER_CHUNK};
 use crate::course::{COURSE_STREAMS, take_course};
+use crate::equal_blocks::EqualBlocks;
 use crate::error::{Damage, Error, Malformed, Result};
 use crate::source::ReadAt;
 use crate::stacks::{STACK_STREAMS, StackTable};
 use crate::summary::{TOTALS_STREAMS, take_stack_totals, take_summary};
+use crate::variance_chunks::{
+    STACK_VARIANCE_STREAMS, StackVariances, VARIANCE_STREAMS, take_course_variances, take_totals_variances,
+};
 use crate::*;
 
 /// An opened trace.
@@ -353,8 +357,19 @@ impl Trace {
     pub fn summary_totals(&self) -> Result<Option<Summary>> {
         let Some(info) = self.of_kind(ChunkKind::Summary).next_back() else { return Ok(None) };
         let [stream] = self.streams::<1>(info)?;
-        let summary = take_summary(&stream, self.processes.len())
+        let mut summary = take_summary(&stream, self.processes.len())
             .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
+        match self.of_kind(ChunkKind::Variances).next_back() {
+            Some(info) => {
+                let [totals, _] = self.streams::<VARIANCE_STREAMS>(info)?;
+                take_totals_variances(&totals, &mut summary)
+                    .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
+            }
+            None => EqualBlocks::of(&self.sampling).estimate_summary(&mut summary),
+        }
+        let untold = self.sampling.untold();
+        untold.mark(&mut summary.totals.variances);
+        summary.by_heap.iter_mut().for_each(|(.., totals)| untold.mark(&mut totals.variances));
         Ok(Some(summary))
     }
 
@@ -384,10 +399,37 @@ impl Trace {
 
     fn decode_stack_totals(&self, mut visit: impl FnMut(StackTotals)) -> Result<()> {
         let known = (self.stacks().len(), self.processes.len());
+        let equal = EqualBlocks::of(&self.sampling);
+        let untold = self.sampling.untold();
+        let has_estimates = equal != EqualBlocks::default();
+        let mut variances = self.of_kind(ChunkKind::StackVariances);
         for info in self.of_kind(ChunkKind::StackTotals) {
             let streams = self.streams::<TOTALS_STREAMS>(info)?;
-            take_stack_totals(&streams, info.item_count as usize, known, &mut visit)
-                .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
+            // Each chunk of totals has one of variances, or none has.
+            let beside = variances.next().filter(|beside| beside.item_count == info.item_count);
+            let stored = beside.map(|beside| self.streams::<STACK_VARIANCE_STREAMS>(beside)).transpose()?;
+            let mut stored = stored.as_ref().map(StackVariances::of);
+            let mut is_malformed = false;
+            let visit = |mut totals: StackTotals| {
+                if !has_estimates {
+                    return visit(totals);
+                }
+                match &mut stored {
+                    Some(stored) => match stored.next() {
+                        Ok(variances) => totals.amounts.variances = variances,
+                        Err(_) => is_malformed = true,
+                    },
+                    None => equal.estimate(totals.heap, &mut totals.amounts),
+                }
+                untold.mark(&mut totals.amounts.variances);
+                visit(totals);
+            };
+            let outcome = take_stack_totals(&streams, info.item_count as usize, known, visit);
+            let outcome = outcome.and(match is_malformed {
+                true => Err(Malformed("its variances end early")),
+                false => Ok(()),
+            });
+            outcome.map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
         }
         Ok(())
     }
@@ -399,8 +441,16 @@ impl Trace {
     pub fn course(&self) -> Result<Option<Course>> {
         let Some(info) = self.of_kind(ChunkKind::Course).next_back() else { return Ok(None) };
         let streams = self.streams::<COURSE_STREAMS>(info)?;
-        let course = take_course(&streams, info.item_count as usize, self.stacks().len())
+        let mut course = take_course(&streams, info.item_count as usize, self.stacks().len())
             .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
+        match self.of_kind(ChunkKind::Variances).next_back() {
+            Some(info) => {
+                let [_, of_course] = self.streams::<VARIANCE_STREAMS>(info)?;
+                take_course_variances(&of_course, &mut course)
+                    .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
+            }
+            None => EqualBlocks::of(&self.sampling).estimate_course(&mut course),
+        }
         Ok(Some(course))
     }
 

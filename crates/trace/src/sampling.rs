@@ -111,7 +111,7 @@ impl Variances {
     /// Approximate variances of estimates of which only the sums are known, computed as if all
     /// blocks had one size.
     #[must_use]
-    pub fn of_equal_blocks(amounts: &Amounts, mean_bytes: u64) -> Self {
+    pub(crate) fn of_equal_blocks(amounts: &Amounts, mean_bytes: u64) -> Self {
         let of = |count: u64, bytes: u64| {
             if count == 0 {
                 return (0, 0);

@@ -3,13 +3,42 @@
 use crate::chunk::{CHUNK_HEADER_BYTES, ChunkInfo, ChunkKind};
 use crate::error::{Damage, Error, Malformed, Result};
 use crate::snapshot::{SNAPSHOT_STREAMS, part_of, take_snapshot_blocks};
-use crate::{Block, Snapshot, Trace};
+use crate::{Block, BlockEstimate, Estimate, Snapshot, SnapshotProcess, Trace};
 
 impl Trace {
     /// The snapshot of this number.
     #[must_use]
     pub fn snapshot(&self, number: u32) -> Option<&Snapshot> {
         self.snapshots().iter().find(|snapshot| snapshot.number == number)
+    }
+
+    /// Blocks of a snapshot's processes, in their order. In a recording of samples the snapshot's
+    /// blocks are read for the variances; these are 0 if the blocks cannot be read.
+    #[must_use]
+    pub fn snapshot_estimates(&self, snapshot: &Snapshot) -> Vec<BlockEstimate> {
+        let counted = |process: &SnapshotProcess| BlockEstimate {
+            bytes: Estimate::new(process.block_bytes, 0),
+            count: Estimate::new(process.block_count, 0),
+        };
+        let mut estimates: Vec<BlockEstimate> = snapshot.processes.iter().map(counted).collect();
+        if self.sampling().is_exact() {
+            return estimates;
+        }
+        let mut read = vec![BlockEstimate::default(); estimates.len()];
+        let outcome = self.for_each_snapshot_block(snapshot, |block| {
+            let place = snapshot.processes.iter().position(|process| process.process == block.process);
+            if let Some(place) = place {
+                read[place] += BlockEstimate::of_weight(self.sampling().weight(block));
+            }
+        });
+        // The file's own totals are used, even if blocks could not be read.
+        if outcome.is_ok() {
+            for (estimate, read) in estimates.iter_mut().zip(read) {
+                estimate.bytes.variance = read.bytes.variance;
+                estimate.count.variance = read.count.variance;
+            }
+        }
+        estimates
     }
 
     /// Passes all blocks of a snapshot to `visit`, in the order of the file, with memory for one

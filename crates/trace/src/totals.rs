@@ -47,7 +47,7 @@ pub struct Totals {
     pub inherited_frees: u64,
     /// Number of blocks whose address was handed out again without an observed free.
     pub implied_frees: u64,
-    /// Variances of the amounts that are estimates. A file's summary does not hold them.
+    /// Variances of the amounts that are estimates.
     pub variances: Variances,
 }
 

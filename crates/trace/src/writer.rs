@@ -26,6 +26,7 @@ use crate::payload::Packer;
 use crate::stacks::StackColumns;
 use crate::summary::{put_summary, stack_total_columns};
 use crate::tables::Entry;
+use crate::variance_chunks::{has_variances, stack_variance_columns, variance_streams};
 use crate::window::EventWindow;
 use crate::*;
 
@@ -276,6 +277,9 @@ impl<W: Write> TraceWriter<W> {
             let streams = columns.each_ref().map(Vec::as_slice);
             self.chunk(ChunkKind::StackTotals, &streams, part.len() as u32, 0, summary.duration_ns)?;
         }
+        if has_variances(summary) {
+            self.variances(summary)?;
+        }
         if !summary.course.moments.is_empty() {
             let columns = course_columns(&summary.course);
             let streams = columns.each_ref().map(Vec::as_slice);
@@ -287,6 +291,18 @@ impl<W: Write> TraceWriter<W> {
         self.chunk(ChunkKind::Summary, &[&bytes], 1, 0, summary.duration_ns)?;
         self.write_index()?;
         self.sink.flush().map_err(write_failed)
+    }
+
+    /// Writes the variances of a summary of samples.
+    fn variances(&mut self, summary: &Summary) -> Result<()> {
+        for part in summary.by_stack.chunks(ITEMS_PER_CHUNK) {
+            let columns = stack_variance_columns(part);
+            let streams = columns.each_ref().map(Vec::as_slice);
+            self.chunk(ChunkKind::StackVariances, &streams, part.len() as u32, 0, summary.duration_ns)?;
+        }
+        let streams = variance_streams(summary);
+        let streams = streams.each_ref().map(Vec::as_slice);
+        self.chunk(ChunkKind::Variances, &streams, 1, 0, summary.duration_ns)
     }
 
     fn write_index(&mut self) -> Result<()> {

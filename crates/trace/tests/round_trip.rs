@@ -81,8 +81,21 @@ fn write(events: &[Event], blocks: &[Block], is_finished: bool) -> Vec<u8> {
 }
 
 fn course() -> Course {
-    let row = CourseRow { stack: StackIndex(9), live_bytes: 7, live_count: 1, total_count: u64::MAX };
-    let moment = |time_ns, rows| CourseMoment { time_ns, live_bytes: 7, live_count: 1, total_count: 2, rows };
+    let row = CourseRow {
+        stack: StackIndex(9),
+        live_bytes: 7,
+        live_count: 1,
+        total_count: u64::MAX,
+        ..CourseRow::default()
+    };
+    let moment = |time_ns, rows| CourseMoment {
+        time_ns,
+        live_bytes: 7,
+        live_count: 1,
+        total_count: 2,
+        rows,
+        ..CourseMoment::default()
+    };
     Course { moments: vec![moment(10, vec![row]), moment(20, Vec::new())] }
 }
 

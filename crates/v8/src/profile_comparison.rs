@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use heapr_table::quantity::DEVIATIONS;
+
 use crate::CallTree;
 use crate::format::CallFunction;
 use heapr_table::SortRows as _;
@@ -33,9 +35,6 @@ impl FunctionGrowth {
         self.error_bytes.is_some_and(|error| self.growth_bytes().unsigned_abs() > error)
     }
 }
-
-/// Number of standard deviations within which 95 % of a normal distribution lie.
-const DEVIATIONS: f64 = 1.96;
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Estimate {

@@ -53,7 +53,7 @@ fn paths(explorer: &Explorer, tree: &FlameTree) -> BTreeMap<Vec<String>, (u64, u
         path.extend(node.frame.map(|frame| name(&explorer.frame(frame).unwrap())));
         known.push(path);
     }
-    let values = tree.nodes.iter().map(|node| (node.value.amount, node.self_value.amount));
+    let values = tree.nodes.iter().map(|node| (node.value.value, node.self_value.value));
     let all: BTreeMap<_, _> = known.into_iter().zip(values).collect();
     assert_eq!(all.len(), tree.nodes.len(), "two nodes have the same path");
     all
@@ -187,7 +187,7 @@ proptest! {
         let flame = by_line.flame(&selection, &query.cull, &flame_query(false)).unwrap();
         let mut boxes: Vec<_> = flame.nodes[1..].iter().map(|node| {
             let frame = by_line.frame(node.frame.unwrap()).unwrap();
-            (frame.symbol.map(str::to_owned), frame.line, node.value.amount)
+            (frame.symbol.map(str::to_owned), frame.line, node.value.value)
         }).collect();
         let mut nodes: Vec<_> = tree.nodes.iter().filter(|node| node.amounts.total_bytes > 0).map(|node| {
             let frame = report.tree_frame(node);
@@ -238,7 +238,7 @@ proptest! {
         let tree = explorer.flame(&selection, &cull, &query).unwrap();
         prop_assert_eq!(paths(&explorer, &tree), expected.clone());
         for (number, node) in tree.nodes.iter().enumerate() {
-            prop_assert_eq!(node.left_out.amount, 0);
+            prop_assert_eq!(node.left_out.value, 0);
             let part = explorer.flame(&selection, &cull, &FlameQuery { root: Some(node.key), ..query.clone() }).unwrap();
             if number > 0 {
                 prop_assert_eq!((part.nodes[0].value, part.nodes[0].frame), (node.value, node.frame));
@@ -251,8 +251,8 @@ proptest! {
             let cut = explorer.flame(&selection, &cull, &FlameQuery { least_share: 0.2, nodes_max: 4, ..query }).unwrap();
             prop_assert!(cut.nodes.len() <= 4);
             for (number, node) in cut.nodes.iter().enumerate() {
-                let below: u64 = cut.nodes.iter().filter(|node| node.parent == Some(number)).map(|node| node.value.amount).sum();
-                prop_assert_eq!(node.value.amount, node.self_value.amount + below + node.left_out.amount);
+                let below: u64 = cut.nodes.iter().filter(|node| node.parent == Some(number)).map(|node| node.value.value).sum();
+                prop_assert_eq!(node.value.value, node.self_value.value + below + node.left_out.value);
             }
         }
     }
@@ -411,7 +411,7 @@ fn difference_paths(
         path.extend(node.frame.map(|frame| union.name(frame)));
         known.push(path);
     }
-    known.into_iter().zip(tree.nodes.iter().map(|node| (node.before.amount, node.after.amount))).collect()
+    known.into_iter().zip(tree.nodes.iter().map(|node| (node.before.value, node.after.value))).collect()
 }
 
 proptest! {
@@ -455,7 +455,7 @@ proptest! {
             known.push(path);
         }
         let expected: BTreeMap<Vec<String>, (u64, u64)> =
-            known.into_iter().zip(flame.nodes.iter().map(|node| (node.value.amount, node.value.amount))).collect();
+            known.into_iter().zip(flame.nodes.iter().map(|node| (node.value.value, node.value.value))).collect();
         prop_assert_eq!(difference_paths(&union, &both), expected);
     }
 }

@@ -9,7 +9,7 @@ use heapr_export::Subject;
 use heapr_findings::Judged;
 use heapr_query::{Action, Answer, FrameView, GroupBy, Metric, Query, Report, Suppressions};
 use heapr_session::SessionSummary;
-use heapr_trace::{Amounts, EqualBlocks, HeapId, ProcessIndex, Totals, Trace};
+use heapr_trace::{Amounts, HeapId, ProcessIndex, Totals, Trace};
 
 use crate::finding_text;
 use crate::own_arguments::OwnArguments;
@@ -82,12 +82,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     let is_cut = summary.is_none();
     let mut totals = ending.totals;
     let mut by_heap = summary.map(|summary| summary.by_heap).unwrap_or_default();
-    // The session does not know the variances of its totals.
-    if trace.is_sampled() && is_cut {
-        let mut amounts = totals.amounts();
-        EqualBlocks::of(trace.sampling()).estimate(HeapId::MALLOC, &mut amounts);
-        totals.variances = amounts.variances;
-    } else if trace.is_sampled() {
+    if trace.is_sampled() && !is_cut {
         totals.variances = report.totals.variances;
         by_heap = report.by_heap.iter().map(|row| (row.process, row.heap, row.totals)).collect();
     }

@@ -197,7 +197,7 @@ mod tests {
                 samples += (0..per_step * 2).map(|_| draw()).sum::<u64>();
             }
             let grown = samples as f64 / 2.0;
-            let half = (grown.sqrt() * 1.959_964 * sample_bytes as f64) as u64;
+            let half = (grown.sqrt() * heapr_table::quantity::DEVIATIONS * sample_bytes as f64) as u64;
             let trend = Trend::of(&points).unwrap();
             let off = (trend.per_hour - truth).abs();
             inside += u64::from(off <= rate_plus_minus(half, steps * STEP_NS) as f64);

@@ -39,11 +39,11 @@ struct DiffFlameNodes {
 impl DiffFlameNodes {
     fn push_amounts(&mut self, node: &DifferenceNode, metric: Metric) {
         let DifferenceNode { before, after, .. } = node;
-        self.before.push(before.amount);
-        self.after.push(after.amount);
-        self.before_plus_minus.push(before.plus_minus(metric));
-        self.after_plus_minus.push(after.plus_minus(metric));
-        self.delta_plus_minus.push(after.plus_minus_of_difference(*before, metric));
+        self.before.push(before.value);
+        self.after.push(after.value);
+        self.before_plus_minus.push(metric.half_interval(before.variance));
+        self.after_plus_minus.push(metric.half_interval(after.variance));
+        self.delta_plus_minus.push(metric.half_interval(before.variance.saturating_add(after.variance)));
     }
 }
 
@@ -115,8 +115,8 @@ pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         schema: "heapr.view.diff-flame/1",
         command: diff_command([&request.before, &request.after], &sides, heapr_query::GroupBy::Stacks, value),
         value: shape.value.name(),
-        before: first.before.amount,
-        after: first.after.amount,
+        before: first.before.value,
+        after: first.after.value,
         node_count: tree.node_count,
         names: names.names,
         frames,

@@ -106,8 +106,8 @@ pub(super) fn node_columns(
             (&mut columns.own, own_plus_minus, node.self_value),
             (&mut columns.left_out, left_out_plus_minus, node.left_out),
         ] {
-            values.push(estimate.amount);
-            halves.push(estimate.plus_minus(metric));
+            values.push(estimate.value);
+            halves.push(metric.half_interval(estimate.variance));
         }
     }
     columns

@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use heapr_explore::Age;
 use heapr_filters::FilterArguments;
 use heapr_query::{Group, GroupBy, Metric, Span};
-use heapr_trace::{Amounts, EqualBlocks};
+use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
 use super::report::{GroupJson, group_json, matching};
-use super::timeline_intervals::halves_of_bytes;
+use super::timeline_intervals::halves;
 use crate::command_line::report_command;
 use crate::error::Result;
 use crate::json::{AmountsJson, TotalsJson};
@@ -130,7 +130,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let whole = Span { from: 0, to: duration_ns.saturating_add(1) };
     let time = read.filter.range.map_or(whole, |range| Span { from: range.from, to: range.to.min(whole.to) });
     let growth = explorer.growth(&read.filter, &read.cull, &stacks, (time, MOMENTS), &is_cancelled)?;
-    let equal = EqualBlocks::of(file.trace().sampling());
+    let is_estimate = file.trace().is_sampled();
     let end_ns = time.to.min(duration_ns);
     let leaks = shown.iter().zip(&stacks).zip(growth).map(|((group, stack), growth)| {
         let age = ages.get(stack);
@@ -140,7 +140,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             newest_ns: age.map(|age| age.newest_ns),
             mean_age_ns: age
                 .map(|age| end_ns.saturating_sub((age.sum_ns / u128::from(age.count.max(1))) as u64)),
-            growth_plus_minus: halves_of_bytes(equal, &growth.live_bytes, &growth.live_count),
+            growth_plus_minus: if is_estimate { halves(true, &growth.variances) } else { Vec::new() },
             growth: growth.live_bytes,
         }
     });

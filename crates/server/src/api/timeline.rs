@@ -2,13 +2,13 @@
 
 use heapr_explore::{SeriesKey, TimelineBy, TimelineOf, TimelineQuery};
 use heapr_filters::FilterArguments;
-use heapr_query::{FrameView, Span, file_name};
-use heapr_trace::{Course, EqualBlocks};
+use heapr_query::{FrameView, LiveAmount, Span, file_name};
+use heapr_trace::{Course, half_interval};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::resident_bands::ResidentBands;
-use super::timeline_intervals::{TimelineIntervals, halves_of_bytes, halves_of_counts};
+use super::timeline_intervals::{TimelineIntervals, halves};
 use super::timeline_request::{SeriesValue, TimelineRequest};
 use super::trace_facts::Marker;
 use crate::error::{Error, Result};
@@ -58,9 +58,14 @@ struct TimelinePeak {
 }
 
 impl TimelinePeak {
-    fn of(equal: EqualBlocks, (time_ns, bytes, count): (u64, u64, u64)) -> Self {
-        let bytes_plus_minus = equal.half_of_bytes(bytes, count);
-        Self { time_ns, bytes, count, bytes_plus_minus, count_plus_minus: equal.half_of_count(count, bytes) }
+    fn of((time_ns, bytes, count): (u64, u64, u64), (of_bytes, of_count): (u64, u64)) -> Self {
+        Self {
+            time_ns,
+            bytes,
+            count,
+            bytes_plus_minus: half_interval(true, of_bytes),
+            count_plus_minus: half_interval(false, of_count),
+        }
     }
 }
 
@@ -143,20 +148,16 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                     .to_owned(),
             offset: None,
         })?;
-    let equal = EqualBlocks::of(file.trace().sampling());
-    let intervals = TimelineIntervals::of(equal, &course);
-    let of_values = match of {
-        TimelineOf::LiveBytes | TimelineOf::AllocBytes => halves_of_bytes,
-        TimelineOf::LiveCount | TimelineOf::AllocCount => halves_of_counts,
-    };
-    let rest_plus_minus = of_values(equal, &course.rest, &course.rest_beside);
+    let intervals = TimelineIntervals::of(&course);
+    let variances = course.variances.unwrap_or_default();
+    let rest_plus_minus = halves(of.is_bytes(), &variances.rest);
     let rest = if is_resident { vec![0; query.bins] } else { course.rest };
     let bands = is_resident
         .then(|| bands_of(&file, &pids, query.time, &course.live_bytes, &intervals.live_bytes_plus_minus));
     let (mut series, resident_bytes) = bands.unwrap_or_default();
     series.extend(course.series.into_iter().map(|series| {
         let (name, filter, id) = described(&file, series.key);
-        let values_plus_minus = of_values(equal, &series.values, &series.beside);
+        let values_plus_minus = halves(of.is_bytes(), &series.variances);
         TimelineSeries { name, filter, id, values: series.values, values_plus_minus }
     }));
     crate::request::json(&TimelineAnswer {
@@ -179,7 +180,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         rss: rss(&file, query.time, request.bins),
         markers: markers(&file, query.time),
         snapshots: snapshots(&*context.files.host, &file, query.time),
-        peak: Some(TimelinePeak::of(equal, course.peak)),
+        peak: Some(TimelinePeak::of(course.peak, variances.peak)),
     })
 }
 
@@ -202,10 +203,9 @@ fn without_course(
     let none = || vec![0; query.bins];
     let course = file.trace().course().ok().flatten().filter(|course| !course.moments.is_empty());
     let live = course.as_ref().map(|course| live_of(course, query.time, query.bins));
-    let equal = EqualBlocks::of(file.trace().sampling());
-    let (live_bytes, intervals) = live.map_or_else(Default::default, |(bytes, counts)| {
-        let intervals = TimelineIntervals::of_live(equal, &bytes, &counts);
-        (Some(bytes), intervals)
+    let (live_bytes, intervals) = live.map_or_else(Default::default, |(bytes, variances)| {
+        let is_estimate = file.trace().is_sampled();
+        (Some(bytes), if is_estimate { TimelineIntervals::of_live(&variances) } else { Default::default() })
     });
     crate::request::json(&TimelineAnswer {
         schema: "heapr.view.timeline/1",
@@ -231,8 +231,8 @@ fn without_course(
     })
 }
 
-/// Live bytes and blocks in each bin: the largest known in it, or those at the last known moment
-/// before its end.
+/// Live bytes in each bin and their variance: the largest known in it, or those at the last known
+/// moment before its end.
 fn live_of(course: &Course, time: Span, bins: usize) -> (Vec<u64>, Vec<u64>) {
     let length = u128::from(time.to - time.from);
     let start_ns = |bin: usize| time.from + (length * bin as u128 / bins as u128) as u64;
@@ -242,7 +242,7 @@ fn live_of(course: &Course, time: Span, bins: usize) -> (Vec<u64>, Vec<u64>) {
         let end_ns = start_ns(bin + 1);
         let mut most = None;
         while let Some(moment) = moments.next_if(|moment| moment.time_ns < end_ns) {
-            last = (moment.live_bytes, moment.live_count);
+            last = (moment.live_bytes, moment.variances.bytes_kib2);
             if moment.time_ns >= start_ns(bin) {
                 most = most.max(Some(last));
             }
@@ -279,7 +279,6 @@ fn markers(file: &TraceFile, time: Span) -> Vec<Marker> {
 /// Native snapshots in a span of time.
 fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<SnapshotMark> {
     let trace = file.trace();
-    let equal = EqualBlocks::of(trace.sampling());
     let mark = |snapshot: &heapr_trace::Snapshot| {
         let processes = snapshot.processes.iter();
         let known = processes.filter_map(|process| trace.processes().get(process.process.0 as usize));
@@ -290,7 +289,7 @@ fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<SnapshotMark>
             trigger: host.trigger(snapshot.trigger),
             block_bytes: snapshot.block_bytes,
             block_count: snapshot.block_count,
-            block_bytes_plus_minus: equal.half_of_bytes(snapshot.block_bytes, snapshot.block_count),
+            block_bytes_plus_minus: LiveAmount::of_snapshot(trace, snapshot).bytes_plus_minus(),
             pids: known.map(|process| process.pid).collect(),
         }
     };
@@ -386,7 +385,7 @@ fn rss(file: &TraceFile, time: Span, bins: usize) -> Vec<RssSeries> {
 
 #[cfg(test)]
 mod tests {
-    use heapr_trace::CourseMoment;
+    use heapr_trace::{CourseMoment, LiveVariances};
 
     use super::*;
 
@@ -395,13 +394,13 @@ mod tests {
         let moment = |time_ns, live_bytes| CourseMoment {
             time_ns,
             live_bytes,
-            live_count: 10 * live_bytes,
+            variances: LiveVariances { bytes_kib2: 10 * live_bytes, count: 0 },
             ..CourseMoment::default()
         };
         let course = Course { moments: vec![moment(0, 1), moment(25, 9), moment(29, 4), moment(70, 6)] };
-        let (bytes, counts) = live_of(&course, Span { from: 0, to: 100 }, 10);
+        let (bytes, variances) = live_of(&course, Span { from: 0, to: 100 }, 10);
         assert_eq!(bytes, [1, 1, 9, 4, 4, 4, 4, 6, 6, 6]);
-        assert_eq!(counts, bytes.iter().map(|bytes| 10 * bytes).collect::<Vec<_>>());
+        assert_eq!(variances, bytes.iter().map(|bytes| 10 * bytes).collect::<Vec<_>>());
         assert_eq!(live_of(&course, Span { from: 30, to: 80 }, 5).0, [4, 4, 4, 4, 6]);
     }
 }

@@ -1,7 +1,7 @@
 //! Intervals of a timeline's curves: for sampled traces each bin has half of its 95 % interval.
 
-use heapr_explore::Timeline;
-use heapr_trace::EqualBlocks;
+use heapr_explore::{Timeline, TimelineVariances};
+use heapr_trace::half_interval;
 use serde::Serialize;
 
 /// Halves of the 95 % intervals of the curves by bin, if they are estimates.
@@ -22,43 +22,27 @@ pub(super) struct TimelineIntervals {
 }
 
 impl TimelineIntervals {
-    pub(super) fn of(equal: EqualBlocks, course: &Timeline) -> Self {
-        let Timeline { live_bytes, live_count, alloc_bytes, alloc_count, .. } = course;
+    pub(super) fn of(course: &Timeline) -> Self {
+        let Some(variances) = course.variances.as_deref() else { return Self::default() };
+        let TimelineVariances { live_bytes, live_count, alloc_bytes, alloc_count, .. } = variances;
         Self {
-            live_bytes_plus_minus: halves_of_bytes(equal, live_bytes, live_count),
-            live_count_plus_minus: halves_of_counts(equal, live_count, live_bytes),
-            most_bytes_plus_minus: halves_of_bytes(equal, &course.most_bytes, &course.most_count),
-            alloc_bytes_plus_minus: halves_of_bytes(equal, alloc_bytes, alloc_count),
-            alloc_count_plus_minus: halves_of_counts(equal, alloc_count, alloc_bytes),
-            free_count_plus_minus: halves_of_counts(equal, &course.free_count, &course.free_bytes),
+            live_bytes_plus_minus: halves(true, live_bytes),
+            live_count_plus_minus: halves(false, live_count),
+            most_bytes_plus_minus: halves(true, &variances.most_bytes),
+            alloc_bytes_plus_minus: halves(true, alloc_bytes),
+            alloc_count_plus_minus: halves(false, alloc_count),
+            free_count_plus_minus: halves(false, &variances.free_count),
         }
     }
 
-    /// Intervals of live bytes at moments, when only bytes and blocks are known.
-    pub(super) fn of_live(equal: EqualBlocks, bytes: &[u64], counts: &[u64]) -> Self {
-        let live = halves_of_bytes(equal, bytes, counts);
+    /// Intervals of live bytes at moments, by the variances of these bytes.
+    pub(super) fn of_live(variances: &[u64]) -> Self {
+        let live = halves(true, variances);
         Self { live_bytes_plus_minus: live.clone(), most_bytes_plus_minus: live, ..Self::default() }
     }
 }
 
-/// Halves of the intervals of bytes in `counts` blocks, by bin; empty for exact counts.
-pub(super) fn halves_of_bytes(equal: EqualBlocks, bytes: &[u64], counts: &[u64]) -> Vec<u64> {
-    halves(equal, bytes, counts, EqualBlocks::half_of_bytes)
-}
-
-/// Halves of the intervals of numbers of blocks with `bytes` bytes, by bin; empty for exact counts.
-pub(super) fn halves_of_counts(equal: EqualBlocks, counts: &[u64], bytes: &[u64]) -> Vec<u64> {
-    halves(equal, counts, bytes, EqualBlocks::half_of_count)
-}
-
-fn halves(
-    equal: EqualBlocks,
-    values: &[u64],
-    beside: &[u64],
-    half: fn(EqualBlocks, u64, u64) -> u64,
-) -> Vec<u64> {
-    if equal == EqualBlocks::default() {
-        return Vec::new();
-    }
-    values.iter().zip(beside).map(|(&value, &beside)| half(equal, value, beside)).collect()
+/// Halves of the intervals of values with these variances, by bin.
+pub(super) fn halves(is_bytes: bool, variances: &[u64]) -> Vec<u64> {
+    variances.iter().map(|&variance| half_interval(is_bytes, variance)).collect()
 }

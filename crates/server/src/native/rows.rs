@@ -1,7 +1,7 @@
 //! Parts that the lists share: snapshots as JSON, groupings, search texts.
 
 use heapr_query::{FrameView, GroupBy, Line, LiveAmount, Metric, Taken, process_names};
-use heapr_trace::{Amounts, EqualBlocks, Snapshot, Trace};
+use heapr_trace::{Amounts, Snapshot, Trace};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -84,15 +84,6 @@ impl LiveIntervals {
             block_count_plus_minus: Metric::OutstandingCount.plus_minus(amounts),
         }
     }
-
-    /// Intervals from sums alone.
-    fn of_sums(trace: &Trace, bytes: u64, count: u64) -> Self {
-        let equal = EqualBlocks::of(trace.sampling());
-        Self {
-            block_bytes_plus_minus: equal.half_of_bytes(bytes, count),
-            block_count_plus_minus: equal.half_of_count(count, bytes),
-        }
-    }
 }
 
 /// A snapshot of a series.
@@ -162,13 +153,15 @@ impl NativeSnapshot {
     /// Creates the JSON form. `trigger`: reason of the snapshot in words.
     pub(crate) fn new(trace: &Trace, snapshot: &Snapshot, trigger: String) -> Self {
         let names = process_names(trace, snapshot);
-        let processes = snapshot.processes.iter().zip(names).map(|(process, name)| SnapshotProcess {
+        let amounts = LiveAmount::of_processes(trace, snapshot);
+        let processes = snapshot.processes.iter().zip(names).zip(amounts);
+        let processes = processes.map(|((process, name), amount)| SnapshotProcess {
             pid: trace.processes().get(process.process.0 as usize).map(|known| known.pid),
             name,
             rss_bytes: process.rss_bytes,
             block_count: process.block_count,
             block_bytes: process.block_bytes,
-            intervals: LiveIntervals::of_sums(trace, process.block_bytes, process.block_count),
+            intervals: LiveIntervals::of(&amount),
         });
         Self {
             number: snapshot.number,

@@ -108,7 +108,7 @@ pub(super) fn invalid(message: String) -> Answer {
 }
 
 fn taken(session: &Session, report: SnapshotReport) -> Answer {
-    let (snapshot, equal) = (report.snapshot, session.recorder().estimates());
+    let (snapshot, blocks) = (report.snapshot, report.blocks);
     match (report.write_error, report.graph_failure) {
         (Some(error), _) => Answer::Failed(Failure::new(FailureKind::Output, error)),
         (None, Some(failure)) => Answer::Failed(failure),
@@ -119,8 +119,8 @@ fn taken(session: &Session, report: SnapshotReport) -> Answer {
             process_count: snapshot.processes.len() as u64,
             block_count: snapshot.block_count,
             block_bytes: snapshot.block_bytes,
-            block_count_plus_minus: equal.half_of_count(snapshot.block_count, snapshot.block_bytes),
-            block_bytes_plus_minus: equal.half_of_bytes(snapshot.block_bytes, snapshot.block_count),
+            block_count_plus_minus: blocks.count_plus_minus(),
+            block_bytes_plus_minus: blocks.bytes_plus_minus(),
             export_ns: snapshot.export_ns,
             notes: snapshot.notes,
             pause_ns: report.pause_ns,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use heapr_trace::{Amounts, EqualBlocks, ProcessIndex};
+use heapr_trace::{Amounts, ProcessIndex};
 use heapr_wire::DisableReason;
 
 use crate::recorder::Recorder;
@@ -15,25 +15,18 @@ impl Recorder {
     /// Progress of the recording.
     pub(crate) fn progress(&self) -> Progress {
         let totals = self.sink.summary.totals();
-        let (live_bytes, live_count) = self.sink.summary.live();
-        let equal = self.estimates();
+        let live = self.sink.summary.live();
         Progress {
             event_count: self.sink.event_count,
-            live_bytes,
-            live_bytes_plus_minus: equal.half_of_bytes(live_bytes, live_count),
+            live_bytes: live.bytes.value,
+            live_bytes_plus_minus: live.bytes_plus_minus(),
             peak_bytes: totals.peak_bytes,
-            peak_bytes_plus_minus: equal.half_of_bytes(totals.peak_bytes, totals.peak_count),
+            peak_bytes_plus_minus: totals.amounts().at_peak().bytes_plus_minus(),
         }
-    }
-
-    /// Estimates of the error of live amounts, from sums alone: the ledger keeps no more.
-    pub(crate) fn estimates(&self) -> EqualBlocks {
-        self.sink.summary.sampling().map_or_else(EqualBlocks::default, EqualBlocks::of)
     }
 
     /// Status of the newest process images, live ones first.
     pub(crate) fn process_statuses(&self, most: usize) -> Vec<ProcessStatus> {
-        let equal = self.estimates();
         let mut live: HashMap<ProcessIndex, Amounts> = HashMap::new();
         for (process, _, totals) in self.sink.summary.by_heap() {
             *live.entry(process).or_default() += &totals.amounts();
@@ -45,7 +38,7 @@ impl Recorder {
             let slot =
                 slot.filter(|slot| !process.has_ended && slot.generation.load(Relaxed) == process.generation);
             let reason = slot.map_or(0, |slot| slot.disable_reason.load(Relaxed));
-            let live = live.get(&process.index).copied().unwrap_or_default();
+            let live = live.get(&process.index).copied().unwrap_or_default().outstanding();
             let list_avma = slot.map_or(0, |slot| slot.own_mappings_avma.load(Relaxed));
             let agent = (list_avma != 0).then(|| AgentMemory::of(process.pid, list_avma)).flatten();
             ProcessStatus {
@@ -57,10 +50,10 @@ impl Recorder {
                 disabled: DisableReason::from_number_untrusted(reason)
                     .filter(|&reason| reason != DisableReason::None)
                     .map(|reason| disable_text(reason).to_owned()),
-                live_count: live.outstanding_count,
-                live_count_plus_minus: equal.half_of_count(live.outstanding_count, live.outstanding_bytes),
-                live_bytes: live.outstanding_bytes,
-                live_bytes_plus_minus: equal.half_of_bytes(live.outstanding_bytes, live.outstanding_count),
+                live_count: live.count.value,
+                live_count_plus_minus: live.count_plus_minus(),
+                live_bytes: live.bytes.value,
+                live_bytes_plus_minus: live.bytes_plus_minus(),
                 own_bytes: if process.has_ended { 0 } else { own_bytes(process.pid, agent.as_ref()) },
                 agent_mapping_count: agent.map(|agent| agent.mapping_count),
                 agent_mapped_bytes: agent.map(|agent| agent.mapped_bytes),

@@ -14,8 +14,8 @@ use std::time::Instant;
 use crate::failure::Failure;
 use crate::snapshots::graph_capture::GraphRequest;
 use heapr_trace::{
-    Block, HeapGraph, ProcessIndex, Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger, TraceWriter,
-    Weight,
+    Block, BlockEstimate, HeapGraph, ProcessIndex, Snapshot, SnapshotColumns, SnapshotProcess,
+    SnapshotTrigger, TraceWriter, Weight,
 };
 
 /// Processes that a snapshot covers.
@@ -74,6 +74,8 @@ pub struct SnapshotReport {
     pub ticket: Option<SnapshotTicket>,
     /// Entry of the snapshot in the file, without its blocks.
     pub snapshot: Snapshot,
+    /// Blocks of the snapshot, with the variances of estimates.
+    pub blocks: BlockEstimate,
     /// Error of the file, if the snapshot could not be written.
     pub write_error: Option<String>,
     /// Reason for which a requested graph is missing. With number 0 there is no snapshot either.
@@ -98,7 +100,14 @@ impl SnapshotReport {
             processes: Vec::new(),
             notes: Vec::new(),
         };
-        Self { ticket, snapshot, write_error: None, graph_failure: Some(failure), pause_ns: None }
+        Self {
+            ticket,
+            snapshot,
+            blocks: BlockEstimate::default(),
+            write_error: None,
+            graph_failure: Some(failure),
+            pause_ns: None,
+        }
     }
 }
 
@@ -124,6 +133,7 @@ pub(crate) struct ActiveSnapshot {
     /// By process: index in the head's list plus one; 0: not in the snapshot.
     places: Vec<u32>,
     columns: SnapshotColumns,
+    blocks: BlockEstimate,
     began: Instant,
     outcome: heapr_trace::Result<()>,
     graph: GraphState,
@@ -170,6 +180,7 @@ impl ActiveSnapshot {
             head,
             places,
             columns: SnapshotColumns::new(),
+            blocks: BlockEstimate::default(),
             began: Instant::now(),
             outcome: Ok(()),
             graph: GraphState::None,
@@ -197,6 +208,7 @@ impl ActiveSnapshot {
         };
         process.block_count = process.block_count.saturating_add(weight.count);
         process.block_bytes = process.block_bytes.saturating_add(weight.bytes);
+        self.blocks += BlockEstimate::of_weight(weight);
         self.columns.push(block);
         if self.columns.is_full() {
             self.write_part(writer);
@@ -263,6 +275,7 @@ impl ActiveSnapshot {
         SnapshotReport {
             ticket: self.ticket,
             snapshot: self.head,
+            blocks: self.blocks,
             write_error: outcome.err().map(|error| error.to_string()),
             graph_failure,
             pause_ns,

@@ -99,8 +99,11 @@ impl Recorder {
 
     /// Adjusts the sampling mean to the session's rate and to growth.
     pub(crate) fn steer(&mut self, now_ns: u64) {
-        let figures =
-            Figures { now_ns, samples: self.sink.sample_count, live_bytes: self.sink.summary.live().0 };
+        let figures = Figures {
+            now_ns,
+            samples: self.sink.sample_count,
+            live_bytes: self.sink.summary.live().bytes.value,
+        };
         if let Some(mean_bytes) = self.sink.steering.as_mut().and_then(|steering| steering.look(figures)) {
             self.tell_mean(mean_bytes);
         }
