@@ -1,11 +1,11 @@
 //! Containers that double: they hold the same for longer and longer, and then twice as much.
 //!
-//! Such growth has few steps, and most of it is in the last one. It is told by the works between the
-//! steps, which grow like the container: a container of twice the size is full after twice the work.
+//! Such growth has few steps, and most of it is in the last one. It is told by the works between
+//! the steps, which grow like the container. A container of twice the size is full after twice the
+//! work.
 
-use crate::growth::GROWTH_MIN_BYTES;
 use crate::site::Held;
-use crate::work_time::WorkTime;
+use crate::work_time::{GROWTH_MIN_BYTES, WorkTime};
 
 /// Smallest and largest ratio of the amounts after and before a step. Early steps may follow one
 /// another between two moments, so that only the last two have a largest ratio.

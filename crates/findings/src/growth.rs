@@ -15,13 +15,12 @@ use crate::recording::Recording;
 use crate::site::{Held, Site};
 use crate::stays::Stays;
 use crate::whole_course::MOMENTS_MIN;
-use crate::work_time::WorkTime;
+use crate::work_time::{GROWTH_MIN_BYTES, WorkTime};
 
 /// Shares of a process's moments and of its work that count as warm-up.
 const WARM_UP_TIME: f64 = 0.1;
 const WARM_UP_WORK: f64 = 0.15;
-/// Smallest growth that is reported: in bytes, and as a share of the live bytes at the end of work.
-pub(crate) const GROWTH_MIN_BYTES: u64 = 16 << 10;
+/// Smallest growth that is reported, as a share of the live bytes at the end of work.
 const GROWTH_MIN_SHARE: f64 = 0.05;
 /// Smallest share of rising steps for small growth: below `GROWTH_MIN_SHARE` of the most that was
 /// ever live.

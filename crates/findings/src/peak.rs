@@ -3,10 +3,10 @@
 use heapr_query::Confidence;
 use heapr_table::quantity::percent;
 
-use crate::finding::{Chosen, Finding, Kind};
+use crate::finding::{Chosen, Finding, Kind, OwnFrame};
 use crate::recording::Recording;
 use crate::site::Site;
-use crate::together::{self, AtPeak};
+use crate::together::{self, AtPeak, Together};
 use crate::work_time::WorkTime;
 
 /// Smallest ratio of a peak to the usual live bytes, and smallest difference in bytes.
@@ -48,34 +48,12 @@ pub(crate) fn peak(
     let work = &recording.processes[site.process.0 as usize];
     let said = recording.said;
     let (usual, last) = recording.usual(work);
-    let is_spike = totals.peak_bytes as f64 >= usual as f64 * PEAK_TIMES
-        && totals.peak_bytes - usual >= PEAK_MORE_BYTES
-        && work.live_bytes.len() >= 3
-        // Otherwise all was made after the last moment, and the usual amount is unknown.
-        && work.live_bytes.iter().any(|&live_bytes| live_bytes > 0)
-        && !stays(recording, work);
+    let is_spike = is_spike(recording, work, usual);
     let is_large = totals.peak_bytes >= LARGE_BYTES && share >= 0.4;
     if !is_spike && !is_large {
         return None;
     }
-    let part = percent(held, totals.peak_bytes);
-    let mut path = None;
-    let (own_frame, who) = match &together {
-        Some(together) => {
-            let shares = together.shares_text(totals.peak_bytes);
-            let held = recording.bytes(held);
-            let who = format!("{}, with what it calls, holds {part} of it, {held}{shares}", together.name);
-            (together.own_frame.clone(), who)
-        }
-        None => {
-            let (own_frame, name) = recording.name(site);
-            let through = recording.through(site.stack);
-            let name = through.named(name);
-            path = through.path;
-            let held = said.held(site.amounts.at_peak());
-            (own_frame, format!("{name} holds {part} of it, {held}"))
-        }
-    };
+    let (own_frame, who, path) = holder(recording, site, together.as_ref());
     let sentence = format!(
         "The peak is {} {}{}: {who}.",
         said.bytes_of(recording.peak()),
@@ -111,6 +89,42 @@ pub(crate) fn peak(
         ..Finding::default()
     };
     Some(finding.choosing(chosen, &recording.file))
+}
+
+/// Whether the peak is far above the usual bytes, and passes.
+fn is_spike(recording: &Recording<'_>, work: &WorkTime, usual: u64) -> bool {
+    let peak_bytes = recording.summary.totals.peak_bytes;
+    peak_bytes as f64 >= usual as f64 * PEAK_TIMES
+        && peak_bytes - usual >= PEAK_MORE_BYTES
+        && work.live_bytes.len() >= 3
+        // Otherwise all was made after the last moment, and the usual amount is unknown.
+        && work.live_bytes.iter().any(|&live_bytes| live_bytes > 0)
+        && !stays(recording, work)
+}
+
+/// Frame that holds the peak, the sentence's part about it, and the path of its calls.
+fn holder(
+    recording: &Recording<'_>,
+    site: &Site,
+    together: Option<&Together>,
+) -> (OwnFrame, String, Option<String>) {
+    let peak_bytes = recording.summary.totals.peak_bytes;
+    match together {
+        Some(together) => {
+            let shares = together.shares_text(peak_bytes);
+            let (part, held) = (percent(together.bytes, peak_bytes), recording.bytes(together.bytes));
+            let who = format!("{}, with what it calls, holds {part} of it, {held}{shares}", together.name);
+            (together.own_frame.clone(), who, None)
+        }
+        None => {
+            let (own_frame, name) = recording.name(site);
+            let through = recording.through(site.stack);
+            let name = through.named(name);
+            let part = percent(site.amounts.peak_bytes, peak_bytes);
+            let held = recording.said.held(site.amounts.at_peak());
+            (own_frame, format!("{name} holds {part} of it, {held}"), through.path)
+        }
+    }
 }
 
 /// Sentences that support the finding. `held`: bytes at the peak; `usual` and `last`: bytes in the

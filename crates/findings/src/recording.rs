@@ -110,8 +110,8 @@ impl<'a> Recording<'a> {
         let said = Estimated::of(trace.sampling(), &summary.totals);
         let times_ns: Vec<u64> = summary.course.moments.iter().map(|moment| moment.time_ns).collect();
         let made: Vec<u64> = summary.course.moments.iter().map(|moment| moment.total_count).collect();
-        // Time replaces work if the source records no numbers of blocks, or if the program makes too
-        // few for a measure.
+        // Time replaces work if the source records no numbers of blocks, or if the program makes
+        // too few for a measure.
         let is_few = made.last().is_some_and(|&made| made < BLOCKS_PER_MOMENT_MIN * times_ns.len() as u64);
         let work_done = if trace.sampling().untold().counts || is_few { times_ns.clone() } else { made };
         let mut recording = Self {

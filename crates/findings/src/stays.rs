@@ -1,8 +1,8 @@
 //! Memory that stays while other memory of the same function comes and goes.
 //!
 //! The time of work is cut into windows. The least that a stack holds in a window is what it keeps
-//! there. A function's part is the sum over those of its stacks that keep more and more, so that
-//! the temporary blocks of one stack do not hide the blocks that another one keeps.
+//! there. A function's part is the sum over those of its stacks that keep more and more. So the
+//! temporary blocks of one stack do not hide the blocks that another one keeps.
 
 use std::collections::HashMap;
 

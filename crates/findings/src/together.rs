@@ -10,10 +10,10 @@ use heapr_trace::{Amounts, ProcessIndex};
 
 use crate::calls::{Calls, Part};
 use crate::finding::{Finding, OwnFrame};
-use crate::growth::{self, GROWTH_MIN_BYTES, Growing};
+use crate::growth::{self, Growing};
 use crate::recording::Recording;
 use crate::site::{Held, Site};
-use crate::work_time::WorkTime;
+use crate::work_time::{GROWTH_MIN_BYTES, WorkTime};
 
 /// Smallest share of the peak that the named part must have, with all that it calls.
 const PEAK_SHARE: f64 = 0.5;

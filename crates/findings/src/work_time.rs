@@ -5,6 +5,9 @@ use heapr_trace::{ProcessIndex, Trace};
 
 use crate::site::Site;
 
+/// Smallest growth that is reported, in bytes.
+pub(crate) const GROWTH_MIN_BYTES: u64 = 16 << 10;
+
 /// Largest share of a process's time that its final freeing may take…
 const TEARDOWN_SHARE_MAX: f64 = 0.2;
 /// …or, if the process exits, of the time until its last event. The freeing then makes at most this
