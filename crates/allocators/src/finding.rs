@@ -291,11 +291,11 @@ impl Sought {
     }
 }
 
-/// Equal for equal tables, in one build and in all with the same built-in table.
+/// Equal for equal tables, in builds that have one wire format.
 impl Hash for Sought {
     fn hash<H: Hasher>(&self, state: &mut H) {
         const OF_OWN_ROWS: u64 = text_hash(OWN.as_bytes());
-        (OF_OWN_ROWS, &self.texts, self.is_of_main_heap).hash(state);
+        (heapr_wire::BUILD_ID, OF_OWN_ROWS, &self.texts, self.is_of_main_heap).hash(state);
     }
 }
 

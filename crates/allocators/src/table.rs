@@ -65,6 +65,13 @@ mod tests {
         found.find_map(|(_, below)| below.strip_prefix("#: "))
     }
 
+    #[test]
+    fn allocators_of_runtimes_are_in_the_table() {
+        for row in heapr_known::runtimes::RUNTIMES.iter().filter(|row| !row.allocator_text.is_empty()) {
+            assert!(OWN_ROWS.iter().any(|known| known.name == row.allocator), "{}", row.allocator);
+        }
+    }
+
     /// Symbols by which an allocator is recognised.
     fn evidence(allocator: &Allocator) -> String {
         let list = |names: &[String], between: &str| {

@@ -27,7 +27,7 @@ pub(crate) fn named_in(file: &Path, path: &Path) -> Vec<String> {
     let of_libraries = LIBRARIES.iter().map(|library| (library.name, library.text));
     let others =
         OTHER_TEXTS.iter().filter(|other| is_such(other.files)).map(|other| (other.name, other.text));
-    let of_runtime = runtimes::of_file(&file_name).map(|row| (row.heap, row.allocator_text));
+    let of_runtime = runtimes::of_file(&file_name).map(|row| (row.allocator, row.allocator_text));
     let texts = of_libraries.chain(others).chain(of_runtime).filter(|(_, text)| !text.is_empty());
     let mut search = Search {
         file: opened,

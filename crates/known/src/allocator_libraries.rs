@@ -215,11 +215,14 @@ macro_rules! functions {
 
 for_all_library_functions!(functions);
 
+/// Beginnings of the names of C++'s operators, in all forms: `_Znwm12__hot_cold_t` is one.
+const OPERATORS: [&str; 4] = ["_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"];
+
 /// True for a function of an allocator library, or a name that only these use.
 #[must_use]
 pub fn is_function(name: &str) -> bool {
     FUNCTIONS.contains(&name)
-        || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || OWN_PREFIXES.iter().chain(&OPERATORS).any(|prefix| name.starts_with(prefix))
         || name.ends_with(SUFFIX)
 }
 

@@ -55,18 +55,20 @@ pub struct Row {
     pub heap: &'static str,
     /// Tool that shows the heap.
     pub shown_by: ShownBy,
-    /// Text of its own allocator in a stripped file; empty if no such text is known.
+    /// Name of its own allocator in the table of embedded allocators; empty if it has none.
+    pub allocator: &'static str,
+    /// Text of that allocator in a stripped file; empty if no such text is known.
     pub allocator_text: &'static str,
 }
 
 const fn row(runtime: Runtime, files: &'static [&'static str], heap: &'static str, shown_by: ShownBy) -> Row {
-    Row { runtime, files, heap, shown_by, allocator_text: "" }
+    Row { runtime, files, heap, shown_by, allocator: "", allocator_text: "" }
 }
 
 impl Row {
-    /// Returns the row with a text of the runtime's allocator.
-    const fn with_text(self, allocator_text: &'static str) -> Self {
-        Self { allocator_text, ..self }
+    /// Returns the row with the runtime's allocator and its text.
+    const fn with_allocator(self, allocator: &'static str, allocator_text: &'static str) -> Self {
+        Self { allocator, allocator_text, ..self }
     }
 }
 
@@ -102,7 +104,7 @@ pub const RUNTIMES: &[Row] = &[
         ShownBy::Words("bun --inspect"),
     ),
     row(Runtime::Other, &["luajit", "libluajit"], "LuaJIT's allocator", ShownBy::Mappings)
-        .with_text("LuaJIT 2."),
+        .with_allocator("LuaJIT's allocator", "LuaJIT 2."),
     row(
         Runtime::Other,
         &["php", "libphp"],
@@ -115,7 +117,7 @@ pub const RUNTIMES: &[Row] = &[
         "CPython arenas",
         ShownBy::Words("the variable PYTHONMALLOC=malloc"),
     )
-    .with_text("# arenas allocated total"),
+    .with_allocator("Python's object allocator", "# arenas allocated total"),
     row(Runtime::Other, &["beam"], "Erlang's carriers", ShownBy::Words("erlang:memory()")),
     row(
         Runtime::Other,

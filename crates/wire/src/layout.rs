@@ -8,8 +8,8 @@ use crate::arch::PAGE_BYTES_MAX;
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// Number that differs between builds whose layout or records differ. Change it with every change
-/// of this crate.
-pub const BUILD_ID: u64 = 0x2026_1129_0000_0147;
+/// of this crate, and of the injector's stub, whose parts a later injector calls.
+pub const BUILD_ID: u64 = 0x2026_1129_0000_0148;
 
 /// Largest number of process images that can be traced at one time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;

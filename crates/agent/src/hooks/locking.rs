@@ -9,6 +9,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_ring::{mappings, sys};
 
+use crate::arch::ADDRESS_END;
 use crate::hooks::real::REAL;
 use crate::process::own_files::{for_each_line, hexadecimal};
 use crate::state::AGENT;
@@ -100,7 +101,7 @@ fn for_each_mapping(visit: &mut dyn FnMut(usize, usize)) {
         let rest = line.get(digits.wrapping_add(1)..).unwrap_or_default();
         let (end, _) = hexadecimal(rest);
         // The kernel's own page at the end of the address space is not accounted.
-        let is_of_kernel = start >> 47 != 0;
+        let is_of_kernel = start >= ADDRESS_END;
         if end > start && !is_of_kernel && !is_agents(start) {
             visit(start, end);
         }

@@ -66,7 +66,7 @@ fn rows() -> Vec<(String, &'static str)> {
             ),
             "function, file, line",
         ),
-        ("debug builds of CPython".to_owned(), "no language frames: their structures are others"),
+        ("debug builds of CPython to 3.14".to_owned(), "no language frames: their structures are others"),
         (
             format!("JavaScript: Node {nodes} (V8 {engines}), with its workers"),
             "function, script, line: interpreted, by the baseline compiler, by Maglev and by Turbofan, with \

@@ -72,7 +72,9 @@ pub(crate) fn look() {
         NONE
     };
     if found != NONE {
-        SPOKEN.store(found, Relaxed);
+        // The first language stays: the cache of a level is of one language, and other threads may
+        // use it already.
+        let _ = SPOKEN.compare_exchange(NONE, found, Relaxed, Relaxed);
     }
     if found != NONE || unknown::is_noted() {
         AGENT.plain_bytes_end.store(0, Relaxed);

@@ -9,3 +9,6 @@
 mod x86_64;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use self::x86_64::*;
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!("no folder for this processor: docs/decisions/0028-second-processor.md has what it needs");

@@ -16,3 +16,6 @@ pub use x86_64::{
     KEY_VALUES_NEAR, KEY_VALUES_OFFSET, MUSL_DESCRIPTOR_BYTES, STACK_BOUNDS_NEAR, STACK_END_ABOVE,
     THREAD_ID_OFFSET,
 };
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!("no folder for this processor: docs/decisions/0028-second-processor.md has what it needs");

@@ -142,7 +142,8 @@ impl DebugOffsets {
         let fields = at.wrapping_add(4)..frame_section;
         let mut others = fields.skip_while(is_pair).skip(1);
         let thread_id = self.word(others.find(is_pair)?);
-        (frame < thread_id && thread_id < OFFSET_MAX).then_some((frame, thread_id))
+        let is_read = frame < thread_id && thread_id < OFFSET_MAX && (frame | thread_id) & 7 == 0;
+        is_read.then_some((frame, thread_id))
     }
 
     /// Returns the offsets in a code object.
@@ -166,7 +167,8 @@ impl DebugOffsets {
             == CODE_VERSION.wrapping_add(object_bytes)
             && instructions > file.wrapping_add(24)
             && instructions < OFFSET_MAX
-            && copies < instructions;
+            && copies < instructions
+            && (file | instructions | copies) & 7 == 0;
         is_read.then_some(Code { file, first_line, instructions, copies })
     }
 

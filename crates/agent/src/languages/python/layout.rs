@@ -208,8 +208,9 @@ static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 /// Returns the layout of the process's CPython, once it is known.
 #[inline(always)]
 pub(crate) fn chosen() -> Option<&'static Layout> {
-    // SAFETY: null, an element of the table, or the stated layout, which stays as it is.
-    unsafe { (CHOSEN.load(Relaxed) as *const Layout).as_ref() }
+    // SAFETY: null, an element of the table, or the stated layout. That one was written before its
+    // address was stored (Release), and stays as it is.
+    unsafe { (CHOSEN.load(Acquire) as *const Layout).as_ref() }
 }
 
 pub(crate) fn choose(layout: &'static Layout) {

@@ -1,6 +1,7 @@
 //! JIT code of V8's compilers: finds the object in which a return address lies, and the bytecode
 //! instruction that the address belongs to.
 
+use crate::arch::ADDRESS_END;
 use crate::languages::readable::word;
 use crate::languages::v8::heap::{Heap, is_object, small_integer};
 use crate::languages::v8::layout::{CODE_ITSELF, Layout};
@@ -145,7 +146,7 @@ fn at(heap: &mut Heap<'_>, start: usize) -> Option<(MadeCode, usize)> {
     let map = unsafe { word(head) };
     // In an object that the collector is moving, this word is the forwarding address.
     let is_moving = !is_itself && map & 7 == 0 && map != 0;
-    if !(is_object(map) || is_moving) || map >> 47 != 0 {
+    if !(is_object(map) || is_moving) || map >= ADDRESS_END {
         return None;
     }
     let code = heap.of_kind(code, layout.kinds.code)?;

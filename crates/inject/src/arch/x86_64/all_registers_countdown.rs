@@ -92,7 +92,7 @@ const ARGUMENTS: [General; 4] = [
     General { whole: rdx, low: edx },
     General { whole: rcx, low: ecx },
 ];
-/// Prefixes without effect, which make the first instruction longer than a jump.
+/// Prefixes without effect, which make the first instruction at least as long as a jump.
 const PADDING: [u8; 4] = [0x2e; 4];
 
 impl AllRegistersCountdown {
@@ -150,7 +150,7 @@ impl AllRegistersCountdown {
     }
 
     /// Writes the machine code. `out` is the way out, `early` the code before it that restores
-    /// registers. The first instruction is longer than a jump.
+    /// registers. The first instruction is at least as long as a jump.
     pub(crate) fn write(
         &self,
         a: &mut CodeAssembler,

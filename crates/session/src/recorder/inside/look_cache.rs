@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::content_hash::content_hash;
 
 /// Version of the record: increases with each change of the record or of what a search finds.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Least size of a file that has a record. A smaller one is read as fast as its record.
 const FILE_BYTES_LEAST: u64 = 64 << 10;
 /// Largest number of records in the folder: many times what a machine's builds map.

@@ -6,6 +6,7 @@
 
 use core::ops::Range;
 
+use crate::arch::ADDRESS_END;
 use crate::languages::copied_memory::CopiedMemory;
 use crate::languages::readable::{Readable, word};
 use crate::languages::walked::Walk;
@@ -381,7 +382,7 @@ fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
     let mut refused = Refused::default();
     for place in 0..(high.saturating_sub(low) / 8).min(WORDS_MAX) {
         let Some(word) = walk.readable.word(low.wrapping_add(place.wrapping_mul(8))) else { break };
-        if word & 7 != 0 || (low..high).contains(&word) || word >> 47 != 0 {
+        if word & 7 != 0 || (low..high).contains(&word) || word >= ADDRESS_END {
             continue;
         }
         let place = place as u16;
