@@ -141,7 +141,9 @@ fn of_command<A: clap::Args>(
     words: impl Iterator<Item = OsString>,
     command: impl FnOnce(A) -> Command,
 ) -> Option<Arguments> {
-    let described = A::augment_args(GlobalOptions::augment_args(clap::Command::new("heapr")));
+    // `--version` is known, so that it is not taken for the program to run.
+    let heapr = clap::Command::new("heapr").version("as the whole says").propagate_version(true);
+    let described = A::augment_args(GlobalOptions::augment_args(heapr));
     let mut found = described.try_get_matches_from(words).ok()?;
     let GlobalOptions { wide } = GlobalOptions::from_arg_matches(&found).ok()?;
     Some(Arguments { wide, command: command(A::from_arg_matches_mut(&mut found).ok()?) })
