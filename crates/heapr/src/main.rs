@@ -261,7 +261,7 @@ mod tests {
             "heapr run",
             "heapr run --help",
             "heapr run --version",
-            "heapr run --no-such true",
+            "heapr report --no-such true",
             "heapr snapshot",
             "heapr snapshot help",
             "heapr snapshot summary --version",

@@ -44,6 +44,7 @@ impl MemoryLook {
         let mappings = smaps::read(pid).ok()?;
         let own = own_ranges::listed(&memory, own_mappings_avma);
         let own = if own_ranges::has_agent_file(&mappings) { own } else { own_ranges::of_attached(pid, own) };
+        let own = own_ranges::of_whole_mappings(&own, &mappings);
         let is_told_by_pointers = heapr_proc::threads(pid).map_or(0, Iterator::count) <= THREADS_MAX;
         let subject = Subject {
             mappings,

@@ -71,3 +71,45 @@ pub(crate) fn of_attached(pid: u32, mut listed: Ranges) -> Ranges {
     listed.extend(heapr_inject::agent_memory(pid).unwrap_or_default());
     listed
 }
+
+/// Extends ranges to the mappings that begin in them. The kernel merges adjacent mappings, and the
+/// agent's list has at most [`MAPPINGS_MAX`]: what follows one of the agent's mappings is the
+/// agent's, too.
+pub(crate) fn of_whole_mappings(ranges: &Ranges, found: &[MappingPages]) -> Ranges {
+    let holds = |range: &(u64, u64), start_avma: u64| (range.0..range.1).contains(&start_avma);
+    let begins_in_one = |start_avma: u64| {
+        let before = ranges.range(..=(start_avma, u64::MAX)).next_back();
+        before.is_some_and(|range| holds(range, start_avma))
+    };
+    let begins = found.iter().map(|found| (found.mapping.start_avma, found.mapping.end_avma));
+    let whole: Ranges = begins.filter(|&(start_avma, _)| begins_in_one(start_avma)).collect();
+    let is_in_whole = |&(start_avma, _): &(u64, u64)| {
+        let before = whole.range(..=(start_avma, u64::MAX)).next_back();
+        before.is_some_and(|range| holds(range, start_avma))
+    };
+    let others = ranges.iter().copied().filter(|range| !is_in_whole(range));
+    others.chain(whole.iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_proc::smaps;
+
+    use super::*;
+
+    #[test]
+    fn a_mapping_that_begins_with_one_of_the_agents_is_the_agents() {
+        let text = "\
+            700000000000-700000004000 rw-p 00000000 00:00 0\n\
+            700000010000-700000014000 rw-p 00000000 00:00 0\n";
+        let found = smaps::parse(text.as_bytes()).unwrap();
+        let listed = Ranges::from([
+            (0x7000_0000_0000, 0x7000_0000_1000),
+            (0x7000_0000_2000, 0x7000_0000_3000),
+            (0x7000_0001_2000, 0x7000_0001_3000),
+        ]);
+        // The second mapping begins with memory of the program.
+        let whole = [(0x7000_0000_0000, 0x7000_0000_4000), (0x7000_0001_2000, 0x7000_0001_3000)];
+        assert_eq!(of_whole_mappings(&listed, &found), Ranges::from(whole));
+    }
+}
