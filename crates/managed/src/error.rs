@@ -35,10 +35,10 @@ pub enum Error {
         what: &'static str,
     },
     /// More objects or references than can be numbered.
-    #[error("it has more than 4 billion references")]
+    #[error("it has more references than its memory has room for, or more than 4 billion")]
     TooLarge,
     /// The caller has ended the reading.
-    #[error("reading it would take too long")]
+    #[error("it could not be read within the allowed time: --max-pause MS allows more")]
     GivenUp,
 }
 

@@ -112,10 +112,10 @@ fn ids_of_roots(heap: &ManagedHeap) -> Vec<u64> {
         let hash = text
             .bytes()
             .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        // Below all addresses of a position-independent program.
-        let mut id = u64::from(hash) | 1;
+        // No object's id: those are multiples of 8, plus 1.
+        let mut id = u64::from(hash) & !7 | 3;
         while !used.insert(id) {
-            id += 2;
+            id += 8;
         }
         ids.push(id);
     }
@@ -179,4 +179,23 @@ fn write_locations(heap: &ManagedHeap, out: &mut impl Write) -> io::Result<()> {
         write!(out, "{comma}{at},{},{},0", script(place.file), place.line.saturating_sub(1))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_roots_are_the_same_for_a_name_and_never_those_of_objects() {
+        let root =
+            |name: &str| Root { name: name.to_owned(), kind: RootKind::Program, place: 0, edges: Vec::new() };
+        let of = |names: &[&str]| {
+            let roots = names.iter().map(|name| root(name)).collect();
+            ids_of_roots(&ManagedHeap { roots, ..ManagedHeap::default() })
+        };
+        let ids = of(&["thread 1", "thread 1", "(modules)"]);
+        assert!(ids.iter().all(|id| id % 8 == 3), "{ids:?}");
+        assert_eq!(HashSet::<&u64>::from_iter(&ids).len(), 3);
+        assert_eq!(of(&["(modules)", "thread 1"]), [ids[2], ids[0]]);
+    }
 }

@@ -44,8 +44,8 @@ impl Module {
         let (mut bias, mut dynamic) = (None, None);
         for number in 0..count {
             let at_avma = headers_avma.checked_add(number * 56)?;
-            let (kind, address) = (pages.half(at_avma)?, pages.word(at_avma + 16)?);
-            if kind == PT_LOAD && pages.word(at_avma + 8)? == 0 {
+            let (kind, address) = (pages.half(at_avma)?, word_at(pages, at_avma, 16)?);
+            if kind == PT_LOAD && word_at(pages, at_avma, 8)? == 0 {
                 bias = bias.or(Some(start_avma.wrapping_sub(address)));
             }
             if kind == PT_DYNAMIC {
@@ -56,7 +56,7 @@ impl Module {
         let mut module = Self { bias, strings_avma: 0, symbols_avma: 0, hash_avma: 0 };
         for number in 0..ENTRIES_MAX {
             let at_avma = bias.wrapping_add(dynamic).checked_add(number * 16)?;
-            let (tag, value) = (pages.word(at_avma)?, pages.word(at_avma + 8)?);
+            let (tag, value) = (pages.word(at_avma)?, word_at(pages, at_avma, 8)?);
             // The loader makes addresses of these in most libraries, but not in all.
             let address_avma = if value < start_avma { bias.wrapping_add(value) } else { value };
             match tag {
@@ -73,24 +73,24 @@ impl Module {
     /// Finds a defined symbol by its GNU hash.
     pub(crate) fn find(&self, pages: &Pages<'_>, name: &str) -> Option<Symbol> {
         let hash = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
-        let head = |number: u64| pages.half(self.hash_avma + number * 4);
+        let head = |number: u64| half_at(pages, self.hash_avma, number * 4);
         let (bucket_count, first, bloom_words) = (head(0)?, head(1)?, head(2)?);
         if bucket_count == 0 {
             return None;
         }
-        let buckets_avma = self.hash_avma + 16 + u64::from(bloom_words) * 8;
-        let chains_avma = buckets_avma + u64::from(bucket_count) * 4;
-        let mut number = pages.half(buckets_avma + u64::from(hash % bucket_count) * 4)?;
+        let buckets_avma = self.hash_avma.checked_add(16 + u64::from(bloom_words) * 8)?;
+        let chains_avma = buckets_avma.checked_add(u64::from(bucket_count) * 4)?;
+        let mut number = half_at(pages, buckets_avma, u64::from(hash % bucket_count) * 4)?;
         for _ in 0..CHAIN_MAX {
             let chain = u64::from(number.checked_sub(first)?);
-            let value = pages.half(chains_avma + chain * 4)?;
+            let value = half_at(pages, chains_avma, chain * 4)?;
             if value | 1 == hash | 1 {
-                let at_avma = self.symbols_avma + u64::from(number) * SYMBOL_BYTES;
-                let name_avma = self.strings_avma + u64::from(pages.half(at_avma)?);
-                let address = pages.word(at_avma + 8)?;
+                let at_avma = self.symbols_avma.checked_add(u64::from(number) * SYMBOL_BYTES)?;
+                let name_avma = self.strings_avma.checked_add(pages.half(at_avma)?.into())?;
+                let address = word_at(pages, at_avma, 8)?;
                 if address != 0 && pages.text(name_avma, NAME_BYTES_MAX).as_deref() == Some(name) {
                     let address_avma = self.bias.wrapping_add(address);
-                    return Some(Symbol { address_avma, size_bytes: pages.word(at_avma + 16)? });
+                    return Some(Symbol { address_avma, size_bytes: word_at(pages, at_avma, 16)? });
                 }
             }
             if value & 1 == 1 {
@@ -100,6 +100,16 @@ impl Module {
         }
         None
     }
+}
+
+/// Reads a word at an offset. Addresses of a damaged table may be any number.
+fn word_at(pages: &Pages<'_>, avma: u64, offset: u64) -> Option<u64> {
+    pages.word(avma.checked_add(offset)?)
+}
+
+/// Reads four bytes at an offset.
+fn half_at(pages: &Pages<'_>, avma: u64, offset: u64) -> Option<u32> {
+    pages.half(avma.checked_add(offset)?)
 }
 
 /// Modules that are mapped from the start of their file: the mapping's start and name.

@@ -73,7 +73,8 @@ pub(super) fn find(pages: &Pages<'_>, runtime: &Runtime, mappings: &[Mapping], k
                 let count = u64::from(pages.half(state_avma + STATE_ARENAS_MAX).unwrap_or(0));
                 // Interpreters that share a lock share their arenas, too.
                 if is_pointer(list_avma) && seen.insert(list_avma) {
-                    let count = count.min(ARENAS_MAX);
+                    let room = ARENAS_MAX.saturating_sub(arenas.len() as u64);
+                    let count = count.min(room);
                     let all = (0..count).filter_map(|number| read_arena(pages, layout, list_avma, number));
                     arenas.extend(all);
                 }
@@ -81,7 +82,15 @@ pub(super) fn find(pages: &Pages<'_>, runtime: &Runtime, mappings: &[Mapping], k
         }
     }
     arenas.sort_unstable_by_key(|arena| arena.start_avma);
-    arenas.dedup_by_key(|arena| arena.start_avma);
+    // Each pool is of one arena: one that begins in another is false.
+    let mut last_end_avma = 0;
+    arenas.retain(|arena: &Arena| {
+        let is_apart = arena.start_avma >= last_end_avma;
+        if is_apart {
+            last_end_avma = arena.end_avma;
+        }
+        is_apart
+    });
     arenas
 }
 

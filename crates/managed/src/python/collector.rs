@@ -49,15 +49,70 @@ pub(super) fn walk(pages: &Pages<'_>, runtime: &Runtime, mut take: impl FnMut(u6
     let mut count = 0;
     for &interpreter_avma in &runtime.interpreters {
         for head_avma in heads(pages, runtime, interpreter_avma) {
-            let mut at_avma = neighbour(pages.word_or_zero(head_avma));
-            // An object that was taken before ends the walk: a list that leads into itself.
-            while at_avma != head_avma && is_pointer(at_avma) && count < OBJECTS_MAX {
+            walk_list(pages, head_avma, |at_avma| {
                 count += 1;
-                if !take(at_avma + objects::COLLECTOR_BYTES) {
-                    break;
-                }
-                at_avma = neighbour(pages.word_or_zero(at_avma));
+                count <= OBJECTS_MAX && take(at_avma + objects::COLLECTOR_BYTES)
+            });
+        }
+    }
+}
+
+/// Calls `take` with each entry of a list up to its head. A list that leads into itself without its
+/// head ends after at most three rounds (Brent's search for cycles).
+fn walk_list(pages: &Pages<'_>, head_avma: u64, mut take: impl FnMut(u64) -> bool) {
+    let mut at_avma = neighbour(pages.word_or_zero(head_avma));
+    let (mut met_avma, mut steps, mut limit) = (head_avma, 0_u64, 1_u64);
+    while at_avma != head_avma && at_avma != met_avma && is_pointer(at_avma) && take(at_avma) {
+        if steps == limit {
+            (met_avma, steps, limit) = (at_avma, 0, limit * 2);
+        }
+        steps += 1;
+        at_avma = neighbour(pages.word_or_zero(at_avma));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_native::Memory;
+
+    use super::*;
+
+    /// Links at 0x10000: entry N leads to the entry that the list says.
+    struct Links(&'static [u64]);
+
+    const FIRST_AVMA: u64 = 0x10000;
+
+    impl Memory for Links {
+        fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+            if address_avma != FIRST_AVMA {
+                return 0;
             }
+            for (word, next) in into.chunks_exact_mut(16).zip(self.0) {
+                word[..8].copy_from_slice(&(FIRST_AVMA + next * 16).to_le_bytes());
+            }
+            into.len()
+        }
+    }
+
+    fn walked(links: &'static [u64]) -> Vec<u64> {
+        let memory = Links(links);
+        let mut taken = Vec::new();
+        walk_list(&Pages::of(&memory), FIRST_AVMA, |at_avma| {
+            taken.push((at_avma - FIRST_AVMA) / 16);
+            taken.len() < 1000
+        });
+        taken
+    }
+
+    #[test]
+    fn a_list_ends_at_its_head_or_where_it_leads_into_itself() {
+        assert_eq!(walked(&[1, 2, 3, 0]), [1, 2, 3]);
+        assert!(walked(&[0]).is_empty());
+        let cycles: [&'static [u64]; 3] = [&[1, 1], &[1, 2, 3, 4, 2], &[1, 2, 3, 4, 5, 6, 7, 1]];
+        for cycle in cycles {
+            let taken = walked(cycle);
+            assert!(taken.len() <= 3 * cycle.len(), "{taken:?}");
+            assert!((1..cycle.len() as u64).all(|number| taken.contains(&number)), "{taken:?}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! References and sizes of objects, by the form of their types.
 
+use rustc_hash::FxHashSet;
+
 use super::Contents;
 use super::dict::{self, DICT_USED};
 use super::objects::{self, MODULE_DICT, flag, is_pointer, type_of};
@@ -183,12 +185,15 @@ impl Reader<'_, '_> {
         let mut block_avma = self.pages.word_or_zero(avma + DEQUE_FIRST_BLOCK);
         let mut index = self.pages.word_or_zero(avma + DEQUE_FIRST_INDEX);
         let count = self.pages.word_or_zero(avma + objects::SIZE);
-        let mut blocks = 1;
+        let mut seen = FxHashSet::from_iter([block_avma]);
         for number in 0..count {
             if index >= DEQUE_BLOCK_ITEMS {
-                block_avma = self.pages.word_or_zero(block_avma + DEQUE_BLOCK_BYTES - 8);
+                block_avma = self.pages.word_or_zero(block_avma.wrapping_add(DEQUE_BLOCK_BYTES - 8));
                 index = 0;
-                blocks += 1;
+                // Blocks that lead around were changed meanwhile.
+                if !seen.insert(block_avma) {
+                    break;
+                }
             }
             let Some(word) = Some(block_avma)
                 .filter(|&block| is_pointer(block))
@@ -199,7 +204,7 @@ impl Reader<'_, '_> {
             self.refer(word, EdgeName::item(number))?;
             index += 1;
         }
-        Ok(blocks * DEQUE_BLOCK_BYTES)
+        Ok(seen.len() as u64 * DEQUE_BLOCK_BYTES)
     }
 
     fn read_module(&mut self, node: u32, avma: u64) -> Result<u64> {
@@ -236,7 +241,7 @@ impl Reader<'_, '_> {
         let name = self.internal("__dict__");
         self.refer(dict_avma, name)?;
         if self.folded.get(&dict_avma) == Some(&node) {
-            self.read_folded(dict_avma)?;
+            self.read_folded_namespace(dict_avma)?;
         }
         Ok(())
     }

@@ -126,8 +126,8 @@ impl Reader<'_, '_> {
                 dict::values(self.pages, self.layout, of.cached_keys, first_avma, |key, value| {
                     found.push((key, value));
                 });
-                for (key, value) in found {
-                    let name = self.attribute(EdgeKind::Attribute, key);
+                for (number, (key, value)) in found.into_iter().enumerate() {
+                    let name = self.attribute_of_instance(key, number as u64);
                     self.refer(value, name)?;
                 }
                 Ok(bytes)
@@ -135,8 +135,21 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Adds the entries of a dict as attributes of the node under work.
-    pub(super) fn read_folded(&mut self, dict_avma: u64) -> Result<()> {
+    /// Adds the entries of an instance's dict as attributes of the node under work.
+    fn read_folded(&mut self, dict_avma: u64) -> Result<()> {
+        let mut found = Vec::new();
+        dict::entries(self.pages, self.layout, dict_avma, |number, key, value| {
+            found.push((number, key, value));
+        });
+        for (number, key, value) in found {
+            let name = self.attribute_of_instance(key, number);
+            self.refer(value, name)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of a module's or type's dict as attributes of the node under work.
+    pub(super) fn read_folded_namespace(&mut self, dict_avma: u64) -> Result<()> {
         let mut found = Vec::new();
         dict::entries(self.pages, self.layout, dict_avma, |_, key, value| found.push((key, value)));
         for (key, value) in found {

@@ -7,7 +7,8 @@ use crate::heap::Place;
 /// Cache of names, and locations that are known already.
 #[derive(Debug, Default)]
 pub(super) struct NameCache {
-    /// Text of a str object, by address: whether it is an identifier, and the string's index.
-    pub(super) texts: FxHashMap<u64, Option<(bool, u32)>>,
+    /// Index of a str object's text among the strings, by its address and whether only identifiers
+    /// may be written.
+    pub(super) texts: FxHashMap<(u64, bool), Option<u32>>,
     pub(super) places: FxHashMap<Place, u32>,
 }

@@ -15,23 +15,26 @@ const CACHED_MAX: usize = 1 << 20;
 const FUNCTIONS_MAX: u32 = 256;
 
 impl Reader<'_, '_> {
-    fn text_of(&mut self, avma: u64) -> Option<(bool, u32)> {
-        if let Some(&known) = self.names.texts.get(&avma) {
+    /// Index of a str object's text among the strings, all of which are written. With
+    /// `only_identifiers`, another text is not added to them.
+    fn text_of(&mut self, avma: u64, only_identifiers: bool) -> Option<u32> {
+        if let Some(&known) = self.names.texts.get(&(avma, only_identifiers)) {
             return known;
         }
         let text = if is_pointer(avma) { self.types.text_at(avma, NAME_CHARS_MAX) } else { None };
-        let found = text.map(|text| (is_identifier(&text), self.heap.strings.number(&text)));
+        let text = text.filter(|text| !only_identifiers || is_identifier(text));
+        let found = text.map(|text| self.heap.strings.number(&text));
         if self.names.texts.len() >= CACHED_MAX {
             self.names.texts.clear();
         }
-        self.names.texts.insert(avma, found);
+        self.names.texts.insert((avma, only_identifiers), found);
         found
     }
 
     /// Name of an attribute or variable, from its str object.
     pub(super) fn attribute(&mut self, kind: EdgeKind, key_avma: u64) -> EdgeName {
-        let text = match self.text_of(key_avma) {
-            Some((_, text)) => text,
+        let text = match self.text_of(key_avma, false) {
+            Some(text) => text,
             None => self.heap.strings.number("?"),
         };
         EdgeName::text(kind, text)
@@ -41,12 +44,21 @@ impl Reader<'_, '_> {
     /// position.
     pub(super) fn key(&mut self, key_avma: u64, used: u64, position: u64) -> EdgeName {
         if used <= KEYS_SHOWN_MAX
-            && let Some((true, text)) = self.text_of(key_avma)
+            && let Some(text) = self.text_of(key_avma, true)
         {
             let shown = format!("['{}']", self.heap.strings.get(text));
             return EdgeName::text(EdgeKind::Attribute, self.heap.strings.number(&shown));
         }
         EdgeName::item(position)
+    }
+
+    /// Name of a value among an instance's attributes: its key if that is an identifier, else its
+    /// position. A program may have any text as a key there, through `setattr` or `__dict__`.
+    pub(super) fn attribute_of_instance(&mut self, key_avma: u64, position: u64) -> EdgeName {
+        match self.text_of(key_avma, true) {
+            Some(text) => EdgeName::text(EdgeKind::Attribute, text),
+            None => EdgeName::item(position),
+        }
     }
 
     pub(super) fn internal(&mut self, name: &str) -> EdgeName {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use heapr_proc::Mapping;
 use rustc_hash::FxHashMap;
 
 use super::layout::Layout;
@@ -21,6 +22,9 @@ const ASK_EACH: usize = 1 << 14;
 /// Largest number of nodes, and of references.
 pub(super) const COUNT_MAX: usize = u32::MAX as usize - 1;
 
+/// Largest number of references for each word of the memory.
+const EDGES_OF_WORD: u64 = 4;
+
 /// State of a reading.
 pub(super) struct Reader<'p, 'm> {
     pub(super) pages: &'p Pages<'m>,
@@ -35,6 +39,18 @@ pub(super) struct Reader<'p, 'm> {
     pub(super) folded: FxHashMap<u64, u32>,
     /// Name of each type's instances, and their location, by the type's address.
     pub(super) of_types: FxHashMap<u64, (u32, u32)>,
+    /// Largest number of references.
+    edges_max: usize,
+}
+
+/// Largest number of references that mappings can hold. A word is one reference, and more than one
+/// only where a dict's entries are shown in several ways.
+fn edges_max(mappings: &[Mapping]) -> usize {
+    let readable = mappings.iter().filter(|mapping| mapping.is_readable);
+    let bytes = readable
+        .map(|mapping| mapping.end_avma.saturating_sub(mapping.start_avma))
+        .fold(0, u64::saturating_add);
+    usize::try_from((bytes / 8).saturating_mul(EDGES_OF_WORD)).map_or(COUNT_MAX, |count| count.min(COUNT_MAX))
 }
 
 impl<'p, 'm> Reader<'p, 'm> {
@@ -52,6 +68,7 @@ impl<'p, 'm> Reader<'p, 'm> {
             heap,
             folded: FxHashMap::default(),
             of_types: FxHashMap::default(),
+            edges_max: edges_max(request.mappings),
         }
     }
 
@@ -193,7 +210,7 @@ impl<'p, 'm> Reader<'p, 'm> {
     }
 
     pub(super) fn push_edge(&mut self, target: u32, name: EdgeName) -> Result<()> {
-        if self.heap.edges.len() >= COUNT_MAX {
+        if self.heap.edges.len() >= self.edges_max {
             return Err(Error::TooLarge);
         }
         self.heap.edges.push(Edge { target, name });

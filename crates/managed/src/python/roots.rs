@@ -6,9 +6,9 @@ use super::arenas::data_of;
 use super::dict;
 use super::frames::untagged;
 use super::objects::{is_pointer, type_of};
-use super::reader::Reader;
+use super::reader::{COUNT_MAX, Reader};
 use super::types::Form;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::heap::{Edge, EdgeKind, EdgeName, Root, RootKind};
 use crate::symbols::module_starts;
 
@@ -48,6 +48,9 @@ impl Reader<'_, '_> {
                 Some(&owner) => owner,
                 None => target,
             };
+            if edges.len() >= COUNT_MAX {
+                return Err(Error::TooLarge);
+            }
             edges.push(Edge { target, name });
         }
         Ok(())
@@ -160,8 +163,10 @@ impl Reader<'_, '_> {
             Some(_) => 0,
             None => first,
         };
+        let mut seen = FxHashSet::default();
         for _ in 0..FRAMES_MAX {
-            if !is_pointer(frame_avma) {
+            // Frames that lead around were changed meanwhile.
+            if !is_pointer(frame_avma) || !seen.insert(frame_avma) {
                 return Ok(());
             }
             let is_shim = layout.has_frame_structures()
@@ -212,7 +217,8 @@ impl Reader<'_, '_> {
             let mut edges = Vec::new();
             for at_avma in (start_avma..end_avma).step_by(8) {
                 let Some(word) = self.pages.word(at_avma) else { continue };
-                if !is_pointer(word) {
+                // The kernel may join memory of arenas to a module's anonymous data.
+                if !is_pointer(word) || self.map.is_in_pool(at_avma) {
                     continue;
                 }
                 if let Some(target) = self.node_at(word)? {

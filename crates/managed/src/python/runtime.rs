@@ -41,6 +41,7 @@ impl Runtime {
             .find_map(|(start_avma, name)| {
                 let module = Module::at(pages, start_avma)?;
                 let runtime = module.find(pages, "_PyRuntime")?;
+                is_pointer(runtime.address_avma).then_some(())?;
                 Some((name.to_owned(), module, runtime))
             })
             .ok_or(Error::NoRuntime)?;

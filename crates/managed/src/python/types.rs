@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dict;
 use super::layout::Layout;
@@ -16,8 +16,10 @@ use crate::pages::Pages;
 const UP_MAX: u32 = 6;
 /// Largest number of bases that are followed.
 const BASES_MAX: u32 = 64;
-/// Largest number of tested addresses; bounds the work on a false heap.
-const TESTED_MAX: usize = 1 << 22;
+/// Largest number of cached types; further ones are read each time.
+const TYPES_MAX: usize = 1 << 20;
+/// Largest number of cached addresses without a type.
+const OTHERS_MAX: usize = 1 << 20;
 const NAME_BYTES_MAX: usize = 512;
 const MEMBERS_MAX: u64 = 256;
 const MEMBER_BYTES: u64 = 40;
@@ -112,7 +114,9 @@ pub(super) struct Types<'p, 'm> {
     pages: &'p Pages<'m>,
     layout: &'static Layout,
     type_type: u64,
-    known: RefCell<FxHashMap<u64, Option<Rc<Type>>>>,
+    known: RefCell<FxHashMap<u64, Rc<Type>>>,
+    /// Addresses without a type.
+    others: RefCell<FxHashSet<u64>>,
     last: RefCell<Option<Rc<Type>>>,
 }
 
@@ -123,6 +127,7 @@ impl<'p, 'm> Types<'p, 'm> {
             layout: runtime.layout,
             type_type: runtime.type_type,
             known: RefCell::default(),
+            others: RefCell::default(),
             last: RefCell::default(),
         }
     }
@@ -138,16 +143,26 @@ impl<'p, 'm> Types<'p, 'm> {
             return Some(Rc::clone(last));
         }
         if let Some(known) = self.known.borrow().get(&type_avma) {
-            if let Some(known) = known {
-                *self.last.borrow_mut() = Some(Rc::clone(known));
-            }
-            return known.clone();
+            *self.last.borrow_mut() = Some(Rc::clone(known));
+            return Some(Rc::clone(known));
         }
-        if self.known.borrow().len() >= TESTED_MAX {
+        if self.others.borrow().contains(&type_avma) {
             return None;
         }
         let found = if self.is_type(type_avma) { self.read(type_avma).map(Rc::new) } else { None };
-        self.known.borrow_mut().insert(type_avma, found.clone());
+        match &found {
+            Some(found) if self.known.borrow().len() < TYPES_MAX => {
+                self.known.borrow_mut().insert(type_avma, Rc::clone(found));
+            }
+            Some(_) => {}
+            None => {
+                let mut others = self.others.borrow_mut();
+                if others.len() >= OTHERS_MAX {
+                    others.clear();
+                }
+                others.insert(type_avma);
+            }
+        }
         found
     }
 
@@ -254,6 +269,9 @@ impl<'p, 'm> Types<'p, 'm> {
             return;
         }
         for number in 0..MEMBERS_MAX {
+            if members.len() as u64 >= MEMBERS_MAX {
+                return;
+            }
             let at_avma = first_avma + number * MEMBER_BYTES;
             let Some(name_avma) = self.pages.word(at_avma).filter(|&name| name != 0) else { return };
             let kind = self.pages.half(at_avma + 8).unwrap_or(0);

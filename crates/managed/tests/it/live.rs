@@ -136,6 +136,7 @@ fn compare(label: &str, told: &Told, heap: &ManagedHeap) {
         lost.len(),
         told.edges.len(),
     );
+    let (lost_count, edge_count) = (lost.len(), told.edges.len());
     println!("  missing: {:?}", missing.iter().take(10).collect::<Vec<_>>());
     let mut other: Vec<_> = other_sizes.into_iter().collect();
     other.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
@@ -147,6 +148,9 @@ fn compare(label: &str, told: &Told, heap: &ManagedHeap) {
         println!("  root {} {:?}: {}", root.name, root.kind, root.edges.len());
     }
     assert!(missing.len() <= MADE_MEANWHILE, "{label}: {} objects not found", missing.len());
+    assert!(lost_count * 100 <= edge_count, "{label}: {lost_count} of {edge_count} references not found");
+    let found = told.sizes.len() - missing.len();
+    assert!(alike * 100 >= found * 85, "{label}: sizes of {alike} of {found} objects are alike");
 }
 
 fn check_names(label: &str, heap: &ManagedHeap) {
@@ -169,6 +173,12 @@ fn check_names(label: &str, heap: &ManagedHeap) {
     assert_eq!(class(attribute(slotted, "right")), "str", "{label}");
     let default = attribute(main, "DEFAULT");
     assert_eq!(class(attribute(default, "['resize']")), "list", "{label}");
+    for held in ["SECRETS", "OPEN", "DATA"].map(|name| attribute(main, name)) {
+        let lists = heap.edges_of(held).iter().filter(|edge| class(edge.target) == "list");
+        assert_eq!(lists.count(), 1, "{label}");
+    }
+    let told: Vec<_> = heap.strings.all().iter().filter(|text| text.contains("alice@")).collect();
+    assert!(told.is_empty(), "{label}: {told:?}");
     let error = heap.edges_of(attribute(main, "ERRORS"))[0].target;
     let frame = attribute(attribute(error, "__traceback__"), "tb_next");
     let frame = attribute(frame, "tb_frame");

@@ -107,6 +107,17 @@ gc.collect()
 gc.freeze()
 LATE = [Quote(number) for number in range(100)]
 GARBAGE_COUNT = 500
+SECRETS = {"alice@example.com": [1]}
+
+
+class Open:
+    pass
+
+
+OPEN = Open()
+setattr(OPEN, "alice@work.example", [2])
+DATA = Open()
+DATA.__dict__["alice@home.example"] = [3]
 
 
 def leave_circles():
@@ -148,9 +159,6 @@ def write(path):
             out.write("O %d %d %s.%s\n" % (address, size, of.__module__, of.__qualname__))
         for source, target in edges:
             out.write("E %d %d\n" % (source, target))
-        for quote in list(QUOTES.values()):
-            for name, value in quote.__dict__.items() if False else ():
-                pass
 
 
 def main():

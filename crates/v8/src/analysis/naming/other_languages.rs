@@ -9,16 +9,16 @@
 
 use super::texts::{joined, shortened};
 use super::{Called, MAX_FIELDS_IN_NAME, MAX_HOLDERS_OF_A_NAME, Naming, Way};
-use crate::EdgeKind;
 use crate::format::Dialect;
 use crate::objects::{EdgeName, Objects};
+use crate::{EdgeKind, NodeKind};
 
 impl<H: Objects + ?Sized> Naming<'_, H> {
     pub(super) fn call_in_other_language(&self, node: u32) -> Called {
         let mut way = Way { at: node, fields: Vec::new(), context: None };
         let mut passed = Vec::new();
         for _ in 0..MAX_HOLDERS_OF_A_NAME {
-            let is_named = way.at != node && Dialect::is_named(&self.heap.name(way.at));
+            let is_named = way.at != node && self.begins_names(way.at);
             if is_named || way.fields.len() >= MAX_FIELDS_IN_NAME || passed.contains(&way.at) {
                 break;
             }
@@ -27,7 +27,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             way.fields.extend(self.field_in_other_language(edge));
             way.at = self.heap.source(edge);
         }
-        let is_root = Dialect::is_named(&self.heap.name(node));
+        let is_root = self.begins_names(node);
         let Way { at, mut fields, .. } =
             if is_root { Way { at: node, fields: Vec::new(), context: None } } else { way };
         fields.reverse();
@@ -48,6 +48,11 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             class: Some(self.own_name(node)),
             is_held_by_the_runtime: false,
         }
+    }
+
+    /// Whether a node begins the names of what it holds. (A text's name is what the program wrote.)
+    fn begins_names(&self, node: u32) -> bool {
+        self.heap.kind(node) != NodeKind::STRING && Dialect::is_named(&self.heap.name(node))
     }
 
     /// Returns a field as it appears in a name; `None` for plumbing.
