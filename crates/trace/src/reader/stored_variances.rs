@@ -60,8 +60,8 @@ impl Trace {
         }
     }
 
-    /// Chunks of variances by chunk of totals; empty if the recording has no estimates, or if the
-    /// numbers of chunks differ: then one is missing, and which one is unknown.
+    /// Chunks of variances by chunk of totals; empty if the recording has no estimates. Empty, too,
+    /// if the numbers of chunks differ: which one is missing is unknown.
     fn chunks_of_stack_variances(&self, has_estimates: bool) -> Vec<&ChunkInfo> {
         if !has_estimates {
             return Vec::new();
