@@ -75,7 +75,7 @@ mod tests {
         let sizes = [0, 7, u64::from(LARGE) - 1, u64::from(LARGE), 1 << 40, 3];
         let mut column: SizeColumn = sizes.into_iter().collect();
         assert_eq!(sizes, std::array::from_fn(|allocation| column.get(allocation)));
-        assert_eq!(column.sum(), sizes.iter().map(|&size| u128::from(size)).sum());
+        assert_eq!(column.sum(), sizes.iter().map(|&size| u128::from(size)).sum::<u128>());
         column.shrink_to_fit();
         assert_eq!(column.memory_bytes(), 6 * 4 + 2 * 16);
     }
