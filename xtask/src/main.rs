@@ -139,7 +139,10 @@ fn run_answers(names: &[&str]) -> anyhow::Result<()> {
     let heapr = std::env::var_os("HEAPR").map_or_else(|| root().join("target/release/heapr"), PathBuf::from);
     let status =
         Command::new(root().join("victims/answers/run-answers")).args(names).env("HEAPR", heapr).status();
-    anyhow::ensure!(status.context("victims/answers/run-answers")?.success(), "too few causes stand first");
+    anyhow::ensure!(
+        status.context("victims/answers/run-answers")?.success(),
+        "something false is said, or too few causes stand first"
+    );
     Ok(())
 }
 

@@ -13,17 +13,18 @@
 use heapr_trace::{Damage, HeapId, ProcessIndex, ThreadIndex, Weight};
 
 use crate::site_table::Site;
+use crate::size_column::SizeColumn;
 use crate::time_column::TimeColumn;
 
 /// Largest sequence number: one bit is a flag.
 pub(crate) const SEQUENCE_MAX: u32 = (1 << 31) - 1;
 /// Sequence number of an end that did not come.
 pub(crate) const NEVER: u32 = SEQUENCE_MAX;
-/// Marks a size that does not fit its column: see `large_sizes`.
-const LARGE: u32 = u32::MAX;
 /// Largest memory in bytes per event: a free is a move, an allocation a move and an allocation, a
 /// realloc both.
 const BYTES_PER_EVENT_MAX: u64 = 48;
+/// Memory in bytes of a sample's weight: count and variances.
+const BYTES_PER_SAMPLE: u64 = 20;
 
 /// Limit of a table's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,10 +34,12 @@ pub struct TableLimit {
 }
 
 impl TableLimit {
-    /// Whether a table of this many events surely fits.
+    /// Whether a table of this many events surely fits. `is_sampled`: each may be a sample with a
+    /// weight.
     #[must_use]
-    pub fn allows(self, event_count: u64) -> bool {
-        event_count.saturating_mul(BYTES_PER_EVENT_MAX) <= self.memory_bytes
+    pub fn allows(self, event_count: u64, is_sampled: bool) -> bool {
+        let bytes_per_event = BYTES_PER_EVENT_MAX + if is_sampled { BYTES_PER_SAMPLE } else { 0 };
+        event_count.saturating_mul(bytes_per_event) <= self.memory_bytes
             && event_count.saturating_mul(2) < u64::from(SEQUENCE_MAX)
     }
 }
@@ -117,9 +120,7 @@ pub struct EventTable {
     pub(crate) times: TimeColumn,
     pub(crate) moves: Vec<Move>,
     pub(crate) site_of: Vec<u32>,
-    sizes: Vec<u32>,
-    /// Sizes of 4 GiB and more, in order of their allocations.
-    large_sizes: Vec<(u32, u64)>,
+    pub(crate) sizes: SizeColumn,
     /// Number of allocations that each one stands for; empty if each stands for itself.
     counts: Vec<u32>,
     /// Variances of the bytes (in KiB squared) and of the number that each one stands for; empty if
@@ -151,9 +152,10 @@ impl EventTable {
         let allocations = events / 2 + events / 16;
         let _ = self.moves.try_reserve(events);
         self.times.reserve(events);
-        for column in [&mut self.site_of, &mut self.sizes, &mut self.births] {
+        for column in [&mut self.site_of, &mut self.births] {
             let _ = column.try_reserve(allocations);
         }
+        self.sizes.reserve(allocations);
         let _ = self.ends.try_reserve(allocations);
     }
 
@@ -164,15 +166,7 @@ impl EventTable {
         self.moves.push(Move::birth(allocation));
         self.site_of.push(site);
         self.ends.push(End::NEVER);
-        self.push_size(allocation, size_bytes);
-    }
-
-    fn push_size(&mut self, allocation: u32, size_bytes: u64) {
-        let stored = u32::try_from(size_bytes).unwrap_or(LARGE);
-        if stored == LARGE {
-            self.large_sizes.push((allocation, size_bytes));
-        }
-        self.sizes.push(stored);
+        self.sizes.push(size_bytes);
     }
 
     /// Appends a sample with its weight.
@@ -188,15 +182,9 @@ impl EventTable {
         self.variances.get(allocation).copied().unwrap_or_default()
     }
 
-    /// A table of the same moves with variances in place of sizes. Sums of its sizes are variances
-    /// of this table's sums.
-    pub(crate) fn of_variances(&self, variance: impl Fn((u64, u64)) -> u64) -> Self {
-        let mut table =
-            Self { sizes: Vec::new(), large_sizes: Vec::new(), counts: Vec::new(), ..self.clone() };
-        for allocation in 0..self.allocation_count() {
-            table.push_size(allocation as u32, variance(self.variances(allocation)));
-        }
-        table
+    /// Variances by allocation. Their sums are variances of this table's sums.
+    pub(crate) fn variance_column(&self, variance: impl Fn((u64, u64)) -> u64) -> SizeColumn {
+        (0..self.allocation_count()).map(|allocation| variance(self.variances(allocation))).collect()
     }
 
     /// Number of allocations that one stands for.
@@ -235,14 +223,7 @@ impl EventTable {
     /// Size of an allocation.
     #[inline(always)]
     pub(crate) fn size_bytes(&self, allocation: usize) -> u64 {
-        let stored = self.sizes[allocation];
-        if stored == LARGE { self.large_size(allocation) } else { u64::from(stored) }
-    }
-
-    #[cold]
-    fn large_size(&self, allocation: usize) -> u64 {
-        let place = self.large_sizes.binary_search_by_key(&(allocation as u32), |&(number, _)| number);
-        place.map_or(u64::from(LARGE), |place| self.large_sizes[place].1)
+        self.sizes.get(allocation)
     }
 
     /// Move after which an allocation is not live: its end, or that of its process. [`NEVER`] if
@@ -284,10 +265,7 @@ impl EventTable {
 
     /// Sum of the sizes of all allocations.
     pub(crate) fn total_bytes(&self) -> u128 {
-        let small =
-            self.sizes.iter().filter(|&&size| size != LARGE).map(|&size| u64::from(size)).sum::<u64>();
-        let large = self.large_sizes.iter().map(|&(_, size_bytes)| u128::from(size_bytes)).sum::<u128>();
-        u128::from(small) + large
+        self.sizes.sum()
     }
 
     /// Number of allocations.
@@ -300,9 +278,32 @@ impl EventTable {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.times.memory_bytes()
-            + (self.moves.capacity() + self.site_of.capacity() + self.sizes.capacity()) * 4
+            + self.sizes.memory_bytes()
+            + (self.moves.capacity() + self.site_of.capacity() + self.counts.capacity()) * 4
+            + self.variances.capacity() * size_of::<(u64, u64)>()
             + (self.births.capacity() + self.ends.capacity()) * 4
             + self.left.capacity() * size_of::<(u32, u32)>()
             + self.sites.capacity() * size_of::<Site>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_samples_takes_more_memory_and_its_limit_knows_that() {
+        let weight = Weight { count: 3, bytes: 100, count_variance: 1, bytes_variance_kib2: 2 };
+        let (mut exact, mut sampled) = (EventTable::default(), EventTable::default());
+        for _ in 0..1000 {
+            exact.push_allocation(0, weight.bytes);
+            sampled.push_sample(0, weight);
+        }
+        exact.finish();
+        sampled.finish();
+        let more = (sampled.memory_bytes() - exact.memory_bytes()) as u64;
+        assert_eq!(more, 1000 * BYTES_PER_SAMPLE);
+        let limit = TableLimit { memory_bytes: 1000 * BYTES_PER_EVENT_MAX };
+        assert!(limit.allows(1000, false) && !limit.allows(1000, true));
     }
 }

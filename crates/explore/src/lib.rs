@@ -44,6 +44,7 @@ mod scan_inputs;
 mod selection;
 mod site_sums;
 mod site_table;
+mod size_column;
 mod table_builder;
 mod time_column;
 mod timeline;

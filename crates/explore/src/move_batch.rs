@@ -4,6 +4,7 @@
 use crate::allocation_set::AllocationSet;
 use crate::event_table::{EventTable, Move};
 use crate::move_columns::MoveColumns;
+use crate::size_column::SizeColumn;
 
 /// Number of moves in a batch: the bits of a word.
 pub(crate) const TOGETHER: usize = 64;
@@ -22,11 +23,12 @@ impl MoveBatch {
         Self { counted: 0, sizes: [0; TOGETHER], groups: [0; TOGETHER] }
     }
 
-    /// Fetches up to [`TOGETHER`] moves from number `first` on. `group_of`: group of each site.
+    /// Fetches up to [`TOGETHER`] moves from number `first` on. `sizes`: the amounts to fetch if
+    /// there are no columns. `group_of`: group of each site.
     #[inline(always)]
     pub(crate) fn fetch(
         &mut self,
-        (table, columns): (&EventTable, Option<&MoveColumns>),
+        (table, sizes, columns): (&EventTable, &SizeColumn, Option<&MoveColumns>),
         passing: &AllocationSet,
         group_of: Option<&[u32]>,
         (first, moves): (usize, &[Move]),
@@ -34,7 +36,7 @@ impl MoveBatch {
         self.counted = passing.bits(moves);
         let Some(columns) = columns else {
             for (size, one) in self.sizes.iter_mut().zip(moves) {
-                *size = table.size_bytes(one.allocation());
+                *size = sizes.get(one.allocation());
             }
             if let Some(group_of) = group_of {
                 for (group, one) in self.groups.iter_mut().zip(moves) {

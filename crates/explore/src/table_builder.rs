@@ -78,7 +78,7 @@ impl GrowingTable {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<EventTable>> {
         let both = TableLimit { memory_bytes: limit.memory_bytes / 2 };
-        if !both.allows(trace.event_count()) {
+        if !both.allows(trace.event_count(), trace.is_sampled()) {
             *self = Self::default();
             return EventTable::build(trace, (limit, parallelism), progress, is_cancelled);
         }
@@ -136,7 +136,7 @@ impl GrowingTable {
             *self = Self::default();
         }
         let event_count = trace.event_count();
-        if !limit.allows(event_count) {
+        if !limit.allows(event_count, trace.is_sampled()) {
             return Ok(false);
         }
         for (index, process) in trace.processes().iter().enumerate().skip(self.process_count) {
@@ -160,7 +160,7 @@ impl GrowingTable {
             }
             // A damaged index may claim fewer events than there are.
             self.event_count += batch.len() as u64;
-            if !limit.allows(self.event_count) {
+            if !limit.allows(self.event_count, trace.is_sampled()) {
                 return Ok(false);
             }
             let mut rest = batch;

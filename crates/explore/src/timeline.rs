@@ -98,15 +98,20 @@ pub struct Series {
 
 /// Variances of a timeline's curves by bin; those of bytes in KiB squared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs, reason = "named as the curves of the timeline")]
 pub struct TimelineVariances {
+    /// Variance of the live bytes at the end of each bin.
     pub live_bytes: Vec<u64>,
+    /// Variance of the number of live allocations at the end of each bin.
     pub live_count: Vec<u64>,
-    /// Largest variance in each bin.
+    /// Largest variance of the live bytes in each bin.
     pub most_bytes: Vec<u64>,
+    /// Variance of the bytes allocated in each bin.
     pub alloc_bytes: Vec<u64>,
+    /// Variance of the number of allocations made in each bin.
     pub alloc_count: Vec<u64>,
+    /// Variance of the number of allocations freed in each bin.
     pub free_count: Vec<u64>,
+    /// Variance of the sum of all other series in each bin.
     pub rest: Vec<u64>,
     /// Variances of the peak's bytes and count.
     pub peak: (u64, u64),

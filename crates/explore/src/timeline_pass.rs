@@ -15,6 +15,7 @@ use crate::last_ends::LastEnds;
 use crate::move_batch::{MoveBatch, TOGETHER};
 use crate::move_columns::MoveColumns;
 use crate::parallelism::Parallelism;
+use crate::size_column::SizeColumn;
 use crate::timeline::{Timeline, TimelineOf};
 
 /// A pass over the moves of a timeline.
@@ -22,7 +23,9 @@ pub(crate) struct TimelinePass<'a> {
     pub(crate) table: &'a EventTable,
     pub(crate) passing: &'a AllocationSet,
     pub(crate) last_ends: &'a LastEnds,
-    /// Columns in the order of the moves, if they are computed.
+    /// Variances that are added up in place of sizes; each allocation counts as one.
+    pub(crate) variances: Option<&'a SizeColumn>,
+    /// Columns in the order of the moves, if they are computed; of sizes alone.
     pub(crate) columns: Option<&'a MoveColumns>,
     /// Number of each site's group.
     pub(crate) group_of: &'a [u32],
@@ -198,6 +201,18 @@ impl TimelinePass<'_> {
         self.group_of[self.table.site_of[allocation] as usize] as usize
     }
 
+    /// Amounts that are added up.
+    #[inline(always)]
+    fn sizes(&self) -> &SizeColumn {
+        self.variances.unwrap_or(&self.table.sizes)
+    }
+
+    /// Number of allocations that one counts as.
+    #[inline(always)]
+    fn count(&self, allocation: usize) -> u64 {
+        if self.variances.is_some() { 1 } else { self.table.count(allocation) }
+    }
+
     /// Contribution of an allocation to a group's amount.
     fn unit(&self, size_bytes: u64, count: u64) -> i128 {
         let is_bytes = matches!(self.of, TimelineOf::LiveBytes | TimelineOf::AllocBytes);
@@ -227,7 +242,7 @@ impl TimelinePass<'_> {
                 if !self.passing.has(allocation) {
                     return;
                 }
-                let (size_bytes, count) = (table.size_bytes(allocation), table.count(allocation));
+                let (size_bytes, count) = (self.sizes().get(allocation), self.count(allocation));
                 level.bytes += i128::from(size_bytes);
                 level.count += count as i64;
                 if is_level && has_groups {
@@ -268,13 +283,18 @@ impl TimelinePass<'_> {
             let mut first = self.borders[bin];
             let moves = &table.moves[first as usize..self.borders[bin + 1] as usize];
             for moves in moves.chunks(TOGETHER) {
-                batch.fetch((table, self.columns), self.passing, group_of, (first as usize, moves));
+                batch.fetch(
+                    (table, self.sizes(), self.columns),
+                    self.passing,
+                    group_of,
+                    (first as usize, moves),
+                );
                 let mut counted = batch.counted;
                 while counted != 0 {
                     let place = counted.trailing_zeros() as usize;
                     counted &= counted - 1;
                     let (size_bytes, group) = (batch.sizes[place], batch.groups[place]);
-                    let count = table.count(moves[place].allocation());
+                    let count = self.count(moves[place].allocation());
                     if moves[place].is_end() {
                         level.bytes -= i128::from(size_bytes);
                         level.count -= count as i64;

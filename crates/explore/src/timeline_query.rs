@@ -54,6 +54,7 @@ impl Explorer {
             table,
             passing: &passing,
             last_ends,
+            variances: None,
             columns: kept.columns(),
             group_of: &groups.group_of,
             borders: &borders,
@@ -142,9 +143,14 @@ fn variances_of(
     peak_end: u32,
 ) -> Result<(TimelineVariances, Vec<Vec<u64>>)> {
     let of = pass.of.in_bytes();
-    let tables = [pass.table.of_variances(|(bytes, _)| bytes), pass.table.of_variances(|(_, count)| count)];
-    let [by_bytes, by_count] =
-        tables.each_ref().map(|table| TimelinePass { table, columns: None, of, ..*pass });
+    let variances =
+        [pass.table.variance_column(|(bytes, _)| bytes), pass.table.variance_column(|(_, count)| count)];
+    let [by_bytes, by_count] = variances.each_ref().map(|column| TimelinePass {
+        variances: Some(column),
+        columns: None,
+        of,
+        ..*pass
+    });
     let (of_bytes, series_of_bytes) = by_bytes.draw(groups)?;
     let (of_count, series_of_count) = by_count.draw(groups)?;
     let (whole, series) = match pass.of.is_bytes() {

@@ -1,14 +1,17 @@
 //! Growth over many functions, none of which grows much by itself.
 
+use std::collections::HashSet;
+
 use heapr_query::{Confidence, Owner};
 use heapr_table::quantity::{count, percent};
-use heapr_trace::{Amounts, ProcessIndex, StackIndex};
+use heapr_trace::{Amounts, CourseRow, ProcessIndex, StackIndex};
 
 use crate::calls::Calls;
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
 use crate::growth::{self, Growing};
 use crate::recording::Recording;
 use crate::site::{Held, Site};
+use crate::sites::NO_SITE;
 
 /// Smallest share of the growth that a caller must have, with what it calls, to be named.
 const TOGETHER_SHARE: f64 = 0.5;
@@ -34,7 +37,8 @@ pub(crate) fn all_growth(recording: &Recording<'_>) -> Option<Finding> {
         .filter(|&(more, _)| more > 0)
         .collect();
     more.sort_by_key(|&(more, site)| std::cmp::Reverse((more, std::cmp::Reverse(site.number))));
-    let growth_bytes = growing.growth_bytes;
+    // Sites that shrink are in the growth of all, but in no share of it.
+    let growth_bytes = more.iter().fold(0_u64, |sum, (more, _)| sum.saturating_add(*more));
     let largest =
         more.iter().take_while(|(more, _)| *more as f64 >= growth_bytes as f64 * NAMED_SHARE).take(3);
     let largest: Vec<String> = largest
@@ -46,10 +50,13 @@ pub(crate) fn all_growth(recording: &Recording<'_>) -> Option<Finding> {
     };
     let caller = caller(recording, process, (from, to));
     let under = caller.as_ref().map_or(String::new(), |(_, name, share)| {
-        format!("; {} of it under {name}, with what it calls", percent(*share, growth_bytes))
+        format!(
+            "; {} of it under {name}, with what it calls",
+            percent((*share).min(growth_bytes), growth_bytes)
+        )
     });
     let sentence = format!(
-        "All of it grows: {} are live {}, {}, over {} functions; {who}{under}.",
+        "Memory grows all together: {} are live {}, {}, over {} functions; {who}{under}.",
         recording.said.held(all.held[to].live()),
         recording.after(recording.times_ns[to]),
         growing.more(recording),
@@ -90,7 +97,7 @@ fn all_of(recording: &Recording<'_>, process: ProcessIndex) -> Site {
         process,
         owner: Owner::Program,
         is_loading: false,
-        number: u32::MAX,
+        number: NO_SITE,
         amounts: Amounts::default(),
         stack: StackIndex::EMPTY,
         weight: 0,
@@ -104,14 +111,20 @@ fn all_of(recording: &Recording<'_>, process: ProcessIndex) -> Site {
 }
 
 /// Deepest named function under which most of the growth between two moments lies, and its part.
+/// Stacks of sites that may not be named are left out.
 fn caller(
     recording: &Recording<'_>,
     process: ProcessIndex,
     (from, to): (usize, usize),
 ) -> Option<(OwnFrame, String, u64)> {
+    let sites = recording.sites.iter().filter(|site| site.process == process && recording.is_telling(site));
+    let numbers: HashSet<u32> = sites.map(|site| site.number).collect();
+    let is_of_them = |row: &CourseRow| {
+        recording.site_of.get(row.stack.0 as usize).is_some_and(|number| numbers.contains(number))
+    };
     let calls = Calls::new(recording, |add| {
         for (place, sign) in [(to, 1), (from, -1)] {
-            for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
+            for (_, row) in recording.rows(place).filter(|(_, row)| is_of_them(row)) {
                 add(row.stack, i64::try_from(row.live_bytes).unwrap_or(i64::MAX).saturating_mul(sign));
             }
         }

@@ -43,7 +43,7 @@ pub(crate) fn doubling(work_done: &[u64], held: &[Held], work: &WorkTime) -> Opt
         }
         if before > 0 && after as f64 >= before as f64 * RATIO_MIN {
             before_first.get_or_insert(before);
-            in_steps += after - before;
+            in_steps = in_steps.saturating_add(after - before);
             steps.push(place);
         }
     }

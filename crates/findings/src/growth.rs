@@ -3,6 +3,8 @@
 //! Growth is judged by the program's work, which is measured in allocated blocks, and not by time.
 //! A service that waits does not grow, and has not stopped growing either.
 
+use std::cell::OnceCell;
+
 use heapr_query::{Confidence, Trend};
 use heapr_table::SortRows as _;
 use heapr_table::quantity::{duration, percent};
@@ -62,7 +64,7 @@ pub(crate) struct Growing<'a> {
 enum Manner {
     /// All that the site holds grows.
     Whole,
-    /// The part grows that stays; the rest comes and goes.
+    /// The part grows that stays; other blocks may come and go.
     Part,
     /// A container doubles.
     Doubles(Doubling),
@@ -75,9 +77,11 @@ const KEPT_ALL: f64 = 0.98;
 
 /// All sites that grow, the largest growth first.
 pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
-    let stays: Vec<Option<Stays>> = (0..recording.processes.len() as u32)
-        .map(|process| Stays::of(recording, ProcessIndex(process)))
-        .collect();
+    // Only needed for sites that neither double nor grow as a whole.
+    let stays: Vec<OnceCell<Option<Stays>>> = recording.processes.iter().map(|_| OnceCell::new()).collect();
+    let stays_of = |process: ProcessIndex| {
+        stays[process.0 as usize].get_or_init(|| Stays::of(recording, process)).as_ref()
+    };
     let mut found: Vec<Growing<'a>> = recording
         .sites
         .iter()
@@ -87,7 +91,7 @@ pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
             let (times_ns, work_done) = (&recording.times_ns[..], &recording.work_done[..]);
             doubles(times_ns, work_done, site, work)
                 .or_else(|| judge(times_ns, work_done, site, work))
-                .or_else(|| part(stays[site.process.0 as usize].as_ref()?, site))
+                .or_else(|| part(stays_of(site.process)?, site))
         })
         .collect();
     found.sort_rows_by_key(|growing| std::cmp::Reverse(growing.growth_bytes));
@@ -169,7 +173,8 @@ pub(crate) fn judge<'a>(
     }
     let share = |bytes: u64| bytes as f64 / growth as f64;
     let since = |share: f64| {
-        let place = after(work_done, work, share).clamp(from, to);
+        // The last step tells whether growth goes on, even if much of the work is in it.
+        let place = after(work_done, work, share).clamp(from, to - 1);
         last.saturating_sub(site.held[place].bytes)
     };
     let late = share(since(1.0 - (1.0 - WARM_UP_WORK) / 3.0));
@@ -300,9 +305,10 @@ impl Growing<'_> {
                 )
             }
             Manner::Part => format!(
-                "Memory grows: of what {name} makes, {} stay {after} that did not {}, {more}; the rest comes and goes.",
+                "Memory grows: of what {name} makes, {} stay {after} that did not {}, {more}{}.",
                 recording.said.held(self.grown()),
                 recording.when(recording.times_ns[self.from]),
+                if self.falls() { "; other blocks of it come and go" } else { "" },
             ),
             Manner::Doubles(doubling) => format!(
                 "Memory grows by doubling: {name} holds {held} {after}, {} times as much as {}, in {} steps, the last \
@@ -317,6 +323,12 @@ impl Growing<'_> {
                     .unwrap_or_default(),
             ),
         }
+    }
+
+    /// Whether the whole site holds less at a moment of the judged span than at the one before.
+    fn falls(&self) -> bool {
+        let held = self.site.held.get(self.from..=self.to).unwrap_or_default();
+        held.windows(2).any(|pair| pair[1].bytes < pair[0].bytes)
     }
 
     /// Amounts that came in the judged span.
@@ -377,7 +389,10 @@ impl Growing<'_> {
                 format!("{span}: the least by stack in each of {} windows of the time; {rising}", self.count)
             }
             Manner::Doubles(_) => {
-                format!("{span}: each step comes after about twice the work; how full it is is not known")
+                format!(
+                    "{span}: the last step comes after more work than the one before, as in a container that grows by \
+                     a factor; how full it is is not known"
+                )
             }
         }];
         let share = percent(last.bytes, work.last_bytes());
@@ -403,73 +418,4 @@ impl Growing<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::made::{even_work, site, times_ns, work};
-
-    /// Judgement of a program that holds `base` KiB beside `kib`: confidence, and whether growth
-    /// begins late.
-    fn grows_beside(base: u64, kib: &[u64], work_done: &[u64]) -> Option<(Confidence, bool)> {
-        let live: Vec<u64> = kib.iter().map(|kib| kib + base).collect();
-        let (site, work) = (site(kib), work(&live));
-        let growing = judge(&times_ns(kib.len()), work_done, &site, &work)?;
-        Some((growing.confidence(&work), growing.begins_late))
-    }
-
-    fn grows(kib: impl Fn(u64) -> u64) -> Option<(Confidence, bool)> {
-        let kib: Vec<u64> = (0..40).map(kib).collect();
-        grows_beside(100, &kib, &even_work(40))
-    }
-
-    #[test]
-    fn what_rises_with_the_work_grows() {
-        assert_eq!(grows(|at| at * 50), Some((Confidence::High, false)));
-        // With a disturbance, and after a slow start.
-        assert!(grows(|at| at * 50 + [0, 30, 10, 0][at as usize % 4]).is_some());
-        assert!(grows(|at| at * at).is_some());
-    }
-
-    #[test]
-    fn what_fills_up_comes_and_goes_or_is_made_at_once_does_not_grow() {
-        assert_eq!(grows(|at| 500.min(at * 40)), None, "a cache that is full");
-        assert_eq!(grows(|at| at % 8 * 200), None, "batches");
-        assert_eq!(grows(|at| if at < 30 { 10 } else { 900 }), None, "one step");
-        assert_eq!(grows(|_| 700), None, "nothing happens");
-        assert_eq!(grows(|at| 2000 - at * 40), None, "it shrinks");
-        assert_eq!(grows(|at| at / 4), None, "less than is worth a word");
-    }
-
-    #[test]
-    fn growth_goes_by_the_work_and_not_by_the_time() {
-        let kib: Vec<u64> = (0..40).map(|at: u64| at.min(20) * 50).collect();
-        // The program waits from the middle on: it has not stopped growing.
-        let waits: Vec<u64> = (0..40).map(|at: u64| at.min(20) * 1000).collect();
-        assert!(grows_beside(100, &kib, &waits).is_some());
-        assert_eq!(grows_beside(100, &kib, &even_work(40)), None);
-    }
-
-    #[test]
-    fn little_beside_the_most_that_was_live_must_be_steady() {
-        let beside = |kib: &[u64]| {
-            let live: Vec<u64> = (0..40).map(|at| if at < 12 { 90_000 } else { 3_000 }).collect();
-            let (site, work) = (site(kib), work(&live));
-            judge(&times_ns(40), &even_work(40), &site, &work).is_some()
-        };
-        let steady: Vec<u64> = (0..40).map(|at| at * 30).collect();
-        let rare: Vec<u64> = (0..40).map(|at| at / 6 * 180).collect();
-        assert!(beside(&steady));
-        assert!(!beside(&rare));
-    }
-
-    #[test]
-    fn the_last_of_several_phases_is_told_from_what_grows_all_the_time() {
-        assert_eq!(grows(|at| at.saturating_sub(24) * 60).map(|(_, late)| late), Some(true));
-        assert_eq!(grows(|at| at * 30).map(|(_, late)| late), Some(false));
-    }
-
-    #[test]
-    fn a_few_moments_say_nothing() {
-        assert_eq!(grows_beside(0, &[0, 100, 200, 300, 400], &even_work(5)), None);
-        assert_eq!(grows_beside(0, &[], &[]), None);
-    }
-}
+mod tests;

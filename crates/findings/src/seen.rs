@@ -2,6 +2,7 @@
 //! lost events.
 
 use heapr_known::allocator_libraries::LANGUAGE_HEAPS;
+use heapr_known::machine::SMALLEST_PAGE_BYTES;
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
 use heapr_trace::{HeapId, Loss, ProcessIndex, ProcessOrigin};
@@ -18,10 +19,8 @@ use crate::work_time::WorkTime;
 /// the anonymous resident memory.
 const RESIDENT_MIN_BYTES: u64 = 8 << 20;
 const RESIDENT_MIN_SHARE: f64 = 0.5;
-/// Size of a page, which a live block keeps resident. Such pages are named as the cause if they are
-/// at least this share of the unexplained memory. Otherwise the allocator caches freed memory, and
-/// the peak matters.
-const PAGE_BYTES: u64 = 4096;
+/// Smallest share of the unexplained memory in the pages that live blocks keep resident, for pages
+/// to be named as the cause. Otherwise the allocator caches freed memory, and the peak matters.
 const PINNED_MIN_SHARE: f64 = 0.25;
 /// Smallest ratio of the blocks' peak to the unexplained memory, for memory that surely was in
 /// blocks.
@@ -58,8 +57,9 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
         return Some(unseen(recording, (process, sample.time_ns), resident, peak));
     }
     let survivors = survivors(recording, process, sample.time_ns);
+    let page_bytes = recording.trace.system().page_bytes.max(SMALLEST_PAGE_BYTES);
     let is_pinned =
-        survivors.count.saturating_mul(PAGE_BYTES) as f64 >= unexplained as f64 * PINNED_MIN_SHARE;
+        survivors.count.saturating_mul(page_bytes) as f64 >= unexplained as f64 * PINNED_MIN_SHARE;
     let site = recording.sites.iter().filter(|site| site.process == process).max_by_key(|site| {
         site.amounts.peak_bytes.max(site.held.iter().map(|held| held.bytes).max().unwrap_or(0))
     })?;
@@ -169,7 +169,7 @@ fn evidence(
     survivors: &Held,
 ) -> Vec<String> {
     let survivors = recording.said.blocks(survivors.live().count);
-    vec![
+    let mut evidence = vec![
         format!("up to {} were live in blocks before, and are free now", recording.bytes(peak)),
         match is_pinned {
             true => format!(
@@ -178,8 +178,9 @@ fn evidence(
             ),
             false => format!("{survivors} made meanwhile live on: too few to keep most of the pages"),
         },
-        advice(recording.trace, process).to_owned(),
-    ]
+    ];
+    evidence.extend(advice(recording.trace, process).map(str::to_owned));
+    evidence
 }
 
 /// Memory of heapr's agent in a process, which is not the program's.

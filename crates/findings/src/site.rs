@@ -46,7 +46,8 @@ pub(crate) struct Site {
     pub(crate) owner: Owner,
     /// Whether these are the blocks of an `import` or the like, which the function waits for.
     pub(crate) is_loading: bool,
-    /// Number of the site, in [`crate::recording::Recording::site_of`].
+    /// Number of the site, in [`crate::recording::Recording::site_of`];
+    /// [`crate::sites::NO_SITE`] if it is a sum of sites.
     pub(crate) number: u32,
     pub(crate) amounts: Amounts,
     /// Representative stack: the one with the most bytes at the peak or left at the end.

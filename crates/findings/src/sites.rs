@@ -72,9 +72,9 @@ impl Recording<'_> {
         (self.sites, self.site_of) = (sites, site_of);
     }
 
-    /// Whether a stack belongs to a site.
+    /// Whether a stack belongs to a site. No stack belongs to a sum of sites, which has no number.
     pub(crate) fn is_of(&self, site: &Site, stack: StackIndex) -> bool {
-        self.site_of.get(stack.0 as usize) == Some(&site.number)
+        site.number != NO_SITE && self.site_of.get(stack.0 as usize) == Some(&site.number)
     }
 
     /// Stack of a site that holds most more at one moment than at another, or else the site's own.

@@ -1,19 +1,20 @@
 //! Memory that stays while other memory of the same function comes and goes.
 //!
-//! The time of work is cut into windows. The least that a stack holds in a window is what it keeps
-//! there. A function's part is the sum over those of its stacks that keep more and more. So the
-//! temporary blocks of one stack do not hide the blocks that another one keeps.
+//! The time of work is cut into seven to twelve windows. The least that a stack holds in a window
+//! is what it keeps there. A function's part is the sum over those of its stacks that keep more and
+//! more. So the temporary blocks of one stack do not hide the blocks that another one keeps.
 
 use std::collections::HashMap;
 
 use heapr_query::Trend;
-use heapr_trace::{ProcessIndex, StackIndex};
+use heapr_trace::{CourseRow, ProcessIndex, StackIndex};
 
 use crate::recording::Recording;
 use crate::site::{Held, Site};
+use crate::sites::NO_SITE;
 use crate::work_time::WorkTime;
 
-/// Number of windows in which a process's work is judged.
+/// Largest number of windows in which a process's work is judged.
 const WINDOWS: usize = 12;
 /// Smallest number of moments in a window: of fewer, the least says no more than the amounts.
 const WINDOW_MIN: usize = 2;
@@ -56,10 +57,12 @@ impl Stays {
         let mut ends: Vec<usize> = (first..end).rev().step_by(length).collect();
         ends.reverse();
         let window_of = |place: usize| ends.partition_point(|&end| end < place);
+        let site_of = |stack: StackIndex| recording.site_of.get(stack.0 as usize).copied();
+        let has_site = |row: &CourseRow| site_of(row.stack).is_some_and(|number| number != NO_SITE);
         let mut least: HashMap<StackIndex, Vec<Least>> = HashMap::new();
         for place in first..end {
             let window = window_of(place);
-            for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
+            for (_, row) in recording.rows(place).filter(|(of, row)| *of == process && has_site(row)) {
                 let windows = least.entry(row.stack).or_insert_with(|| vec![Least::default(); ends.len()]);
                 let held =
                     Held { bytes: row.live_bytes, count: row.live_count, made: 0, variances: row.variances };
@@ -74,7 +77,7 @@ impl Stays {
         for (&stack, windows) in &mut least {
             windows.iter_mut().zip(&lengths).for_each(|(least, &length)| least.end(length));
             let Some(growth_bytes) = growth(&times_ns, windows) else { continue };
-            let Some(&number) = recording.site_of.get(stack.0 as usize) else { continue };
+            let Some(number) = site_of(stack) else { continue };
             let held = vec![Held::default(); ends.len()];
             let part = parts.entry(number).or_insert_with(|| Part { held, stack, growth_bytes });
             if (growth_bytes, stack) > (part.growth_bytes, part.stack) {

@@ -2,7 +2,7 @@
 
 use heapr_query::{Confidence, Owner, Trend};
 use heapr_table::quantity::{bytes, count, duration};
-use heapr_trace::{PartKind, ProcessIndex, StackIndex};
+use heapr_trace::{PartKind, Process, ProcessIndex, StackIndex, Trace};
 
 use crate::finding::{Finding, Kind, OwnFrame, quoted};
 use crate::recording::Recording;
@@ -23,12 +23,13 @@ const STARTERS: &[&str] = &["pthread_create", "__pthread_create", "allocate_stac
 
 /// Finding about the process whose threads grow most.
 pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
-    let numbers = (0..recording.trace.processes().len() as u32).map(ProcessIndex);
-    let (process, growing) = numbers
-        .filter_map(|process| Some((process, growing(&lives(recording, process)?)?)))
+    let (process, growing) = lives(recording.trace)
+        .iter()
+        .zip(0..)
+        .filter_map(|(lives, process)| Some((ProcessIndex(process), growing(lives)?)))
         .max_by_key(|(process, growing)| (growing.live, std::cmp::Reverse(*process)))?;
     let known = recording.trace.processes().get(process.0 as usize)?;
-    let starter = starter(recording, process);
+    let starter = starter(recording, process, growing.live);
     let started = starter.as_ref().map_or(String::new(), |(_, name)| format!(", started by {name}"));
     let ended = match growing.ended {
         0 => "none has ended".to_owned(),
@@ -55,7 +56,7 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
         }
     )];
     if starter.is_none() {
-        evidence.push("where they were started is not told by the blocks of the recording".to_owned());
+        evidence.push("where most were started is not told by the blocks of the recording".to_owned());
     }
     Some(Finding {
         kind: Kind::Growth,
@@ -78,15 +79,33 @@ struct Lives {
     threads: Vec<(u64, Option<u64>)>,
 }
 
-fn lives(recording: &Recording<'_>, process: ProcessIndex) -> Option<Lives> {
-    let known = recording.trace.processes().get(process.0 as usize)?;
-    let end_ns = known.end_ns.unwrap_or(recording.trace.duration_ns());
-    let all = recording.trace.threads().iter().filter(|thread| thread.process == process);
-    // A process ends its threads as it ends.
-    let margin_ns = end_ns.saturating_sub(known.start_ns) / MOMENTS;
-    let ended = |end: &u64| *end < end_ns.saturating_sub(margin_ns);
-    let threads = all.map(|thread| (thread.start_ns, thread.end_ns.filter(ended))).collect();
-    Some(Lives { span_ns: (known.start_ns, end_ns), threads })
+/// Times of the threads of all processes, by process.
+fn lives(trace: &Trace) -> Vec<Lives> {
+    let span_of = |process: &Process| {
+        let end_ns = process.end_ns.unwrap_or(trace.duration_ns());
+        Lives { span_ns: (process.start_ns, end_ns), threads: Vec::new() }
+    };
+    let mut all: Vec<Lives> = trace.processes().iter().map(span_of).collect();
+    for thread in trace.threads() {
+        if let Some(lives) = all.get_mut(thread.process.0 as usize) {
+            lives.threads.push((thread.start_ns, thread.end_ns));
+        }
+    }
+    let ended = all.iter_mut().zip(trace.processes()).filter(|(_, process)| process.end_ns.is_some());
+    ended.for_each(|(lives, _)| lives.ignore_last_ends());
+    all
+}
+
+impl Lives {
+    /// Takes threads that ended in the last part of the time for live: a process ends its threads
+    /// as it ends.
+    fn ignore_last_ends(&mut self) {
+        let (start_ns, end_ns) = self.span_ns;
+        let work_end_ns = end_ns.saturating_sub(end_ns.saturating_sub(start_ns) / MOMENTS);
+        for (_, end) in &mut self.threads {
+            *end = end.filter(|&end| end < work_end_ns);
+        }
+    }
 }
 
 /// Growth of a number of threads.
@@ -96,6 +115,7 @@ struct GrowingThreads {
     ended: usize,
     /// Number of live threads that were started after `from_ns`.
     since_start: usize,
+    /// Time since the start of the recording.
     from_ns: u64,
 }
 
@@ -122,26 +142,22 @@ fn growing(lives: &Lives) -> Option<GrowingThreads> {
         && ended as f64 <= last as f64 * ENDED_MAX
         && is_steady
         && Trend::of(&points)?.chance <= 0.01;
-    is_growing.then_some(GrowingThreads {
-        live: last,
-        ended,
-        since_start: more as usize,
-        from_ns: at(2) - start_ns,
-    })
+    is_growing.then_some(GrowingThreads { live: last, ended, since_start: more as usize, from_ns: at(2) })
 }
 
-/// Function that started most threads: the own frame of the blocks that are made for a new one.
-fn starter(recording: &Recording<'_>, process: ProcessIndex) -> Option<(OwnFrame, String)> {
+/// Function that started at least half of the live threads: the own frame of the blocks that are
+/// made for a new one.
+fn starter(recording: &Recording<'_>, process: ProcessIndex, live: usize) -> Option<(OwnFrame, String)> {
     let mut most: Option<(u64, StackIndex)> = None;
     recording.for_each_total(|totals| {
         if recording.process_of(totals.stack) == process
-            && most.is_none_or(|(known, _)| totals.amounts.total_count > known)
+            && most.is_none_or(|(known, _)| totals.amounts.outstanding_count > known)
             && starts_threads(recording, totals.stack)
         {
-            most = Some((totals.amounts.total_count, totals.stack));
+            most = Some((totals.amounts.outstanding_count, totals.stack));
         }
     });
-    let (_, stack) = most?;
+    let (_, stack) = most.filter(|(started, _)| started.saturating_mul(2) >= live as u64)?;
     let number = recording.site_of.get(stack.0 as usize).copied()?;
     let site = recording.sites.iter().find(|site| site.number == number)?;
     let (own_frame, name) = recording.name_at(site, stack);
@@ -173,6 +189,17 @@ mod tests {
     fn threads_that_are_started_all_the_time_and_never_end_grow() {
         assert_eq!(judged((0..240).map(|number| (number * 10, None))), Some(240));
         assert_eq!(judged((0..40).map(|number| (number * 60, None))), Some(40));
+    }
+
+    #[test]
+    fn threads_that_end_with_their_process_are_live_and_times_are_those_of_the_recording() {
+        let threads: Vec<(u64, Option<u64>)> =
+            (0..240).map(|number| (5000 + number * 10, Some(7390))).collect();
+        let mut lives = Lives { span_ns: (5000, 7400), threads };
+        assert_eq!(growing(&lives), None, "they ended while the process went on");
+        lives.ignore_last_ends();
+        let growing = growing(&lives).expect("all are live");
+        assert_eq!((growing.live, growing.ended, growing.from_ns), (240, 0, 5200));
     }
 
     #[test]

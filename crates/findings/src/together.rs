@@ -13,6 +13,7 @@ use crate::finding::{Finding, OwnFrame};
 use crate::growth::{self, Growing};
 use crate::recording::Recording;
 use crate::site::{Held, Site};
+use crate::sites::NO_SITE;
 use crate::work_time::{GROWTH_MIN_BYTES, WorkTime};
 
 /// Smallest share of the peak that the named part must have, with all that it calls.
@@ -167,7 +168,7 @@ fn sites_of(recording: &Recording<'_>, process: ProcessIndex, way: &[Part]) -> V
             process,
             owner: Owner::Program,
             is_loading: false,
-            number: 0,
+            number: NO_SITE,
             amounts: Amounts::default(),
             stack: heapr_trace::StackIndex::EMPTY,
             weight: u64::try_from(part.amount).unwrap_or(0),

@@ -9,6 +9,7 @@ use crate::finding::{Chosen, Finding, Kind};
 use crate::growth;
 use crate::recording::Recording;
 use crate::site::{Held, Site};
+use crate::sites::NO_SITE;
 use crate::work_time::WorkTime;
 
 /// Finding about growth of the process's whole memory. `None` if all moments have stacks, as other
@@ -24,7 +25,7 @@ pub(crate) fn whole_growth(recording: &Recording<'_>) -> Option<Finding> {
         process: ProcessIndex(0),
         owner: heapr_query::Owner::Program,
         is_loading: false,
-        number: 0,
+        number: NO_SITE,
         amounts: Amounts { outstanding_bytes, ..Amounts::default() },
         stack: StackIndex::EMPTY,
         weight: 0,

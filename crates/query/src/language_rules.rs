@@ -34,9 +34,9 @@ const RULES: &[Rules] = &[
     Rules {
         language: "py",
         standard_files: &[
-            "*/lib/python[2-3].*/*",
-            "*/lib/python3*/*",
-            "*/lib/python2*/*",
+            "*/lib/python3/*",
+            "*/lib/python3.*/*",
+            "*/lib/python2.*/*",
             "<frozen *",
             "<string>",
         ],
@@ -130,7 +130,8 @@ const RULES: &[Rules] = &[
             "/usr/local/lib/*/perl/*",
             "*/site_perl/*",
             "*/vendor_perl/*",
-            "*/lib/perl5/*",
+            "*/perl5/lib/perl5/*",
+            "*/local/lib/perl5/*",
         ],
         loader_names: &["BEGIN", "main::BEGIN", "(require)"],
         ..NO_RULES
@@ -256,6 +257,10 @@ mod tests {
                 Package,
             ),
             ("pl", "File::Find::find", "/usr/share/perl/5.36/File/Find.pm", Standard),
+            ("pl", "File::Find::find", "/opt/perl/lib/perl5/5.36/File/Find.pm", Standard),
+            ("pl", "Moo::new", "/home/me/perl5/lib/perl5/Moo.pm", Package),
+            ("pl", "Moo::new", "/w/local/lib/perl5/Moo.pm", Package),
+            ("py", "parse", "/w/lib/python3_tools/parse.py", User),
             ("pl", "render_page", "prog.pl", User),
             ("php", "parse_page", "/w/prog.php", User),
             ("php", "GuzzleHttp\\send", "/w/vendor/guzzlehttp/guzzle/src/f.php", Package),

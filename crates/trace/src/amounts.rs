@@ -95,17 +95,17 @@ impl AddAssign<&Self> for Variances {
 }
 
 impl AddAssign<&Self> for Amounts {
-    /// Adds the other amounts. Sizes come from the program and may be huge, so that sums of bytes
-    /// saturate.
+    /// Adds the other amounts. Sizes come from the program and counts from files, and both may be
+    /// huge, so that sums saturate.
     #[inline(always)]
     fn add_assign(&mut self, other: &Self) {
-        self.total_count += other.total_count;
+        self.total_count = self.total_count.saturating_add(other.total_count);
         self.total_bytes = self.total_bytes.saturating_add(other.total_bytes);
-        self.realloc_count += other.realloc_count;
-        self.temporary_count += other.temporary_count;
-        self.outstanding_count += other.outstanding_count;
+        self.realloc_count = self.realloc_count.saturating_add(other.realloc_count);
+        self.temporary_count = self.temporary_count.saturating_add(other.temporary_count);
+        self.outstanding_count = self.outstanding_count.saturating_add(other.outstanding_count);
         self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
-        self.peak_count += other.peak_count;
+        self.peak_count = self.peak_count.saturating_add(other.peak_count);
         self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
         self.variances += &other.variances;
     }

@@ -5,6 +5,7 @@ mod checksums;
 mod event_reader;
 mod known_processes;
 mod opening;
+mod stored_variances;
 
 use std::sync::OnceLock;
 
@@ -13,14 +14,10 @@ use opening::damage_of;
 
 use crate::chunk::{ChunkInfo, ChunkKind, ITEMS_PER_CHUNK};
 use crate::course::{COURSE_STREAMS, take_course};
-use crate::equal_blocks::EqualBlocks;
 use crate::error::{Damage, Error, Malformed, Result};
 use crate::source::ReadAt;
 use crate::stacks::{STACK_STREAMS, StackTable};
-use crate::summary::{TOTALS_STREAMS, take_stack_totals, take_summary};
-use crate::variance_chunks::{
-    STACK_VARIANCE_STREAMS, StackVariances, VARIANCE_STREAMS, take_course_variances, take_totals_variances,
-};
+use crate::summary::take_summary;
 use crate::*;
 
 /// An opened trace.
@@ -359,17 +356,7 @@ impl Trace {
         let [stream] = self.streams::<1>(info)?;
         let mut summary = take_summary(&stream, self.processes.len())
             .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
-        match self.of_kind(ChunkKind::Variances).next_back() {
-            Some(info) => {
-                let [totals, _] = self.streams::<VARIANCE_STREAMS>(info)?;
-                take_totals_variances(&totals, &mut summary)
-                    .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
-            }
-            None => EqualBlocks::of(&self.sampling).estimate_summary(&mut summary),
-        }
-        let untold = self.sampling.untold();
-        untold.mark(&mut summary.totals.variances);
-        summary.by_heap.iter_mut().for_each(|(.., totals)| untold.mark(&mut totals.variances));
+        self.add_totals_variances(&mut summary)?;
         Ok(Some(summary))
     }
 
@@ -397,43 +384,6 @@ impl Trace {
         }
     }
 
-    fn decode_stack_totals(&self, mut visit: impl FnMut(StackTotals)) -> Result<()> {
-        let known = (self.stacks().len(), self.processes.len());
-        let equal = EqualBlocks::of(&self.sampling);
-        let untold = self.sampling.untold();
-        let has_estimates = equal != EqualBlocks::default();
-        let mut variances = self.of_kind(ChunkKind::StackVariances);
-        for info in self.of_kind(ChunkKind::StackTotals) {
-            let streams = self.streams::<TOTALS_STREAMS>(info)?;
-            // Each chunk of totals has one of variances, or none has.
-            let beside = variances.next().filter(|beside| beside.item_count == info.item_count);
-            let stored = beside.map(|beside| self.streams::<STACK_VARIANCE_STREAMS>(beside)).transpose()?;
-            let mut stored = stored.as_ref().map(StackVariances::of);
-            let mut is_malformed = false;
-            let visit = |mut totals: StackTotals| {
-                if !has_estimates {
-                    return visit(totals);
-                }
-                match &mut stored {
-                    Some(stored) => match stored.next() {
-                        Ok(variances) => totals.amounts.variances = variances,
-                        Err(_) => is_malformed = true,
-                    },
-                    None => equal.estimate(totals.heap, &mut totals.amounts),
-                }
-                untold.mark(&mut totals.amounts.variances);
-                visit(totals);
-            };
-            let outcome = take_stack_totals(&streams, info.item_count as usize, known, visit);
-            let outcome = outcome.and(match is_malformed {
-                true => Err(Malformed("its variances end early")),
-                false => Ok(()),
-            });
-            outcome.map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
-        }
-        Ok(())
-    }
-
     /// The course of live memory; `None` if the file has no course.
     ///
     /// # Errors
@@ -443,14 +393,7 @@ impl Trace {
         let streams = self.streams::<COURSE_STREAMS>(info)?;
         let mut course = take_course(&streams, info.item_count as usize, self.stacks().len())
             .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
-        match self.of_kind(ChunkKind::Variances).next_back() {
-            Some(info) => {
-                let [_, of_course] = self.streams::<VARIANCE_STREAMS>(info)?;
-                take_course_variances(&of_course, &mut course)
-                    .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
-            }
-            None => EqualBlocks::of(&self.sampling).estimate_course(&mut course),
-        }
+        self.add_course_variances(&mut course)?;
         Ok(Some(course))
     }
 

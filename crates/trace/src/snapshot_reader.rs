@@ -1,9 +1,11 @@
 //! Reader of snapshots: the table is in memory, the blocks are read chunk by chunk.
 
+use std::collections::HashMap;
+
 use crate::chunk::{CHUNK_HEADER_BYTES, ChunkInfo, ChunkKind};
 use crate::error::{Damage, Error, Malformed, Result};
 use crate::snapshot::{SNAPSHOT_STREAMS, part_of, take_snapshot_blocks};
-use crate::{Block, BlockEstimate, Estimate, Snapshot, SnapshotProcess, Trace};
+use crate::{Block, BlockEstimate, Estimate, ProcessIndex, Snapshot, SnapshotProcess, Trace};
 
 impl Trace {
     /// The snapshot of this number.
@@ -25,9 +27,12 @@ impl Trace {
             return estimates;
         }
         let mut read = vec![BlockEstimate::default(); estimates.len()];
+        let mut places: HashMap<ProcessIndex, usize> = HashMap::new();
+        for (place, process) in snapshot.processes.iter().enumerate() {
+            places.entry(process.process).or_insert(place);
+        }
         let outcome = self.for_each_snapshot_block(snapshot, |block| {
-            let place = snapshot.processes.iter().position(|process| process.process == block.process);
-            if let Some(place) = place {
+            if let Some(&place) = places.get(&block.process) {
                 read[place] += BlockEstimate::of_weight(self.sampling().weight(block));
             }
         });

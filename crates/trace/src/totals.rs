@@ -52,17 +52,19 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds the amounts of some stacks. Blocks that are not live at the end count as freed.
+    /// Adds the amounts of some stacks. Blocks that are not live at the end count as freed. A
+    /// file may claim any numbers, so that sums saturate.
     pub fn add_amounts(&mut self, amounts: &Amounts) {
         self.variances += &amounts.variances;
-        self.alloc_count += amounts.total_count;
+        self.alloc_count = self.alloc_count.saturating_add(amounts.total_count);
         self.alloc_bytes = self.alloc_bytes.saturating_add(amounts.total_bytes);
-        self.free_count += amounts.total_count.saturating_sub(amounts.outstanding_count);
-        self.realloc_count += amounts.realloc_count;
-        self.temporary_count += amounts.temporary_count;
-        self.outstanding_count += amounts.outstanding_count;
+        self.free_count =
+            self.free_count.saturating_add(amounts.total_count.saturating_sub(amounts.outstanding_count));
+        self.realloc_count = self.realloc_count.saturating_add(amounts.realloc_count);
+        self.temporary_count = self.temporary_count.saturating_add(amounts.temporary_count);
+        self.outstanding_count = self.outstanding_count.saturating_add(amounts.outstanding_count);
         self.outstanding_bytes = self.outstanding_bytes.saturating_add(amounts.outstanding_bytes);
-        self.peak_count += amounts.peak_count;
+        self.peak_count = self.peak_count.saturating_add(amounts.peak_count);
         self.peak_bytes = self.peak_bytes.saturating_add(amounts.peak_bytes);
     }
 
@@ -101,4 +103,24 @@ pub struct Summary {
     /// True if the peak and the course count only living processes. (Older files count blocks of
     /// ended processes, too.)
     pub counts_living: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_the_amounts_that_a_file_claims_saturate() {
+        let mut most = Amounts::default();
+        most.counters_mut().into_iter().for_each(|counter| *counter = u64::MAX);
+        let mut totals = Totals::default();
+        let mut sum = Amounts::default();
+        for _ in 0..2 {
+            totals.add_amounts(&most);
+            totals.add_amounts(&Amounts { total_count: u64::MAX, ..Amounts::default() });
+            sum += &most;
+        }
+        assert_eq!((totals.amounts(), totals.free_count), (most, u64::MAX));
+        assert_eq!(sum, most);
+    }
 }

@@ -74,6 +74,8 @@ pub struct TraceWriter<W: Write> {
     heap_names: Pending<HeapName>,
     notices: Pending<Notice>,
     sampling: Pending<SamplingPeriod>,
+    /// Whether some allocations may be samples.
+    is_sampled: bool,
     functions: Pending<LanguageFunction>,
     /// Circular logging: holds events and checkpoints until the end.
     window: Option<EventWindow>,
@@ -132,6 +134,7 @@ impl<W: Write> TraceWriter<W> {
             heap_names: Pending::default(),
             notices: Pending::default(),
             sampling: Pending::default(),
+            is_sampled: false,
             functions: Pending::default(),
             window: None,
             thread_processes: Vec::new(),
@@ -277,7 +280,8 @@ impl<W: Write> TraceWriter<W> {
             let streams = columns.each_ref().map(Vec::as_slice);
             self.chunk(ChunkKind::StackTotals, &streams, part.len() as u32, 0, summary.duration_ns)?;
         }
-        if has_variances(summary) {
+        // Variances of replayed samples may all be 0, and are not estimated from the sums then.
+        if self.is_sampled && summary.event_count > 0 || has_variances(summary) {
             self.variances(summary)?;
         }
         if !summary.course.moments.is_empty() {

@@ -159,6 +159,22 @@ fn an_extension_of_an_interpreter_is_no_program_either() {
 }
 
 #[test]
+fn modules_of_debians_packages_are_no_part_of_the_interpreter() {
+    let owner = |program: &str, module: &str| {
+        OwnCode::of_programs(std::iter::once(program)).owner(Some(module), Some("f"), None)
+    };
+    let perl = |module: &str| owner("/usr/bin/perl", &format!("/usr/lib/x86_64-linux-gnu/{module}"));
+    assert_eq!(perl("perl5/5.36/auto/JSON/XS/XS.so"), Owner::Library);
+    assert_eq!(perl("perl/5.36/auto/List/Util/Util.so"), Owner::Runtime);
+    assert_eq!(perl("perl-base/auto/List/Util/Util.so"), Owner::Runtime);
+    assert_eq!(perl("libperl.so.5.36"), Owner::Runtime);
+    let ruby = |module: &str| owner("/usr/bin/ruby3.1", &format!("/usr/lib/x86_64-linux-gnu/{module}"));
+    assert_eq!(ruby("ruby/vendor_ruby/3.1.0/nokogiri/nokogiri.so"), Owner::Library);
+    assert_eq!(ruby("ruby/3.1.0/stringio.so"), Owner::Runtime);
+    assert_eq!(ruby("libruby-3.1.so.3.1"), Owner::Runtime);
+}
+
+#[test]
 fn packages_are_named_only_where_the_program_has_no_part() {
     let python = "/opt/python/bin/python3.11";
     let packages = "/w/venv/lib/python3.11/site-packages";

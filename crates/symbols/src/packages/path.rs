@@ -44,10 +44,14 @@ fn python(path: &str) -> Option<Place> {
     Some(Place::Python { folder: path[..at - 1].to_owned(), inside: inside.to_owned() })
 }
 
-/// Splits `bytes-1.12.2` before the first part that begins with a digit.
+/// Splits `bytes-1.12.2` before the version: the first part that begins with a number, which a dot
+/// or the end follows. The `5` of `md-5-0.10.6` belongs to the name.
 fn name_and_version(text: &str) -> Option<(&str, &str)> {
-    let is_version =
-        |&(at, _): &(usize, &str)| text[at + 1..].starts_with(|first: char| first.is_ascii_digit());
+    let is_version = |&(at, _): &(usize, &str)| {
+        let part = &text[at + 1..];
+        let behind = part.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        behind.len() < part.len() && (behind.is_empty() || behind.starts_with('.'))
+    };
     let (at, _) = text.match_indices('-').find(is_version)?;
     Some((&text[..at], &text[at + 1..]))
 }
@@ -92,6 +96,8 @@ mod tests {
                 "tracing-subscriber",
                 Some("0.3.18"),
             ),
+            ("/c/registry/src/index.crates.io-1/md-5-0.10.6/src/lib.rs", "md-5", Some("0.10.6")),
+            ("/c/registry/src/index.crates.io-1/sha-1-0.10.1/src/lib.rs", "sha-1", Some("0.10.1")),
             ("/root/.cargo/git/checkouts/moka-0123abcd/4f1c/src/lib.rs", "moka", Some("4f1c")),
             (
                 "/var/lib/gems/3.1.0/gems/nokogiri-1.15.4-x86_64-linux/lib/nokogiri.rb",

@@ -140,6 +140,7 @@ impl<W: Write> TraceWriter<W> {
     /// Adds the sampling of a process from a time on; only for a trace begun by
     /// [`TraceWriter::new_sampled`].
     pub fn sampling(&mut self, period: SamplingPeriod) -> Result<()> {
+        self.is_sampled |= period.mean_bytes != SamplingPeriod::ALL_BYTES;
         self.sampling.add(&period);
         Ok(())
     }
