@@ -15,6 +15,9 @@ const MOMENTS: u64 = 24;
 /// that was started in one part.
 const LATE_MIN: f64 = 0.15;
 const STEP_MAX: f64 = 0.5;
+/// Smallest time of a process that is judged, in nanoseconds. A pool of hundreds of threads takes
+/// some tenths of a second to start.
+const SPAN_MIN_NS: u64 = 2_000_000_000;
 /// Largest number of ended threads, as a share of those that are live.
 const ENDED_MAX: f64 = 0.25;
 
@@ -122,7 +125,7 @@ struct GrowingThreads {
 /// Judges whether the number of live threads grows over the whole time.
 fn growing(lives: &Lives) -> Option<GrowingThreads> {
     let (start_ns, end_ns) = lives.span_ns;
-    let step_ns = end_ns.checked_sub(start_ns)? / MOMENTS;
+    let step_ns = end_ns.checked_sub(start_ns).filter(|&span_ns| span_ns >= SPAN_MIN_NS)? / MOMENTS;
     let at = |part: u64| start_ns + part * step_ns;
     let live_at = |time_ns: u64| {
         let is_live =
@@ -180,8 +183,12 @@ fn starts_threads(recording: &Recording<'_>, stack: StackIndex) -> bool {
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+
+    /// Times are in milliseconds.
     fn judged(threads: impl Iterator<Item = (u64, Option<u64>)>) -> Option<usize> {
-        let lives = Lives { span_ns: (0, 2400), threads: threads.collect() };
+        let threads = threads.map(|(start, end)| (start * MS, end.map(|end| end * MS)));
+        let lives = Lives { span_ns: (0, 2400 * MS), threads: threads.collect() };
         growing(&lives).map(|growing| growing.live)
     }
 
@@ -194,12 +201,12 @@ mod tests {
     #[test]
     fn threads_that_end_with_their_process_are_live_and_times_are_those_of_the_recording() {
         let threads: Vec<(u64, Option<u64>)> =
-            (0..240).map(|number| (5000 + number * 10, Some(7390))).collect();
-        let mut lives = Lives { span_ns: (5000, 7400), threads };
+            (0..240).map(|number| ((5000 + number * 10) * MS, Some(7390 * MS))).collect();
+        let mut lives = Lives { span_ns: (5000 * MS, 7400 * MS), threads };
         assert_eq!(growing(&lives), None, "they ended while the process went on");
         lives.ignore_last_ends();
         let growing = growing(&lives).expect("all are live");
-        assert_eq!((growing.live, growing.ended, growing.from_ns), (240, 0, 5200));
+        assert_eq!((growing.live, growing.ended, growing.from_ns), (240, 0, 5200 * MS));
     }
 
     #[test]
@@ -209,5 +216,8 @@ mod tests {
         assert_eq!(judged((0..20).map(|number| (number * 100, None))), None, "few");
         assert_eq!(judged((0..240).map(|number| (number * 3, None))), None, "a pool that fills up");
         assert_eq!(judged((0..240).map(|_| (1200, None))), None, "a pool that is made later");
+        let start: Vec<(u64, Option<u64>)> = (0..240).map(|number| (number * MS / 2, None)).collect();
+        let short = Lives { span_ns: (0, 120 * MS), threads: start };
+        assert_eq!(growing(&short), None, "a program that ends as soon as its threads are there");
     }
 }
