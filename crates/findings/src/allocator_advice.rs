@@ -18,12 +18,14 @@ const ADVICE: &[(&str, &str)] = &[
     ("mimalloc", "mimalloc keeps it: mi_collect(true) gives it back, MIMALLOC_PURGE_DELAY=0 at once"),
 ];
 
-/// File name of glibc's library.
-const GLIBC_FILE: &str = "libc.so.6";
-
 /// Advice for glibc's malloc, for memory that is free or that survivors pin.
 const OF_GLIBC: &str = "glibc keeps it in its arenas: malloc_trim(0) gives free pages back, MALLOC_ARENA_MAX=2 makes \
                         fewer arenas, MALLOC_MMAP_THRESHOLD_=65536 keeps large blocks out of them";
+
+/// True for the file name of glibc's library. Before 2.34, `libc.so.6` is a link to `libc-2.31.so`.
+fn is_glibc(file: &str) -> bool {
+    file == "libc.so.6" || file.starts_with("libc-2.") && file.ends_with(".so")
+}
 
 /// Advice for a process's allocator; `None` if no advice is known for it.
 pub(crate) fn advice(trace: &Trace, process: ProcessIndex) -> Option<&'static str> {
@@ -63,7 +65,7 @@ fn advice_of(files: &[&str], names: &[&str]) -> Option<&'static str> {
     match LIBRARIES.iter().find(|library| is_there(library.name, library.file)) {
         Some(library) => ADVICE.iter().find(|(name, _)| *name == library.name).map(|&(_, advice)| advice),
         // The C library of another program of the recording, or musl, has another malloc.
-        None => files.contains(&GLIBC_FILE).then_some(OF_GLIBC),
+        None => files.iter().any(|file| is_glibc(file)).then_some(OF_GLIBC),
     }
 }
 
@@ -71,12 +73,15 @@ fn advice_of(files: &[&str], names: &[&str]) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    const GLIBC_FILE: &str = "libc.so.6";
+
     #[test]
     fn the_files_and_heaps_of_a_process_tell_whose_advice_helps() {
         let starts = |files: &[&str], names: &[&str], start: &str| {
             advice_of(files, names).is_some_and(|advice| advice.starts_with(start))
         };
         assert!(starts(&["app", GLIBC_FILE], &[], "glibc"));
+        assert!(starts(&["app", "libc-2.31.so"], &[], "glibc"));
         assert!(starts(&["app", "libjemalloc.so.2", GLIBC_FILE], &[], "jemalloc"));
         assert!(starts(&["redis-server", GLIBC_FILE], &["jemalloc"], "jemalloc"));
         assert!(starts(&["app", GLIBC_FILE], &["python"], "glibc"));
