@@ -91,8 +91,8 @@ impl Recordings {
         let folder = self.folder.join(format!("snapshot.{number}"));
         std::fs::create_dir_all(&folder).map_err(Error::Run)?;
         let inside = folder.join(format!("pid-{pid}.{number}.heapr"));
-        // A JavaScript snapshot goes into the folder under heapr's file names; a native one needs a
-        // file name.
+        // Snapshots of JavaScript and Python go into the folder under heapr's file names; a native
+        // one needs a file name.
         let javascript: Vec<OsString> = vec![
             "snapshot".into(),
             "take".into(),

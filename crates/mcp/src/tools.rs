@@ -88,8 +88,8 @@ pub(crate) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "snapshot",
-        about: "Takes a heap snapshot of a running process: of JavaScript for Node, else of all live native blocks. Take two or three, some \
-                time apart, for suspects.",
+        about: "Takes a heap snapshot of a running process: of JavaScript for Node, of the objects of CPython, else of all live native \
+                blocks. Take two or three, some time apart, for suspects.",
         action: Action::Snapshot,
         arguments: &[required("pid", Kind::Count(1 << 32), "the process")],
     },
@@ -163,14 +163,14 @@ pub(crate) const TOOLS: &[Tool] = &[
             required(
                 "snapshots",
                 Kind::Texts,
-                "ids or paths in the order of time, at least two of JavaScript",
+                "ids or paths in the order of time, at least two of JavaScript or Python",
             ),
             TOP,
         ],
     },
     Tool {
         name: "retainers",
-        about: "What holds an object of a JavaScript snapshot: the shortest ways from the roots.",
+        about: "What holds an object of a JavaScript or Python snapshot: the shortest ways from the roots.",
         action: Action::Ask(retainers),
         arguments: &[
             required("snapshot", Kind::Text, FILE),

@@ -78,7 +78,9 @@ pub use rotation::{Rotation, closed_files};
 pub use sampling::{AUTO_PER_SECOND, FullOnGrowth, SampleRate};
 pub use session::{Session, SessionSummary, WriteError};
 pub use snapshots::graph_capture::{GraphContents, GraphPause, GraphRequest};
-pub use snapshots::managed_capture::{ManagedRequest, ManagedTaken, managed_heap, managed_runtime};
+pub use snapshots::managed_capture::{
+    ManagedRequest, ManagedTaken, managed_heap, managed_runtime, may_be_read,
+};
 pub use snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use snapshots::native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 pub use status::{ProcessStatus, Progress, SessionState, SessionStatus};

@@ -65,8 +65,8 @@ pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Whether the snapshots are of CPython's objects: that is asked for, or all processes run CPython
-/// and nothing asks for another heap.
+/// Whether the snapshots are of CPython's objects. They are if that is asked for. They also are if
+/// nothing asks for another heap, and all processes run a CPython whose objects can be read.
 fn is_of_python(
     asked: &TakeQuestion,
     heap: Option<HeapChoice>,
@@ -81,7 +81,9 @@ fn is_of_python(
         return false;
     }
     let pids = processes::named(&asked.pids, asked.tree).unwrap_or_default();
-    !pids.is_empty() && pids.iter().all(|&pid| managed::is_python(pid)) && native::watched(&pids).0.is_empty()
+    !pids.is_empty()
+        && native::watched(&pids).0.is_empty()
+        && pids.iter().all(|&pid| managed::is_chosen(pid, v8.options.is_quiet()))
 }
 
 /// Runs `every`.

@@ -33,9 +33,10 @@ pub(crate) struct TakeQuestion {
     /// or a package manager is named
     #[arg(long)]
     pub(crate) tree: bool,
-    /// Write to this file. Snapshots of JavaScript may go into this directory, as
-    /// Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot [default: this name here; for native heaps
-    /// without a session heapr.PID.heapr, then heapr.PID.2.heapr]
+    /// Write to this file. Snapshots of JavaScript and of Python may go into this directory, under
+    /// their default names. [default: of JavaScript Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot;
+    /// of Python heapr.PID.heapsnapshot; for native heaps without a session heapr.PID.heapr, then
+    /// heapr.PID.2.heapr]
     #[arg(short, long, value_name = "FILE|DIRECTORY")]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite the file

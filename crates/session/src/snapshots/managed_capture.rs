@@ -50,13 +50,23 @@ pub fn managed_runtime(pid: u32) -> Result<String, Error> {
     check_python(&Still::alone(&process), &found).map_err(|reason| Error::NoManagedHeap { pid, reason })
 }
 
+/// Whether the memory of a process may be read: a byte of the first mapping of a file can be.
+/// (Mappings may be shown where memory may not be read, under Yama's `ptrace_scope` 1.)
+#[must_use]
+pub fn may_be_read(pid: u32) -> bool {
+    let process = StoppedProcess::about_to_stop(pid);
+    let found = mappings::read(pid).unwrap_or_default();
+    let first = found.iter().find(|mapping| mapping.is_readable && mapping.inode != 0);
+    first.is_some_and(|mapping| Still::alone(&process).read(mapping.start_avma, &mut [0]) == 1)
+}
+
 /// Captures the heap of a process.
 ///
 /// # Errors
 /// The process cannot be stopped, or its heap cannot be read; it runs on unchanged.
 pub fn managed_heap(pid: u32, request: &ManagedRequest) -> Result<ManagedTaken, Error> {
     // A process that may not be read is refused with the reason by `hold`.
-    if mappings::read(pid).is_ok_and(|found| !found.is_empty()) {
+    if may_be_read(pid) {
         managed_runtime(pid)?;
     }
     let mut looking = Looking {

@@ -2,4 +2,4 @@
 
 mod take;
 
-pub(super) use take::{HeapChoice, is_python, take};
+pub(super) use take::{HeapChoice, is_chosen, take};

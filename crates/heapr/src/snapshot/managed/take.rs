@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use heapr_known::runtimes::{self, Runtime};
 use heapr_managed::{Contents, ManagedHeap, RootKind, write_snapshot};
-use heapr_session::{ManagedRequest, ManagedTaken, managed_heap};
+use heapr_session::{ManagedRequest, ManagedTaken, managed_heap, managed_runtime, may_be_read};
 use heapr_table::quantity::{bytes, count, duration, plural};
 use serde_json::{Value, json};
 
@@ -28,8 +28,26 @@ pub(crate) enum HeapChoice {
     Native,
 }
 
+/// Whether a snapshot without `--heap` is of CPython's objects: the process runs CPython, and its
+/// objects can be read. If they cannot, the reason is told.
+pub(crate) fn is_chosen(pid: u32, is_quiet: bool) -> bool {
+    if !is_python(pid) {
+        return false;
+    }
+    // A process that may not be read is refused by either heap, with advice.
+    match managed_runtime(pid) {
+        Err(reason) if may_be_read(pid) => {
+            if !is_quiet {
+                tell!("heapr: {reason}; so its native heap is taken");
+            }
+            false
+        }
+        Ok(_) | Err(_) => true,
+    }
+}
+
 /// Whether a process's program or one of its libraries is CPython's, by their names.
-pub(crate) fn is_python(pid: u32) -> bool {
+fn is_python(pid: u32) -> bool {
     let mappings = heapr_proc::mappings::read(pid).unwrap_or_default();
     let mut files = mappings.iter().filter(|mapping| mapping.is_executable && mapping.inode != 0);
     files.any(|mapping| {
@@ -46,7 +64,13 @@ pub(crate) fn take(
 ) -> anyhow::Result<ExitCode> {
     let pids = processes::named_with_children(&asked.pids, asked.tree)?;
     let (pause, request) = options.managed()?;
-    if asked.output.is_some() && pids.len() > 1 {
+    let named = asked.output.as_deref().filter(|path| !path.is_dir());
+    if named.and_then(Path::extension).is_some_and(|end| end == "heapr") {
+        bail!(
+            "-o names a .heapr, and objects of python are written as .heapsnapshot: --heap native writes a .heapr"
+        );
+    }
+    if named.is_some() && pids.len() > 1 {
         bail!("-o names one file, and these are {} processes: each has a file of its own", pids.len());
     }
     let mut status = ExitCode::SUCCESS;
@@ -92,13 +116,16 @@ struct Facts {
 
 fn take_one(pid: u32, asked: &TakeQuestion, request: &ManagedRequest) -> anyhow::Result<Facts> {
     let path = output(asked.output.as_deref(), pid, asked.force);
-    if asked.output.is_some() && !asked.force && path.symlink_metadata().is_ok() {
+    if !asked.force && path.symlink_metadata().is_ok() {
         return Err(crate::output::already_exists(&path));
     }
+    // Before the process stands still: a file that cannot be written costs it no pause.
+    let file = OutputFile::create(&path, asked.force)?;
     let begin = Instant::now();
-    let ManagedTaken { mut heap, pause, copy_life, no_copy } = managed_heap(pid, request)?;
+    let ManagedTaken { mut heap, pause, copy_life, no_copy } =
+        managed_heap(pid, request).map_err(with_native_heap)?;
     let cannot = || format!("cannot write {}", path.display());
-    let mut out = BufWriter::with_capacity(1 << 20, OutputFile::create(&path, asked.force)?);
+    let mut out = BufWriter::with_capacity(1 << 20, file);
     write_snapshot(&mut heap, &mut out).with_context(cannot)?;
     out.flush().with_context(cannot)?;
     out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(cannot)?.keep()?;
@@ -106,7 +133,7 @@ fn take_one(pid: u32, asked: &TakeQuestion, request: &ManagedRequest) -> anyhow:
         path,
         runtime: heap.runtime.clone(),
         object_count: heap.nodes.len(),
-        object_bytes: heap.nodes.iter().map(|node| node.own_bytes).sum(),
+        object_bytes: heap.nodes.iter().fold(0_u64, |sum, node| sum.saturating_add(node.own_bytes)),
         reference_count: heap.edges.len(),
         garbage_count: garbage_count(&heap),
         pause,
@@ -117,19 +144,34 @@ fn take_one(pid: u32, asked: &TakeQuestion, request: &ManagedRequest) -> anyhow:
     })
 }
 
+/// Adds what can be taken of a process whose objects cannot be read.
+fn with_native_heap(error: heapr_session::Error) -> anyhow::Error {
+    match error {
+        heapr_session::Error::NoManagedHeap { .. } => {
+            anyhow::anyhow!("{error}; --heap native takes the blocks of its C library")
+        }
+        error => error.into(),
+    }
+}
+
 fn garbage_count(heap: &ManagedHeap) -> usize {
     let of_garbage = heap.roots.iter().filter(|root| root.kind == RootKind::Garbage);
     of_garbage.map(|root| root.edges.len()).sum()
 }
 
-/// Path of the snapshot: the requested one, else `heapr.PID.heapsnapshot`, with a number if that
-/// exists and must not be overwritten.
+/// Path of the snapshot: the requested file, else `heapr.PID.heapsnapshot` in the requested or the
+/// working directory. The name has a number if that file exists and must not be overwritten.
 fn output(asked: Option<&Path>, pid: u32, may_overwrite: bool) -> PathBuf {
     let name = |number: Option<u32>| {
         format!("heapr.{pid}{}.heapsnapshot", number.map(|number| format!(".{number}")).unwrap_or_default())
     };
-    let is_taken = |name: &String| !may_overwrite && Path::new(name).symlink_metadata().is_ok();
-    asked.map_or_else(|| free_name(name, is_taken).into(), Path::to_path_buf)
+    let folder = match asked {
+        Some(file) if !file.is_dir() => return file.to_path_buf(),
+        Some(folder) => folder,
+        None => Path::new(""),
+    };
+    let is_taken = |name: &String| !may_overwrite && folder.join(name).symlink_metadata().is_ok();
+    folder.join(free_name(name, is_taken))
 }
 
 impl Facts {
@@ -176,5 +218,23 @@ impl Facts {
             "taken_ns": self.taken_in.as_nanos() as u64,
             "contents": if self.contents == Contents::Strings { "strings" } else { "names" },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_gets_files_of_free_names_and_a_file_keeps_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = output(Some(folder.path()), 7, false);
+        assert_eq!(first, folder.path().join("heapr.7.heapsnapshot"));
+        std::fs::write(&first, "").unwrap();
+        let second = output(Some(folder.path()), 7, false);
+        assert_eq!(second, folder.path().join("heapr.7.2.heapsnapshot"));
+        assert_eq!(output(Some(folder.path()), 7, true), first);
+        let named = folder.path().join("x.heapsnapshot");
+        assert_eq!(output(Some(&named), 7, false), named);
     }
 }

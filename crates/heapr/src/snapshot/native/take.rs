@@ -48,7 +48,7 @@ pub(crate) struct NativeTakeOptions {
     /// milliseconds
     #[arg(long, value_name = "MS", default_value_t = MAX_PAUSE_MS)]
     max_pause: u64,
-    /// Contents of blocks that are written with their references [default: no contents]
+    /// Contents that are written: of native graphs none by default, of Python names alone
     #[arg(long, value_enum, value_name = "WHAT")]
     contents: Option<Contents>,
     /// Go on recording for so long: a block that is freed meanwhile is no leak, and is struck
