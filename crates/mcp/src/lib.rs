@@ -19,6 +19,7 @@ mod lines;
 mod message;
 mod processes;
 mod recordings;
+mod running_calls;
 mod server;
 mod source_lines;
 mod tools;

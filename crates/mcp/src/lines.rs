@@ -1,7 +1,6 @@
 //! Standard input and output: a message a line. Calls of tools run beside each other.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,7 +8,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::lifecycle::Lifecycle;
-use crate::message::{Message, parse};
+use crate::message::{Fault, Message, parse};
+use crate::running_calls::RunningCalls;
 use crate::server::{Server, Step};
 use crate::{Error, Result};
 
@@ -17,10 +17,6 @@ use crate::{Error, Result};
 const LINE_BYTES_MAX: u64 = 4 << 20;
 /// Time for answers that are under way when the client closes its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
-
-/// Calls without an answer yet, by the id's JSON. A cancelled call is removed, so that its answer
-/// is dropped.
-type Running = Arc<Mutex<HashSet<String>>>;
 
 /// Answers the client until it closes standard input.
 pub(crate) async fn serve(server: &Arc<Server>) -> Result<()> {
@@ -46,7 +42,7 @@ async fn write_all(mut waiting: UnboundedReceiver<Value>) {
 async fn read_all(server: &Arc<Server>, answers: &UnboundedSender<Value>) -> Result<()> {
     let mut input = BufReader::new(tokio::io::stdin());
     let mut lifecycle = Lifecycle::default();
-    let running = Running::default();
+    let running = RunningCalls::default();
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -68,31 +64,23 @@ async fn read_all(server: &Arc<Server>, answers: &UnboundedSender<Value>) -> Res
             Ok(Message::Request(request)) => match server.begin(&mut lifecycle, request) {
                 Step::Answer(answer) => drop(answers.send(answer)),
                 Step::Call(call) => {
-                    let id = call.id.to_string();
-                    locked(&running).insert(id.clone());
-                    let of_task = (Arc::clone(server), answers.clone(), Arc::clone(&running));
-                    tokio::spawn(async move {
-                        let (server, answers, running) = of_task;
-                        let answer = server.call(call).await;
-                        if locked(&running).remove(&id) {
-                            let _ = answers.send(answer);
-                        }
-                    });
+                    let (id, only_reads) = (call.id.clone(), call.is_read_only());
+                    let of_call = Arc::clone(server);
+                    if !running.begin(&id, only_reads, answers, async move { of_call.call(call).await }) {
+                        let _ = answers.send(Fault::same_id().answer(Some(&id)));
+                    }
                 }
             },
-            Ok(_) if is_opening => {
+            Ok(Message::Answer) if is_opening => {
                 return Err(Error::Protocol("its first message is no request".to_owned()));
             }
             Ok(Message::Notification { method, params }) if method == "notifications/cancelled" => {
-                let id = params.get("requestId").map(Value::to_string).unwrap_or_default();
-                locked(&running).remove(&id);
+                if let Some(id) = params.get("requestId") {
+                    running.cancel(id);
+                }
             }
             Ok(Message::Notification { .. } | Message::Answer) => {}
-            Err(fault) => drop(answers.send(fault.answer(None))),
+            Err((fault, id)) => drop(answers.send(fault.answer(id.as_ref()))),
         }
     }
-}
-
-fn locked(running: &Running) -> std::sync::MutexGuard<'_, HashSet<String>> {
-    running.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -56,9 +56,14 @@ impl Fault {
         Self { code: -32600, message: "Invalid request".to_owned(), data: None }
     }
 
+    /// A call of the same id has no answer yet.
+    pub(crate) fn same_id() -> Self {
+        Self { code: -32600, message: "a request with this id has no answer yet".to_owned(), data: None }
+    }
+
     /// The server has no such method.
     pub(crate) fn no_method(method: &str) -> Self {
-        Self { code: -32601, message: method.to_owned(), data: None }
+        Self { code: -32601, message: format!("there is no method {method}"), data: None }
     }
 
     /// The parameters are not those of the method.
@@ -92,17 +97,22 @@ pub(crate) fn answer(id: &Value, result: Value) -> Value {
 }
 
 /// Parses a line.
-pub(crate) fn parse(line: &[u8]) -> Result<Message, Fault> {
-    let Ok(value) = serde_json::from_slice::<Value>(line) else { return Err(Fault::no_json()) };
-    let Value::Object(mut fields) = value else { return Err(Fault::no_message()) };
-    if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err(Fault::no_message());
-    }
+///
+/// # Errors
+/// The fault, and the id of the request if the line has one.
+pub(crate) fn parse(line: &[u8]) -> Result<Message, (Fault, Option<Value>)> {
+    let Ok(value) = serde_json::from_slice::<Value>(line) else { return Err((Fault::no_json(), None)) };
+    let Value::Object(mut fields) = value else { return Err((Fault::no_message(), None)) };
     let id = fields.remove("id");
+    let of_request = id.clone().filter(|id| id.is_string() || id.is_number());
+    let no_message = || Err((Fault::no_message(), of_request.clone()));
+    if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return no_message();
+    }
     let params = match fields.remove("params") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(params)) => params,
-        Some(_) => return Err(Fault::no_message()),
+        Some(_) => return no_message(),
     };
     match (fields.remove("method"), id) {
         (Some(Value::String(method)), None) => Ok(Message::Notification { method, params }),
@@ -112,7 +122,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Message, Fault> {
         (None, Some(_)) if fields.contains_key("result") || fields.contains_key("error") => {
             Ok(Message::Answer)
         }
-        _ => Err(Fault::no_message()),
+        _ => no_message(),
     }
 }
 
@@ -128,16 +138,18 @@ mod tests {
         let line = br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
         assert!(matches!(parse(line), Ok(Message::Notification { params, .. }) if params["requestId"] == 7));
         assert_eq!(parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Ok(Message::Answer));
-        assert_eq!(parse(b"\xff\xfe"), Err(Fault::no_json()));
-        for line in [
-            "7",
-            "[]",
-            r#"{"jsonrpc":"2.0","id":1}"#,
-            r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
-            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+        assert_eq!(parse(b"\xff\xfe"), Err((Fault::no_json(), None)));
+        for (line, id) in [
+            ("7", None),
+            ("[]", None),
+            (r#"{"jsonrpc":"2.0","id":1}"#, Some(Value::from(1))),
+            (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, Some(Value::from("a"))),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, None),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, Some(Value::from(1))),
         ] {
-            assert_eq!(parse(line.as_bytes()), Err(Fault::no_message()), "{line}");
+            assert_eq!(parse(line.as_bytes()), Err((Fault::no_message(), id)), "{line}");
         }
+        let said = Fault::no_method("tools/none").answer(Some(&1.into()));
+        assert_eq!(said["error"]["message"], "there is no method tools/none");
     }
 }

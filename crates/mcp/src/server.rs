@@ -109,6 +109,13 @@ pub(crate) struct Call {
     terms: Terms,
 }
 
+impl Call {
+    /// True if the call neither starts programs nor stops processes.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.tool.is_read_only()
+    }
+}
+
 impl Server {
     /// Answers a request, except for calls of tools.
     pub(crate) fn begin(&self, lifecycle: &mut Lifecycle, request: Request) -> Step {
