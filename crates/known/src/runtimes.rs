@@ -55,7 +55,7 @@ pub struct Row {
     pub heap: &'static str,
     /// Tool that shows the heap.
     pub shown_by: ShownBy,
-    /// Name of its own allocator in the table of embedded allocators; empty if it has none.
+    /// Name of its own allocator in the table of embedded allocators, or empty.
     pub allocator: &'static str,
     /// Text of that allocator in a stripped file; empty if no such text is known.
     pub allocator_text: &'static str,

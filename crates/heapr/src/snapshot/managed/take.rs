@@ -133,7 +133,7 @@ fn take_one(pid: u32, asked: &TakeQuestion, request: &ManagedRequest) -> anyhow:
         path,
         runtime: heap.runtime.clone(),
         object_count: heap.nodes.len(),
-        object_bytes: heap.nodes.iter().fold(0, |sum, node| sum.saturating_add(node.own_bytes)),
+        object_bytes: heap.nodes.iter().fold(0_u64, |sum, node| sum.saturating_add(node.own_bytes)),
         reference_count: heap.edges.len(),
         garbage_count: garbage_count(&heap),
         pause,

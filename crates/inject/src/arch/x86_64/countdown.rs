@@ -74,7 +74,8 @@ impl Counted {
         matches!(self, Self::Resized | Self::Freed)
     }
 
-    /// Writes the machine code; `out` is the way out. The first instruction is at least as long as a jump.
+    /// Writes the machine code; `out` is the way out. The first instruction is at least as long as
+    /// a jump.
     /// The jump can thus be written over it and removed while threads are stopped anywhere.
     pub(crate) fn write(
         self,
