@@ -75,8 +75,7 @@ impl Counted {
     }
 
     /// Writes the machine code; `out` is the way out. The first instruction is at least as long as
-    /// a jump.
-    /// The jump can thus be written over it and removed while threads are stopped anywhere.
+    /// a jump. The jump can thus be written over it and removed while threads are stopped anywhere.
     pub(crate) fn write(
         self,
         a: &mut CodeAssembler,
