@@ -150,7 +150,8 @@ fn with_native_heap(error: heapr_session::Error) -> anyhow::Error {
         heapr_session::Error::NoManagedHeap { .. } => {
             anyhow::anyhow!("{error}; --heap native takes the blocks of its C library")
         }
-        error => error.into(),
+        // Its sentence has the sentence of its cause already.
+        error => anyhow::anyhow!("{error}"),
     }
 }
 
