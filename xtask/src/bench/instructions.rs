@@ -27,8 +27,7 @@ for _ in range(int(sys.argv[1])):
 
 /// Measures and returns the table.
 pub(crate) fn run() -> anyhow::Result<String> {
-    crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;
-    let heapr = crate::check_agent::target_folder()?.join("release/heapr").display().to_string();
+    let heapr = super::measured_heapr()?;
     let folder = inputs::folder()?;
     let mut rows = Vec::new();
     for [less, more] in cases()? {

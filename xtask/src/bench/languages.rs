@@ -35,10 +35,7 @@ const MEMRAY_EVERY: usize = 4;
 /// Measures and returns the table. Each round runs all modes there and back, so that a steady drift
 /// cancels out. `HEAPR` names a program to use instead of the release build.
 pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
-    let heapr = match std::env::var("HEAPR") {
-        Ok(heapr) => heapr,
-        Err(_) => crate::check_agent::target_folder()?.join("release/heapr").display().to_string(),
-    };
+    let heapr = super::measured_heapr()?;
     let folder = inputs::folder()?;
     let mut rows = Vec::new();
     for program in inputs::programs()? {

@@ -49,6 +49,15 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
     }
 }
 
+/// Returns the path of the program that is measured: that of `HEAPR`, or else a release build.
+fn measured_heapr() -> anyhow::Result<String> {
+    if let Ok(heapr) = std::env::var("HEAPR") {
+        return Ok(heapr);
+    }
+    crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;
+    Ok(crate::check_agent::target_folder()?.join("release/heapr").display().to_string())
+}
+
 fn print(text: &str) -> anyhow::Result<()> {
     println!("{text}");
     Ok(())

@@ -59,10 +59,10 @@ pub(super) enum Mode {
 
 const MODES: [Mode; 4] = [Mode::Bare, Mode::Disabled, Mode::Heaptrack, Mode::Heapr];
 
-/// Measures and returns the tables.
+/// Measures and returns the tables. `HEAPR` names a program to use instead of the release build.
 pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     let agent = crate::check_agent::built_agent()?.display().to_string();
-    let heapr = crate::check_agent::target_folder()?.join("release/heapr").display().to_string();
+    let heapr = super::measured_heapr()?;
     let folder = inputs::folder()?;
     let mut times = Vec::new();
     let mut events = Vec::new();

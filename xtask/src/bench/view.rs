@@ -148,13 +148,7 @@ impl Options {
 
 /// Measures and returns the tables. `HEAPR` names a binary to use instead of a build.
 pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
-    let heapr = match std::env::var("HEAPR") {
-        Ok(heapr) => heapr,
-        Err(_) => {
-            crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;
-            crate::check_agent::target_folder()?.join("release/heapr").display().to_string()
-        }
-    };
+    let heapr = super::measured_heapr()?;
     let folder = inputs::folder()?;
     let mut rows = Vec::new();
     let mut page_words: Vec<String> = Vec::new();
