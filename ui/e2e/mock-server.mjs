@@ -91,7 +91,7 @@ const BAD_PATTERN = { error: 'the pattern "bad!!" has two exclamation marks', of
 const ANSWERS = {
   '/api/files': () => ({ heapr_version: 'mock', files: [
     { file: 0, kind: 'trace', name: 'mock.heapr', path: '/tmp/mock.heapr', file_bytes: 27_224_933, state: 'ready', error: null, offset: null, tasks: [], warnings: [], trace },
-    { file: 1, kind: 'trace', name: 'second.heapr', path: '/tmp/second.heapr', file_bytes: 7_224_933, state: 'changed', error: null, offset: null, tasks: [], warnings: [], trace: { ...trace, damage: [], loss: { events_lost: 0, stacks_lost: 0, events_late: 0, records_invalid: 0, processes_refused: 0 } } },
+    { file: 1, kind: 'trace', name: 'second.heapr', path: '/tmp/second.heapr', file_bytes: 7_224_933, state: 'changed', error: null, offset: null, tasks: [], warnings: [], trace: { ...trace, start_unix_ns: trace.start_unix_ns - 60e9, damage: [], loss: { events_lost: 0, stacks_lost: 0, events_late: 0, records_invalid: 0, processes_refused: 0 } } },
     { file: 2, kind: 'v8', name: 'a.heapsnapshot', path: '/tmp/a.heapsnapshot', file_bytes: 1e9, state: 'ready', error: null, offset: null, tasks: [], warnings: [], snapshot: { node_count: 9_000_000, edge_count: 40_000_000, total_bytes: 1e9, exposes_internals: false, root_id: 1, problems: [] } },
     { file: 3, kind: 'v8', name: 'b.heapsnapshot', path: '/tmp/b.heapsnapshot', file_bytes: 1e9, state: 'ready', error: null, offset: null, tasks: [], warnings: [], snapshot: { node_count: 9_000_000, edge_count: 40_000_000, total_bytes: 1e9, exposes_internals: false, root_id: 1, problems: [] } },
     { file: 5, kind: 'trace', name: 'live.heapr', path: '/tmp/live.heapr', file_bytes: 9e6, state: 'ready', error: null, offset: null, tasks: [], warnings: [], generation: 3, trace: { ...trace, damage: [], snapshots: native, resident_samples: 9 }, session: live },
@@ -155,9 +155,13 @@ const ANSWERS = {
   '/api/snapshot/treemap': () => { const names = ['(root)']; const nodes = { id: ['1'], parent: [-1], name: [0], value: [1e9], self: [0], left_out: [0] }; const add = (parent, count, deep) => { let left = nodes.value[parent] * 0.95; for (let at = 0; at < count; at += 1) { const value = left * 0.4; left -= value; nodes.id.push(String(nodes.id.length + 100)); nodes.parent.push(parent); nodes.name.push(names.push(at % 4 === 3 ? MARKUP[at % 5] : `Holder${nodes.id.length}`) - 1); nodes.value.push(value); nodes.self.push(value * 0.05); nodes.left_out.push(0); if (deep > 0) add(nodes.id.length - 1, count, deep - 1); } }; add(0, 7, 2); return { names, nodes }; },
 };
 
-/** Starts the server; returns its address and a function that ends it. */
+/**
+ * Starts the server; returns its address and a function that ends it. Answers to a path in `held`
+ * wait for its promise.
+ */
 export function startMock(port = 0) {
   const asked = [];
+  const held = new Map();
   const server = createServer((incoming, outgoing) => {
     const url = new URL(incoming.url, 'http://localhost');
     if (!url.pathname.startsWith('/api/')) {
@@ -173,9 +177,10 @@ export function startMock(port = 0) {
     }
     let text = '';
     incoming.on('data', (part) => (text += part));
-    incoming.on('end', () => {
+    incoming.on('end', async () => {
       const body = text === '' ? {} : JSON.parse(text);
       asked.push({ path: url.pathname, body });
+      for (const path of [url.pathname, ...(body.requests ?? []).map((request) => `/api/${request.path}`)]) await held.get(path);
       if (url.pathname === '/api/panels') {
         const answers = body.requests.map((request) => {
           asked.push({ path: `/api/${request.path}`, body: request.body, isInBatch: true });
@@ -193,7 +198,7 @@ export function startMock(port = 0) {
       outgoing.end(JSON.stringify(answer ?? { error: 'no such request' }));
     });
   });
-  return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve({ url: `http://127.0.0.1:${server.address().port}/`, asked, stop: () => server.close() })));
+  return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve({ url: `http://127.0.0.1:${server.address().port}/`, asked, held, stop: () => server.close() })));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

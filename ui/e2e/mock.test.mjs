@@ -54,6 +54,42 @@ test('loss and damage are said in a banner', async () => {
   assert.match(await page.locator('.message.is-error').first().textContent(), /no trace: it begins with "GIF89a" \(offset 0\)/);
 });
 
+test('what is not known yet is not shown as nothing', async () => {
+  for (const [path, hash] of [['/api/findings', 'view=leaks'], ['/api/leaks', 'view=leaks'], ['/api/report', 'view=stacks'], ['/api/functions', 'view=functions'], ['/api/diff', 'view=compare']]) {
+    let release;
+    mock.held.set(path, new Promise((resolve) => { release = resolve; }));
+    await page.goto('about:blank');
+    const from = mock.asked.length;
+    await page.goto(`${mock.url}#${hash}`);
+    await page.waitForSelector('.table');
+    while (!mock.asked.slice(from).some((one) => one.path === path)) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.deepEqual(await page.locator('.table .empty').allTextContents(), ['Loading…'], `${hash} while ${path} is awaited`);
+    mock.held.delete(path);
+    release();
+    await page.waitForSelector('.rows-block .row');
+  }
+});
+
+test('the older of two recordings is before, and a pair can be turned', async () => {
+  const sides = () => page.evaluate(() => ['File before', 'File after'].map((label) => document.querySelector(`select[aria-label="${label}"]`)?.selectedOptions[0]?.text));
+  for (const file of [0, 1]) {
+    await show(`file=${file}&view=compare`);
+    await page.waitForSelector('.rows-block .row');
+    assert.deepEqual(await sides(), ['second.heapr', 'mock.heapr']);
+    assert.deepEqual([mock.asked.findLast((one) => one.path === '/api/diff').body].map(({ before, after }) => [before.file, after.file]), [[1, 0]]);
+  }
+  await page.click('button:has-text("Turn")');
+  await waitUntil(page, () => document.querySelector('select[aria-label="File before"]').selectedOptions[0].text === 'mock.heapr');
+  assert.deepEqual(await sides(), ['mock.heapr', 'second.heapr']);
+  // Snapshots are compared in the order in which they were given.
+  for (const file of [2, 3]) {
+    await show(`file=${file}&view=comparison`);
+    await page.waitForSelector('.rows-block .row');
+    const { before, after } = mock.asked.findLast((one) => one.path === '/api/snapshot/diff').body;
+    assert.deepEqual([before, after], [2, 3]);
+  }
+});
+
 test('an image that a link was started by says so', async () => {
   await show('view=images');
   await page.waitForSelector('.rows-block .frame-name:has-text("run as clang++")');

@@ -92,11 +92,31 @@ pub(crate) struct Growth {
     table: Mutex<GrowingTable>,
     /// The shown state; its names are valid as long as there are no new mappings.
     shown: Mutex<Weak<TraceFile>>,
+    /// Findings of the last state for which they were looked for.
+    told: Mutex<Option<Told>>,
+}
+
+/// Findings of a state of a growing file.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    /// Number of events of that state.
+    pub(crate) event_count: u64,
+    pub(crate) answer: serde_json::Value,
 }
 
 impl Growth {
     fn shown(&self) -> Option<Arc<TraceFile>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    /// Returns the findings that were told last.
+    pub(crate) fn told(&self) -> Option<Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps findings for later states.
+    pub(crate) fn tell(&self, told: Told) {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
     }
 
     /// Notes the state that is shown.
@@ -132,6 +152,8 @@ pub(crate) struct TraceFile {
     /// Explorer by lines; made on demand.
     by_line: OnceLock<Explorer>,
     reading: Arc<ReadingState>,
+    /// Data of earlier states of a growing file.
+    pub(crate) growth: Option<Arc<Growth>>,
     /// Views with other language frames; made on demand.
     shown_otherwise: Mutex<Vec<Arc<TraceFile>>>,
     selections: ResultCache<(FilterArguments, Found), Selection>,
@@ -162,7 +184,8 @@ impl TraceFile {
         let modified_unix_ns = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
         let (events, sums) = (Promise::new(), Promise::new());
         let state = Arc::new(ReadingState { events, sums, tasks: Mutex::default() });
-        let file = Arc::new(Self::new(path.to_owned(), (explorer, own, modified_unix_ns), &host, state));
+        let parts = (explorer, own, modified_unix_ns);
+        let file = Arc::new(Self::new(path.to_owned(), parts, &host, state, growth.clone()));
         let naming = Arc::clone(&file);
         let known = growth.as_ref().and_then(|growth| growth.shown());
         std::thread::spawn(move || {
@@ -221,6 +244,7 @@ impl TraceFile {
         (explorer, own, modified_unix_ns): (Explorer, OwnCode, i128),
         host: &Arc<dyn Host>,
         reading: Arc<ReadingState>,
+        growth: Option<Arc<Growth>>,
     ) -> Self {
         Self {
             path,
@@ -232,6 +256,7 @@ impl TraceFile {
             host: Arc::clone(host),
             by_line: OnceLock::new(),
             reading,
+            growth,
             shown_otherwise: Mutex::default(),
             selections: ResultCache::new(SELECTIONS_KEPT),
             rankings: ResultCache::new(RANKINGS_KEPT),
@@ -254,7 +279,8 @@ impl TraceFile {
             return Arc::clone(file);
         }
         let parts = (self.explorer.showing(wanted), self.host.own_code(self.trace()), self.modified_unix_ns);
-        let file = Arc::new(Self::new(self.path.clone(), parts, &self.host, Arc::clone(&self.reading)));
+        let reading = Arc::clone(&self.reading);
+        let file = Arc::new(Self::new(self.path.clone(), parts, &self.host, reading, self.growth.clone()));
         known.push(Arc::clone(&file));
         drop(known);
         let naming = Arc::clone(&file);

@@ -57,8 +57,9 @@ const DEFAULTS = {
   match: '',
   select: '',
   hidden: [] as string[],
-  // A comparison: the other file (-1 for no file), and moments of both.
+  // A comparison: both files (-1 for the default), and moments of both.
   before: -1,
+  after: -1,
   before_at: '',
   after_at: '',
   picture: 'table',

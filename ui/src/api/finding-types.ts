@@ -12,5 +12,7 @@ export interface FindingsAnswer {
   verdict: string;
   /** Time at which the program stopped working and began to free everything. */
   work_end_ns?: number | null;
+  /** Time up to which a recording that goes on was looked at. */
+  until_ns?: number | null;
   findings: Finding[];
 }

@@ -23,6 +23,9 @@ export function FindingCards({ file }: { file: OpenFile }) {
   return (
     <section class="findings" aria-label="Findings">
       {data.verdict && <p class="verdict">{data.verdict}</p>}
+      {typeof data.until_ns === 'number' && data.until_ns < (file.trace?.duration_ns ?? 0) && (
+        <p class="quiet">Told of the first {formatDuration(data.until_ns)}; it is looked for again when twice as much is recorded.</p>
+      )}
       {data.findings.map((finding, at) => <FindingCard key={finding.sentence} finding={finding} file={file} isFirst={at === 0} />)}
     </section>
   );

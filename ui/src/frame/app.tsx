@@ -100,7 +100,7 @@ function openFile(next: OpenFile, from: OpenFile | undefined): void {
   if (next.file === from?.file) return;
   const isSameKind = next.kind === from?.kind;
   go({
-    file: next.file, select: '', root: '', focus: '', object: -1, class: '', ignore: [], seen: [], before: -1,
+    file: next.file, select: '', root: '', focus: '', object: -1, class: '', ignore: [], seen: [], before: -1, after: -1,
     ...(isSameKind ? {} : { view: '', sort: '', ascending: false, match: '', kind: [], ...emptyFilter() }),
   });
 }

@@ -13,6 +13,9 @@ const SAYS: Record<SessionState, string> = {
   lost: 'the recorder is gone without an end: shown is what it had written',
 };
 
+/** Lag of the views behind the recorder that is said. */
+const LATE_NS = 2e9;
+
 /**
  * Returns the file as it is shown: its newest state, or the state at which the user has held the
  * page.
@@ -64,10 +67,12 @@ export function SessionBar({ file, isHeld, setHeld, askAgain }: SessionBarProps)
   const status = session.status;
   // A session waits for further processes; the program for which it was started may have ended.
   const hasEnded = isRunning && status != null && status.process_count > 0 && status.live_process_count === 0;
+  const shownNs = isHeld ? (file.trace?.duration_ns ?? 0) : session.shown_until_ns;
+  const isLate = isRunning && status != null && status.duration_ns - shownNs > LATE_NS;
   return (
     <>
       <section class="session-bar" aria-label={`Session ${session.name}`}>
-        <span title={`Shown up to ${formatDuration(isHeld ? (file.trace?.duration_ns ?? 0) : session.shown_until_ns)}`}><i class={`dot is-${session.state === 'recording' && !hasEnded ? 'recording' : 'ready'}`} aria-hidden="true" /> <strong>{session.name}</strong> {hasEnded ? 'all its processes have ended; Stop completes the file' : SAYS[session.state]}</span>
+        <span title={`Shown up to ${formatDuration(shownNs)}`}><i class={`dot is-${session.state === 'recording' && !hasEnded ? 'recording' : 'ready'}`} aria-hidden="true" /> <strong>{session.name}</strong> {hasEnded ? 'all its processes have ended; Stop completes the file' : SAYS[session.state]}</span>
         {status && (
           <>
             <span title={`${exactAmount(status, 'live_bytes')}; most so far ${exactAmount(status, 'peak_bytes')}`}>{amountText(status, 'live_bytes')} live in {blocksOf(status, 'live_count')}</span>
@@ -75,6 +80,7 @@ export function SessionBar({ file, isHeld, setHeld, askAgain }: SessionBarProps)
             <span class="quiet" title={`${formatBytes(status.file_bytes)} written`}>{formatDuration(status.duration_ns)}, {plural(status.event_count, 'event')}, {status.process_count === 1 ? '1 process' : `${formatCount(status.live_process_count)} of ${formatCount(status.process_count)} processes live`}</span>
           </>
         )}
+        {isLate && <span class="quiet" title="The recorder tells its amounts at once; the views read them from the file">the views show the first {formatDuration(shownNs)}</span>}
         <span class="quiet said" role="status" title={said}>{said}</span>
         {isRunning && (
           <>

@@ -6,6 +6,7 @@ import { exactBytes, formatBytes, formatCount, formatPercent, formatSignedBytes,
 import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
+import { emptyText } from '../table/empty-text';
 import { Table } from '../table/table';
 import { exactAmount, isEstimate, withHalf, within } from '../trace/estimate';
 import { bytesColumn, countColumn, deltaColumn, momentFilter, snapshotTitle, snapshotsOf, stackColumn, widened } from './native-columns';
@@ -98,7 +99,7 @@ function Rows({ of, by, sorts, filter, label, tools, onCommand }: RowsProps) {
     <>
       <Warnings of={whole?.warnings} />
       <Table
-        label={label} columns={widened(columns, isEstimate(whole))} tree={tree} rowKey={(row) => row.frames.join('\n')} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="No difference."
+        label={label} columns={widened(columns, isEstimate(whole))} tree={tree} rowKey={(row) => row.frames.join('\n')} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty={emptyText(address.match, 'No difference.')}
         tools={(
           <>
             {tools}

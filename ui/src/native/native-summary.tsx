@@ -5,6 +5,7 @@ import { formatDuration, formatPercent } from '../format';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
+import { emptyText } from '../table/empty-text';
 import { Table } from '../table/table';
 import { amountText, exactAmount, isEstimate } from '../trace/estimate';
 import { FramePane } from '../trace/frame-pane';
@@ -34,7 +35,7 @@ export function NativeSummaryView({ file, filter, shown, onCommand }: NativeView
       label={`${file.name} snapshot ${shown.number}`} columns={widened(columns, isEstimate(whole))} tree={tree} rowKey={(row) => row.id ?? row.frames.join('\n')} selected={address.select}
       onSelect={(row) => row.id !== null && go({ select: row.id }, true)} sort={sort} descending={!address.ascending}
       onSort={(key, descending) => go({ sort: key === 'bytes' ? '' : key, ascending: !descending })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
-      isOld={isLoading} empty="Nothing was live."
+      isOld={isLoading} empty={emptyText(address.match, 'Nothing was live.')}
       tools={(
         <>
           <GroupChoice by={by} />

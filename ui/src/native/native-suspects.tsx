@@ -7,6 +7,7 @@ import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
+import { emptyText } from '../table/empty-text';
 import { Table } from '../table/table';
 import { isEstimate, withHalf } from '../trace/estimate';
 import { StackPane } from '../trace/stack-pane';
@@ -46,7 +47,7 @@ function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'fil
   const table = (
     <Table
       label={`${file.name} suspects`} columns={widened(columns, (page?.snapshots ?? []).some(isEstimate))} tree={tree} rowKey={(row) => row.id ?? row.frames.join('\n')} selected={address.select}
-      onSelect={(row) => row.id !== null && go({ select: row.id }, true)} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="No suspect: nothing grew steadily."
+      onSelect={(row) => row.id !== null && go({ select: row.id }, true)} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty={emptyText(address.match, 'No suspect: nothing grew steadily.')}
       tools={(
         <>
           <GroupChoice by={by} />

@@ -6,11 +6,12 @@ import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { answer } from '../api/use-answer';
-import type { ClassDiffRow, RowsAnswer } from '../api/types';
+import type { ClassDiffRow, OpenFile, RowsAnswer } from '../api/types';
 import { exactBytes, formatBytes, formatCount, formatSignedBytes, formatSignedCount } from '../format';
 import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
+import { emptyText } from '../table/empty-text';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
@@ -27,8 +28,11 @@ function deletedClass(row: DiffRow): string {
 export function ComparisonView({ file, files, onCommand }: SnapshotViewProps) {
   const address = useAddress();
   const others = files.filter((other) => other.kind === file.kind && other !== file);
-  const before = others.find((other) => other.file === address.before) ?? others.filter((other) => other.file < file.file).at(-1) ?? others[0];
-  if (!before) return <Message kind="note">A comparison needs a second snapshot: <code>heapr view BEFORE.heapsnapshot {file.name}</code></Message>;
+  const chosen = others.find((other) => other.file === address.before);
+  const earlier = chosen ?? others.filter((other) => other.file < file.file).at(-1);
+  // The first of the given snapshots is compared with the next one, as the one before.
+  const [before, after] = earlier ? (address.after === earlier.file ? [file, earlier] : [earlier, file]) : [file, others[0]];
+  if (!before || !after) return <Message kind="note">A comparison needs a second snapshot: <code>heapr view BEFORE.heapsnapshot {file.name}</code></Message>;
   const all = files.filter((other) => other.kind === file.kind && other.state !== 'failed');
   const isSeries = all.length > 2 && address.picture === 'series';
   const show = (picture: string) => go({ picture, sort: '', ascending: false, hidden: [] });
@@ -39,20 +43,25 @@ export function ComparisonView({ file, files, onCommand }: SnapshotViewProps) {
     </div>
   );
   if (isSeries) return <SeriesView file={file} all={all} tools={tools} onCommand={onCommand} />;
-  return <Comparison key={before.file} before={before.file} others={others} file={file} tools={tools} onCommand={onCommand} />;
+  return <Comparison key={`${before.file} ${after.file}`} before={before} after={after} others={others} file={file} tools={tools} onCommand={onCommand} />;
 }
 
 interface ComparisonProps extends Pick<SnapshotViewProps, 'file' | 'onCommand'> {
-  before: number;
+  /** The shown snapshot is one of both. */
+  before: OpenFile;
+  after: OpenFile;
   others: SnapshotViewProps['files'];
   tools: ComponentChildren;
 }
 
-function Comparison({ before, others, file, tools, onCommand }: ComparisonProps) {
+function Comparison({ before, after, others, file, tools, onCommand }: ComparisonProps) {
   const address = useAddress();
   const [warnings, setWarnings] = useTold<string[]>([]);
+  const isBefore = before === file;
+  const other = isBefore ? after : before;
+  const compare = (file: number, isAfter: boolean) => go({ before: file, after: isAfter ? file : -1 });
   const sort = address.sort || 'bytes_delta';
-  const body = { before, after: file.file, sort, descending: !address.ascending, match: address.match };
+  const body = { before: before.file, after: after.file, sort, descending: !address.ascending, match: address.match };
   const { tree, isLoading } = useTree<DiffRow>(JSON.stringify(body), async (parent, offset, limit, signal) => {
     if (parent === null) {
       const classes = await answer<RowsAnswer<ClassDiffRow>>('/api/snapshot/diff', { ...body, offset, limit }, signal);
@@ -60,7 +69,7 @@ function Comparison({ before, others, file, tools, onCommand }: ComparisonProps)
       setWarnings(classes.warnings ?? []);
       return { rows: classes.rows, count: classes.row_count };
     }
-    const page = await answer<RowsAnswer<HeapRow>>('/api/snapshot/diff-objects', { before, after: file.file, class_key: parent.class_key, offset, limit }, signal);
+    const page = await answer<RowsAnswer<HeapRow>>('/api/snapshot/diff-objects', { before: before.file, after: after.file, class_key: parent.class_key, offset, limit }, signal);
     return { rows: page.rows, count: page.row_count };
   });
   useEffect(() => () => onCommand(null), []);
@@ -91,19 +100,21 @@ function Comparison({ before, others, file, tools, onCommand }: ComparisonProps)
       {warnings.map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
       <Table
         label={`${file.name} comparison`} columns={columns} tree={tree} rowKey={(row) => (row.id === undefined ? `class ${row.class_key ?? ''}` : `@${row.id}`)}
-        onSelect={(row) => row.change !== 'deleted' && showObject(row.id)} selected={address.object >= 0 ? `@${address.object}` : ''} canOpen={isClass} sort={sort} descending={!address.ascending}
+        onSelect={(row) => row.change !== (isBefore ? 'new' : 'deleted') && showObject(row.id)} selected={address.object >= 0 ? `@${address.object}` : ''} canOpen={isClass} sort={sort} descending={!address.ascending}
         onSort={(key, descending) => go({ sort: key === 'bytes_delta' ? '' : key, ascending: !descending })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
-        isOld={isLoading} rowClass={deletedClass} empty="No difference."
+        isOld={isLoading} rowClass={deletedClass} empty={emptyText(address.match, 'No difference.')}
         tools={(
           <>
             {tools}
             <Search value={address.match} onChange={(match) => go({ match }, true)} label="Class filter" />
             <label>
-              Before{' '}
-              <select aria-label="Compared with" value={before} onChange={(event) => go({ before: Number(event.currentTarget.value) })}>
-                {others.map((other) => <option key={other.file} value={other.file}>{other.name}</option>)}
+              {isBefore ? 'After' : 'Before'}{' '}
+              <select aria-label="Compared with" value={other.file} onChange={(event) => compare(Number(event.currentTarget.value), isBefore)}>
+                {others.map((one) => <option key={one.file} value={one.file}>{one.name}</option>)}
               </select>
             </label>
+            <button type="button" class="button" title="Exchange before and after" onClick={() => compare(other.file, !isBefore)}>⇄ Turn</button>
+            <span class="quiet">{before.name} → {after.name}</span>
           </>
         )}
       />

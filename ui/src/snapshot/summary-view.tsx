@@ -4,6 +4,7 @@ import { go, useAddress } from '../address/use-address';
 import { answer } from '../api/use-answer';
 import type { ClassRow, EdgeRow, HeapObject, RowsAnswer } from '../api/types';
 import { Search } from '../frame/search';
+import { emptyText } from '../table/empty-text';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
 import { type HeapRow, heapColumns, isClass } from './object-columns';
@@ -43,7 +44,7 @@ export function SummaryView({ file, files, totalBytes, onCommand }: SnapshotView
       rowKey={(row) => (row.id === undefined ? `class ${row.class_key ?? ''}` : `@${row.id}`)} selected={address.object >= 0 ? `@${address.object}` : ''}
       onSelect={(row) => showObject(row.id)} canOpen={(row) => isClass(row) || (row.child_count ?? 0) > 0} sort={sort} descending={!address.ascending}
       onSort={(key, descending) => go({ sort: key === 'retained' ? '' : key, ascending: !descending })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
-      isOld={isLoading} empty="No class is left by the filters."
+      isOld={isLoading} empty={emptyText(address.match, 'No class is left by the filters.')}
       tools={(
         <>
           <Search value={address.match} onChange={(match) => go({ match }, true)} label="Class filter" />

@@ -194,6 +194,8 @@ export function Table<Row>(props: TableProps<Row>) {
     else toggle(index);
   };
 
+  // No rows of the previous request say nothing about this one.
+  const isEmpty = tree.topCount === 0 && !props.isOld;
   return (
     <section class="table-box">
       <div class="table-tools">
@@ -227,8 +229,8 @@ export function Table<Row>(props: TableProps<Row>) {
             <div ref={block} class="rows-block" />
           </div>
         </div>
-        {tree.topCount === 0 && !tree.error && <p class="empty">{props.empty ?? 'Nothing here.'}</p>}
-        {tree.topCount === null && !tree.error && <p class="empty">Loading…</p>}
+        {isEmpty && !tree.error && <p class="empty">{props.empty ?? 'Nothing here.'}</p>}
+        {(tree.topCount === null || (tree.topCount === 0 && !isEmpty)) && !tree.error && <p class="empty" role="status">Loading…</p>}
       </div>
     </section>
   );

@@ -15,6 +15,7 @@ import { SameSwitch } from '../frame/same-switch';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
+import { emptyText } from '../table/empty-text';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
@@ -36,8 +37,9 @@ const SORTS: [string, string][] = METRICS.filter(({ key }) => key !== '').map((m
 export function CompareView(props: TraceViewProps) {
   const address = useAddress();
   const others = props.files.filter((file) => file.kind === props.file.kind && file.trace);
-  const before = others.find((file) => file.file === address.before) ?? likest(props.file, others);
-  const isSame = before.file === props.file.file;
+  const named = (number: number) => others.find((file) => file.file === number);
+  const [before, after] = named(address.before) ? [named(address.before) ?? props.file, named(address.after) ?? props.file] : inOrder(props.file, likest(props.file, others));
+  const isSame = before.file === after.file;
   const isChosen = !isSame || address.before_at !== '' || address.after_at !== '';
   // Default for one trace: the two ends of the brushed range, or from the start to the peak.
   const [beforeAt, afterAt] = isChosen ? [address.before_at, address.after_at] : address.range.length === 2 ? [address.range[0] ?? '', address.range[1] ?? ''] : ['0', 'peak'];
@@ -50,15 +52,16 @@ export function CompareView(props: TraceViewProps) {
     return filter;
   };
   const sides: Sides = {
-    before: { file: before.file, filter: withMoment(beforeAt) }, after: { file: props.file.file, filter: withMoment(afterAt) },
+    before: { file: before.file, filter: withMoment(beforeAt) }, after: { file: after.file, filter: withMoment(afterAt) },
   };
   return (
     <section class="compare">
       <div class="view-tools">
-        <label>Before <FileChoice files={others} value={before.file} onChange={(file) => go({ before: file })} /></label>
-        <Moment label="at" value={beforeAt} onChange={(before_at) => go({ before: before.file, before_at, after_at: afterAt })} />
-        <label>After <strong>{props.file.name}</strong></label>
-        <Moment label="at" value={afterAt} onChange={(after_at) => go({ before: before.file, before_at: beforeAt, after_at })} />
+        <label>Before <FileChoice label="File before" files={others} value={before.file} onChange={(file) => go({ before: file, after: after.file })} /></label>
+        <Moment label="at" value={beforeAt} onChange={(before_at) => go({ before: before.file, after: after.file, before_at, after_at: afterAt })} />
+        <label>After <FileChoice label="File after" files={others} value={after.file} onChange={(file) => go({ before: before.file, after: file })} /></label>
+        <Moment label="at" value={afterAt} onChange={(after_at) => go({ before: before.file, after: after.file, before_at: beforeAt, after_at })} />
+        <button type="button" class="button" title="Exchange before and after" onClick={() => go({ before: after.file, after: before.file, before_at: afterAt, after_at: beforeAt })}>⇄ Turn</button>
         <div class="switch" role="group" aria-label="Shown as">
           <button type="button" aria-pressed={address.picture !== 'flame'} onClick={() => go({ picture: 'table' })}>Table</button>
           <button type="button" aria-pressed={address.picture === 'flame'} onClick={() => go({ picture: 'flame' })}>Flame graph</button>
@@ -66,17 +69,24 @@ export function CompareView(props: TraceViewProps) {
       </div>
       {isChosen && address.range.length === 2 && (
         <div class="view-tools">
-          <button type="button" class="button" onClick={() => go({ before: props.file.file, before_at: address.range[0] ?? '', after_at: address.range[1] ?? '' })}>Compare what was live at the two ends of the range</button>
+          <button type="button" class="button" onClick={() => go({ before: props.file.file, after: props.file.file, before_at: address.range[0] ?? '', after_at: address.range[1] ?? '' })}>Compare what was live at the two ends of the range</button>
         </div>
       )}
       {!isChosen && (
         <Message kind="note">
-          {address.range.length === 2 ? 'From the beginning of the brushed range to its end.' : 'From the start to the peak.'} Other moments stand above; <button type="button" class="link" onClick={() => go({ before: before.file, before_at: 'peak', after_at: '' })}>from the peak to the end</button>; or open a second trace: drop it here, or <code>heapr view {before.name} OTHER.heapr</code>
+          {address.range.length === 2 ? 'From the beginning of the brushed range to its end.' : 'From the start to the peak.'} Other moments stand above; <button type="button" class="link" onClick={() => go({ before: before.file, after: after.file, before_at: 'peak', after_at: '' })}>from the peak to the end</button>; or open a second trace: drop it here, or <code>heapr view {before.name} OTHER.heapr</code>
         </Message>
       )}
       {address.picture === 'flame' ? <DiffFlame sides={sides} {...props} /> : <DiffTable sides={sides} {...props} />}
     </section>
   );
+}
+
+/** Returns a pair with the recording that began first before the other. */
+function inOrder(one: OpenFile, other: OpenFile): [OpenFile, OpenFile] {
+  const start = (file: OpenFile) => file.trace?.start_unix_ns ?? 0;
+  const isOlder = start(one) === start(other) ? one.file <= other.file : start(one) < start(other);
+  return isOlder ? [one, other] : [other, one];
 }
 
 /**
@@ -90,9 +100,9 @@ function likest(file: OpenFile, files: OpenFile[]): OpenFile {
   return alike.filter((other) => other.file < file.file).at(-1) ?? alike[0] ?? (others.length === 1 ? others[0] : undefined) ?? file;
 }
 
-function FileChoice({ files, value, onChange }: { files: OpenFile[]; value: number; onChange: (file: number) => void }) {
+function FileChoice({ label, files, value, onChange }: { label: string; files: OpenFile[]; value: number; onChange: (file: number) => void }) {
   return (
-    <select aria-label="File before" value={value} onChange={(event) => onChange(Number(event.currentTarget.value))}>
+    <select aria-label={label} value={value} onChange={(event) => onChange(Number(event.currentTarget.value))}>
       {files.map((file) => <option key={file.file} value={file.file}>{file.name}</option>)}
     </select>
   );
@@ -139,7 +149,7 @@ function DiffTable({ file, files, sides, onCommand }: TraceViewProps & { sides: 
   const table = (
     <Table
       label="Comparison" columns={columns} tree={tree} rowKey={(group) => group.names.join('\n')} selected={opened?.names.join('\n') ?? ''} onSelect={setOpened} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
-      isOld={isLoading} empty="No difference."
+      isOld={isLoading} empty={emptyText(address.match, 'No difference.')}
       tools={(
         <>
           <select aria-label="Compared by" value={by} onChange={(event) => go({ group: event.currentTarget.value })}>

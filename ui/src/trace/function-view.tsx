@@ -8,6 +8,7 @@ import { formatPercent } from '../format';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
+import { emptyText } from '../table/empty-text';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
@@ -57,7 +58,7 @@ export function FunctionView({ file, filter, onCommand }: TraceViewProps) {
     <Table
       label={`${file.name} functions`} columns={columns} tree={tree} rowKey={(row) => row.id} selected={address.select} onSelect={(row) => go({ select: row.id }, true)}
       sort={address.sort || usual} descending={!address.ascending} onSort={(next, descending) => go({ sort: next === usual ? '' : next, ascending: !descending })}
-      hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="No allocation is left by the filters."
+      hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty={emptyText(address.match, 'No allocation is left by the filters.')}
       tools={(
         <>
           <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search functions" />

@@ -8,6 +8,7 @@ import { formatBytes, formatCount, formatDuration, formatPercent, plural } from 
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
+import { emptyText } from '../table/empty-text';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
@@ -32,7 +33,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const body = { file: file.file, filter: shown, ...(sort === 'bytes' ? {} : { sort }), descending: !address.ascending, match: address.match };
   const isKnown = !isWhole || findings.data !== null || findings.error !== null;
   const { tree, isLoading } = useTree<Leak>(`${isKnown} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {
-    if (!isKnown) return { rows: [], count: 0 };
+    if (!isKnown) return aborted(signal);
     try {
       const report = await answer<LeaksAnswer>('/api/leaks', { ...body, offset, limit }, signal);
       setWhole(report.all);
@@ -74,7 +75,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
         <Table
           label={`${file.name} leaks`} columns={columns} tree={tree} rowKey={(group) => group.id ?? ''} selected={address.select} onSelect={(group) => go({ select: group.id ?? '' }, true)}
           sort={sort} descending={!address.ascending} onSort={(key, descending) => go({ sort: key === 'bytes' ? '' : key, ascending: !descending })}
-          hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading || !isKnown} empty={address.known ? 'Everything was freed.' : 'Everything was freed but what is known to be harmless.'}
+          hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading || !isKnown} empty={emptyText(address.match, address.known ? 'Everything was freed.' : 'Everything was freed but what is known to be harmless.')}
           tools={(
             <>
               <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search leaks" />
@@ -88,6 +89,11 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
       second={address.select ? <StackPane file={file} filter={shown} id={address.select} /> : null}
     />
   );
+}
+
+/** Waits until a request is not wanted, because its answer would be that of another question. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
 }
 
 /** Formats the live bytes of a stack at one of the moments. */

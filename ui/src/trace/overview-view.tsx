@@ -26,12 +26,12 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
     <div class="overview">
       {stacks.error && <Message kind="error">{stacks.error.message}</Message>}
       {isEmpty(filter) && <FindingCards file={file} />}
-      {totals && <TotalsCards totals={totals} isPart={isPart(filter)} isMoment={Boolean(filter.at)} />}
+      {totals && <TotalsCards totals={totals} isPart={isPart(filter)} isMoment={Boolean(filter.at)} recordedNs={isRecording(file) ? (file.trace?.duration_ns ?? 0) : null} />}
       <div class="cards">
         {(!filter.at || filter.at === 'peak') && <FunctionRanking file={file} filter={filter} />}
         {/* What is live at a moment is its own peak: one list says it. */}
         {!filter.at && <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />}
-        <Ranking title={filter.at === 'peak' ? 'Largest at the peak' : filter.at ? 'Largest then' : 'Largest at the end'} answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: 'so' })} />
+        <Ranking title={filter.at === 'peak' ? 'Largest at the peak' : filter.at ? 'Largest then' : isRecording(file) ? 'Largest so far' : 'Largest at the end'} answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: 'so' })} />
         {!filter.at && <Ranking title="Most allocations" answer={churn.data} metric="total_count" onMore={() => go({ view: 'stacks', sort: 'stc' })} />}
         <Ranking title="Images by live bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: 'so' })} isOfImages />
       </div>
@@ -60,10 +60,23 @@ function things(row: object, name: string, what: string): string {
   return withHalf(row, name, (count) => plural(count, what), formatCount);
 }
 
-function TotalsCards({ totals, isPart, isMoment }: { totals: Totals; isPart: boolean; isMoment: boolean }) {
+/** Whether the recording goes on: what is shown is not its end. */
+function isRecording(file: TraceViewProps['file']): boolean {
+  return file.session?.state === 'recording' || file.session?.state === 'full';
+}
+
+interface TotalsCardsProps {
+  totals: Totals;
+  isPart: boolean;
+  isMoment: boolean;
+  /** Time up to which a recording that goes on is shown; null: it has ended. */
+  recordedNs: number | null;
+}
+
+function TotalsCards({ totals, isPart, isMoment, recordedNs }: TotalsCardsProps) {
   const cards: [string, string, string, (() => void) | null][] = [
     [isPart ? 'Of the peak' : 'Peak', amountText(totals, 'peak_bytes'), `${exactAmount(totals, 'peak_bytes')} in ${things(totals, 'peak_count', 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
-    [isMoment ? 'Live then' : 'Live at the end', amountText(totals, 'outstanding_bytes'), `${exactAmount(totals, 'outstanding_bytes')} in ${things(totals, 'outstanding_count', 'block')}`, () => go({ view: 'leaks' })],
+    [isMoment ? 'Live then' : recordedNs !== null ? `Live after ${formatDuration(recordedNs)}` : 'Live at the end', amountText(totals, 'outstanding_bytes'), `${exactAmount(totals, 'outstanding_bytes')} in ${things(totals, 'outstanding_count', 'block')}`, () => go({ view: 'leaks' })],
     ['Allocated in all', amountText(totals, 'alloc_bytes'), `${exactAmount(totals, 'alloc_bytes')} in ${things(totals, 'alloc_count', 'allocation')}`, null],
     ['Allocations', amountText(totals, 'alloc_count'), `${things(totals, 'free_count', 'free')}, ${amountText(totals, 'realloc_count')} by realloc`, null],
     isEstimate(totals)

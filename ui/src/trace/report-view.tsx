@@ -11,6 +11,7 @@ import { Popover } from '../frame/popover';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
+import { emptyText } from '../table/empty-text';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
@@ -70,7 +71,7 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
       onSelect={(group) => go({ select: group.id ?? '' }, true)} onActivate={narrow} sort={sort} descending={!address.ascending}
       onSort={(key, descending) => go({ sort: key === usual ? '' : key, ascending: !descending })}
       hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading}
-      empty="No allocation is left by the filters."
+      empty={emptyText(address.match, 'No allocation is left by the filters.')}
       tools={(
         <>
           <Search value={address.match} onChange={(match) => go({ match }, true)} label={`Search ${by === 'by-thread' ? 'threads' : by}`} />

@@ -3,15 +3,19 @@
 use heapr_findings::{Finding, Judged};
 use heapr_query::Suppressions;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::source_lines::{SourceFiles, SourceJson};
 use crate::command_line::command;
 use crate::error::Result;
 use crate::request::{Answer, Context, read};
+use crate::trace_file::{Told, TraceFile};
 
-/// Largest number of events of a trace without a summary that is replayed for findings.
+/// Largest number of events of a trace without a summary that is replayed at each request.
 const REPLAYED_MAX: u64 = 3_000_000;
+/// Growth of a longer trace, in percent of its events, at which its findings are looked for again:
+/// all of its replays take twice the time of the last one.
+const REPLAYED_PERCENT: u64 = 200;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,19 +40,27 @@ struct SourcedFinding {
 pub(super) fn findings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FindingsRequest = read(body)?;
     let file = context.files.trace(request.file)?;
-    let path = file.path.display().to_string();
     let trace = file.trace();
     let is_summed = trace.summary_totals().is_ok_and(|summary| summary.is_some());
-    if !is_summed && trace.event_count() > REPLAYED_MAX {
-        return crate::request::json(&json!({
-            "schema": "heapr.view.findings/1",
-            "command": command(&["explain", &path]),
-            "verdict": "What stands out is told when the recording has ended.",
-            "work_end_ns": null,
-            "findings": [],
-        }));
+    let event_count = trace.event_count();
+    let growth = file.growth.as_ref().filter(|_| !is_summed && event_count > REPLAYED_MAX);
+    let is_due =
+        |told: &Told| told.event_count.saturating_mul(REPLAYED_PERCENT) <= event_count.saturating_mul(100);
+    if let Some(told) = growth.and_then(|growth| growth.told()).filter(|told| !is_due(told)) {
+        return crate::request::json(&told.answer);
     }
     file.wait_for_names(context.cancel)?;
+    let answer = found(&file, request.source_lines, is_summed)?;
+    if let Some(growth) = &file.growth {
+        growth.tell(Told { event_count, answer: answer.clone() });
+    }
+    crate::request::json(&answer)
+}
+
+/// Looks for the findings, with the source around their lines.
+fn found(file: &TraceFile, source_lines: u32, is_summed: bool) -> Result<Value> {
+    let trace = file.trace();
+    let path = file.path.display().to_string();
     let found = heapr_findings::of_named_recording(
         trace,
         Judged {
@@ -59,7 +71,7 @@ pub(super) fn findings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         },
         file.explorer.tree(),
     )?;
-    let around = request.source_lines.min(50);
+    let around = source_lines.min(50);
     let mut sources = SourceFiles::new(file.modified_unix_ns);
     let findings: Vec<SourcedFinding> = found
         .findings
@@ -71,11 +83,12 @@ pub(super) fn findings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             SourcedFinding { finding, source }
         })
         .collect();
-    crate::request::json(&json!({
+    Ok(json!({
         "schema": "heapr.view.findings/1",
         "command": command(&["explain", &path]),
         "verdict": found.verdict,
         "work_end_ns": found.work_end_ns,
+        "until_ns": (!is_summed).then(|| trace.duration_ns()),
         "findings": findings,
     }))
 }
