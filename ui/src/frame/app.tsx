@@ -52,8 +52,8 @@ export function App() {
 
   return (
     <div class="page">
-      <a class="skip" href="#" onClick={(event) => { event.preventDefault(); document.querySelector<HTMLElement>('.view')?.focus(); }}>Skip to the view</a>
       <header class="top-bar">
+        <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>('.view')?.focus()}>Skip to the view</button>
         <h1 title={version ? `heapr ${version}` : 'heapr'}>heapr</h1>
         <nav class="files" aria-label="Files">
           {(files ?? []).map((candidate) => (

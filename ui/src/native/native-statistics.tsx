@@ -35,7 +35,7 @@ function Parts({ title, parts, whole }: { title: string; parts: NativePart[]; wh
     <section class="card">
       <header><h2>{title}</h2></header>
       <table class="plain">
-        <thead><tr><th>Name</th><th /><th>Bytes</th><th>Share</th><th>Blocks</th></tr></thead>
+        <thead><tr><th>Name</th><td /><th>Bytes</th><th>Share</th><th>Blocks</th></tr></thead>
         <tbody>
           {parts.slice(0, 100).map((part) => (
             <tr key={part.name}><td>{part.name}</td><td /><td title={exactAmount(part, 'block_bytes')}>{amountText(part, 'block_bytes')}</td><td>{formatPercent(part.block_bytes, whole)}</td><td>{amountText(part, 'block_count')}</td></tr>

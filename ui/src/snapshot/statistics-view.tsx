@@ -56,7 +56,7 @@ export function StatisticsView({ file, onCommand }: SnapshotViewProps) {
         <text x="50" y="57" text-anchor="middle" class="ring-word">total</text>
       </svg>
       <table class="plain">
-        <thead><tr><th>{isNative ? 'What tells it' : 'Kind'}</th><th>{isNative ? 'Blocks' : ''}</th><th>Size</th><th>Share</th></tr></thead>
+        <thead><tr><th>{isNative ? 'What tells it' : 'Kind'}</th>{isNative ? <th>Blocks</th> : <td />}<th>Size</th><th>Share</th></tr></thead>
         <tbody>
           {parts.map((row, at) => (
             <tr key={row.kind}><td><i class="swatch" style={{ background: colours[at] ?? '' }} />{nameOf(row)}</td><td>{row.count === undefined ? '' : formatCount(row.count)}</td><td title={exactBytes(row.bytes)}>{formatBytes(row.bytes)}</td><td>{formatPercent(row.bytes, whole)}</td></tr>
