@@ -66,7 +66,7 @@ function flameAnswer() {
   const frames = Array.from({ length: 3000 }, (_, number) => {
     const { module, symbol, offset } = frame(number);
     const name = (text) => (text === null ? 0 : names.push(text) - 1);
-    return { id: `f${number}`, symbol: name(symbol), module: name(module), offset };
+    return { id: `f${number}`, symbol: name(symbol), module: name(module), offset, ...(number % 3 === 0 ? { is_own: true } : {}) };
   });
   flame = { command: 'heapr report mock.heapr --invert so', value: 'outstanding_bytes', total: GIB, node_count: nodes.id.length, names, frames, nodes };
   return flame;

@@ -208,6 +208,8 @@ export interface FlameFrame {
   /** Source file, if lines are told apart. */
   file?: number;
   line?: number;
+  /** True if the code is the program's own. */
+  is_own?: boolean;
 }
 
 export interface FlameNodes extends NodeIntervals {

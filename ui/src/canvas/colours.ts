@@ -23,10 +23,13 @@ export function giveColours(names: string[]): void {
   for (const name of names) if (!given.has(name)) given.set(name, given.size);
 }
 
-/** Returns the colour of an image (a module's file name); grey if the name is empty. */
-export function imageColour(name: string, isDark: boolean, shade = 0): string {
+/**
+ * Returns the colour of an image (a module's file name); grey if the name is empty. Code that is not
+ * the program's own is nearly grey.
+ */
+export function imageColour(name: string, isDark: boolean, shade = 0, isOwn = true): string {
   if (name === '') return isDark ? `hsl(220 6% ${34 + shadeStep(shade)}%)` : `hsl(220 8% ${80 + shadeStep(shade)}%)`;
-  return paleColour(hueOf(name), isDark, shade);
+  return paleColour(hueOf(name), isDark, shade, isOwn ? 1 : QUIET);
 }
 
 /** Returns the area colour of an entry of a fixed list, by its index. */
@@ -44,9 +47,12 @@ function shadeStep(shade: number): number {
   return ((shade % 4) - 1.5) * 2.2;
 }
 
-function paleColour(hue: number, isDark: boolean, shade: number): string {
+/** Part of its saturation that the colour of a library's code has. */
+const QUIET = 0.3;
+
+function paleColour(hue: number, isDark: boolean, shade: number, strength = 1): string {
   const step = shadeStep(shade);
-  return isDark ? `hsl(${hue} 38% ${27.5 + step}%)` : `hsl(${hue} 62% ${77 + step}%)`;
+  return isDark ? `hsl(${hue} ${38 * strength}% ${27.5 + step}%)` : `hsl(${hue} ${62 * strength}% ${strength < 1 ? 84 + step : 77 + step}%)`;
 }
 
 /** Returns the luminance of `hsl` as defined by WCAG 2. */

@@ -21,6 +21,8 @@ export interface FlameLayout {
   byId: Map<string, number>;
   total: number;
   isDiff: boolean;
+  /** Whether some frame is known as the program's own. */
+  hasOwn: boolean;
 }
 
 export function flameLayout(answer: FlameAnswer): FlameLayout {
@@ -55,7 +57,7 @@ export function flameLayout(answer: FlameAnswer): FlameLayout {
     row.sort((a, b) => (starts[a] ?? 0) - (starts[b] ?? 0) || a - b);
     return row;
   });
-  return { answer, widths, starts, depths, rows, byId, total: widths[0] ?? 0, isDiff };
+  return { answer, widths, starts, depths, rows, byId, total: widths[0] ?? 0, isDiff, hasOwn: answer.frames.some((frame) => frame.is_own === true) };
 }
 
 /** Returns the first index in `row` whose node ends after `value`. */
@@ -131,4 +133,9 @@ export function matching(layout: FlameLayout, text: string): { isMatch: Uint8Arr
     isCovered[node] = above || match ? 1 : 0;
   }
   return { isMatch, count, value };
+}
+
+/** Whether the code of a node's frame is the program's own; all of it if no frame of the graph is. */
+export function isOwn(layout: FlameLayout, node: number): boolean {
+  return layout.answer.frames[layout.answer.nodes.frame[node] ?? -1]?.is_own === true || !layout.hasOwn;
 }

@@ -6,7 +6,7 @@ import type { CanvasSize } from '../canvas/canvas';
 import { fittedName, textWidth } from '../canvas/fitted-text';
 import { isDrawnDark, themeColour } from '../frame/theme';
 import { folded } from '../symbol-text';
-import { type FlameLayout, firstEndingAfter, nodeImage, nodeName } from './flame-layout';
+import { type FlameLayout, firstEndingAfter, isOwn, nodeImage, nodeName } from './flame-layout';
 
 /** Visible part: values from left to right, and the scroll position of the rows. */
 export interface FlameView {
@@ -137,7 +137,7 @@ function cachedColour(layout: FlameLayout, frame: number, node: number, isDark: 
   if (cachedFor !== layout || cachedDark !== isDark) {
     [cachedFor, cachedDark, cached] = [layout, isDark, []];
   }
-  return (cached[frame] ??= imageColour(nodeImage(layout, node), isDark, shadeOf(nodeName(layout, node))));
+  return (cached[frame] ??= imageColour(nodeImage(layout, node), isDark, shadeOf(nodeName(layout, node)), isOwn(layout, node)));
 }
 
 function dimmed(isDark: boolean): string {

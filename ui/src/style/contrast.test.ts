@@ -53,7 +53,7 @@ for (const [name, selector] of [['light', ':root'], ['dark', ":root[data-theme='
     });
     it('of names in boxes of a flame graph or treemap is that of text', () => {
       const names = Array.from({ length: 24 }, (_, at) => `lib${at}.so`);
-      const weak = names.flatMap((name) => [0, 1, 2, 3].map((shade) => contrast(colours['text'] ?? '', imageColour(name, selector !== ':root', shade)))).filter((value) => value < 4.5);
+      const weak = names.flatMap((name) => [0, 1, 2, 3].flatMap((shade) => [true, false].map((isOwn) => contrast(colours['text'] ?? '', imageColour(name, selector !== ':root', shade, isOwn))))).filter((value) => value < 4.5);
       assert.deepEqual(weak, []);
     });
     it('of the series of a chart is enough against the surface', () => {

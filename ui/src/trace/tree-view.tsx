@@ -4,7 +4,7 @@
  */
 import { useEffect, useMemo } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
-import { flameLayout, nodeImage, nodeName } from '../flame/flame-layout';
+import { flameLayout, isOwn, nodeImage, nodeName } from '../flame/flame-layout';
 import type { FlameAnswer } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
@@ -86,7 +86,7 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
     {
       key: 'function', title: direction === 'top-down' ? 'Function, and what it calls' : 'Who allocates, and who calls it', width: 0, text: nameOf,
       exact: (row) => (row.isRest || !layout ? 'parts that are too small to be told one by one' : `${nodeImage(layout, row.node)}!${nodeName(layout, row.node)}`),
-      cell: (row) => (row.isRest || !layout ? <span class="quiet">smaller parts</span> : <span class="frame-name"><ImageSwatch name={nodeImage(layout, row.node)} /><SymbolText name={nameOf(row)} /><span class="quiet">{linkedName(nodeImage(layout, row.node))}</span></span>),
+      cell: (row) => (row.isRest || !layout ? <span class="quiet">smaller parts</span> : <span class="frame-name"><ImageSwatch name={nodeImage(layout, row.node)} /><SymbolText name={nameOf(row)} isOwn={layout.hasOwn && isOwn(layout, row.node)} /><span class="quiet">{linkedName(nodeImage(layout, row.node))}</span></span>),
     },
     { key: 'percent', title: '%', isNumber: true, width: 4.4, text: (row) => (layout ? formatPercent(row.value, layout.total).replace(' %', '') : '') },
     { key: 'with', title: direction === 'top-down' ? 'With callees' : 'Through it', isNumber: true, width: isSampled ? 12 : 8, text: (row) => within(row.value, row.valueHalf, amount), exact: (row) => within(row.value, row.valueHalf, exact), raw: (row) => row.value },

@@ -114,7 +114,7 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let tree = explorer.flame(&selection, &read.cull, &query)?;
     let first = tree.nodes.first().ok_or_else(|| shape.without_root())?;
     let mut frames = FrameColumns::new();
-    let nodes = node_columns(explorer, &tree, value, &mut frames);
+    let nodes = node_columns(explorer, &file.own, &tree, value, &mut frames);
     let focus_name =
         focus.and_then(|focus| explorer.frame(focus)).and_then(|view| view.symbol.map(str::to_owned));
     // Blocks at the peak are not a sort key; their bytes are.

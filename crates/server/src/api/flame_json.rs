@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use heapr_explore::{Explorer, FlameTree, FrameNumber};
-use heapr_query::Metric;
+use heapr_query::{FrameId, Metric, OwnCode, Owner};
 use serde::Serialize;
 
 use crate::ids::{frame_id, node_id};
@@ -20,6 +20,9 @@ pub(super) struct FlameFrame {
     file: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
+    /// True if the code is the program's own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_own: bool,
 }
 
 /// The distinct names and frames of a graph.
@@ -52,7 +55,7 @@ impl FrameColumns {
     }
 
     /// Number of a frame; -1 for `None`.
-    pub(super) fn frame(&mut self, explorer: &Explorer, frame: Option<FrameNumber>) -> i64 {
+    pub(super) fn frame(&mut self, explorer: &Explorer, own: &OwnCode, frame: Option<FrameNumber>) -> i64 {
         let Some(frame) = frame else { return -1 };
         if let Some(&number) = self.frame_numbers.get(&frame) {
             return number;
@@ -61,6 +64,9 @@ impl FrameColumns {
         let symbol = self.name(view.and_then(|view| view.symbol).unwrap_or_default());
         let module = self.name(view.and_then(|view| view.module).unwrap_or_default());
         let file = view.and_then(|view| view.file).map(|file| self.name(file));
+        let source = explorer.tree().frames.file(FrameId(frame.0));
+        let is_own =
+            view.is_some_and(|view| own.owner(view.module, view.symbol, source) == Owner::Program);
         let number = self.frames.len() as i64;
         self.frames.push(FlameFrame {
             id: frame_id(frame),
@@ -69,6 +75,7 @@ impl FrameColumns {
             offset: view.map_or(0, |view| view.offset),
             file,
             line: view.and_then(|view| view.line),
+            is_own,
         });
         self.frame_numbers.insert(frame, number);
         number
@@ -91,6 +98,7 @@ pub(super) struct FlameNodes {
 /// Columns of a tree's nodes with the amounts of a metric.
 pub(super) fn node_columns(
     explorer: &Explorer,
+    own: &OwnCode,
     tree: &FlameTree,
     metric: Metric,
     frames: &mut FrameColumns,
@@ -99,7 +107,7 @@ pub(super) fn node_columns(
     for node in &tree.nodes {
         columns.id.push(node_id(node.key));
         columns.parent.push(node.parent.map_or(-1, |parent| parent as i64));
-        columns.frame.push(frames.frame(explorer, node.frame));
+        columns.frame.push(frames.frame(explorer, own, node.frame));
         let NodeIntervals { value_plus_minus, own_plus_minus, left_out_plus_minus } = &mut columns.intervals;
         for (values, halves, estimate) in [
             (&mut columns.value, value_plus_minus, node.value),
