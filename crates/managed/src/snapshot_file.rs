@@ -6,7 +6,8 @@
 //!       ── thread worker ──> …       frame load (main.py:9) ── rows ──> list
 //!       ── (garbage, not yet collected) ──> …
 //! ```
-//! An object's id is its address plus 1, because ids of objects are odd. The member `heapr` of the
+//! An object's id is its address plus 1, because ids of objects are odd; that of native memory is
+//! its address plus 5. The member `heapr` of the
 //! header says what differs from V8's heaps.
 
 use std::collections::{HashMap, HashSet};
@@ -57,9 +58,9 @@ pub fn write_snapshot(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Resul
             NodeKind::Block => NATIVE,
         };
         let degree = heap.edges_of(number as u32).len() as u64;
-        // Data may begin where an object ends, but never where one begins.
-        let id = facts.address_avma | 1;
-        node(out, false, [kind.into(), facts.name.into(), id, facts.own_bytes, degree])?;
+        // Memory that lies may have native memory where an object is; their ids differ all the same.
+        let id = facts.address_avma | if facts.kind == NodeKind::Block { 5 } else { 1 };
+        node(out, false, [kind.into(), facts.name.into(), id, heap.own_bytes(number as u32), degree])?;
     }
     write!(out, "],\n\"edges\":[")?;
     for (number, root) in heap.roots.iter().enumerate() {

@@ -6,9 +6,9 @@ use super::arenas::data_of;
 use super::dict;
 use super::frames::untagged;
 use super::objects::{is_pointer, type_of};
-use super::reader::{COUNT_MAX, Reader};
+use super::reader::Reader;
 use super::types::Form;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::heap::{Edge, EdgeKind, EdgeName, Root, RootKind};
 use crate::symbols::module_starts;
 
@@ -28,6 +28,7 @@ impl Reader<'_, '_> {
         self.read_late_nodes()?;
         let mut reached = self.reached_by_roots();
         self.add_runtimes_data(&mut reached)?;
+        self.add_other_blocks(&mut reached)?;
         self.add_unreached(&mut reached);
         Ok(())
     }
@@ -44,14 +45,8 @@ impl Reader<'_, '_> {
 
     pub(super) fn root_edge(&mut self, edges: &mut Vec<Edge>, word: u64, name: EdgeName) -> Result<()> {
         if let Some(target) = self.node_at(word)? {
-            let target = match self.folded.get(&word) {
-                Some(&owner) => owner,
-                None => target,
-            };
-            if edges.len() >= COUNT_MAX {
-                return Err(Error::TooLarge);
-            }
-            edges.push(Edge { target, name });
+            let target = self.folded.get(&target).copied().unwrap_or(target);
+            self.push_root_edge(edges, target, name)?;
         }
         Ok(())
     }
@@ -221,13 +216,16 @@ impl Reader<'_, '_> {
                 if !is_pointer(word) || self.map.is_in_pool(at_avma) {
                     continue;
                 }
-                if let Some(target) = self.node_at(word)? {
-                    self.read_late_nodes()?;
-                    reached.resize(self.heap.nodes.len(), false);
-                    if !reached[target as usize] {
-                        self.root_edge(&mut edges, word, name)?;
-                        self.reach(&[target], reached);
-                    }
+                let found = match self.node_at(word)? {
+                    Some(object) => Some(self.folded.get(&object).copied().unwrap_or(object)),
+                    None => self.block_at(word)?,
+                };
+                let Some(target) = found else { continue };
+                self.read_late_nodes()?;
+                reached.resize(self.heap.nodes.len(), false);
+                if !reached[target as usize] {
+                    self.push_root_edge(&mut edges, target, name)?;
+                    self.reach(&[target], reached);
                 }
             }
             self.push_root(of, RootKind::Runtime, 0, edges);
