@@ -11,7 +11,7 @@
 //! header says what differs from V8's heaps.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use heapr_table::json_text::write_json;
 use heapr_v8::graph_rows::{
@@ -23,6 +23,8 @@ use serde_json::{Value, json};
 
 use crate::heap::{EdgeKind, EdgeName, ManagedHeap, NodeKind, Root, RootKind};
 
+/// Size of the buffer of rows.
+const BUFFER_BYTES: usize = 1 << 18;
 /// Folder of the module whose file shows where the standard library is.
 const LIBRARY_MODULE: &str = "module os";
 
@@ -30,7 +32,14 @@ const LIBRARY_MODULE: &str = "module os";
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_snapshot(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
+pub fn write_snapshot(heap: &mut ManagedHeap, out: &mut dyn Write) -> io::Result<()> {
+    // Rows are short: they are gathered before a call of the writer.
+    let mut gathered = BufWriter::with_capacity(BUFFER_BYTES, out);
+    write_all(heap, &mut gathered)?;
+    gathered.flush()
+}
+
+fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
     let empty = heap.strings.number("");
     let root_names: Vec<u32> = heap.roots.iter().map(|root| heap.strings.number(&root.name)).collect();
     let first_node = 1 + heap.roots.len() as u64;

@@ -10,7 +10,7 @@ use super::reader::Reader;
 use super::types::Form;
 use crate::error::Result;
 use crate::heap::{Edge, EdgeKind, EdgeName, Root, RootKind};
-use crate::symbols::module_starts;
+use crate::symbols::{end_of_module, module_starts};
 
 const THREADS_MAX: usize = 1 << 16;
 const FRAMES_MAX: usize = 1 << 14;
@@ -198,11 +198,13 @@ impl Reader<'_, '_> {
             ranges.push(("(interpreter's data)".to_owned(), interpreter_avma, end_avma));
         }
         let mappings = self.request.mappings;
-        let mut modules: Vec<&str> = module_starts(mappings).map(|(_, name)| name).collect();
-        modules.dedup();
-        for module in modules {
+        let mut modules: Vec<(u64, &str)> = module_starts(mappings).collect();
+        modules.dedup_by_key(|(_, name)| *name);
+        for (start_avma, module) in modules {
             let short = module.rsplit('/').next().unwrap_or_default();
+            let module_end_avma = end_of_module(self.pages, start_avma).unwrap_or(u64::MAX);
             for (start_avma, end_avma) in data_of(mappings, module) {
+                let end_avma = end_avma.min(module_end_avma);
                 ranges.push((format!("(data of {short})"), start_avma, end_avma));
             }
         }

@@ -175,6 +175,7 @@ impl MadeMemory {
         self.put(32, 64);
         self.put(56, 2);
         self.put(64, 1);
+        self.put(64 + 40, MODULE_BYTES as u64);
         self.put(64 + 56, 2);
         self.put(64 + 56 + 16, DYNAMIC);
         for (number, (tag, value)) in

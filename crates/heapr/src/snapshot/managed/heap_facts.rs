@@ -1,6 +1,6 @@
 //! Snapshot files of managed heaps: they are written, and what they have is told.
 
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,12 +26,11 @@ pub(super) fn create(path: &Path, overwrites: bool) -> anyhow::Result<OutputFile
 ///
 /// # Errors
 /// The file cannot be written.
-pub(super) fn write(heap: &mut ManagedHeap, file: OutputFile, path: &Path) -> anyhow::Result<()> {
+pub(super) fn write(heap: &mut ManagedHeap, mut file: OutputFile, path: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot write {}", path.display());
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    write_snapshot(heap, &mut out).with_context(cannot)?;
-    out.flush().with_context(cannot)?;
-    out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(cannot)?.keep()?;
+    write_snapshot(heap, &mut file).with_context(cannot)?;
+    file.flush().with_context(cannot)?;
+    file.keep()?;
     Ok(())
 }
 
