@@ -31,7 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trace", &["files", "table"]),
     ("ledger", &["trace"]),
     ("native", &["graph", "known", "proc", "trace"]),
-    ("managed", &["native", "proc", "table", "v8"]),
+    ("managed", &["known", "native", "proc", "table", "v8"]),
     (
         "session",
         &[

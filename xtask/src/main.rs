@@ -66,6 +66,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          recorder, command or program killed at random moments: nobody else is harmed
   soak languages [STACKS [py|js|java|rb|php|pl|lua]]
                          kept frames of languages compared with whole readings, 500,000 of each
+  soak python-heap [STOPS]
+                         the heap of a Python that allocates, collects and resizes, read at 200 moments
   soak snapshot [MINUTES]  a session in snapshot mode on a server at work: the recorder's memory
   bench overhead [--rounds N] [--only PROGRAM,…]
                          time added by heapr and by heaptrack, bytes per event
@@ -91,6 +93,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench graphs [pause] [load] [analysis]
                          graphs of native heaps: how long a process with a gigabyte stands still, what redis
                          loses while its copy is read, ten million blocks
+  bench managed          heapr snapshot take of a Python with one and five million objects, beside guppy3
   bench snapshots        heapr snapshot against memlab on V8 snapshots of 140 MB and 1 GB
   bench billion [EVENTS] a file of a billion events through the real writer, and its report
   bench all              all of these but the billion; writes the tables of docs/performance.md";
@@ -115,6 +118,8 @@ fn main() -> ExitCode {
         ["soak", "graph-confirm", ref rest @ ..] => soak_graph_kills::confirm(rest),
         ["soak", "kills", ref rest @ ..] => soak_kills::run(rest),
         ["soak", "languages", ref rest @ ..] => soak_languages::run(rest),
+        ["soak", "python-heap"] => soak_python_heap("200"),
+        ["soak", "python-heap", stops] => soak_python_heap(stops),
         ["soak", "snapshot", ref rest @ ..] => soak_snapshot::run(rest),
         ["matrix", ref words @ ..] => matrix::run(words),
         ["miri"] => miri::run(),
@@ -144,6 +149,12 @@ fn run_answers(names: &[&str]) -> anyhow::Result<()> {
         "something false is said, or too few causes stand first"
     );
     Ok(())
+}
+
+/// Runs the test of stopped programs with more stops, on `HEAPR_PYTHONS` or `python3`.
+fn soak_python_heap(stops: &str) -> anyhow::Result<()> {
+    let words = ["test", "-p", "heapr-managed", "--test", "it", "--", "--nocapture", "stops::a_program"];
+    run(cargo().args(words).env("HEAPR_STOPS", stops))
 }
 
 fn write_book() -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! Facts about other people's programs, each in one table: runtimes by their files' names,
-//! allocator libraries, the C library's threads and arenas, Go's heap, processors.
+//! allocator libraries, the C library's threads and arenas, CPython's structures, Go's heap,
+//! processors.
 //!
 //! Agent, injector, recorder and analysis read these tables. A new runtime or allocator library is
 //! a row here and nowhere else. Allocators that are linked into programs have a table that users
@@ -9,6 +10,7 @@
 
 pub mod allocator_libraries;
 mod arch;
+pub mod cpython;
 pub mod glibc;
 pub mod go;
 pub mod machine;

@@ -68,19 +68,38 @@ impl EdgeName {
     }
 }
 
+/// Own size of a node whose size is in [`ManagedHeap::large`].
+const LARGE: u32 = u32::MAX;
+
 /// An object, or a block of native memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Node {
     /// Address.
     pub address_avma: u64,
-    /// Bytes of its own.
-    pub own_bytes: u64,
+    /// Bytes of its own; [`ManagedHeap::own_bytes`] has those of 4 GiB or more.
+    own_bytes: u32,
     /// Index of its name among the strings: the class, or what the object is called.
     pub name: u32,
     /// Kind.
     pub kind: NodeKind,
     /// Index of its source location plus 1; 0 without one.
     pub place: u32,
+}
+
+impl Node {
+    /// Node without bytes of its own.
+    pub(crate) fn new(address_avma: u64, kind: NodeKind, name: u32, place: u32) -> Self {
+        Self { address_avma, own_bytes: 0, name, place, kind }
+    }
+}
+
+/// A block of the C library's heap that the program holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NativeBlock {
+    /// Address that malloc returned.
+    pub address_avma: u64,
+    /// Usable size in bytes.
+    pub usable_bytes: u64,
 }
 
 /// A reference of an object or a root.
@@ -132,6 +151,8 @@ pub struct ManagedHeap {
     pub runtime: String,
     /// Nodes.
     pub nodes: Vec<Node>,
+    /// Own size in bytes of each node of 4 GiB or more.
+    pub large: FxHashMap<u32, u64>,
     /// First edge of each node, and the number of edges.
     pub first_edges: Vec<u32>,
     /// Edges by node.
@@ -156,6 +177,30 @@ impl ManagedHeap {
     pub fn edges_of(&self, node: u32) -> &[Edge] {
         let at = |index: usize| self.first_edges.get(index).map_or(self.edges.len(), |&edge| edge as usize);
         self.edges.get(at(node as usize)..at(node as usize + 1)).unwrap_or_default()
+    }
+
+    /// Own size in bytes of a node; 0 of an unknown one.
+    #[must_use]
+    pub fn own_bytes(&self, node: u32) -> u64 {
+        match self.nodes.get(node as usize).map_or(0, |facts| facts.own_bytes) {
+            LARGE => self.large.get(&node).copied().unwrap_or(LARGE.into()),
+            bytes => bytes.into(),
+        }
+    }
+
+    /// Own size in bytes of all nodes.
+    #[must_use]
+    pub fn all_own_bytes(&self) -> u64 {
+        (0..self.nodes.len() as u32).map(|node| self.own_bytes(node)).fold(0, u64::saturating_add)
+    }
+
+    /// Sets the own size of a node.
+    pub(crate) fn set_own_bytes(&mut self, node: u32, bytes: u64) {
+        let Some(facts) = self.nodes.get_mut(node as usize) else { return };
+        facts.own_bytes = u32::try_from(bytes).unwrap_or(LARGE);
+        if facts.own_bytes == LARGE {
+            self.large.insert(node, bytes);
+        }
     }
 
     /// Name of a node.
@@ -194,5 +239,22 @@ impl Strings {
     #[must_use]
     pub fn all(&self) -> &[String] {
         &self.texts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_any_magnitude_are_those_that_were_set() {
+        let mut heap = ManagedHeap { nodes: vec![Node::default(); 3], ..ManagedHeap::default() };
+        let sizes = [0, u64::from(u32::MAX), 1 << 40];
+        for (node, bytes) in sizes.into_iter().enumerate() {
+            heap.set_own_bytes(node as u32, bytes);
+        }
+        assert_eq!([0, 1, 2].map(|node| heap.own_bytes(node)), sizes);
+        assert_eq!(heap.all_own_bytes(), sizes.iter().sum::<u64>());
+        assert_eq!(size_of::<Node>(), 24);
     }
 }

@@ -14,6 +14,8 @@ mod snapshot_file;
 mod symbols;
 
 pub use error::{Error, Result};
-pub use heap::{Edge, EdgeKind, EdgeName, ManagedHeap, Node, NodeKind, Place, Root, RootKind, Strings};
+pub use heap::{
+    Edge, EdgeKind, EdgeName, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind, Strings,
+};
 pub use python::{Contents, PythonRequest, check_python, read_python};
 pub use snapshot_file::write_snapshot;

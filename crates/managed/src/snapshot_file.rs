@@ -6,11 +6,12 @@
 //!       ── thread worker ──> …       frame load (main.py:9) ── rows ──> list
 //!       ── (garbage, not yet collected) ──> …
 //! ```
-//! An object's id is its address plus 1, because ids of objects are odd. The member `heapr` of the
+//! An object's id is its address plus 1, because ids of objects are odd; that of native memory is
+//! its address plus 5. The member `heapr` of the
 //! header says what differs from V8's heaps.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use heapr_table::json_text::write_json;
 use heapr_v8::graph_rows::{
@@ -22,6 +23,8 @@ use serde_json::{Value, json};
 
 use crate::heap::{EdgeKind, EdgeName, ManagedHeap, NodeKind, Root, RootKind};
 
+/// Size of the buffer of rows.
+const BUFFER_BYTES: usize = 1 << 18;
 /// Folder of the module whose file shows where the standard library is.
 const LIBRARY_MODULE: &str = "module os";
 
@@ -29,7 +32,14 @@ const LIBRARY_MODULE: &str = "module os";
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_snapshot(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
+pub fn write_snapshot(heap: &mut ManagedHeap, out: &mut dyn Write) -> io::Result<()> {
+    // Rows are short: they are gathered before a call of the writer.
+    let mut gathered = BufWriter::with_capacity(BUFFER_BYTES, out);
+    write_all(heap, &mut gathered)?;
+    gathered.flush()
+}
+
+fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
     let empty = heap.strings.number("");
     let root_names: Vec<u32> = heap.roots.iter().map(|root| heap.strings.number(&root.name)).collect();
     let first_node = 1 + heap.roots.len() as u64;
@@ -57,9 +67,9 @@ pub fn write_snapshot(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Resul
             NodeKind::Block => NATIVE,
         };
         let degree = heap.edges_of(number as u32).len() as u64;
-        // Data may begin where an object ends, but never where one begins.
-        let id = facts.address_avma | 1;
-        node(out, false, [kind.into(), facts.name.into(), id, facts.own_bytes, degree])?;
+        // Memory that lies may have native memory where an object is; their ids differ all the same.
+        let id = facts.address_avma | if facts.kind == NodeKind::Block { 5 } else { 1 };
+        node(out, false, [kind.into(), facts.name.into(), id, heap.own_bytes(number as u32), degree])?;
     }
     write!(out, "],\n\"edges\":[")?;
     for (number, root) in heap.roots.iter().enumerate() {

@@ -9,6 +9,8 @@ const DT_SYMTAB: u64 = 6;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
+/// Unit in which memory is mapped.
+const PAGE_BYTES: u64 = 4096;
 const SYMBOL_BYTES: u64 = 24;
 const NAME_BYTES_MAX: usize = 128;
 /// Largest number of entries of the dynamic section, and of program headers.
@@ -102,6 +104,30 @@ impl Module {
     }
 }
 
+/// End of the memory of the module whose file begins at `start_avma`, by its program headers. The
+/// kernel may join memory of others to its last mapping.
+pub(crate) fn end_of_module(pages: &Pages<'_>, start_avma: u64) -> Option<u64> {
+    let mut head = [0; 64];
+    if !pages.read(start_avma, &mut head) || head[..5] != *b"\x7fELF\x02" {
+        return None;
+    }
+    let headers_avma = start_avma.checked_add(pages.word(start_avma + 32)?)?;
+    let count = u64::from(u16::from_le_bytes([head[56], head[57]])).min(ENTRIES_MAX);
+    let (mut bias, mut end) = (None, 0);
+    for number in 0..count {
+        let at_avma = headers_avma.checked_add(number * 56)?;
+        if pages.half(at_avma)? != PT_LOAD {
+            continue;
+        }
+        let (file_off, address) = (word_at(pages, at_avma, 8)?, word_at(pages, at_avma, 16)?);
+        if file_off == 0 {
+            bias = bias.or(Some(start_avma.wrapping_sub(address)));
+        }
+        end = end.max(address.checked_add(word_at(pages, at_avma, 40)?)?);
+    }
+    bias?.wrapping_add(end).checked_next_multiple_of(PAGE_BYTES)
+}
+
 /// Reads a word at an offset. Addresses of a damaged table may be any number.
 fn word_at(pages: &Pages<'_>, avma: u64, offset: u64) -> Option<u64> {
     pages.word(avma.checked_add(offset)?)
@@ -118,4 +144,38 @@ pub(crate) fn module_starts(mappings: &[Mapping]) -> impl Iterator<Item = (u64, 
         .iter()
         .filter(|mapping| mapping.file_off == 0 && mapping.inode != 0 && !mapping.is_shared)
         .map(|mapping| (mapping.start_avma, mapping.name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_native::Memory;
+
+    use super::*;
+
+    const START_AVMA: u64 = 0x10_0000;
+
+    /// A file whose second segment has 0x2345 bytes at 0x8100.
+    struct File;
+
+    impl Memory for File {
+        fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+            if address_avma != START_AVMA {
+                return 0;
+            }
+            into.fill(0);
+            into[..6].copy_from_slice(b"\x7fELF\x02\x01");
+            let words = [(32, 64), (56, 2), (64, 1), (104, 0x1000), (120, 1), (128, 0x2000), (136, 0x8100)];
+            for (at, word) in words.into_iter().chain([(160, 0x2345)]) {
+                into[at..at + 8].copy_from_slice(&u64::to_le_bytes(word));
+            }
+            into.len()
+        }
+    }
+
+    #[test]
+    fn a_module_ends_with_the_page_of_its_last_segment() {
+        let pages = Pages::of(&File);
+        assert_eq!(end_of_module(&pages, START_AVMA), Some(START_AVMA + 0xb000));
+        assert_eq!(end_of_module(&pages, START_AVMA + 0x1000), None);
+    }
 }

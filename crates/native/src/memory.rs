@@ -8,6 +8,13 @@ pub trait Memory {
     /// unreadable page.
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize;
 
+    /// Start and bytes of the piece around an address that is in heapr's own memory already; `None`
+    /// if the address must be read.
+    fn piece_at(&self, address_avma: u64) -> Option<(u64, &[u8])> {
+        let _ = address_avma;
+        None
+    }
+
     /// Parts of a mapping, in whole pages, that the program may have written; `None` if unknown. An
     /// unchanged page of a file holds no pointer.
     fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {

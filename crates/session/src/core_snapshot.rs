@@ -60,20 +60,8 @@ pub struct CoreTaken {
 /// The file is not a core file, its heap is not the C library's, or the trace cannot be written.
 pub fn snapshot_of_core(request: &CoreRequest) -> Result<CoreTaken, Error> {
     let refuse = |reason: String| Error::Core { path: request.core.clone(), reason };
-    let mut core = CoreFile::open(&request.core).map_err(|error| refuse(error.to_string()))?;
-    let mut notes = Vec::new();
-    let executable = core.executable().to_owned();
-    let others = core.use_files(|path| match (&request.executable, &request.sysroot) {
-        (Some(program), _) if path == executable => program.clone(),
-        (_, Some(root)) => root.join(path.trim_start_matches('/')),
-        _ => PathBuf::from(path),
-    });
-    if !others.is_empty() {
-        notes.push(format!(
-            "these files are not here as they were mapped: {} (name the program, or --sysroot)",
-            others.join(", ")
-        ));
-    }
+    let (core, mut notes) =
+        open_core(&request.core, request.executable.as_deref(), request.sysroot.as_deref())?;
     let no_heap = |error: heapr_glibc_heap::Error| refuse(format!("its heap cannot be read: {error}"));
     let plan = Plan::make(&core).map_err(no_heap)?;
     let mut room = plan.room(&core);
@@ -123,6 +111,33 @@ pub fn snapshot_of_core(request: &CoreRequest) -> Result<CoreTaken, Error> {
     write(request, &core, &sizes, graph, &taken)
         .map_err(|source| Error::Output { path: request.output.clone(), source })?;
     Ok(taken)
+}
+
+/// Opens a core file and the files that its process had mapped. Returns what could not be seen, too.
+///
+/// # Errors
+/// The file is not a core file.
+pub(crate) fn open_core(
+    path: &Path,
+    program: Option<&Path>,
+    sysroot: Option<&Path>,
+) -> Result<(CoreFile, Vec<String>), Error> {
+    let refuse = |reason: String| Error::Core { path: path.to_owned(), reason };
+    let mut core = CoreFile::open(path).map_err(|error| refuse(error.to_string()))?;
+    let executable = core.executable().to_owned();
+    let others = core.use_files(|path| match (program, sysroot) {
+        (Some(program), _) if path == executable => program.to_owned(),
+        (_, Some(root)) => root.join(path.trim_start_matches('/')),
+        _ => PathBuf::from(path),
+    });
+    let mut notes = Vec::new();
+    if !others.is_empty() {
+        notes.push(format!(
+            "these files are not here as they were mapped: {} (name the program, or --sysroot)",
+            others.join(", ")
+        ));
+    }
+    Ok((core, notes))
 }
 
 fn held(thread: &CoreThread) -> HeldThread {

@@ -26,14 +26,71 @@ pub const INTERNAL: u32 = 3;
 pub const SHORTCUT: u32 = 5;
 /// Index of the kind of references that hold nothing.
 pub const WEAK: u32 = 6;
+/// Largest number of digits of a number.
+const DIGITS_MAX: usize = 20;
+/// Largest size in bytes of a row: eight numbers and the characters around them.
+const ROW_BYTES: usize = 8 * (DIGITS_MAX + 1) + 2;
+
+/// A row under work. Files have millions of rows, so that they are not formatted by `write!`.
+struct Row {
+    bytes: [u8; ROW_BYTES],
+    length: usize,
+}
+
+impl Row {
+    fn new(is_first: bool) -> Self {
+        let mut row = Self { bytes: [0; ROW_BYTES], length: 0 };
+        if !is_first {
+            row.push(b'\n');
+            row.push(b',');
+        }
+        row
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.bytes[self.length] = byte;
+        self.length += 1;
+    }
+
+    fn number(&mut self, mut value: u64) {
+        let mut digits = [0; DIGITS_MAX];
+        let mut first = DIGITS_MAX;
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (value % 10) as u8;
+            value /= 10;
+            if value == 0 {
+                break;
+            }
+        }
+        let count = DIGITS_MAX - first;
+        self.bytes[self.length..self.length + count].copy_from_slice(&digits[first..]);
+        self.length += count;
+    }
+
+    fn numbers(&mut self, values: &[u64]) {
+        for (place, &value) in values.iter().enumerate() {
+            if place > 0 {
+                self.push(b',');
+            }
+            self.number(value);
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.bytes[..self.length])
+    }
+}
+
 /// Writes a node: kind, name, id, self size, number of edges.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn node(out: &mut impl Write, is_first: bool, row: [u64; 5]) -> io::Result<()> {
     let [kind, name, id, self_bytes, edge_count] = row;
-    let comma = if is_first { "" } else { "\n," };
-    write!(out, "{comma}{kind},{name},{id},{self_bytes},{edge_count},0,0")
+    let mut row = Row::new(is_first);
+    row.numbers(&[kind, name, id, self_bytes, edge_count, 0, 0]);
+    row.write(out)
 }
 
 /// Writes an edge: kind, name, number of the target.
@@ -41,6 +98,26 @@ pub fn node(out: &mut impl Write, is_first: bool, row: [u64; 5]) -> io::Result<(
 /// # Errors
 /// Those of `out`.
 pub fn edge(out: &mut impl Write, is_first: bool, [kind, name, target]: [u64; 3]) -> io::Result<()> {
-    let comma = if is_first { "" } else { "\n," };
-    write!(out, "{comma}{kind},{name},{}", target * NODE_FIELDS)
+    let mut row = Row::new(is_first);
+    row.numbers(&[kind, name, target * NODE_FIELDS]);
+    row.write(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_all_digits_of_their_numbers() {
+        let mut out = Vec::new();
+        node(&mut out, true, [3, 0, u64::MAX, 10, u64::MAX]).unwrap();
+        node(&mut out, false, [u64::MAX; 5]).unwrap();
+        edge(&mut out, false, [1, 90, 12]).unwrap();
+        let most = u64::MAX;
+        let expected = format!(
+            "3,0,{most},10,{most},0,0\n,{most},{most},{most},{most},{most},0,0\n,1,90,{}",
+            12 * NODE_FIELDS
+        );
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
 }

@@ -11,6 +11,7 @@ mod inputs;
 mod instructions;
 mod languages;
 mod live_blocks;
+mod managed;
 mod measured_run;
 mod overhead;
 mod reports;
@@ -40,6 +41,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["export"] => print(&exports::run()?),
         ["billion"] => print(&billion::run(None)?),
         ["billion", events] => print(&billion::run(Some(events))?),
+        ["managed"] => print(&managed::run()?),
         ["live"] => print(&live_blocks::run()?),
         ["snapshots"] => print(&snapshots::run()?),
         ["graphs", only @ ..] => print(&graphs::run(only)?),

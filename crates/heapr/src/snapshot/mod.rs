@@ -2,6 +2,7 @@
 //!
 //! The kind of heap is determined from the files or processes, after the arguments are parsed.
 
+mod graph_of_core;
 mod kept_folder;
 mod limit;
 mod managed;
@@ -47,7 +48,7 @@ pub(crate) enum SnapshotCommand {
     Leaks(Box<native::LeaksArguments>),
     /// Read the graph of a process that is gone from its core file: leaks, holders and the other
     /// verbs then read the trace
-    Graph(Box<native::GraphOfArguments>),
+    Graph(Box<graph_of_core::GraphOfArguments>),
     /// Rank what holds a native heap: variables, stack frames, mappings, with all that would go
     /// with each, and how it grows
     Holders(Box<native::HoldersArguments>),
@@ -116,7 +117,7 @@ pub(crate) fn run(arguments: SnapshotArguments) -> anyhow::Result<ExitCode> {
             }
         }
         SnapshotCommand::Leaks(arguments) => native::leaks(&arguments),
-        SnapshotCommand::Graph(arguments) => native::graph_of(*arguments),
+        SnapshotCommand::Graph(arguments) => graph_of_core::run(*arguments),
         SnapshotCommand::Holders(arguments) => native::holders(&arguments),
         SnapshotCommand::V8(command) => v8::run(command),
     }

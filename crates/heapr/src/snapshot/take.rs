@@ -86,9 +86,31 @@ fn is_of_python(
         && pids.iter().all(|&pid| managed::is_chosen(pid, v8.options.is_quiet()))
 }
 
+/// Whether `every` takes CPython's objects: nothing asks for another heap, no session records the
+/// processes, and all run a CPython whose objects can be read.
+fn is_every_of_python(
+    asked: &EveryQuestion,
+    v8: &OnlyOf<EveryOptions>,
+    native: &OnlyOf<NativeEveryOptions>,
+) -> bool {
+    let is_trace = asked.output.as_deref().and_then(Path::extension).is_some_and(|end| end == "heapr");
+    if is_trace || v8.has_other_than(&["--count", "--keep"]) || native.is_given() {
+        return false;
+    }
+    let names = asked.words.get(1..).unwrap_or_default();
+    let pids = processes::named(names, asked.tree).unwrap_or_default();
+    !pids.is_empty()
+        && native::watched(&pids).0.is_empty()
+        && pids.iter().all(|&pid| managed::is_chosen(pid, v8.options.is_quiet()))
+}
+
 /// Runs `every`.
 pub(crate) fn every(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
     let EveryArguments { asked, v8, native } = arguments;
+    if is_every_of_python(&asked, &v8, &native) {
+        let limits = managed::Limits { count: v8.options.count, keep: v8.options.keep };
+        return managed::every(&asked, &NativeTakeOptions::usual_managed(), limits, v8.options.is_quiet());
+    }
     match kind(asked.words.get(1..).unwrap_or_default(), asked.tree, None, &v8, &native)? {
         HeapKind::V8 => snapshot_take::every(&asked, &v8.options),
         HeapKind::Native => native::every(&asked, &native.options, v8.options.is_quiet()),

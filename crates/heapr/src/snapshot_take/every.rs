@@ -56,10 +56,10 @@ pub(crate) struct EveryOptions {
     at_heap: Option<u64>,
     /// Stop after so many snapshots of each process
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
-    count: Option<u32>,
+    pub(crate) count: Option<u32>,
     /// Keep the last so many of each process, and delete the ones before that this run has taken
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
-    keep: Option<u32>,
+    pub(crate) keep: Option<u32>,
     /// Close the port between two snapshots; they cannot be compared object by object then
     #[arg(long)]
     close_between: bool,

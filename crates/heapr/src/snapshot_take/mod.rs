@@ -5,7 +5,7 @@ mod capture;
 mod every;
 mod file_name;
 mod hold;
-mod interrupt;
+pub(crate) mod interrupt;
 pub(crate) mod javascript;
 mod node;
 mod node_prepare;

@@ -138,3 +138,93 @@ fn another_heap_is_taken_where_it_is_asked_for_and_refused_where_it_is_not_there
     let own = std::process::id().to_string();
     refused(&["snapshot", "take", "--heap", "python", &own], "no module of it defines _PyRuntime");
 }
+
+#[test]
+fn a_core_file_has_the_objects_of_the_process() {
+    let stage = Stage::new();
+    if Command::new("gcore").arg("-h").output().is_err() {
+        return not_run("there is no gcore (gdb)");
+    }
+    let Some(growing) = Growing::start("module-cache") else { return };
+    let live = stage.json(&["snapshot", "take", "-o", "live.heapsnapshot", &growing.pid()]);
+    let output = Command::new("gcore").arg("-o").arg(stage.path("core")).arg(growing.pid()).output();
+    let core = stage.path(&format!("core.{}", growing.pid()));
+    assert!(core.exists(), "{output:?}");
+    drop(growing);
+    let core = core.to_str().unwrap();
+    // The graph of its blocks says what else it has.
+    let told = stage.ok(&["snapshot", "graph", "--core", core, "-o", "core.heapr"]);
+    assert!(told.contains("--heap python writes its objects"), "{told}");
+    let words = ["snapshot", "graph", "--core", core, "--heap", "python", "-o", "core.heapsnapshot"];
+    let taken = stage.json(&words);
+    let live = &live["snapshots"][0];
+    for counted in ["object_count", "reference_count"] {
+        let [live, dead] = [live, &taken].map(|of| of[counted].as_u64().unwrap());
+        assert!(live.abs_diff(dead) * 1000 <= live, "{counted}: {live}, {dead}");
+    }
+    let files = ["live.heapsnapshot", "core.heapsnapshot"];
+    for file in files {
+        let summary = stage.json(&["snapshot", "summary", file]);
+        let rows = summary["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["class"] == "pricing.Quote").unwrap();
+        assert_eq!(row["object_count"], 5_000, "{file}: {row}");
+    }
+    let Outcome { status, stderr, .. } = stage.heapr(&words);
+    assert_eq!(status, 2, "{stderr}");
+    assert!(stderr.contains("exists"), "{stderr}");
+}
+
+#[test]
+fn snapshots_in_intervals_are_of_the_objects() {
+    let stage = Stage::new();
+    let Some(growing) = Growing::start("class-list") else { return };
+    let folder = stage.path("files");
+    std::fs::create_dir(&folder).unwrap();
+    let folder = folder.to_str().unwrap();
+    let told =
+        stage.ok(&["snapshot", "every", "1", &growing.pid(), "--count", "3", "--keep", "2", "-o", folder]);
+    let files: Vec<&str> = told.lines().filter(|line| line.ends_with(".heapsnapshot")).collect();
+    assert_eq!(files.len(), 3, "{told}");
+    let there: Vec<bool> = files.iter().map(|file| Path::new(file).exists()).collect();
+    assert_eq!(there, [false, true, true], "{told}");
+    assert!(stage.ok(&["snapshot", "summary", files[2]]).contains("__main__.Basket"));
+    let Outcome { status, stderr, .. } =
+        stage.heapr(&["snapshot", "every", "1", &growing.pid(), "--count", "1", "-o", "a.heapsnapshot"]);
+    assert_eq!(status, 2, "{stderr}");
+    assert!(stderr.contains("-o names no directory"), "{stderr}");
+}
+
+/// Each object of zlib has some 260 KiB of the C library's heap.
+const NATIVE: &str = "
+import sys, zlib
+class Stream:
+    def __init__(self):
+        self.zip = zlib.compressobj()
+STREAMS = [Stream() for _ in range(40)]
+print('READY', flush=True)
+sys.stdin.read()
+";
+
+#[test]
+fn objects_hold_the_native_blocks_that_they_refer_to() {
+    let stage = Stage::new();
+    if !Path::new(PYTHON).exists() {
+        return not_run("no python3 is installed");
+    }
+    let mut program = Command::new(PYTHON);
+    let mut child =
+        program.args(["-c", NATIVE]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "READY\n");
+    let taken = stage.json(&["snapshot", "take", "-o", "a.heapsnapshot", &child.id().to_string()]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let native = taken["snapshots"][0]["native_bytes"].as_u64().unwrap();
+    assert!(native > 40 * 200_000, "{taken}");
+    let summary = stage.json(&["snapshot", "summary", "a.heapsnapshot"]);
+    let rows = summary["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["class"] == "__main__.Stream").unwrap();
+    assert_eq!(row["object_count"], 40, "{row}");
+    assert!(row["retained_bytes"].as_u64().unwrap() > 40 * 200_000, "{row}");
+}

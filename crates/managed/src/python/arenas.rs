@@ -3,10 +3,10 @@
 use heapr_proc::Mapping;
 use rustc_hash::FxHashSet;
 
-use super::layout::{ArenaList, Layout};
 use super::objects::is_pointer;
 use super::runtime::Runtime;
 use crate::pages::Pages;
+use heapr_known::cpython::{ArenaList, Layout};
 
 const ARENA_BYTES: u64 = 48;
 const POOL_HEAD_BYTES: u64 = 48;
@@ -31,13 +31,13 @@ pub(super) struct Arena {
     used_end_avma: u64,
 }
 
-/// Blocks of one pool that are in use.
-#[derive(Debug)]
+/// A pool: blocks of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pool {
     pub(super) avma: u64,
     pub(super) block_bytes: u64,
-    /// Whether each block is in use.
-    pub(super) used: Vec<bool>,
+    /// Number of blocks that were ever used.
+    block_count: u32,
 }
 
 impl Pool {
@@ -45,12 +45,40 @@ impl Pool {
     pub(super) fn block(&self, number: usize) -> u64 {
         self.avma + POOL_HEAD_BYTES + number as u64 * self.block_bytes
     }
+
+    /// Reads the head of a pool; `None` if no block of it is in use.
+    fn at(pages: &Pages<'_>, layout: &Layout, avma: u64) -> Option<Self> {
+        let (count, size_class) = (pages.half(avma)?, pages.half(avma + 36)?);
+        let next_offset = u64::from(pages.half(avma + 40)?).min(layout.pool_bytes);
+        if count == 0 || size_class >= SIZE_CLASSES || next_offset < POOL_HEAD_BYTES {
+            return None;
+        }
+        let block_bytes = 16 * (u64::from(size_class) + 1);
+        let block_count = ((next_offset - POOL_HEAD_BYTES) / block_bytes) as u32;
+        Some(Self { avma, block_bytes, block_count })
+    }
+
+    /// Sets `used` to whether each block is in use: those in the list of free ones are not.
+    pub(super) fn read_used(&self, pages: &Pages<'_>, used: &mut Vec<bool>) {
+        used.clear();
+        used.resize(self.block_count as usize, true);
+        let mut free_avma = pages.word_or_zero(self.avma + 8);
+        for _ in 0..self.block_count {
+            let Some(offset) = free_avma.checked_sub(self.avma + POOL_HEAD_BYTES) else { break };
+            match used.get_mut((offset / self.block_bytes) as usize) {
+                Some(used) if offset % self.block_bytes == 0 && *used => *used = false,
+                // Not in this pool, or a list that leads into itself.
+                _ => break,
+            }
+            free_avma = pages.word_or_zero(free_avma);
+        }
+    }
 }
 
 /// Finds all arenas. `known` are some objects of the collector, whose pools lead to the list where
 /// it has no symbol.
 pub(super) fn find(pages: &Pages<'_>, runtime: &Runtime, mappings: &[Mapping], known: &[u64]) -> Vec<Arena> {
-    let layout = runtime.layout;
+    let layout = &runtime.layout;
     let mut arenas = Vec::new();
     match layout.arenas {
         ArenaList::Hidden => {
@@ -127,7 +155,7 @@ fn hidden_list(
     mappings: &[Mapping],
     known: &[u64],
 ) -> Option<(u64, u64)> {
-    let layout = runtime.layout;
+    let layout = &runtime.layout;
     let step = (known.len() / VOTERS).max(1);
     let voters: Vec<(u64, u64)> = known
         .iter()
@@ -177,36 +205,12 @@ pub(super) fn data_of<'a>(mappings: &'a [Mapping], module: &'a str) -> impl Iter
     })
 }
 
-/// Calls `take` with each pool of an arena.
-pub(super) fn walk(pages: &Pages<'_>, layout: &Layout, arena: &Arena, mut take: impl FnMut(&Pool)) {
+/// Appends the pools of an arena of which a block is in use.
+pub(super) fn add_pools(pages: &Pages<'_>, layout: &Layout, arena: &Arena, pools: &mut Vec<Pool>) {
     let mut pool_avma = arena.start_avma.next_multiple_of(layout.pool_bytes);
     let end_avma = arena.used_end_avma.min(arena.end_avma);
     while pool_avma + layout.pool_bytes <= end_avma.max(pool_avma) && pool_avma < end_avma {
-        if let Some(pool) = read_pool(pages, layout, pool_avma) {
-            take(&pool);
-        }
+        pools.extend(Pool::at(pages, layout, pool_avma));
         pool_avma += layout.pool_bytes;
     }
-}
-
-fn read_pool(pages: &Pages<'_>, layout: &Layout, pool_avma: u64) -> Option<Pool> {
-    let (count, size_class) = (pages.half(pool_avma)?, pages.half(pool_avma + 36)?);
-    let next_offset = u64::from(pages.half(pool_avma + 40)?).min(layout.pool_bytes);
-    if count == 0 || size_class >= SIZE_CLASSES || next_offset < POOL_HEAD_BYTES {
-        return None;
-    }
-    let block_bytes = 16 * (u64::from(size_class) + 1);
-    let block_count = ((next_offset - POOL_HEAD_BYTES) / block_bytes) as usize;
-    let mut pool = Pool { avma: pool_avma, block_bytes, used: vec![true; block_count] };
-    let mut free_avma = pages.word(pool_avma + 8)?;
-    for _ in 0..block_count {
-        let Some(offset) = free_avma.checked_sub(pool_avma + POOL_HEAD_BYTES) else { break };
-        match pool.used.get_mut((offset / block_bytes) as usize) {
-            Some(used) if offset % block_bytes == 0 && *used => *used = false,
-            // Not in this pool, or a list that leads into itself.
-            _ => break,
-        }
-        free_avma = pages.word_or_zero(free_avma);
-    }
-    Some(pool)
 }

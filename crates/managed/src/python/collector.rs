@@ -1,9 +1,9 @@
 //! The collector's lists of objects.
 
-use super::layout::{Generations, Layout};
 use super::objects::{self, is_pointer};
 use super::runtime::Runtime;
 use crate::pages::Pages;
+use heapr_known::cpython::{Generations, Layout};
 
 const GENERATION_BYTES: u64 = 24;
 const GENERATION_COUNT: u64 = 3;
@@ -28,7 +28,7 @@ fn is_ring(pages: &Pages<'_>, head_avma: u64) -> bool {
 /// Finds the heads of the lists of an interpreter. In the middle of a collection not all are whole;
 /// then the table's location is used.
 fn heads(pages: &Pages<'_>, runtime: &Runtime, interpreter_avma: u64) -> Vec<u64> {
-    let layout: &Layout = runtime.layout;
+    let layout: &Layout = &runtime.layout;
     let expected = match layout.generations {
         Generations::Runtime(offset) => runtime.avma + offset,
         Generations::Interpreter(offset) => interpreter_avma + offset,

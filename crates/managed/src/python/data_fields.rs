@@ -2,10 +2,10 @@
 //! library, or a mapping.
 
 use super::objects::is_pointer;
-use super::reader::{COUNT_MAX, Reader};
+use super::reader::Reader;
 use super::types::{Form, Type};
-use crate::error::{Error, Result};
-use crate::heap::{EdgeKind, EdgeName, Node, NodeKind};
+use crate::error::Result;
+use crate::heap::{EdgeKind, EdgeName};
 
 /// Size from which data of an object is a node of its own.
 const BLOCK_BYTES_LEAST: u64 = 512;
@@ -33,19 +33,9 @@ impl Reader<'_, '_> {
             return Ok(bytes);
         }
         let name = self.heap.strings.number(&format!("(data of {class})"));
-        let node = self.heap.nodes.len();
-        if node >= COUNT_MAX {
-            return Err(Error::TooLarge);
-        }
-        self.heap.nodes.push(Node {
-            address_avma: data_avma,
-            own_bytes: bytes,
-            name,
-            kind: NodeKind::Block,
-            place: 0,
-        });
+        let node = self.add_native_node(data_avma, bytes, name)?;
         let edge = self.internal("(data)");
-        self.push_edge(node as u32, edge)?;
+        self.push_edge(node, edge)?;
         Ok(0)
     }
 

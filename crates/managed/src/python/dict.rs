@@ -1,8 +1,8 @@
 //! Entries of dicts and sets, and attributes of instances.
 
-use super::layout::{Layout, Values};
 use super::objects::is_pointer;
 use crate::pages::Pages;
+use heapr_known::cpython::{Layout, Values};
 
 pub(super) const DICT_USED: u64 = 16;
 pub(super) const DICT_KEYS: u64 = 32;
@@ -91,6 +91,20 @@ pub(super) fn entries(
     dict_avma: u64,
     mut take: impl FnMut(u64, u64, u64),
 ) -> u64 {
+    entries_while(pages, layout, dict_avma, |number, key, value| {
+        take(number, key, value);
+        true
+    })
+}
+
+/// Calls `take` with number, key and value of the entries of a dict until it returns false. Returns
+/// the bytes of its tables that belong to it alone.
+pub(super) fn entries_while(
+    pages: &Pages<'_>,
+    layout: &Layout,
+    dict_avma: u64,
+    mut take: impl FnMut(u64, u64, u64) -> bool,
+) -> u64 {
     let Some(keys) =
         pages.word(dict_avma + DICT_KEYS).and_then(|keys_avma| Keys::at(pages, layout, keys_avma))
     else {
@@ -99,9 +113,9 @@ pub(super) fn entries(
     let values_avma = pages.word_or_zero(dict_avma + DICT_VALUES);
     if values_avma == 0 {
         for number in 0..keys.entry_count {
-            let Some((key, value)) = keys.entry(pages, number) else { break };
-            if value != 0 {
-                take(number, key, value);
+            let Some((key, value)) = keys.entry(pages, number).filter(|_| pages.spend(1)) else { break };
+            if value != 0 && !take(number, key, value) {
+                break;
             }
         }
         // The empty table is shared by all.
@@ -114,8 +128,8 @@ pub(super) fn entries(
         else {
             break;
         };
-        if value != 0 {
-            take(number, key, value);
+        if value != 0 && !take(number, key, value) {
+            break;
         }
     }
     keys.capacity * 8

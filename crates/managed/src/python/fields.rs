@@ -9,21 +9,21 @@ use super::reader::Reader;
 use super::text::Text;
 use super::types::{Form, Type};
 use crate::error::Result;
-use crate::heap::{EdgeKind, EdgeName, Node, NodeKind};
+use crate::heap::{EdgeName, Node, NodeKind};
 
 const MODULE_DEFINITION: u64 = 24;
-const MODULE_STATE: u64 = 32;
+pub(super) const MODULE_STATE: u64 = 32;
 const DEFINITION_STATE_BYTES: u64 = 56;
 /// Largest size of a module's state that is searched.
 const STATE_BYTES_MAX: u64 = 1 << 20;
-const ITEMS: u64 = 24;
+pub(super) const ITEMS: u64 = 24;
 const LIST_ALLOCATED: u64 = 32;
 const SET_MASK: u64 = 32;
-const SET_TABLE: u64 = 40;
+pub(super) const SET_TABLE: u64 = 40;
 const SET_ENTRY_BYTES: u64 = 16;
-const DEQUE_FIRST_BLOCK: u64 = 24;
+pub(super) const DEQUE_FIRST_BLOCK: u64 = 24;
 const DEQUE_FIRST_INDEX: u64 = 40;
-const DEQUE_BLOCK_BYTES: u64 = 528;
+pub(super) const DEQUE_BLOCK_BYTES: u64 = 528;
 const DEQUE_BLOCK_ITEMS: u64 = 64;
 const WEAK_OBJECT: u64 = 16;
 const WEAK_CALLBACK: u64 = 24;
@@ -37,7 +37,7 @@ impl Reader<'_, '_> {
     pub(super) fn read_fields(&mut self, node: u32) -> Result<()> {
         let Node { address_avma: avma, kind, .. } = self.heap.nodes[node as usize];
         if kind == NodeKind::Block {
-            return Ok(());
+            return self.read_block(node);
         }
         let Some(of) = type_of(self.pages, avma).and_then(|type_avma| self.types.at(type_avma)) else {
             return Ok(());
@@ -51,7 +51,7 @@ impl Reader<'_, '_> {
         own_bytes += match of.form {
             Form::Text => self.read_text(node, avma),
             Form::Int | Form::Bytes => self.item_bytes(avma, &of),
-            Form::Dict => self.read_dict(avma)?,
+            Form::Dict => self.read_dict(node, avma)?,
             Form::List => self.read_list(avma)?,
             Form::Tuple => self.read_tuple(avma)?,
             Form::Set => self.read_set(avma)?,
@@ -75,7 +75,7 @@ impl Reader<'_, '_> {
             let name = self.internal("__class__");
             self.refer(of.avma, name)?;
         }
-        self.heap.nodes[node as usize].own_bytes = own_bytes.min(OBJECT_BYTES_MAX);
+        self.heap.set_own_bytes(node, own_bytes.min(OBJECT_BYTES_MAX));
         Ok(())
     }
 
@@ -106,9 +106,9 @@ impl Reader<'_, '_> {
         text.bytes(self.layout).min(OBJECT_BYTES_MAX)
     }
 
-    fn read_dict(&mut self, avma: u64) -> Result<u64> {
+    fn read_dict(&mut self, node: u32, avma: u64) -> Result<u64> {
         let mut found = Vec::new();
-        let is_folded = self.folded.contains_key(&avma);
+        let is_folded = self.folded.contains_key(&node);
         let bytes = dict::entries(self.pages, self.layout, avma, |number, key, value| {
             if !is_folded {
                 found.push((number, key, value));
@@ -137,7 +137,7 @@ impl Reader<'_, '_> {
                 .checked_mul(8)
                 .and_then(|at| first_avma.checked_add(at))
                 .and_then(|at| self.pages.word(at));
-            let Some(word) = word else { break };
+            let Some(word) = word.filter(|_| self.pages.spend(1)) else { break };
             self.refer(word, EdgeName::item(number))?;
         }
         Ok(())
@@ -173,6 +173,9 @@ impl Reader<'_, '_> {
             let (Some(key), Some(hash)) = (self.pages.word(at_avma), self.pages.word(at_avma + 8)) else {
                 break;
             };
+            if !self.pages.spend(1) {
+                break;
+            }
             if key != 0 && hash != u64::MAX && self.refer(key, EdgeName::item(position))? {
                 position += 1;
             }
@@ -196,7 +199,7 @@ impl Reader<'_, '_> {
                 }
             }
             let Some(word) = Some(block_avma)
-                .filter(|&block| is_pointer(block))
+                .filter(|&block| is_pointer(block) && self.pages.spend(1))
                 .and_then(|block| self.pages.word(block + 8 + index * 8))
             else {
                 break;
@@ -224,7 +227,7 @@ impl Reader<'_, '_> {
         };
         if is_pointer(state_avma) && bytes <= STATE_BYTES_MAX {
             let name = self.internal("(state)");
-            for offset in (0..bytes).step_by(8) {
+            for offset in (0..bytes).step_by(8).take_while(|_| self.pages.spend(1)) {
                 let word = self.pages.word_or_zero(state_avma + offset);
                 self.refer(word, name)?;
             }
@@ -240,7 +243,7 @@ impl Reader<'_, '_> {
         }
         let name = self.internal("__dict__");
         self.refer(dict_avma, name)?;
-        if self.folded.get(&dict_avma) == Some(&node) {
+        if self.owner_of(dict_avma) == Some(node) {
             self.read_folded_namespace(dict_avma)?;
         }
         Ok(())
@@ -260,7 +263,7 @@ impl Reader<'_, '_> {
     }
 
     fn read_weak(&mut self, avma: u64) -> Result<u64> {
-        let object = EdgeName::text(EdgeKind::Weak, self.heap.strings.number("(weak)"));
+        let object = self.weak("(weak)");
         let callback = self.internal("__callback__");
         let [weak, strong] =
             [WEAK_OBJECT, WEAK_CALLBACK].map(|offset| self.pages.word_or_zero(avma + offset));

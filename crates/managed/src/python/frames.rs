@@ -1,11 +1,11 @@
 //! Frames of calls: their local variables.
 
-use super::layout::Layout;
 use super::objects::{self, is_pointer};
 use super::reader::Reader;
 use super::types::Type;
 use crate::error::Result;
 use crate::heap::{EdgeKind, EdgeName};
+use heapr_known::cpython::Layout;
 
 /// Largest number of local variables, and of words on a frame's stack.
 const LOCALS_MAX: u64 = 1 << 16;
@@ -61,7 +61,7 @@ impl Reader<'_, '_> {
             names.len() as u64
         };
         let first_avma = frame_avma + layout.frame_first_local;
-        for number in 0..count {
+        for number in (0..count).take_while(|_| self.pages.spend(1)) {
             let word = untagged(self.pages.word_or_zero(first_avma + number * 8));
             if word == 0 {
                 continue;
@@ -189,11 +189,12 @@ impl Reader<'_, '_> {
         for offset in (objects::HEAD_BYTES..end / 8 * 8).step_by(8) {
             let word = self.pages.word_or_zero(avma + offset);
             let is_weak_list = offset as i64 == of.weak_offset;
-            if word == 0 || is_weak_list || self.node_at(word)?.is_none() {
+            if word == 0 || is_weak_list {
                 continue;
             }
-            let name = self.internal(&format!("+{offset:#x}"));
-            self.refer(word, name)?;
+            let Some(target) = self.node_at(word)? else { continue };
+            let name = self.offset(offset);
+            self.push_edge(target, name)?;
         }
         if layout.has_frame_structures() {
             let state = self.pages.byte(avma + layout.generator_state).unwrap_or(0) as i8;

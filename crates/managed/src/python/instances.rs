@@ -3,12 +3,12 @@
 use rustc_hash::FxHashMap;
 
 use super::dict::{self, Attributes};
-use super::layout::Values;
 use super::objects::{self, MODULE_DICT, flag, is_pointer, type_of};
 use super::reader::Reader;
 use super::types::{Form, Type};
 use crate::error::Result;
 use crate::heap::EdgeKind;
+use heapr_known::cpython::Values;
 
 /// Type of objects with attributes of their own in each thread.
 const THREAD_LOCAL: &str = "_thread._local";
@@ -44,7 +44,7 @@ impl Reader<'_, '_> {
     /// Finds the dicts whose entries are shown as attributes: of modules, of types, and of
     /// instances that alone refer to them.
     pub(super) fn fold_dicts(&mut self) {
-        let mut folded: FxHashMap<u64, u32> = FxHashMap::default();
+        let mut folded: FxHashMap<u32, u32> = FxHashMap::default();
         for (node, facts) in self.heap.nodes.iter().enumerate() {
             let avma = facts.address_avma;
             let Some(of) = type_of(self.pages, avma).and_then(|type_avma| self.types.at(type_avma)) else {
@@ -52,7 +52,9 @@ impl Reader<'_, '_> {
             };
             if of.name == THREAD_LOCAL {
                 for dict_avma in self.dicts_of_threads(avma, &of) {
-                    folded.entry(dict_avma).or_insert(node as u32);
+                    if let Some(dict) = self.map.get(dict_avma) {
+                        folded.entry(dict).or_insert(node as u32);
+                    }
                 }
                 continue;
             }
@@ -64,12 +66,16 @@ impl Reader<'_, '_> {
                     Attributes::None | Attributes::Values { .. } => continue,
                 },
             };
-            let is_dict = self.map.get(dict_avma).is_some()
-                && type_of(self.pages, dict_avma)
+            let is_dict = || {
+                type_of(self.pages, dict_avma)
                     .and_then(|type_avma| self.types.at(type_avma))
-                    .is_some_and(|of| of.form == Form::Dict);
-            if is_sole && is_dict {
-                folded.entry(dict_avma).or_insert(node as u32);
+                    .is_some_and(|of| of.form == Form::Dict)
+            };
+            if is_sole
+                && let Some(dict) = self.map.get(dict_avma)
+                && is_dict()
+            {
+                folded.entry(dict).or_insert(node as u32);
             }
         }
         self.folded = folded;
@@ -102,7 +108,7 @@ impl Reader<'_, '_> {
             return Ok(());
         }
         for dict_avma in self.dicts_of_threads(avma, of) {
-            if self.folded.get(&dict_avma) == Some(&node) {
+            if self.owner_of(dict_avma) == Some(node) {
                 self.read_folded(dict_avma)?;
             }
         }
@@ -116,7 +122,7 @@ impl Reader<'_, '_> {
             Attributes::Dict(dict_avma) => {
                 let name = self.internal("__dict__");
                 self.refer(dict_avma, name)?;
-                if self.folded.get(&dict_avma) == Some(&node) {
+                if self.owner_of(dict_avma) == Some(node) {
                     self.read_folded(dict_avma)?;
                 }
                 Ok(0)

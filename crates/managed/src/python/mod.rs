@@ -8,15 +8,17 @@
 //! ```
 
 mod arenas;
+mod block_table;
 mod collector;
 mod data_fields;
+mod debug_offsets;
 mod dict;
 mod fields;
 mod frames;
 mod instances;
-mod layout;
 mod name_cache;
 mod names;
+mod native_blocks;
 mod objects;
 mod reader;
 mod roots;
@@ -29,11 +31,15 @@ mod word_fields;
 use heapr_native::Memory;
 use heapr_proc::Mapping;
 
-use crate::error::Result;
-use crate::heap::ManagedHeap;
+use crate::error::{Error, Result};
+use crate::heap::{ManagedHeap, NativeBlock};
 use crate::pages::Pages;
 use reader::Reader;
 use runtime::Runtime;
+
+/// Number of times that walks may visit each word of the memory, and visits that any memory has.
+const VISITS_OF_WORD: u64 = 64;
+const VISITS_LEAST: u64 = 1 << 20;
 
 /// Contents of objects that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +58,8 @@ pub struct PythonRequest<'a> {
     pub memory: &'a dyn Memory,
     /// Mappings of the process at that moment.
     pub mappings: &'a [Mapping],
+    /// Blocks of the C library's heap, by address; empty if they are unknown.
+    pub blocks: &'a [NativeBlock],
     /// Contents to be written.
     pub contents: Contents,
     /// Returns whether the reading may continue.
@@ -79,9 +87,11 @@ pub fn check_python(memory: &dyn Memory, mappings: &[Mapping]) -> Result<String>
 pub fn read_python(request: &PythonRequest<'_>) -> Result<ManagedHeap> {
     let pages = Pages::of(request.memory);
     let runtime = Runtime::find(&pages, request.mappings)?;
+    let words = reader::word_count(request.mappings);
+    pages.limit(words.saturating_mul(VISITS_OF_WORD).saturating_add(VISITS_LEAST));
     let mut reader = Reader::of(&pages, &runtime, request);
     reader.find_objects()?;
     reader.follow_references()?;
     reader.add_roots()?;
-    reader.finish()
+    if pages.is_spent() { Err(Error::TooLarge) } else { reader.finish() }
 }

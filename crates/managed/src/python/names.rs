@@ -1,5 +1,7 @@
 //! Names of references, and source locations of types and code.
 
+use rustc_hash::FxHashMap;
+
 use super::objects::{self, flag, is_pointer, type_of};
 use super::reader::Reader;
 use super::types::{Form, Type};
@@ -10,7 +12,9 @@ pub(super) const NAME_CHARS_MAX: u64 = 200;
 /// Largest number of entries of a dict whose keys are shown; those of a larger one are data.
 const KEYS_SHOWN_MAX: u64 = 64;
 /// Largest number of cached names.
-const CACHED_MAX: usize = 1 << 20;
+const CACHED_MAX: usize = 1 << 16;
+/// Largest number of modules whose files are looked up.
+const MODULES_MAX: usize = 1 << 20;
 /// Largest number of functions of a class that are searched for its location.
 const FUNCTIONS_MAX: u32 = 256;
 
@@ -46,8 +50,13 @@ impl Reader<'_, '_> {
         if used <= KEYS_SHOWN_MAX
             && let Some(text) = self.text_of(key_avma, true)
         {
+            if let Some(&shown) = self.names.keys.get(&text) {
+                return EdgeName::text(EdgeKind::Attribute, shown);
+            }
             let shown = format!("['{}']", self.heap.strings.get(text));
-            return EdgeName::text(EdgeKind::Attribute, self.heap.strings.number(&shown));
+            let shown = self.heap.strings.number(&shown);
+            self.names.keys.insert(text, shown);
+            return EdgeName::text(EdgeKind::Attribute, shown);
         }
         EdgeName::item(position)
     }
@@ -61,8 +70,38 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn internal(&mut self, name: &str) -> EdgeName {
-        EdgeName::text(EdgeKind::Internal, self.heap.strings.number(name))
+    /// Name of a field of the runtime.
+    pub(super) fn internal(&mut self, name: &'static str) -> EdgeName {
+        EdgeName::text(EdgeKind::Internal, self.fixed(name))
+    }
+
+    /// Name of a reference that holds nothing.
+    pub(super) fn weak(&mut self, name: &'static str) -> EdgeName {
+        EdgeName::text(EdgeKind::Weak, self.fixed(name))
+    }
+
+    /// Index of a text of heapr's own among the strings.
+    fn fixed(&mut self, name: &'static str) -> u32 {
+        let key = (name.as_ptr() as usize, name.len());
+        if let Some(&known) = self.names.fixed.get(&key) {
+            return known;
+        }
+        let number = self.heap.strings.number(name);
+        self.names.fixed.insert(key, number);
+        number
+    }
+
+    /// Name of a field of which only the offset is known.
+    pub(super) fn offset(&mut self, offset: u64) -> EdgeName {
+        let number = match self.names.offsets.get(&offset) {
+            Some(&known) => known,
+            None => {
+                let number = self.heap.strings.number(&format!("+{offset:#x}"));
+                self.names.offsets.insert(offset, number);
+                number
+            }
+        };
+        EdgeName::text(EdgeKind::Internal, number)
     }
 
     /// Location of a line of a file, as a node has it.
@@ -133,12 +172,29 @@ impl Reader<'_, '_> {
     /// File of the module with a name, given as a str object.
     fn file_of_module(&mut self, name_avma: u64) -> Option<String> {
         let name = self.types.text_at(name_avma, NAME_CHARS_MAX)?;
-        let interpreters = self.runtime.interpreters.clone();
-        interpreters.into_iter().find_map(|interpreter_avma| {
-            let modules = self.pages.word(interpreter_avma + self.layout.modules)?;
-            let module = self.types.entry(modules, &name)?;
-            self.file_of(module)
-        })
+        if self.names.modules.is_none() {
+            self.names.modules = Some(self.modules_by_name());
+        }
+        let module = *self.names.modules.as_ref()?.get(&name)?;
+        self.file_of(module)
+    }
+
+    /// Modules of all interpreters by their names.
+    fn modules_by_name(&self) -> FxHashMap<String, u64> {
+        let mut found = FxHashMap::default();
+        for &interpreter_avma in &self.runtime.interpreters {
+            let modules = self.pages.word_or_zero(interpreter_avma + self.layout.modules);
+            if !is_pointer(modules) {
+                continue;
+            }
+            super::dict::entries(self.pages, self.layout, modules, |_, key, value| {
+                let name = if is_pointer(key) { self.types.text_at(key, NAME_CHARS_MAX) } else { None };
+                if let Some(name) = name.filter(|_| found.len() < MODULES_MAX) {
+                    found.entry(name).or_insert(value);
+                }
+            });
+        }
+        found
     }
 
     /// Value of `__file__` of a module.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use heapr_proc::Mapping;
 use rustc_hash::FxHashMap;
 
-use super::layout::Layout;
+use super::block_table::Blocks;
 use super::name_cache::NameCache;
 use super::objects::{self, flag, is_count, is_pointer, type_of};
 use super::runtime::Runtime;
@@ -13,12 +13,15 @@ use super::text::Text;
 use super::types::{Form, Type, Types};
 use super::{PythonRequest, arenas, collector};
 use crate::error::{Error, Result};
-use crate::heap::{Edge, EdgeName, ManagedHeap, Node};
+use crate::heap::{Edge, EdgeName, ManagedHeap, Node, NodeKind};
 use crate::object_map::ObjectMap;
 use crate::pages::Pages;
+use heapr_known::cpython::Layout;
 
 /// Number of objects between two questions whether the reading may continue.
 const ASK_EACH: usize = 1 << 14;
+/// Number of pools between two such questions.
+const ASK_EACH_POOLS: usize = 1 << 6;
 /// Largest number of nodes, and of references.
 pub(super) const COUNT_MAX: usize = u32::MAX as usize - 1;
 
@@ -29,28 +32,40 @@ const EDGES_OF_WORD: u64 = 4;
 pub(super) struct Reader<'p, 'm> {
     pub(super) pages: &'p Pages<'m>,
     pub(super) runtime: &'p Runtime,
-    pub(super) layout: &'static Layout,
+    pub(super) layout: &'p Layout,
     pub(super) request: &'p PythonRequest<'p>,
     pub(super) types: Types<'p, 'm>,
     pub(super) names: NameCache,
     pub(super) map: ObjectMap,
     pub(super) heap: ManagedHeap,
-    /// Owner of each dict whose entries are shown as the owner's attributes, by the dict's address.
-    pub(super) folded: FxHashMap<u64, u32>,
+    /// Owner of each dict whose entries are shown as the owner's attributes, by the dict's node.
+    pub(super) folded: FxHashMap<u32, u32>,
+    /// Blocks of the C library's heap.
+    pub(super) blocks: Blocks<'p>,
+    /// Node of each block that is one, by its address.
+    pub(super) block_nodes: FxHashMap<u64, u32>,
     /// Name of each type's instances, and their location, by the type's address.
     pub(super) of_types: FxHashMap<u64, (u32, u32)>,
     /// Largest number of references.
     edges_max: usize,
+    /// Number of references of roots.
+    root_edge_count: usize,
+}
+
+/// Number of words in readable mappings.
+pub(super) fn word_count(mappings: &[Mapping]) -> u64 {
+    let readable = mappings.iter().filter(|mapping| mapping.is_readable);
+    let bytes = readable
+        .map(|mapping| mapping.end_avma.saturating_sub(mapping.start_avma))
+        .fold(0, u64::saturating_add);
+    bytes / 8
 }
 
 /// Largest number of references that mappings can hold. A word is one reference, and more than one
 /// only where a dict's entries are shown in several ways.
 fn edges_max(mappings: &[Mapping]) -> usize {
-    let readable = mappings.iter().filter(|mapping| mapping.is_readable);
-    let bytes = readable
-        .map(|mapping| mapping.end_avma.saturating_sub(mapping.start_avma))
-        .fold(0, u64::saturating_add);
-    usize::try_from((bytes / 8).saturating_mul(EDGES_OF_WORD)).map_or(COUNT_MAX, |count| count.min(COUNT_MAX))
+    let count = word_count(mappings).saturating_mul(EDGES_OF_WORD);
+    usize::try_from(count).map_or(COUNT_MAX, |count| count.min(COUNT_MAX))
 }
 
 impl<'p, 'm> Reader<'p, 'm> {
@@ -60,15 +75,18 @@ impl<'p, 'm> Reader<'p, 'm> {
         Self {
             pages,
             runtime,
-            layout: runtime.layout,
+            layout: &runtime.layout,
             request,
             types: Types::of(pages, runtime),
             names: NameCache::default(),
             map: ObjectMap::new(runtime.layout.pool_bytes),
             heap,
             folded: FxHashMap::default(),
+            blocks: Blocks::of(request.blocks),
+            block_nodes: FxHashMap::default(),
             of_types: FxHashMap::default(),
             edges_max: edges_max(request.mappings),
+            root_edge_count: 0,
         }
     }
 
@@ -115,34 +133,39 @@ impl<'p, 'm> Reader<'p, 'm> {
             !collected.len().is_multiple_of(ASK_EACH) || (self.request.goes_on)()
         });
         self.check()?;
-        let arenas = arenas::find(self.pages, self.runtime, self.request.mappings, &collected);
-        // Pools first: whether a word is a count or an address shows by them.
-        for arena in &arenas {
-            self.check()?;
-            arenas::walk(self.pages, self.layout, arena, |pool| self.map.add_pool(pool.avma));
-        }
-        for arena in &arenas {
-            self.check()?;
-            let (pages, layout) = (self.pages, self.layout);
-            let mut found = Vec::new();
-            arenas::walk(pages, layout, arena, |pool| {
-                let used = pool.used.iter().enumerate().filter(|(_, used)| **used);
-                for (number, _) in used {
-                    let block_avma = pool.block(number);
-                    if let Some((avma, of)) = self.object_in(block_avma, pool.block_bytes) {
-                        found.push((avma, of));
-                    }
-                }
-            });
-            for (avma, of) in found {
-                self.add(avma, &of)?;
-            }
-        }
+        self.find_in_pools(&collected)?;
         for avma in collected {
             if self.map.get(avma).is_none()
                 && let Some(of) = self.type_of_object(avma, None)
             {
                 self.add(avma, &of)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the objects of the arenas, by address. `collected`: the collector's objects.
+    fn find_in_pools(&mut self, collected: &[u64]) -> Result<()> {
+        let arenas = arenas::find(self.pages, self.runtime, self.request.mappings, collected);
+        // Pools first: whether a word is a count or an address shows by them.
+        let mut pools = Vec::new();
+        for arena in &arenas {
+            self.check()?;
+            arenas::add_pools(self.pages, self.layout, arena, &mut pools);
+        }
+        for pool in &pools {
+            self.map.add_pool(pool.avma);
+        }
+        let mut used = Vec::new();
+        for (number, pool) in pools.iter().enumerate() {
+            if number.is_multiple_of(ASK_EACH_POOLS) {
+                self.check()?;
+            }
+            pool.read_used(self.pages, &mut used);
+            for number in (0..used.len()).filter(|&number| used[number]) {
+                if let Some((avma, of)) = self.object_in(pool.block(number), pool.block_bytes) {
+                    self.add(avma, &of)?;
+                }
             }
         }
         Ok(())
@@ -167,7 +190,7 @@ impl<'p, 'm> Reader<'p, 'm> {
             return Err(Error::TooLarge);
         }
         let (name, place) = self.name_of_instances(of);
-        self.heap.nodes.push(Node { address_avma: avma, name, place, ..Node::default() });
+        self.heap.nodes.push(Node::new(avma, NodeKind::Object, name, place));
         self.map.insert(avma, node as u32);
         Ok(node as u32)
     }
@@ -217,9 +240,25 @@ impl<'p, 'm> Reader<'p, 'm> {
         Ok(())
     }
 
+    /// Adds a reference of the root under work.
+    pub(super) fn push_root_edge(
+        &mut self,
+        edges: &mut Vec<Edge>,
+        target: u32,
+        name: EdgeName,
+    ) -> Result<()> {
+        if self.root_edge_count >= self.edges_max {
+            return Err(Error::TooLarge);
+        }
+        self.root_edge_count += 1;
+        edges.push(Edge { target, name });
+        Ok(())
+    }
+
     /// Follows the references of all nodes, also of those that are found meanwhile.
     pub(super) fn follow_references(&mut self) -> Result<()> {
         self.fold_dicts();
+        self.claim_blocks();
         let mut node = 0;
         while node < self.heap.nodes.len() {
             if node.is_multiple_of(ASK_EACH) {
@@ -236,21 +275,26 @@ impl<'p, 'm> Reader<'p, 'm> {
 
     /// Makes references to a dict that is shown as its owner's attributes lead to the owner.
     fn lead_to_owners(&mut self) {
-        let by_node: FxHashMap<u32, u32> =
-            self.folded.iter().filter_map(|(&dict, &owner)| Some((self.map.get(dict)?, owner))).collect();
-        if by_node.is_empty() {
-            return;
+        let mut is_folded = vec![false; self.heap.nodes.len()];
+        for &dict in self.folded.keys() {
+            is_folded[dict as usize] = true;
         }
         for node in 0..self.heap.nodes.len() {
             let range = self.heap.first_edges[node] as usize..self.heap.first_edges[node + 1] as usize;
             for edge in &mut self.heap.edges[range] {
-                if let Some(&owner) = by_node.get(&edge.target)
+                if is_folded[edge.target as usize]
+                    && let Some(&owner) = self.folded.get(&edge.target)
                     && owner != node as u32
                 {
                     edge.target = owner;
                 }
             }
         }
+    }
+
+    /// Owner of a dict whose entries are shown as the owner's attributes.
+    pub(super) fn owner_of(&self, dict_avma: u64) -> Option<u32> {
+        self.folded.get(&self.map.get(dict_avma)?).copied()
     }
 
     pub(super) fn finish(mut self) -> Result<ManagedHeap> {

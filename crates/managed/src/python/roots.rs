@@ -6,11 +6,11 @@ use super::arenas::data_of;
 use super::dict;
 use super::frames::untagged;
 use super::objects::{is_pointer, type_of};
-use super::reader::{COUNT_MAX, Reader};
+use super::reader::Reader;
 use super::types::Form;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::heap::{Edge, EdgeKind, EdgeName, Root, RootKind};
-use crate::symbols::module_starts;
+use crate::symbols::{end_of_module, module_starts};
 
 const THREADS_MAX: usize = 1 << 16;
 const FRAMES_MAX: usize = 1 << 14;
@@ -28,6 +28,7 @@ impl Reader<'_, '_> {
         self.read_late_nodes()?;
         let mut reached = self.reached_by_roots();
         self.add_runtimes_data(&mut reached)?;
+        self.add_other_blocks(&mut reached)?;
         self.add_unreached(&mut reached);
         Ok(())
     }
@@ -44,14 +45,8 @@ impl Reader<'_, '_> {
 
     pub(super) fn root_edge(&mut self, edges: &mut Vec<Edge>, word: u64, name: EdgeName) -> Result<()> {
         if let Some(target) = self.node_at(word)? {
-            let target = match self.folded.get(&word) {
-                Some(&owner) => owner,
-                None => target,
-            };
-            if edges.len() >= COUNT_MAX {
-                return Err(Error::TooLarge);
-            }
-            edges.push(Edge { target, name });
+            let target = self.folded.get(&target).copied().unwrap_or(target);
+            self.push_root_edge(edges, target, name)?;
         }
         Ok(())
     }
@@ -203,11 +198,13 @@ impl Reader<'_, '_> {
             ranges.push(("(interpreter's data)".to_owned(), interpreter_avma, end_avma));
         }
         let mappings = self.request.mappings;
-        let mut modules: Vec<&str> = module_starts(mappings).map(|(_, name)| name).collect();
-        modules.dedup();
-        for module in modules {
+        let mut modules: Vec<(u64, &str)> = module_starts(mappings).collect();
+        modules.dedup_by_key(|(_, name)| *name);
+        for (start_avma, module) in modules {
             let short = module.rsplit('/').next().unwrap_or_default();
+            let module_end_avma = end_of_module(self.pages, start_avma).unwrap_or(u64::MAX);
             for (start_avma, end_avma) in data_of(mappings, module) {
+                let end_avma = end_avma.min(module_end_avma);
                 ranges.push((format!("(data of {short})"), start_avma, end_avma));
             }
         }
@@ -221,13 +218,16 @@ impl Reader<'_, '_> {
                 if !is_pointer(word) || self.map.is_in_pool(at_avma) {
                     continue;
                 }
-                if let Some(target) = self.node_at(word)? {
-                    self.read_late_nodes()?;
-                    reached.resize(self.heap.nodes.len(), false);
-                    if !reached[target as usize] {
-                        self.root_edge(&mut edges, word, name)?;
-                        self.reach(&[target], reached);
-                    }
+                let found = match self.node_at(word)? {
+                    Some(object) => Some(self.folded.get(&object).copied().unwrap_or(object)),
+                    None => self.block_at(word)?,
+                };
+                let Some(target) = found else { continue };
+                self.read_late_nodes()?;
+                reached.resize(self.heap.nodes.len(), false);
+                if !reached[target as usize] {
+                    self.push_root_edge(&mut edges, target, name)?;
+                    self.reach(&[target], reached);
                 }
             }
             self.push_root(of, RootKind::Runtime, 0, edges);

@@ -2,26 +2,19 @@
 
 use heapr_proc::Mapping;
 
-use super::layout::{self, Layout};
+use super::debug_offsets;
 use super::objects::{is_pointer, type_of};
 use crate::error::{Error, Result};
 use crate::pages::Pages;
 use crate::symbols::{Module, module_starts};
+use heapr_known::cpython::{self, Layout};
 
 /// Largest number of interpreters.
 const INTERPRETERS_MAX: usize = 1024;
-/// `_Py_DebugOffsets` (3.13 on): the cookie, then words.
-const COOKIE: &[u8; 8] = b"xdebugpy";
-const DEBUG_VERSION: u64 = 8;
-const DEBUG_FREE_THREADED: u64 = 16;
-const DEBUG_FIRST_INTERPRETER: u64 = 40;
-const DEBUG_NEXT_INTERPRETER: u64 = 64;
-const DEBUG_FIRST_THREAD: u64 = 72;
-
 /// Anchors of a CPython.
 #[derive(Debug, Clone)]
 pub(super) struct Runtime {
-    pub(super) layout: &'static Layout,
+    pub(super) layout: Layout,
     /// Whole version as it is written: `3.11.2`; without the last number before 3.11.
     pub(super) version_text: String,
     /// `_PyRuntime`.
@@ -50,9 +43,11 @@ impl Runtime {
         let layout = match stated {
             Some(version) => {
                 let version = version >> 16;
-                layout::of_version(version).ok_or(Error::UnknownVersion { version })?
+                *cpython::of_version(version).ok_or(Error::UnknownVersion { version })?
             }
-            None => layout::of_runtime_bytes(bytes).ok_or(Error::UnknownRuntime { runtime_bytes: bytes })?,
+            None => {
+                *cpython::of_runtime_bytes(bytes).ok_or(Error::UnknownRuntime { runtime_bytes: bytes })?
+            }
         };
         let version = layout.version;
         let version_text = match stated {
@@ -60,16 +55,18 @@ impl Runtime {
             None => format!("3.{}", version & 0xff),
         };
         let other = |what| Error::OtherLayout { version, what };
-        if version >= 0x030d {
-            check_debug_offsets(pages, avma, layout)?;
-        }
+        let dict_type = symbols.find(pages, "PyDict_Type").ok_or(other("PyDict_Type"))?.address_avma;
+        let layout = match version {
+            0x030d.. => debug_offsets::stated(pages, avma, &layout, dict_type)?,
+            _ => layout,
+        };
         let type_type = symbols.find(pages, "PyType_Type").ok_or(other("PyType_Type"))?.address_avma;
         if type_of(pages, type_type) != Some(type_type) {
             return Err(other("PyType_Type"));
         }
         let mut runtime = Self { layout, version_text, avma, type_type, interpreters: Vec::new(), module };
         runtime.find_interpreters(pages);
-        let dict_type = symbols.find(pages, "PyDict_Type").ok_or(other("PyDict_Type"))?.address_avma;
+        let layout = &runtime.layout;
         let first = *runtime.interpreters.first().ok_or(other("the interpreter"))?;
         for (offset, what) in [(layout.modules, "sys.modules"), (layout.sys_dict, "the dict of sys")] {
             let dict = pages.word(first + offset).filter(|&dict| is_pointer(dict)).ok_or(other(what))?;
@@ -91,31 +88,5 @@ impl Runtime {
         }
         // The newest is the first of the list.
         self.interpreters.reverse();
-    }
-}
-
-fn check_debug_offsets(pages: &Pages<'_>, avma: u64, layout: &Layout) -> Result<()> {
-    let version = layout.version;
-    let mut cookie = [0; 8];
-    if !pages.read(avma, &mut cookie) || cookie != *COOKIE {
-        return Err(Error::OtherLayout { version, what: "_Py_DebugOffsets" });
-    }
-    if pages.word(avma + DEBUG_FREE_THREADED) != Some(0) {
-        return Err(Error::FreeThreaded);
-    }
-    let stated = pages.word_or_zero(avma + DEBUG_VERSION) >> 16;
-    let checked = [
-        (stated, u64::from(version), "the version"),
-        (
-            pages.word_or_zero(avma + DEBUG_FIRST_INTERPRETER),
-            layout.first_interpreter,
-            "the list of interpreters",
-        ),
-        (pages.word_or_zero(avma + DEBUG_NEXT_INTERPRETER), layout.next_interpreter, "the next interpreter"),
-        (pages.word_or_zero(avma + DEBUG_FIRST_THREAD), layout.first_thread, "the list of threads"),
-    ];
-    match checked.iter().find(|(stated, known, _)| stated != known) {
-        Some(&(_, _, what)) => Err(Error::OtherLayout { version, what }),
-        None => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! Contents of str objects.
 
-use super::layout::Layout;
 use crate::pages::Pages;
+use heapr_known::cpython::Layout;
 
 const LENGTH: u64 = 16;
 const STATE: u64 = 32;
@@ -28,6 +28,11 @@ impl Text {
             is_compact: state >> 3 & 1 == 1,
             is_ascii: state >> 4 & 1 == 1,
         })
+    }
+
+    /// Whether it has so many characters.
+    pub(super) fn has_length(&self, characters: u64) -> bool {
+        self.length == characters
     }
 
     /// Size of the object in bytes.

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dict;
-use super::layout::Layout;
 use super::objects::{self, flag, is_pointer, type_of};
 use super::runtime::Runtime;
 use super::text::Text;
 use crate::pages::Pages;
+use heapr_known::cpython::Layout;
 
 /// Largest number of steps from a type up to the type of all types.
 const UP_MAX: u32 = 6;
@@ -112,7 +112,7 @@ impl Type {
 #[derive(Debug)]
 pub(super) struct Types<'p, 'm> {
     pages: &'p Pages<'m>,
-    layout: &'static Layout,
+    layout: &'p Layout,
     type_type: u64,
     known: RefCell<FxHashMap<u64, Rc<Type>>>,
     /// Addresses without a type.
@@ -121,10 +121,10 @@ pub(super) struct Types<'p, 'm> {
 }
 
 impl<'p, 'm> Types<'p, 'm> {
-    pub(super) fn of(pages: &'p Pages<'m>, runtime: &Runtime) -> Self {
+    pub(super) fn of(pages: &'p Pages<'m>, runtime: &'p Runtime) -> Self {
         Self {
             pages,
-            layout: runtime.layout,
+            layout: &runtime.layout,
             type_type: runtime.type_type,
             known: RefCell::default(),
             others: RefCell::default(),
@@ -297,17 +297,21 @@ impl<'p, 'm> Types<'p, 'm> {
         Text::at(self.pages, avma)?.read_whole(self.pages, self.layout, avma, most)
     }
 
+    /// Whether a str object has this text. The length is compared before the characters.
+    fn is_text(&self, avma: u64, wanted: &str) -> bool {
+        Text::at(self.pages, avma).is_some_and(|text| text.has_length(wanted.chars().count() as u64))
+            && self.text_at(avma, wanted.len() as u64).as_deref() == Some(wanted)
+    }
+
     /// Value of a key in a dict.
     pub(super) fn entry(&self, dict_avma: u64, wanted: &str) -> Option<u64> {
         let mut found = None;
         if is_pointer(dict_avma) {
-            dict::entries(self.pages, self.layout, dict_avma, |_, key, value| {
-                if found.is_none()
-                    && is_pointer(key)
-                    && self.text_at(key, wanted.len() as u64).as_deref() == Some(wanted)
-                {
+            dict::entries_while(self.pages, self.layout, dict_avma, |_, key, value| {
+                if is_pointer(key) && self.is_text(key, wanted) {
                     found = Some(value);
                 }
+                found.is_none()
             });
         }
         found

@@ -29,6 +29,9 @@ impl Reader<'_, '_> {
         let is_static_type =
             of.form == Form::Type && self.types.at(avma).is_none_or(|it| !it.has(flag::HEAP_TYPE));
         let end = if is_static_type { STATIC_TYPE_BYTES } else { of.basic_bytes / 8 * 8 };
+        if !self.pages.spend(end.saturating_sub(first) / 8) {
+            return Ok(());
+        }
         for offset in (first.next_multiple_of(8)..end).step_by(8) {
             let is_other = offset as i64 == of.weak_offset
                 || offset as i64 == of.dict_offset
@@ -38,11 +41,16 @@ impl Reader<'_, '_> {
                 continue;
             }
             let word = self.pages.word_or_zero(avma + offset);
-            if word == 0 || self.node_at(word)?.is_none() {
+            if word == 0 {
                 continue;
             }
+            let found = match self.node_at(word)? {
+                Some(object) => Some(object),
+                None => self.block_at(word)?,
+            };
+            let Some(target) = found else { continue };
             let name = self.name_of_field(of, offset, word);
-            self.refer(word, name)?;
+            self.push_edge(target, name)?;
         }
         if of.form == Form::Plain && of.item_bytes == 8 && of.dict_offset >= 0 {
             let count = self.item_bytes(avma, of) / 8;
@@ -70,7 +78,7 @@ impl Reader<'_, '_> {
         };
         match by_hand {
             Some(name) => self.internal(name),
-            None => self.internal(&format!("+{offset:#x}")),
+            None => self.offset(offset),
         }
     }
 }

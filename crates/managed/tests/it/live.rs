@@ -83,7 +83,7 @@ fn compare(label: &str, told: &Told, heap: &ManagedHeap) {
     let mut alike = 0;
     for (address, (size, class)) in &told.sizes {
         let Some(&node) = nodes.get(address) else { continue };
-        let own = heap.nodes[node as usize].own_bytes as i64;
+        let own = heap.own_bytes(node) as i64;
         if own == *size {
             alike += 1;
         } else {

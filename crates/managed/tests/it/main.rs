@@ -1,6 +1,8 @@
 //! Tests on running programs.
 
+mod bent;
 mod live;
+mod made_memory;
 mod memory;
 mod stops;
 mod victims;

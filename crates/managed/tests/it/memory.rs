@@ -20,7 +20,13 @@ pub(crate) fn heap_of(pid: u32) -> heapr_managed::Result<ManagedHeap> {
     let memory = Process(File::open(format!("/proc/{pid}/mem")).unwrap());
     let mappings = heapr_proc::mappings::read(pid).unwrap();
     let goes_on = &|| true;
-    read_python(&PythonRequest { memory: &memory, mappings: &mappings, contents: Contents::Names, goes_on })
+    read_python(&PythonRequest {
+        memory: &memory,
+        mappings: &mappings,
+        blocks: &[],
+        contents: Contents::Names,
+        goes_on,
+    })
 }
 
 /// The interpreters under test.

@@ -14,8 +14,11 @@ use heapr_testkit::{not_run, wait_until};
 
 use crate::memory::{heap_of, interpreters};
 
-/// Number of moments at which the program is stopped.
+/// Number of moments at which the program is stopped; `HEAPR_STOPS` names another, as `cargo xtask
+/// soak python-heap` does.
 const STOPS: u32 = 40;
+/// Number of different pauses between two stops.
+const PAUSES: u32 = 40;
 
 struct Churning(Child);
 
@@ -49,12 +52,23 @@ impl Churning {
 
 #[test]
 fn a_program_is_read_in_whatever_state_it_is_stopped() {
-    let Some(python) = interpreters().into_iter().next() else { return not_run("no python3 is installed") };
-    let churning = Churning::start(&python);
+    if interpreters().is_empty() {
+        not_run("no python3 is installed");
+    }
+    let stops = std::env::var("HEAPR_STOPS").ok().and_then(|stops| stops.parse().ok()).unwrap_or(STOPS);
+    for python in interpreters() {
+        let least = least_of_stops(&python, stops);
+        println!("{}: {stops} stops, at least {least} objects", python.display());
+    }
+}
+
+/// Reads the heap at so many moments; returns the least number of objects.
+fn least_of_stops(python: &Path, stops: u32) -> usize {
+    let churning = Churning::start(python);
     let mut least = usize::MAX;
-    for stop in 0..STOPS {
+    for stop in 0..stops {
         // The moments differ; none of them is waited for.
-        std::thread::sleep(Duration::from_micros(u64::from(stop) * 777));
+        std::thread::sleep(Duration::from_micros(u64::from(stop % PAUSES) * 777));
         churning.signal("-STOP");
         wait_until("the program stops", || churning.is_stopped().then_some(()));
         let heap = heap_of(churning.0.id()).unwrap_or_else(|error| panic!("stop {stop}: {error}"));
@@ -75,6 +89,7 @@ fn a_program_is_read_in_whatever_state_it_is_stopped() {
         churning.signal("-CONT");
     }
     assert!(least > 20_000, "{least}");
+    least
 }
 
 /// Memory of which some words are others.
@@ -134,6 +149,7 @@ fn memory_that_lies_ends_no_reading_badly() {
         let request = PythonRequest {
             memory: &memory,
             mappings: &mappings,
+            blocks: &[],
             contents: Contents::Strings,
             goes_on: &|| true,
         };

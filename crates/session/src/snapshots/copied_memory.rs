@@ -193,6 +193,12 @@ impl Memory for CopiedMemory {
         self.read_all(address_avma, into)
     }
 
+    fn piece_at(&self, address_avma: u64) -> Option<(u64, &[u8])> {
+        let behind = self.pieces.partition_point(|piece| piece.end_avma() <= address_avma);
+        let piece = self.pieces.get(behind).filter(|piece| piece.start_avma <= address_avma)?;
+        Some((piece.start_avma, &piece.bytes))
+    }
+
     fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
         Some(self.parts(start_avma, end_avma))
     }

@@ -7,8 +7,9 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use heapr_glibc_heap::{Error as RundownError, HeapMemory, Plan, ReadStore};
 use heapr_inject::{HeldProcess, HoldRequest, Look, ReadFrom, StoppedProcess, hold};
-use heapr_managed::{Contents, ManagedHeap, PythonRequest, check_python, read_python};
+use heapr_managed::{Contents, ManagedHeap, NativeBlock, PythonRequest, check_python, read_python};
 use heapr_native::Memory;
 use heapr_proc::{Mapping, mappings, not_as_it_is_in_forks};
 
@@ -69,11 +70,14 @@ pub fn managed_heap(pid: u32, request: &ManagedRequest) -> Result<ManagedTaken, 
     if may_be_read(pid) {
         managed_runtime(pid)?;
     }
+    let process = Arc::new(StoppedProcess::about_to_stop(pid));
+    let allocator = Allocator::of(&process);
     let mut looking = Looking {
         pid,
         request: *request,
         since: Instant::now(),
-        process: Arc::new(StoppedProcess::about_to_stop(pid)),
+        process,
+        allocator,
         not_copied: not_as_it_is_in_forks(pid),
         mappings: Vec::new(),
         kept: None,
@@ -113,6 +117,7 @@ struct Looking {
     request: ManagedRequest,
     since: Instant,
     process: Arc<StoppedProcess>,
+    allocator: Allocator,
     /// Address ranges that a copy lacks, or has empty.
     not_copied: Vec<(u64, u64)>,
     mappings: Vec<Mapping>,
@@ -120,14 +125,75 @@ struct Looking {
     found: Option<heapr_managed::Result<ManagedHeap>>,
 }
 
+/// Facts of the C library's heap that are found before the process is stopped.
+struct Allocator {
+    plan: Result<Plan, RundownError>,
+    room: ReadStore,
+}
+
+impl Allocator {
+    fn of(process: &StoppedProcess) -> Self {
+        let plan = Plan::make(process);
+        let room = plan.as_ref().map(|plan| plan.room(process)).unwrap_or_default();
+        Self { plan, room }
+    }
+
+    /// Returns the blocks by address, and what is not known of them.
+    fn blocks(
+        &mut self,
+        memory: &(impl HeapMemory + Sync),
+        held: &HeldProcess,
+    ) -> (Vec<NativeBlock>, Vec<String>) {
+        let thread_pointers: Vec<u64> = held.threads.iter().map(|thread| thread.thread_pointer).collect();
+        let rundown = match &self.plan {
+            Ok(plan) => heapr_glibc_heap::walk(plan, memory, &thread_pointers, &mut self.room)
+                .map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let rundown = match rundown {
+            Ok(rundown) => rundown,
+            Err(reason) => return (Vec::new(), vec![format!("native blocks are not in it: {reason}")]),
+        };
+        let mut notes: Vec<String> = rundown
+            .findings()
+            .iter()
+            .map(|finding| format!("the C heap is not in order: {finding}"))
+            .collect();
+        if !held.is_quiet {
+            notes.push(
+                "a thread was at allocating: native blocks that it had just got are not in it".to_owned(),
+            );
+        }
+        (native_blocks(rundown.blocks()), notes)
+    }
+}
+
+/// Blocks by address, each once.
+pub(crate) fn native_blocks(found: impl Iterator<Item = heapr_glibc_heap::LiveBlock>) -> Vec<NativeBlock> {
+    let mut blocks: Vec<NativeBlock> = found
+        .map(|block| NativeBlock { address_avma: block.address_avma, usable_bytes: block.usable_bytes })
+        .collect();
+    blocks.sort_unstable_by_key(|block| block.address_avma);
+    blocks.dedup_by_key(|block| block.address_avma);
+    blocks
+}
+
 impl Looking {
-    fn read(&self, memory: &dyn Memory, goes_on: &dyn Fn() -> bool) -> heapr_managed::Result<ManagedHeap> {
-        read_python(&PythonRequest {
+    fn read(
+        &self,
+        memory: &dyn Memory,
+        (blocks, notes): (Vec<NativeBlock>, Vec<String>),
+        goes_on: &dyn Fn() -> bool,
+    ) -> heapr_managed::Result<ManagedHeap> {
+        let mut heap = read_python(&PythonRequest {
             memory,
             mappings: &self.mappings,
+            blocks: &blocks,
             contents: self.request.contents,
             goes_on,
-        })
+        })?;
+        heap.notes.extend(notes);
+        Ok(heap)
     }
 }
 
@@ -150,7 +216,7 @@ impl Look for Looking {
         self.kept.is_some()
     }
 
-    fn look(&mut self, _held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool) {
+    fn look(&mut self, held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool) {
         let deadline = self.since + self.request.max_pause;
         let is_over = Cell::new(false);
         let may_last = || {
@@ -159,19 +225,24 @@ impl Look for Looking {
         };
         self.found = Some(match from {
             ReadFrom::Kept => match self.kept.take() {
-                Some(kept) => self.read(&kept, &|| true),
+                Some(kept) => {
+                    let blocks = self.allocator.blocks(&kept, held);
+                    self.read(&kept, blocks, &|| true)
+                }
                 None => return,
             },
             ReadFrom::Copy(copy) => {
                 let memory = StoppedProcess::copy(copy);
                 let process = Arc::clone(&self.process);
                 let not_copied = std::mem::take(&mut self.not_copied);
-                self.read(&Still::of_copy(&memory, &process, &not_copied), &may_last)
+                let blocks = self.allocator.blocks(&memory, held);
+                self.read(&Still::of_copy(&memory, &process, &not_copied), blocks, &may_last)
             }
             ReadFrom::Process => {
                 self.mappings = mappings::read(self.pid).unwrap_or_default();
                 let process = Arc::clone(&self.process);
-                self.read(&Still::alone(&process), &may_last)
+                let blocks = self.allocator.blocks(&*process, held);
+                self.read(&Still::alone(&process), blocks, &may_last)
             }
         });
     }

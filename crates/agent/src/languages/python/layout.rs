@@ -1,11 +1,14 @@
 //! Offsets of the data that is read from CPython, in bytes.
 //!
 //! Versions 3.8 to 3.12 have a table here: the structures of their headers on 64-bit processors.
-//! Debug builds have other offsets and are not in the table. From 3.13 on the interpreter states
+//! What the readers of whole heaps need, too, is in [`heapr_known::cpython`]. Debug builds have other
+//! offsets and are not in the tables. From 3.13 on the interpreter states
 //! the offsets: see [`super::debug_offsets`].
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use heapr_known::cpython::{self, Layout as Known};
 
 /// Form of a version's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,95 +96,96 @@ pub(crate) const OWNED_BY_STACK: u8 = 3;
 /// Offset of a code object's version from 3.12 on: no two objects of an interpreter have the same.
 pub(crate) const CODE_VERSION: usize = 92;
 
+/// Layout with what the common table has of a version, and other fields as in `rest`.
+const fn with(known: &Known, rest: Layout) -> Layout {
+    Layout {
+        version: known.version,
+        runtime_bytes: known.runtime_bytes as usize,
+        thread_id: known.thread_id as usize,
+        frame: known.thread_frame as usize,
+        cframe_frame: match known.cframe {
+            Some(offset) => offset as usize,
+            None => 0,
+        },
+        previous: known.frame_previous as usize,
+        owner: known.frame_owner as usize,
+        first_line: known.code_first_line as usize,
+        file: known.code_file as usize,
+        name: known.code_name as usize,
+        ascii_bytes: known.ascii_bytes as usize,
+        compact_bytes: known.compact_bytes as usize,
+        ..rest
+    }
+}
+
+/// Fields of 3.8 that the common table lacks; [`with`] sets the others.
 const OLDEST: Layout = Layout {
-    version: 0x0308,
-    runtime_bytes: 1464,
+    version: 0,
+    runtime_bytes: 0,
     style: Style::Objects,
     lines: Lines::Increments,
     thread_key: 1392,
     current_thread: 1368,
     interpreter_id: 0,
-    thread_id: 176,
-    frame: 24,
+    thread_id: 0,
+    frame: 0,
     cframe_frame: 0,
     previous_cframe: 0,
-    previous: 24,
+    previous: 0,
     instruction: 104,
     owner: 0,
-    first_line: 40,
-    file: 104,
-    name: 112,
+    first_line: 0,
+    file: 0,
+    name: 0,
     line_table: 120,
     instructions: 48,
-    ascii_bytes: 48,
-    compact_bytes: 72,
+    ascii_bytes: 0,
+    compact_bytes: 0,
     object_bytes: 0,
     copies: 0,
     kind_bit: 2,
 };
 
 /// Layout of 3.12. The versions after it state their differences.
-pub(super) const SHIMS: Layout = Layout {
-    version: 0x030c,
-    runtime_bytes: 0,
-    style: Style::Shim,
-    lines: Lines::Locations,
-    thread_key: 1544,
-    current_thread: 0,
-    interpreter_id: 8,
-    thread_id: 136,
-    frame: 56,
-    cframe_frame: 0,
-    previous_cframe: 8,
-    previous: 8,
-    instruction: 56,
-    owner: 70,
-    first_line: 68,
-    file: 112,
-    // The qualified name.
-    name: 128,
-    line_table: 136,
-    instructions: 192,
-    ascii_bytes: 40,
-    compact_bytes: 56,
-    object_bytes: 0,
-    copies: 0,
-    kind_bit: 2,
-};
+pub(super) const SHIMS: Layout = with(
+    &cpython::V3_12,
+    Layout {
+        style: Style::Shim,
+        lines: Lines::Locations,
+        thread_key: 1544,
+        current_thread: 0,
+        interpreter_id: 8,
+        previous_cframe: 8,
+        instruction: 56,
+        line_table: 136,
+        instructions: 192,
+        ..OLDEST
+    },
+);
 
 /// Number of extra bytes at the beginning of objects in a build without the lock: the owning
 /// thread, and two reference counts.
 pub(crate) const UNLOCKED_BYTES: usize = 16;
 
 static LAYOUTS: [Layout; 5] = [
-    OLDEST,
-    Layout { version: 0x0309, runtime_bytes: 656, thread_key: 584, current_thread: 568, ..OLDEST },
-    Layout {
-        version: 0x030a,
-        runtime_bytes: 672,
-        lines: Lines::Ranges,
-        thread_key: 584,
-        current_thread: 568,
-        instruction: 96,
-        ..OLDEST
-    },
-    Layout {
-        version: 0x030b,
-        style: Style::Marked,
-        thread_key: 592,
-        current_thread: 576,
-        interpreter_id: 0,
-        thread_id: 152,
-        cframe_frame: 8,
-        previous_cframe: 16,
-        previous: 48,
-        owner: 69,
-        first_line: 72,
-        instructions: 184,
-        ascii_bytes: 48,
-        compact_bytes: 72,
-        ..SHIMS
-    },
+    with(&cpython::V3_8, OLDEST),
+    with(&cpython::V3_9, Layout { thread_key: 584, current_thread: 568, ..OLDEST }),
+    with(
+        &cpython::V3_10,
+        Layout { lines: Lines::Ranges, thread_key: 584, current_thread: 568, instruction: 96, ..OLDEST },
+    ),
+    with(
+        &cpython::V3_11,
+        Layout {
+            style: Style::Marked,
+            thread_key: 592,
+            current_thread: 576,
+            interpreter_id: 0,
+            previous_cframe: 16,
+            instructions: 184,
+            ..SHIMS
+        },
+    ),
     SHIMS,
 ];
 

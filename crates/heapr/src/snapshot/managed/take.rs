@@ -1,18 +1,17 @@
 //! `heapr snapshot take` of processes with a managed heap.
 
-use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use heapr_known::runtimes::{self, Runtime};
-use heapr_managed::{Contents, ManagedHeap, RootKind, write_snapshot};
+use heapr_managed::Contents;
 use heapr_session::{ManagedRequest, ManagedTaken, managed_heap, managed_runtime, may_be_read};
-use heapr_table::quantity::{bytes, count, duration, plural};
+use heapr_table::quantity::duration;
 use serde_json::{Value, json};
 
-use crate::output::OutputFile;
+use super::heap_facts::{HeapFacts, create, write};
 use crate::processes;
 use crate::snapshot::native::{NativeTakeOptions, free_name, told_before};
 use crate::snapshot_take::{Format, TakeQuestion};
@@ -79,7 +78,7 @@ pub(crate) fn take(
         if let Some(told) = told_before(pid, pause).filter(|_| !is_quiet && asked.format == Format::Text) {
             tell!("heapr: {told}");
         }
-        match take_one(pid, asked, &request) {
+        match take_one(pid, asked.output.as_deref(), asked.force, &request) {
             Ok(facts) => {
                 if asked.format == Format::Text && !is_quiet {
                     facts.print();
@@ -100,13 +99,9 @@ pub(crate) fn take(
 }
 
 /// Facts of a written snapshot.
-struct Facts {
-    path: PathBuf,
-    runtime: String,
-    object_count: usize,
-    object_bytes: u64,
-    reference_count: usize,
-    garbage_count: usize,
+pub(super) struct Facts {
+    pub(super) path: PathBuf,
+    contents_of: HeapFacts,
     pause: Duration,
     copy_life: Option<Duration>,
     no_copy: Option<String>,
@@ -114,28 +109,23 @@ struct Facts {
     contents: Contents,
 }
 
-fn take_one(pid: u32, asked: &TakeQuestion, request: &ManagedRequest) -> anyhow::Result<Facts> {
-    let path = output(asked.output.as_deref(), pid, asked.force);
-    if !asked.force && path.symlink_metadata().is_ok() {
-        return Err(crate::output::already_exists(&path));
-    }
+/// Takes a snapshot of one process.
+pub(super) fn take_one(
+    pid: u32,
+    asked: Option<&Path>,
+    overwrites: bool,
+    request: &ManagedRequest,
+) -> anyhow::Result<Facts> {
+    let path = output(asked, pid, overwrites);
     // Before the process stands still: a file that cannot be written costs it no pause.
-    let file = OutputFile::create(&path, asked.force)?;
+    let file = create(&path, overwrites)?;
     let begin = Instant::now();
     let ManagedTaken { mut heap, pause, copy_life, no_copy } =
         managed_heap(pid, request).map_err(with_native_heap)?;
-    let cannot = || format!("cannot write {}", path.display());
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    write_snapshot(&mut heap, &mut out).with_context(cannot)?;
-    out.flush().with_context(cannot)?;
-    out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(cannot)?.keep()?;
+    write(&mut heap, file, &path)?;
     Ok(Facts {
         path,
-        runtime: heap.runtime.clone(),
-        object_count: heap.nodes.len(),
-        object_bytes: heap.nodes.iter().fold(0_u64, |sum, node| sum.saturating_add(node.own_bytes)),
-        reference_count: heap.edges.len(),
-        garbage_count: garbage_count(&heap),
+        contents_of: HeapFacts::of(&heap),
         pause,
         copy_life,
         no_copy,
@@ -155,11 +145,6 @@ fn with_native_heap(error: heapr_session::Error) -> anyhow::Error {
     }
 }
 
-fn garbage_count(heap: &ManagedHeap) -> usize {
-    let of_garbage = heap.roots.iter().filter(|root| root.kind == RootKind::Garbage);
-    of_garbage.map(|root| root.edges.len()).sum()
-}
-
 /// Path of the snapshot: the requested file, else `heapr.PID.heapsnapshot` in the requested or the
 /// working directory. The name has a number if that file exists and must not be overwritten.
 fn output(asked: Option<&Path>, pid: u32, may_overwrite: bool) -> PathBuf {
@@ -177,48 +162,24 @@ fn output(asked: Option<&Path>, pid: u32, may_overwrite: bool) -> PathBuf {
 
 impl Facts {
     fn print(&self) {
-        say!(
-            "{}: {}: {} of {}, {}, in {}",
-            self.path.display(),
-            self.runtime,
-            bytes(self.object_bytes),
-            plural(self.object_count as u64, "object"),
-            plural(self.reference_count as u64, "reference"),
-            duration(self.taken_in.as_nanos() as u64),
-        );
+        self.contents_of.print(&self.path, self.taken_in);
         let copied = match (&self.no_copy, self.copy_life) {
             (Some(reason), _) => format!(" until all was read, as it could not be copied: {reason}"),
             (None, Some(life)) => format!("; a copy of it lived for {}", duration(life.as_nanos() as u64)),
             (None, None) => String::new(),
         };
         say!("  it stood still for {}{copied}", duration(self.pause.as_nanos() as u64));
-        if self.garbage_count > 0 {
-            say!(
-                "  {} of garbage that the collector has not come to yet",
-                match self.garbage_count {
-                    1 => "one object or circle".to_owned(),
-                    more => format!("{} objects or circles", count(more as u64)),
-                }
-            );
-        }
+        self.contents_of.print_rest();
     }
 
     fn json(&self, pid: u32) -> Value {
-        json!({
-            "file": self.path.to_string_lossy(),
-            "pids": [pid],
-            "heap": "python",
-            "runtime": self.runtime,
-            "object_count": self.object_count,
-            "object_bytes": self.object_bytes,
-            "reference_count": self.reference_count,
-            "garbage_count": self.garbage_count,
-            "pause_ns": self.pause.as_nanos() as u64,
-            "copy_ns": self.copy_life.map(|life| life.as_nanos() as u64),
-            "no_copy": self.no_copy,
-            "taken_ns": self.taken_in.as_nanos() as u64,
-            "contents": if self.contents == Contents::Strings { "strings" } else { "names" },
-        })
+        let mut all = self.contents_of.json(&self.path, self.contents);
+        all["pids"] = json!([pid]);
+        all["pause_ns"] = json!(self.pause.as_nanos() as u64);
+        all["copy_ns"] = json!(self.copy_life.map(|life| life.as_nanos() as u64));
+        all["no_copy"] = json!(self.no_copy);
+        all["taken_ns"] = json!(self.taken_in.as_nanos() as u64);
+        all
     }
 }
 

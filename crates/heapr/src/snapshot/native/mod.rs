@@ -2,7 +2,6 @@
 
 mod as_heap;
 mod block_names;
-mod core;
 mod cost;
 mod diff;
 mod every;
@@ -29,7 +28,6 @@ use std::process::ExitCode;
 
 use super::verbs::{DiffQuestion, Heaps, SummaryQuestion, SuspectsQuestion};
 
-pub(crate) use self::core::{GraphOfArguments, run as graph_of};
 pub(crate) use as_heap::NativeHeap;
 pub(super) use cost::told_before;
 pub(crate) use every::{NativeEveryOptions, every};

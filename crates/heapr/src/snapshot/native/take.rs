@@ -104,6 +104,12 @@ impl NativeTakeOptions {
         Ok((self.graph_pause(), ManagedRequest { max_pause, copies, contents }))
     }
 
+    /// Returns the options of snapshots of a managed heap for which none were given.
+    pub(in crate::snapshot) fn usual_managed() -> ManagedRequest {
+        let max_pause = Duration::from_millis(MAX_PAUSE_MS);
+        ManagedRequest { max_pause, copies: true, contents: heapr_managed::Contents::Names }
+    }
+
     fn graph_pause(&self) -> GraphPause {
         match self.pause {
             Pause::Copy => GraphPause::Copy,

@@ -1,29 +1,32 @@
 //! Offsets of CPython's structures by version, in bytes, as compiled for 64-bit machines in release
 //! builds with the interpreter's lock.
 //!
-//! The fields of objects that all versions share are constants of [`super::objects`].
+//! The agent reads frames by them, and the reader of whole heaps reads objects. From 3.13 on the
+//! interpreter states many of them itself, and these are what it does not state, or a check.
 
 /// Location of the collector's generations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Generations {
+pub enum Generations {
+    /// Offset in the runtime.
     Runtime(u64),
+    /// Offset in the interpreter.
     Interpreter(u64),
 }
 
 /// Location of the list of arenas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ArenaList {
+pub enum ArenaList {
     /// In a variable without a symbol.
     Hidden,
-    /// In the interpreter.
+    /// In the interpreter, at this offset.
     Interpreter(u64),
-    /// In a block that the interpreter refers to.
+    /// In a block that the interpreter refers to at this offset.
     Block(u64),
 }
 
 /// Form of instance attributes without a dict of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Values {
+pub enum Values {
     /// Only dicts (to 3.10).
     None,
     /// A pointer to the values 32 before the object, and one to the dict 24 before it (3.11).
@@ -34,85 +37,115 @@ pub(super) enum Values {
     Inline,
 }
 
-/// Layout of one version.
+/// Layout of one version: offsets and sizes in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
+pub struct Layout {
     /// Version, for example `0x030b`.
-    pub(super) version: u32,
+    pub version: u32,
     /// Size of `_PyRuntime`, for versions that do not state their number; else 0.
-    pub(super) runtime_bytes: u64,
+    pub runtime_bytes: u64,
     /// Runtime: the first interpreter.
-    pub(super) first_interpreter: u64,
-    // The interpreter.
-    pub(super) next_interpreter: u64,
-    pub(super) first_thread: u64,
-    pub(super) modules: u64,
-    pub(super) sys_dict: u64,
-    pub(super) interpreter_bytes: u64,
-    pub(super) generations: Generations,
+    pub first_interpreter: u64,
+    /// Interpreter: the next one.
+    pub next_interpreter: u64,
+    /// Interpreter: the first thread.
+    pub first_thread: u64,
+    /// Interpreter: the dict of modules.
+    pub modules: u64,
+    /// Interpreter: the dict of `sys`.
+    pub sys_dict: u64,
+    /// Size of an interpreter.
+    pub interpreter_bytes: u64,
+    /// The collector's first generation.
+    pub generations: Generations,
     /// Permanent generation, from the first one on.
-    pub(super) permanent: u64,
-    pub(super) arenas: ArenaList,
-    /// Size of a pool, and of an arena.
-    pub(super) pool_bytes: u64,
-    pub(super) arena_bytes: u64,
-    // The thread.
-    pub(super) next_thread: u64,
-    pub(super) thread_id: u64,
-    pub(super) thread_frame: u64,
+    pub permanent: u64,
+    /// List of arenas.
+    pub arenas: ArenaList,
+    /// Size of a pool.
+    pub pool_bytes: u64,
+    /// Size of an arena.
+    pub arena_bytes: u64,
+    /// Thread: the next one.
+    pub next_thread: u64,
+    /// Thread: its number as the C library has it.
+    pub thread_id: u64,
+    /// Thread: the innermost frame, or the structure that points to it.
+    pub thread_frame: u64,
     /// Structure between thread and frame: offset of the frame in it.
-    pub(super) cframe: Option<u64>,
-    pub(super) thread_dict: u64,
-    // The frame.
-    pub(super) frame_code: u64,
-    pub(super) frame_globals: u64,
-    pub(super) frame_locals: u64,
-    pub(super) frame_previous: u64,
-    /// Owner; 0 if frames are objects.
-    pub(super) frame_owner: u64,
-    pub(super) frame_object: u64,
-    pub(super) frame_first_local: u64,
-    pub(super) frame_top: u64,
+    pub cframe: Option<u64>,
+    /// Thread: its dict.
+    pub thread_dict: u64,
+    /// Frame: its code.
+    pub frame_code: u64,
+    /// Frame: the dict of globals.
+    pub frame_globals: u64,
+    /// Frame: the dict of locals, of code that is no function's.
+    pub frame_locals: u64,
+    /// Frame: the calling one.
+    pub frame_previous: u64,
+    /// Frame: kind of its owner; 0 if frames are objects.
+    pub frame_owner: u64,
+    /// Frame: the object of it, if there is one.
+    pub frame_object: u64,
+    /// Frame: the first local variable.
+    pub frame_first_local: u64,
+    /// Frame: end of its stack, as the version has it.
+    pub frame_top: u64,
     /// Frame object: the data of a frame that it owns.
-    pub(super) object_frame: u64,
-    // Code.
-    pub(super) code_local_count: u64,
-    pub(super) code_stack_count: u64,
-    /// Tuple of the names of all locals; to 3.10 of the plain ones, before those of cells.
-    pub(super) code_local_names: u64,
-    pub(super) code_file: u64,
-    pub(super) code_name: u64,
-    pub(super) code_first_line: u64,
-    // Generator: its frame, and its state.
-    pub(super) generator_frame: u64,
-    pub(super) generator_state: u64,
-    // Function.
-    pub(super) function_code: u64,
-    pub(super) function_name: u64,
-    // Type made at run time.
-    pub(super) type_qualified_name: u64,
-    pub(super) type_cached_keys: u64,
-    // Texts: bytes before the characters.
-    pub(super) ascii_bytes: u64,
-    pub(super) compact_bytes: u64,
-    pub(super) text_bytes: u64,
-    pub(super) tuple_items: u64,
-    pub(super) values: Values,
+    pub object_frame: u64,
+    /// Code: number of local variables.
+    pub code_local_count: u64,
+    /// Code: largest size of the stack.
+    pub code_stack_count: u64,
+    /// Code: tuple of the names of all locals; to 3.10 of the plain ones, before those of cells.
+    pub code_local_names: u64,
+    /// Code: path of its file.
+    pub code_file: u64,
+    /// Code: its name; from 3.11 on the qualified one.
+    pub code_name: u64,
+    /// Code: its first line.
+    pub code_first_line: u64,
+    /// Generator: its frame.
+    pub generator_frame: u64,
+    /// Generator: state of its frame.
+    pub generator_state: u64,
+    /// Function: its code.
+    pub function_code: u64,
+    /// Function: its name.
+    pub function_name: u64,
+    /// Type that was made at run time: the qualified name.
+    pub type_qualified_name: u64,
+    /// Type that was made at run time: keys that its instances share.
+    pub type_cached_keys: u64,
+    /// Text of ASCII characters: bytes before these.
+    pub ascii_bytes: u64,
+    /// Other compact text: bytes before the characters.
+    pub compact_bytes: u64,
+    /// Text that is not compact: its size.
+    pub text_bytes: u64,
+    /// Tuple: the first item.
+    pub tuple_items: u64,
+    /// Form of attributes without a dict.
+    pub values: Values,
 }
 
 impl Layout {
     /// Whether frames are structures rather than objects (3.11 on).
-    pub(super) fn has_frame_structures(&self) -> bool {
+    #[must_use]
+    pub const fn has_frame_structures(&self) -> bool {
         self.frame_owner != 0
     }
 
     /// Whether keys of dicts have the form of 3.11 on.
-    pub(super) fn has_small_keys(&self) -> bool {
+    #[must_use]
+    pub const fn has_small_keys(&self) -> bool {
         self.version >= 0x030b
     }
 }
 
-const V3_8: Layout = Layout {
+/// CPython 3.8.
+pub const V3_8: Layout = Layout {
     version: 0x0308,
     runtime_bytes: 1464,
     first_interpreter: 32,
@@ -159,7 +192,8 @@ const V3_8: Layout = Layout {
     values: Values::None,
 };
 
-const V3_9: Layout = Layout {
+/// CPython 3.9.
+pub const V3_9: Layout = Layout {
     version: 0x0309,
     runtime_bytes: 656,
     modules: 856,
@@ -171,7 +205,8 @@ const V3_9: Layout = Layout {
     ..V3_8
 };
 
-const V3_10: Layout = Layout {
+/// CPython 3.10.
+pub const V3_10: Layout = Layout {
     version: 0x030a,
     runtime_bytes: 672,
     interpreter_bytes: 113_528,
@@ -186,7 +221,8 @@ const V3_10: Layout = Layout {
     ..V3_9
 };
 
-const V3_11: Layout = Layout {
+/// CPython 3.11.
+pub const V3_11: Layout = Layout {
     version: 0x030b,
     runtime_bytes: 0,
     first_interpreter: 40,
@@ -221,7 +257,8 @@ const V3_11: Layout = Layout {
     ..V3_10
 };
 
-const V3_12: Layout = Layout {
+/// CPython 3.12.
+pub const V3_12: Layout = Layout {
     version: 0x030c,
     first_thread: 72,
     modules: 944,
@@ -252,7 +289,8 @@ const V3_12: Layout = Layout {
     ..V3_11
 };
 
-const V3_13: Layout = Layout {
+/// CPython 3.13.
+pub const V3_13: Layout = Layout {
     version: 0x030d,
     first_interpreter: 632,
     next_interpreter: 7264,
@@ -271,7 +309,8 @@ const V3_13: Layout = Layout {
     ..V3_12
 };
 
-const V3_14: Layout = Layout {
+/// CPython 3.14.
+pub const V3_14: Layout = Layout {
     version: 0x030e,
     first_interpreter: 808,
     next_interpreter: 7272,
@@ -288,7 +327,8 @@ const V3_14: Layout = Layout {
     ..V3_13
 };
 
-const V3_15: Layout = Layout {
+/// CPython 3.15.
+pub const V3_15: Layout = Layout {
     version: 0x030f,
     first_interpreter: 936,
     next_interpreter: 7264,
@@ -308,11 +348,27 @@ const V3_15: Layout = Layout {
 static LAYOUTS: [Layout; 8] = [V3_8, V3_9, V3_10, V3_11, V3_12, V3_13, V3_14, V3_15];
 
 /// Returns the layout of a version (`0x030b`).
-pub(super) fn of_version(version: u32) -> Option<&'static Layout> {
+#[must_use]
+pub fn of_version(version: u32) -> Option<&'static Layout> {
     LAYOUTS.iter().find(|layout| layout.version == version)
 }
 
 /// Returns the layout of an old version, whose `_PyRuntime` has `runtime_bytes` bytes.
-pub(super) fn of_runtime_bytes(runtime_bytes: u64) -> Option<&'static Layout> {
+#[must_use]
+pub fn of_runtime_bytes(runtime_bytes: u64) -> Option<&'static Layout> {
     LAYOUTS.iter().find(|layout| layout.runtime_bytes != 0 && layout.runtime_bytes == runtime_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_by_their_number_or_by_the_size_of_the_runtime() {
+        for layout in &LAYOUTS {
+            assert_eq!(of_version(layout.version).map(|it| it.modules), Some(layout.modules));
+        }
+        assert_eq!(of_runtime_bytes(656).map(|it| it.version), Some(0x0309));
+        assert!(of_runtime_bytes(0).is_none() && of_version(0x0307).is_none());
+    }
 }

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_session::{CoreRequest, snapshot_of_core};
+use heapr_session::{CoreRequest, ManagedCoreRequest, managed_runtime_of_core, snapshot_of_core};
 use heapr_table::quantity::{bytes, plural};
 use serde_json::json;
 
 use crate::graph_contents::{Contents, contents};
 use crate::output::already_exists;
+use crate::snapshot::managed::{CoreOutput, take_of_core};
 use crate::snapshot_take::Format;
 
 /// Arguments of `heapr snapshot graph`.
@@ -24,7 +25,10 @@ pub(crate) struct GraphOfArguments {
     /// Root of the files of the machine that it is from
     #[arg(long, value_name = "DIR")]
     sysroot: Option<PathBuf>,
-    /// The trace to write [default: the core's name with .heapr]
+    /// Heap to read: blocks of the C library, or objects of CPython
+    #[arg(long, value_enum, value_name = "HEAP", default_value_t = CoreHeap::Native)]
+    heap: CoreHeap,
+    /// The trace or the snapshot to write [default: the core's name with .heapr or .heapsnapshot]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Contents of blocks that are written [default: no contents]
@@ -41,9 +45,21 @@ pub(crate) struct GraphOfArguments {
     format: Format,
 }
 
+/// Heap of a core file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum CoreHeap {
+    /// Blocks of the C library's heap
+    Native,
+    /// Objects of CPython, 3.8 to 3.15
+    Python,
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: GraphOfArguments) -> anyhow::Result<ExitCode> {
-    let GraphOfArguments { core, executable, sysroot, output, contents: asked, force, quiet, format } =
+    if arguments.heap == CoreHeap::Python {
+        return run_of_python(arguments);
+    }
+    let GraphOfArguments { core, executable, sysroot, output, contents: asked, force, quiet, format, .. } =
         arguments;
     let output = output.unwrap_or_else(|| {
         let name = core.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -79,6 +95,29 @@ pub(crate) fn run(arguments: GraphOfArguments) -> anyhow::Result<ExitCode> {
         for note in &taken.notes {
             say!("  not seen: {note}");
         }
+        tell_of_python(&request);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that the process ran a CPython whose objects can be read.
+fn tell_of_python(request: &CoreRequest) {
+    let CoreRequest { core, executable, sysroot, .. } = request.clone();
+    let asked = ManagedCoreRequest { core, executable, sysroot, contents: heapr_managed::Contents::Names };
+    if let Some(version) = managed_runtime_of_core(&asked) {
+        say!("  it ran CPython {version}: --heap python writes its objects");
+    }
+}
+
+fn run_of_python(arguments: GraphOfArguments) -> anyhow::Result<ExitCode> {
+    let GraphOfArguments { core, executable, sysroot, output, contents: asked, force, quiet, format, .. } =
+        arguments;
+    let contents = match asked {
+        Some(Contents::Strings) => heapr_managed::Contents::Strings,
+        None => heapr_managed::Contents::Names,
+    };
+    let request = ManagedCoreRequest { core, executable, sysroot, contents };
+    let output =
+        CoreOutput { path: output, overwrites: force, is_json: format == Format::Json, is_quiet: quiet };
+    take_of_core(&request, output)
 }

@@ -1,0 +1,133 @@
+//! Measures snapshots of CPython's heaps: time and memory of heapr, the time for which the program
+//! stands still, and guppy3 in the same program where `HEAPR_PYTHON` (default `python3`) has it.
+//!
+//! `HEAPR` names a program to use instead of a new build.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use super::measured_run::MeasuredRun;
+use super::table::markdown;
+
+/// Numbers of objects that are made, and the bars for a snapshot: seconds and MiB.
+const SIZES: [(&str, f64, f64); 2] = [("1000000", 1.0, 100.0), ("5000000", 5.0, 400.0)];
+const ROUNDS: usize = 3;
+
+/// A Python that waits for its input, and ends with it.
+struct Waiting {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Waiting {
+    fn start(python: &str, words: &[&str]) -> anyhow::Result<Self> {
+        let program = crate::root().join("benches/managed_objects.py");
+        let mut command = Command::new(python);
+        command.arg(program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().with_context(|| python.to_owned())?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (input, output) = (input.context("no input")?, output.context("no output")?);
+        let mut waiting = Self { child, input, output: BufReader::new(output) };
+        ensure!(waiting.line()? == "READY\n", "{python} did not get ready");
+        Ok(waiting)
+    }
+
+    fn line(&mut self) -> anyhow::Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(line)
+    }
+}
+
+/// Measures and returns the table: the best of three rounds.
+pub(crate) fn run() -> anyhow::Result<String> {
+    let heapr = crate::soak_graph_kills::heapr()?.display().to_string();
+    let python = std::env::var("HEAPR_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let has_guppy = crate::output_of(Command::new(&python).args(["-c", "import guppy"])).is_ok();
+    let folder = tempfile::tempdir()?;
+    let mut rows = Vec::new();
+    for (objects, bar_s, bar_mib) in SIZES {
+        rows.push(measure_heapr(&heapr, &python, objects, folder.path(), (bar_s, bar_mib))?);
+        if has_guppy {
+            rows.push(measure_guppy(&python, objects)?);
+        }
+    }
+    let heading = ["snapshot of", "objects", "seconds", "CPU s", "MiB", "stands still ms", "bars"];
+    Ok(format!(
+        "## Heaps of Python\n\nBest of {ROUNDS}.{}\n\n{}",
+        if has_guppy { "" } else { " guppy3 is not installed." },
+        markdown(&heading, &rows)
+    ))
+}
+
+fn measure_heapr(
+    heapr: &str,
+    python: &str,
+    objects: &str,
+    folder: &Path,
+    (bar_s, bar_mib): (f64, f64),
+) -> anyhow::Result<Vec<String>> {
+    let program = Waiting::start(python, &[objects])?;
+    let (pid, file) = (program.child.id().to_string(), folder.join("x.heapsnapshot").display().to_string());
+    let command = ["snapshot", "take", "--heap", "python", "--format", "json", "-f", "-o", &file, &pid];
+    let command: Vec<String> = [heapr].iter().chain(&command).map(|word| (*word).to_owned()).collect();
+    let log = folder.join("log");
+    let mut best: Option<(super::measured_run::Cost, Value)> = None;
+    for _ in 0..ROUNDS {
+        let cost = MeasuredRun::start(&command, &BTreeMap::new(), &log)?.finish()?;
+        let text = std::fs::read_to_string(&log)?;
+        let told = serde_json::from_str(&text).with_context(|| text.clone())?;
+        if best.as_ref().is_none_or(|(known, _)| cost.wall_s < known.wall_s) {
+            best = Some((cost, told));
+        }
+    }
+    let (cost, told) = best.context("no round")?;
+    let snapshot = &told["snapshots"][0];
+    Ok(vec![
+        "heapr".to_owned(),
+        snapshot["object_count"].to_string(),
+        format!("{:.2}", cost.wall_s),
+        format!("{:.2}", cost.cpu_s),
+        format!("{:.0}", cost.peak_rss_kib as f64 / 1024.0),
+        format!("{:.1}", snapshot["pause_ns"].as_f64().unwrap_or(f64::NAN) / 1e6),
+        format!("{bar_s} s, {bar_mib} MiB"),
+    ])
+}
+
+/// guppy3 runs in the program, which stands still for all of its time.
+fn measure_guppy(python: &str, objects: &str) -> anyhow::Result<Vec<String>> {
+    let mut program = Waiting::start(python, &[objects, "guppy"])?;
+    let mut best = [f64::INFINITY, 0.0, 0.0];
+    for _ in 0..ROUNDS {
+        program.input.write_all(b"\n")?;
+        let line = program.line()?;
+        let numbers: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let &[seconds, kib, count] = &numbers[..] else { anyhow::bail!("guppy3 said {line:?}") };
+        if seconds < best[0] {
+            best = [seconds, kib.max(best[1]), count];
+        }
+    }
+    let [seconds, kib, count] = best;
+    Ok(vec![
+        "guppy3, in the program".to_owned(),
+        format!("{count}"),
+        format!("{seconds:.2}"),
+        format!("{seconds:.2}"),
+        format!("{:.0}", kib / 1024.0),
+        format!("{:.1}", seconds * 1e3),
+        String::new(),
+    ])
+}
