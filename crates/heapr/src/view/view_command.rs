@@ -25,7 +25,7 @@ use heapr_table::quantity::bytes;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
     /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), files of
-    /// other tools, names of running sessions [default: the running session]. Other tools are
+    /// other tools, names of running sessions [default: the running session, or the newest trace in this folder]. Other tools are
     /// heaptrack, massif, DHAT, jemalloc, pprof and V8 (.heapprofile)
     #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
