@@ -55,13 +55,13 @@ pub struct FilterArguments {
     /// Only this type against the range: allocated inside or outside, freed inside or outside
     #[arg(long, value_name = "aifi|aifo|aofi|aofo")]
     pub r#type: Option<String>,
-    /// Only stacks with a frame that matches: module!, module!symbol, symbol; may be given several
-    /// times: one of them
+    /// Only stacks with a frame that matches: module!, module!symbol, symbol; given several times,
+    /// one of them
     #[arg(long, alias = "requireframes", value_name = "FRAME")]
     #[serde(deserialize_with = "without_blanks")]
     pub require_frames: Vec<String>,
-    /// Only stacks whose innermost frame, after culling, matches: what rankings of frames and images
-    /// count for it; may be given several times
+    /// Only stacks whose innermost frame, after culling, matches: what rankings of frames and
+    /// images count for it; may be given several times
     #[arg(long, value_name = "FRAME")]
     #[serde(deserialize_with = "without_blanks")]
     pub innermost_frames: Vec<String>,

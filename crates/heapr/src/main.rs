@@ -262,7 +262,7 @@ mod tests {
             "heapr run true",
             "heapr run --quiet -f -o t.heapr --wide --fail-on growth --mmap -- ls -l --wide",
             "heapr run ls -l --help",
-            "heapr report t.heapr --wide --size 0 9 --cull-frames a b",
+            "heapr report t.heapr --wide --size 0 9 --cull-frames a --cull-frames b",
             "heapr explain t.heapr",
             "heapr diff a.heapr b.heapr",
             "heapr export t.heapr --to pprof -o p",

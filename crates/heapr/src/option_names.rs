@@ -127,8 +127,8 @@ fn an_option_takes_one_value_or_a_fixed_number() {
     }
     let mut command = crate::Arguments::command();
     command.build();
-    // Actions of a report may be followed by a sort key: a word that is none is the file. The
-    // others take numbers, and refuse a file's name.
+    // Actions of a report may be followed by a sort key: any other word is the file. The other
+    // options take numbers, and refuse a file's name.
     let actions =
         ["stacks", "frames", "functions", "function-lines", "lines", "images", "by-thread", "invert"];
     check(&command, &[&actions[..], &["by", "callers", "watch", "snapshots"]].concat());

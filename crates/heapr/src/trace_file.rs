@@ -13,11 +13,11 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Trace> {
     heapr_import::open(file).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
 }
 
-/// Returns the trace that a command reads: the one that is named, or else the one in this folder
-/// that was written last, whose name is printed.
+/// Returns the trace that a command reads: `named`, or else the newest trace in this folder, whose
+/// name is printed.
 ///
 /// # Errors
-/// No trace is named, and this folder has none. `command` is named in the message.
+/// Without a name, this folder must have a trace. `command` is named in the message.
 pub(crate) fn named_or_newest(named: Option<PathBuf>, command: &str) -> anyhow::Result<PathBuf> {
     if let Some(named) = named {
         return Ok(named);

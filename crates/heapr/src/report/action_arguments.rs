@@ -128,7 +128,7 @@ impl ActionArguments {
         given.values.pop()
     }
 
-    /// Parses the actions. `sort` is the key of those that have none of their own.
+    /// Parses the actions. `sort` is the key of actions that are given without one.
     ///
     /// # Errors
     /// A sort key or a frame pattern cannot be parsed.

@@ -42,7 +42,7 @@ pub(crate) struct ReportArguments {
     /// Print a histogram
     #[arg(long, value_enum, ignore_case = true, help_heading = "Actions")]
     histogram: Vec<HistogramKind>,
-    /// Sort key of the actions that have none of their own [default: so]
+    /// Sort key of actions that are given without one [default: so]
     #[arg(long, value_name = "KEY", ignore_case = true, value_parser = sort_key(), help_heading = "Actions")]
     sort: Option<Metric>,
     /// Most items of each action [default: 20; all as json, csv and in xperf's layout]

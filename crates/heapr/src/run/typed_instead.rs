@@ -8,20 +8,16 @@ use std::path::Path;
 
 use crate::command_words::quoted;
 
-/// Interpreters of scripts by the ending of their names.
-const INTERPRETERS: [(&str, &str); 11] = [
-    ("py", "python3"),
-    ("js", "node"),
-    ("mjs", "node"),
-    ("cjs", "node"),
-    ("rb", "ruby"),
-    ("php", "php"),
-    ("pl", "perl"),
-    ("lua", "lua"),
-    ("sh", "sh"),
-    ("jar", "java -jar"),
-    ("java", "java"),
-];
+/// Commands that run scripts, each after the ending of their names.
+const COMMANDS_BY_ENDING: &str =
+    "py=python3 js=node mjs=node cjs=node rb=ruby php=php pl=perl lua=lua sh=sh jar=java java=java";
+
+/// Returns the command that runs scripts of this ending.
+fn interpreter_of(ending: &str) -> Option<&'static str> {
+    let known = COMMANDS_BY_ENDING.split(' ').filter_map(|pair| pair.split_once('='));
+    let command = known.into_iter().find(|(known, _)| *known == ending)?.1;
+    Some(if ending == "jar" { "java -jar" } else { command })
+}
 
 /// Returns advice for a word that is no program, or for a file that the kernel does not execute.
 pub(super) fn advice(words: &[OsString]) -> Option<String> {
@@ -39,11 +35,11 @@ pub(super) fn advice(words: &[OsString]) -> Option<String> {
     let rest: String = rest.iter().map(|word| format!(" {}", quoted(&word.to_string_lossy()))).collect();
     let shown = quoted(&name.to_string_lossy());
     let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-    let interpreter = INTERPRETERS.iter().find(|(known, _)| *known == ending);
+    let interpreter = interpreter_of(ending);
     let is_executable = path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0);
     let is_known = is_executable && has_known_beginning(path);
     match interpreter {
-        Some((_, interpreter)) if !is_known => Some(format!("type  heapr run {interpreter} {shown}{rest}")),
+        Some(interpreter) if !is_known => Some(format!("type  heapr run {interpreter} {shown}{rest}")),
         _ if is_known && !name.as_bytes().contains(&b'/') => Some(format!("type  heapr run ./{shown}{rest}")),
         _ => None,
     }

@@ -107,9 +107,9 @@ pub(super) fn run(arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts a thread that ends the session by its own socket once the starter has closed `starter`,
-/// which the kernel does for a starter that is killed. The recording is removed unless the starter
-/// has sent [`KEEP`].
+/// Starts a thread that ends the session by its own socket once `starter` is closed. The kernel
+/// closes the socket of a starter that is killed. The recording is removed unless the starter has
+/// sent [`KEEP`].
 fn end_with(mut starter: UnixStream, name: SessionName) -> anyhow::Result<()> {
     let watch = move || {
         let mut request = Request::Cancel;

@@ -1,4 +1,4 @@
-//! Arguments and run of `heapr top`.
+//! Run of `heapr top`.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -6,56 +6,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use heapr_filters::quantity::parse_seconds;
-use heapr_filters::{FilterArguments, ShownFrames};
+use heapr_filters::ShownFrames;
 use heapr_server::{Files, Limits, Source};
-use heapr_session::SampleRate;
 
+use super::arguments::TopArguments;
 use super::draw::Look;
 use super::reader::Reader;
 use super::state::State;
 use super::target::Target;
 use super::{filter_line, plain_screens, screen};
-use crate::own_arguments::OwnArguments;
-use crate::report::names::NameArguments;
-use crate::run::record_arguments::parse_sample_rate;
 use crate::view::CommandLineHost;
 
 /// Shortest interval between two readings.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
-
-/// Arguments of `heapr top`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct TopArguments {
-    /// A process by its number or its program's name, or a session by its name [default: the
-    /// session that runs]. A process that no session records is attached to, and let go at the end
-    #[arg(value_name = "PID|NAME")]
-    pub(super) target: Option<String>,
-    /// Sampling of a process that is attached to: one in so many bytes (512K), or auto
-    #[arg(long, value_name = "SIZE|auto", default_value = "auto", value_parser = parse_sample_rate)]
-    pub(super) sample: SampleRate,
-    /// Record every allocation of a process that is attached to
-    #[arg(long, conflicts_with = "sample")]
-    pub(super) all: bool,
-    /// Keep the recording of a process that is attached to, in this file
-    #[arg(short, long, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
-    /// Overwrite that file if it exists
-    #[arg(short = 'f', long, requires = "output")]
-    pub(super) force: bool,
-    /// Time between two readings
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds)]
-    interval: Duration,
-    /// Print one reading as text, and end
-    #[arg(long)]
-    once: bool,
-    #[command(flatten)]
-    filters: FilterArguments,
-    #[command(flatten)]
-    names: NameArguments,
-    #[command(flatten)]
-    own: OwnArguments,
-}
 
 /// Runs the command.
 pub(crate) fn run(arguments: TopArguments) -> anyhow::Result<ExitCode> {

@@ -7,6 +7,7 @@
 //! ```
 //! State and drawing know no terminal, so that tests run them on made readings.
 
+mod arguments;
 mod command;
 mod draw;
 mod filter_line;
@@ -24,4 +25,5 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use command::{TopArguments, run};
+pub(crate) use arguments::TopArguments;
+pub(crate) use command::run;

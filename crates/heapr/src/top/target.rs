@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use heapr_session::{Answer, Request, SessionClient, SessionName, SessionProperties, StartRequest, sessions};
 
-use super::command::TopArguments;
+use super::arguments::TopArguments;
 use crate::processes;
 use crate::sessions::{self as session_commands, DependentSession};
 use crate::snapshot::native::watchers;

@@ -46,7 +46,8 @@ pub(super) fn trace_of_graph(words: &[PathBuf], folder: &Path, graph: &Path) -> 
 }
 
 /// Returns the sources in the order of the words, then the graphs of traces, written into `folder`.
-/// Without words it is the session that runs, or the newest trace here. Errors are reported here, before a page opens.
+/// Without words it is the session that runs, or the newest trace here. Errors are reported before
+/// a page opens.
 pub(crate) fn sources(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
     if words.is_empty() {
         let running = sessions();

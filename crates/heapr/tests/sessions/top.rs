@@ -104,12 +104,14 @@ fn a_process_is_attached_to_and_let_go_by_a_key() {
     top.wait_for("sort by live");
     top.clear();
     top.type_keys("x");
+    top.wait_for("OWN FUNCTION");
+    top.clear();
     top.resize(80, 24);
     top.wait_for("OWN FUNCTION");
     top.type_keys("/early_alloc\r");
     top.wait_for("filter: early_alloc");
     top.type_keys("q");
-    assert!(top.wait().success(), "{}", top.shown());
+    assert!(top.wait(), "{}", top.shown());
     assert!(top.shown().contains("\x1b[?1049l"), "the first screen is back");
     is_let_go(&stage, &mut child);
     stage.release();
@@ -121,10 +123,13 @@ fn nothing_is_left_when_it_is_killed_or_loses_its_terminal() {
     let stage = Stage::new();
     let mut child = stage.spawn_steady(200);
     let pid = child.id().to_string();
-    for signal in ["-KILL", "-TERM", "-HUP"] {
+    for signal in [Some("-KILL"), Some("-TERM"), None] {
         let mut top = top_on_terminal(&stage, &[&pid]);
         top.wait_for("OWN FUNCTION");
-        top.signal(signal);
+        match signal {
+            Some(signal) => top.signal(signal),
+            None => top.lose(),
+        }
         top.wait();
         is_let_go(&stage, &mut child);
     }
@@ -139,7 +144,7 @@ fn it_stops_and_goes_on() {
     let mut top = top_on_terminal(&stage, &[&child.id().to_string()]);
     top.wait_for("OWN FUNCTION");
     top.type_keys("\x1a");
-    let state = format!("/proc/{}/stat", top.child.id());
+    let state = format!("/proc/{}/stat", top.pid);
     let is_stopped = || fs::read_to_string(&state).ok()?.contains(") T ").then_some(());
     heapr_testkit::wait_until("it has stopped", is_stopped);
     assert!(top.shown().contains("\x1b[?1049l"), "the first screen is back meanwhile");
@@ -147,7 +152,7 @@ fn it_stops_and_goes_on() {
     top.signal("-CONT");
     top.wait_for("OWN FUNCTION");
     top.type_keys("q");
-    assert!(top.wait().success());
+    assert!(top.wait());
     is_let_go(&stage, &mut child);
     stage.release();
     child.wait().unwrap();
@@ -163,7 +168,7 @@ fn without_colours_and_without_a_terminal_it_is_text() {
     let mut top = OnTerminal::start(&command, 80, 24);
     top.wait_for("steady_alloc");
     top.type_keys("q");
-    assert!(top.wait().success());
+    assert!(top.wait());
     let colour = |number: char| format!("\x1b[3{number}m");
     assert!(('1'..='7').all(|number| !top.shown().contains(&colour(number))), "{:?}", top.shown());
     let mut command = stage.command(&["top", &pid, "--once", "-o", "kept.heapr"]);

@@ -20,7 +20,7 @@ use crate::request::{Answer, Context, read_with};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum AnsweringFrame {
-    /// Innermost frame of user code; the innermost frame if the stack has none.
+    /// Innermost frame of user code; in stacks without user code the innermost frame.
     #[default]
     Own,
     /// Innermost frame, after culling.
