@@ -16,6 +16,7 @@ const TWICE: &[(&str, &str)] = &[
     ("cpufeatures", "of sha2, as that"),
     ("crypto-common", "of sha2, as that"),
     ("digest", "of sha2, as that"),
+    ("hashbrown", "ours is 0.15, that of ratatui-core 0.17; see docs/dependencies.md"),
     ("sha2", "ours is 0.10, that of lzma-rust2 0.11; see docs/dependencies.md"),
 ];
 const LIST: &str = "docs/dependencies.md";

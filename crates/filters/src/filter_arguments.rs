@@ -8,7 +8,7 @@ use heapr_query::{
     AllocationType, CullList, Filter, FramePattern, InnermostFrames, Moment, Span, Suppressions, ThreadChoice,
 };
 use heapr_trace::{HeapId, HeapName, Trace};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::find_snapshot;
 use crate::quantity::{parse_bytes, parse_duration_ns, parse_time_ns};
@@ -17,12 +17,12 @@ use crate::shown_frames::ShownFrames;
 /// Which allocations are counted, and which innermost frames are removed.
 ///
 /// In a request the fields are the long options, and their values text, as on the command line.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, clap::Args, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, clap::Args, Deserialize, Serialize)]
 #[command(next_help_heading = "Filters")]
 #[serde(default, deny_unknown_fields)]
 pub struct FilterArguments {
-    /// Only this process; may be given several times
-    #[arg(long, value_name = "PID", num_args = 1.., allow_negative_numbers = true)]
+    /// Only this process; several: with commas, or the option again
+    #[arg(long, value_name = "PID", value_delimiter = ',', allow_negative_numbers = true)]
     #[serde(deserialize_with = "without_blanks")]
     pub pid: Vec<String>,
     /// Only this heap: malloc, mmap, the name of one of the program's own, or a number
@@ -55,13 +55,14 @@ pub struct FilterArguments {
     /// Only this type against the range: allocated inside or outside, freed inside or outside
     #[arg(long, value_name = "aifi|aifo|aofi|aofo")]
     pub r#type: Option<String>,
-    /// Only stacks with a frame that matches one of these: module!, module!symbol, symbol
-    #[arg(long, alias = "requireframes", value_name = "FRAME", num_args = 1..)]
+    /// Only stacks with a frame that matches: module!, module!symbol, symbol; given several times,
+    /// one of them
+    #[arg(long, alias = "requireframes", value_name = "FRAME")]
     #[serde(deserialize_with = "without_blanks")]
     pub require_frames: Vec<String>,
-    /// Only stacks whose innermost frame, after culling, matches one of these: what rankings of
-    /// frames and images count for it
-    #[arg(long, value_name = "FRAME", num_args = 1..)]
+    /// Only stacks whose innermost frame, after culling, matches: what rankings of frames and
+    /// images count for it; may be given several times
+    #[arg(long, value_name = "FRAME")]
     #[serde(deserialize_with = "without_blanks")]
     pub innermost_frames: Vec<String>,
     /// Leave out stacks that a file of suppressions names, in LeakSanitizer's or Valgrind's syntax
@@ -73,14 +74,14 @@ pub struct FilterArguments {
     /// dynamic linker's lists
     #[arg(long)]
     pub hide_known: bool,
-    /// Remove innermost frames that match
-    #[arg(long, alias = "cullframes", value_name = "FRAME", num_args = 1..)]
+    /// Remove innermost frames that match; may be given several times
+    #[arg(long, alias = "cullframes", value_name = "FRAME")]
     #[serde(deserialize_with = "without_blanks")]
     pub cull_frames: Vec<String>,
-    /// Remove innermost frames listed in files, one a line
+    /// Remove innermost frames listed in a file, one a line; may be given several times
     // A request names no files.
     #[serde(skip)]
-    #[arg(long, alias = "culllists", value_name = "FILE", num_args = 1..)]
+    #[arg(long, alias = "culllists", value_name = "FILE")]
     pub cull_lists: Vec<PathBuf>,
     /// Do not remove the allocator's own entry points
     #[arg(long)]
@@ -310,6 +311,8 @@ mod tests {
         let words =
             ["--pid", "7", "--thread=-x", "--range", "1s", "2s", "--require-frames", "a b", "--temporary"];
         assert_eq!(filter.words(), words);
+        let again: FilterArguments = serde_json::from_value(serde_json::to_value(&filter).unwrap()).unwrap();
+        assert_eq!(again, filter);
         assert_eq!(filter.counted(), "--pid 7 --thread -x --range 1s 2s --require-frames a b --temporary");
         for text in [r#"{"rage": ["1s", "2s"]}"#, r#"{"cull_lists": ["/etc/passwd"]}"#] {
             assert!(serde_json::from_str::<FilterArguments>(text).is_err(), "{text}");

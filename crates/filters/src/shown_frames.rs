@@ -1,10 +1,10 @@
 //! Choice of the frames to show, where a program is written in a language with an interpreter.
 
 use heapr_trace::LanguageFrames;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Frames that are shown of stacks with frames of a language.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShownFrames {
     /// All, each where it runs.

@@ -266,7 +266,7 @@ pub(crate) fn frees(recording: &Recording<'_>) -> Option<Finding> {
         bytes: 0,
         is_left: false,
         evidence: vec![format!(
-            "{} of {} frees; who frees is told where frees carry stacks (--stacks alloc,realloc,free)",
+            "{} of {} frees; who frees is told where frees carry stacks (--stack-events alloc,realloc,free)",
             count(totals.unmatched_frees),
             count(totals.alloc_count.saturating_sub(totals.outstanding_count) + totals.unmatched_frees)
         )],

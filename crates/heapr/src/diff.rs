@@ -22,7 +22,7 @@ use crate::report::action_arguments::sort_key;
 use crate::report::amounts_text::amount;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::v8::profile_diff::{self, are_profiles};
-use crate::trace_file::{open, tell_warnings};
+use crate::trace_file::{newest_traces, open, tell_warnings};
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::csv::quoted;
 use heapr_table::plain::cut_middle;
@@ -31,12 +31,13 @@ use heapr_table::quantity::{bytes, count, signed_bytes, signed_count};
 /// Arguments of `heapr diff`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DiffArguments {
-    /// The trace before, or a sampling profile of V8 (.heapprofile)
-    #[arg(value_name = "A")]
-    before: PathBuf,
+    /// The trace before, or a sampling profile of V8 (.heapprofile) [default: the two newest traces
+    /// in this folder, the older first]
+    #[arg(value_name = "A", requires = "after")]
+    before: Option<PathBuf>,
     /// The trace after
     #[arg(value_name = "B")]
-    after: PathBuf,
+    after: Option<PathBuf>,
     /// Compare by whole stack (the default)
     #[arg(long)]
     stacks: bool,
@@ -63,12 +64,31 @@ pub(crate) struct DiffArguments {
     /// Most items [default: 20; all as json and csv]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Exit with 1 if the compared amount has grown by more than this in all
-    #[arg(long, value_name = "AMOUNT")]
-    fail_if_growth: Option<String>,
+    /// End with 1 if the compared amount has grown by more than this in all
+    #[arg(long, value_name = "growth=AMOUNT", value_parser = growth_limit)]
+    fail_on: Option<u64>,
+    /// Former form of `--fail-on growth=AMOUNT`
+    #[arg(long, value_name = "AMOUNT", hide = true, conflicts_with = "fail_on", value_parser = parse_bytes)]
+    fail_if_growth: Option<u64>,
     /// Format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+}
+
+/// Parses `growth=AMOUNT`.
+fn growth_limit(text: &str) -> Result<u64, String> {
+    let amount = text.strip_prefix("growth=").ok_or("it is growth=AMOUNT, as growth=1M")?;
+    parse_bytes(amount).map_err(|error| format!("{error:#}"))
+}
+
+impl DiffArguments {
+    fn before(&self) -> &Path {
+        self.before.as_deref().unwrap_or(Path::new(""))
+    }
+
+    fn after(&self) -> &Path {
+        self.after.as_deref().unwrap_or(Path::new(""))
+    }
 }
 
 /// One of the two traces that are compared.
@@ -90,23 +110,35 @@ struct Line {
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut arguments: DiffArguments) -> anyhow::Result<ExitCode> {
+    if arguments.before.is_none() {
+        let mut newest = newest_traces(Path::new(".")).into_iter();
+        (arguments.after, arguments.before) = (newest.next(), newest.next());
+        anyhow::ensure!(
+            arguments.before.is_some(),
+            "no traces given, and this folder has less than two: heapr diff A B"
+        );
+        tell!(
+            "heapr: the two newest traces here: {} and {}",
+            arguments.before().display(),
+            arguments.after().display()
+        );
+    }
     let sort = arguments.sort;
     let by = match (arguments.frames, arguments.images) {
         (true, _) => GroupBy::Frames,
         (_, true) => GroupBy::Images,
         _ => GroupBy::Stacks,
     };
-    let limit =
-        arguments.fail_if_growth.as_deref().map(parse_bytes).transpose().context("--fail-if-growth")?;
-    if are_profiles(&arguments.before, &arguments.after)? {
+    let limit = arguments.fail_on.or(arguments.fail_if_growth);
+    if are_profiles(arguments.before(), arguments.after())? {
         let top = crate::output::top(arguments.top, arguments.format, false);
-        return profile_diff::run(&arguments.before, &arguments.after, arguments.format, top, limit);
+        return profile_diff::run(arguments.before(), arguments.after(), arguments.format, top, limit);
     }
     let cull = arguments.filters.cull_list()?;
     let sides = [
-        side(&arguments.before, arguments.before_at.as_ref(), &arguments)?,
-        side(&arguments.after, arguments.after_at.as_ref(), &arguments)?,
+        side(arguments.before(), arguments.before_at.as_ref(), &arguments)?,
+        side(arguments.after(), arguments.after_at.as_ref(), &arguments)?,
     ];
     let union = FrameUnion::new(&sides[0].explorer, &sides[1].explorer);
     let compared = sides.each_ref().map(|side| explore::Side {
@@ -181,9 +213,9 @@ fn write_text(
             off => format!("{delta} ± {}", count(off)),
         }
     };
-    writeln!(out, "{} -> {}", arguments.before.display(), arguments.after.display())?;
+    writeln!(out, "{} -> {}", arguments.before().display(), arguments.after().display())?;
     writeln!(out)?;
-    for (file, side) in [&arguments.before, &arguments.after].into_iter().zip(sides) {
+    for (file, side) in [arguments.before(), arguments.after()].into_iter().zip(sides) {
         if let Some(sampled) = &side.sampled {
             writeln!(out, "{}: {sampled}", file.display())?;
         }
@@ -231,8 +263,8 @@ fn write_json(
     let side = |file: &Path, side: &Side, amounts: &Amounts| json!({ "file": file.display().to_string(), "sampled": side.sampled, "warnings": side.warnings, "totals": json_of(amounts) });
     let whole = json!({
         "schema": "heapr.diff/1",
-        "before": side(&arguments.before, &sides[0], before),
-        "after": side(&arguments.after, &sides[1], after),
+        "before": side(arguments.before(), &sides[0], before),
+        "after": side(arguments.after(), &sides[1], after),
         "groups": groups,
     });
     heapr_table::json_text::write_json(&mut *out, &whole, true)?;

@@ -7,6 +7,7 @@
 #[macro_use]
 mod plain_text;
 
+mod command_words;
 mod completions;
 mod config;
 mod containers;
@@ -19,6 +20,8 @@ mod graph_contents;
 mod info;
 mod manual;
 mod mcp;
+#[cfg(test)]
+mod option_names;
 mod output;
 mod own_arguments;
 mod processes;
@@ -32,6 +35,7 @@ mod snapshot_take;
 mod style;
 mod symbolize;
 mod thresholds;
+mod top;
 mod trace_file;
 mod transfer;
 mod version;
@@ -63,18 +67,18 @@ enum Command {
     /// Start a session in the background, with a program or on running processes.
     Start(Box<sessions::StartArguments>),
     /// Show the sessions that run, or one of them in full.
+    #[command(aliases = ["list", "ls", "ps"])]
     Status(Box<sessions::StatusArguments>),
     /// Change a session: its processes, which events carry stacks; flush its file.
     Update(Box<sessions::UpdateArguments>),
+    /// Show a session or a process live in the terminal: functions by live memory, growth, rate.
+    Top(Box<top::TopArguments>),
     /// Put a text into a session's trace, with the time.
     Mark(Box<sessions::MarkArguments>),
     /// End a session, complete its trace, and print where the memory is.
     Stop(Box<sessions::StopArguments>),
     /// End a session and keep nothing.
     Cancel(Box<sessions::CancelArguments>),
-    /// The recorder of a session.
-    #[command(hide = true, name = "recorder-of-session")]
-    Recorder(Box<sessions::RecorderArguments>),
     /// Print the heap actions of a trace: totals, stacks, frames, images.
     Report(Box<report::ReportArguments>),
     /// Say in words why memory is as it is: what stands out, and what all of it is.
@@ -166,7 +170,21 @@ fn main() -> ExitCode {
 }
 
 fn main_in_any_thread() -> ExitCode {
-    match run_command(parsed_alone(std::env::args_os()).unwrap_or_else(Arguments::parse)) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|word| word == sessions::RECORDER) {
+        return ended(sessions::record(words));
+    }
+    let words = command_words::normal(words);
+    if let Some(typed) = command_words::tip(&words) {
+        let name = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        tell!("heapr: {name}: type  {typed}");
+        return ExitCode::from(2);
+    }
+    ended(run_command(parsed_alone(words.clone()).unwrap_or_else(|| Arguments::parse_from(words))))
+}
+
+fn ended(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+    match outcome {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -185,10 +203,10 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Start(arguments) => sessions::start(*arguments),
         Command::Status(arguments) => sessions::status(&arguments),
         Command::Update(arguments) => sessions::update(*arguments),
+        Command::Top(arguments) => top::run(*arguments),
         Command::Mark(arguments) => sessions::mark(&arguments),
         Command::Stop(arguments) => sessions::stop(*arguments),
         Command::Cancel(arguments) => sessions::cancel(&arguments),
-        Command::Recorder(arguments) => sessions::record(&arguments),
         Command::Report(arguments) => report::run(*arguments),
         Command::Explain(arguments) => explain::run(*arguments),
         Command::Diff(arguments) => diff::run(*arguments),
@@ -244,7 +262,7 @@ mod tests {
             "heapr run true",
             "heapr run --quiet -f -o t.heapr --wide --fail-on growth --mmap -- ls -l --wide",
             "heapr run ls -l --help",
-            "heapr report t.heapr --wide --size 0 9 --cull-frames a b",
+            "heapr report t.heapr --wide --size 0 9 --cull-frames a --cull-frames b",
             "heapr explain t.heapr",
             "heapr diff a.heapr b.heapr",
             "heapr export t.heapr --to pprof -o p",

@@ -10,12 +10,13 @@ use heapr_trace::Trace;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Own code")]
 pub(crate) struct OwnArguments {
-    /// Frames that are the program's own, whatever the lists say: module!, module!symbol, symbol
-    #[arg(long, value_name = "FRAME", num_args = 1..)]
+    /// Frames that are the program's own, whatever the lists say: module!, module!symbol, symbol;
+    /// may be given several times
+    #[arg(long, value_name = "FRAME")]
     own: Vec<String>,
-    /// Lists of frames that are a library's, added to the built-in one and to
-    /// ~/.config/heapr/library-frames
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    /// List of frames that are a library's, added to the built-in one and to
+    /// ~/.config/heapr/library-frames; may be given several times
+    #[arg(long, value_name = "FILE")]
     library_frames: Vec<PathBuf>,
 }
 

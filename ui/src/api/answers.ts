@@ -564,6 +564,24 @@ export interface OwnFrame {
   line: number | null;
 }
 
+export interface OwnFunctionRow extends Amounts {
+  frame: Frame | null;
+  /** Id of the largest stack. */
+  stack: string | null;
+  stack_count: number;
+}
+
+export interface OwnFunctionsAnswer {
+  schema: string;
+  command: string;
+  totals: Totals;
+  all: Amounts;
+  function_count: number;
+  match_count: number;
+  offset: number;
+  own_functions: OwnFunctionRow[];
+}
+
 /** Cells of one size over all mapped addresses. */
 export interface PageCells {
   /** Bytes of addresses in a cell. */

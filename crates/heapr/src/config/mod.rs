@@ -75,7 +75,7 @@ struct Targets {
     #[arg(long, value_name = "PATH")]
     cgroup: Vec<String>,
     /// A process that runs, by its number or its program's name; the flag ends with it
-    #[arg(long, value_name = "PID|NAME", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "PID|NAME", value_delimiter = ',')]
     pid: Vec<String>,
 }
 

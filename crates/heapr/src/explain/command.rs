@@ -15,11 +15,15 @@ use super::target::{Target, client};
 use super::{findings, for_ci, html};
 use crate::output::{growing_output, output};
 use crate::style::Style;
+use crate::trace_file::named_or_newest;
 
 /// Runs the command.
 pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
     arguments.source_maps.clone().apply();
-    let target = Target::of(&arguments.target)?;
+    let target = match arguments.target.as_slice() {
+        [] => Target::Files(vec![named_or_newest(None, "explain")?]),
+        words => Target::of(words)?,
+    };
     let output_file = arguments.output.as_deref();
     if let Target::Process(pid) = target {
         let out = || growing_output(output_file, Existing::replaced_if(arguments.force));

@@ -3,7 +3,7 @@
 pub(crate) mod labels;
 mod tables;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -16,7 +16,7 @@ use crate::report::action_arguments::sort_key;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
 use crate::snapshot::v8::allocations;
-use crate::trace_file::{open, tell_warnings};
+use crate::trace_file::{named_or_newest, open, tell_warnings};
 use heapr_files::Existing;
 use heapr_filters::FilterArguments;
 
@@ -24,9 +24,9 @@ use heapr_filters::FilterArguments;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArguments {
     /// The trace; also an allocation timeline of Node, or what another tool recorded (heaptrack,
-    /// massif, DHAT, jemalloc, pprof)
+    /// massif, DHAT, jemalloc, pprof) [default: the newest trace in this folder]
     #[arg(value_name = "FILE")]
-    file: PathBuf,
+    file: Option<PathBuf>,
     /// Format
     #[arg(long, value_name = "FORMAT", value_parser = target())]
     to: Target,
@@ -45,6 +45,12 @@ pub(crate) struct ExportArguments {
     /// Overwrite an existing file
     #[arg(short = 'f', long)]
     force: bool,
+}
+
+impl ExportArguments {
+    fn file(&self) -> &Path {
+        self.file.as_deref().unwrap_or(Path::new(""))
+    }
 }
 
 /// Form of the output.
@@ -71,9 +77,10 @@ fn target() -> impl TypedValueParser<Value = Target> {
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut arguments: ExportArguments) -> anyhow::Result<ExitCode> {
+    arguments.file = Some(named_or_newest(arguments.file.take(), "export")?);
     let sort = arguments.value;
-    refuse_inputs(arguments.output.as_deref(), &arguments.file, &arguments.filters)?;
+    refuse_inputs(arguments.output.as_deref(), arguments.file(), &arguments.filters)?;
     let format = match arguments.to {
         Target::Format(format) => format,
         Target::Tables => {
@@ -82,14 +89,14 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
                 "tables hold all of a recording: leave out {}, and choose by SQL",
                 arguments.filters.counted()
             );
-            return tables::run(&arguments, &arguments.filters.shown(open(&arguments.file)?));
+            return tables::run(&arguments, &arguments.filters.shown(open(arguments.file())?));
         }
     };
-    if allocations::is_v8_file(&arguments.file) {
-        let samples = allocations::samples(&arguments.file)?;
+    if allocations::is_v8_file(arguments.file()) {
+        let samples = allocations::samples(arguments.file())?;
         return write(&arguments, format, &samples, None, sort);
     }
-    let trace = arguments.filters.shown(open(&arguments.file)?);
+    let trace = arguments.filters.shown(open(arguments.file())?);
     let query = format.query(arguments.filters.filter(&trace)?, arguments.filters.cull_list()?, sort);
     let mut names = TraceNames::new(&trace, &arguments.names);
     let mut bar = ProgressBar::new("reading events");
@@ -100,11 +107,11 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         !sort.is_unknown(&untold),
         "{} does not tell the {}: choose another with --value",
-        arguments.file.display(),
+        arguments.file().display(),
         sort.words()
     );
     // No format has a field for what is wrong with the recording.
-    tell_warnings(&Subject::new(&arguments.file, &trace, &report.damage, String::new()));
+    tell_warnings(&Subject::new(arguments.file(), &trace, &report.damage, String::new()));
     let mut bar = ProgressBar::new("naming stacks");
     let samples = Samples::of_report(&report, &mut |done, all| bar.show(done, all));
     // The stacks hold the report's rows by now.
@@ -123,11 +130,11 @@ fn write(
     if format.name == "pprof" && is_too_large_for_pprof(samples) {
         warn!(
             "{}: amounts above 2^63 - 1 are written as that: pprof has no larger ones",
-            arguments.file.display()
+            arguments.file().display()
         );
     }
     let mut out = output(arguments.output.as_deref(), Existing::replaced_if(arguments.force), false)?;
-    let title = format!("{} ({})", arguments.file.display(), sort.key());
+    let title = format!("{} ({})", arguments.file().display(), sort.key());
     let profile = Profile { tells_intervals: true, ..Profile::new(samples, sort, &title) };
     let profile = match trace {
         Some(trace) => profile.of_trace(trace),

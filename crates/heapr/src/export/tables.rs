@@ -74,11 +74,11 @@ fn write_into(folder: &Path, arguments: &ExportArguments, trace: &Trace) -> anyh
         host: &host,
         service: arguments.tables.service.as_deref(),
         labels: &labels,
-        file: &arguments.file.file_name().unwrap_or_default().to_string_lossy(),
+        file: &arguments.file().file_name().unwrap_or_default().to_string_lossy(),
         interval_ns: arguments.tables.interval.max(1_000_000),
     };
     let mut files: Vec<OutputFile> = Vec::new();
-    let name = file_name(trace, &host, &arguments.file);
+    let name = file_name(trace, &host, arguments.file());
     let mut new_file = |table: &Table| {
         let path = folder.join(table.name).join(format!("date={}", date(trace))).join(&name);
         let parent = path.parent().unwrap_or(folder);
@@ -93,7 +93,7 @@ fn write_into(folder: &Path, arguments: &ExportArguments, trace: &Trace) -> anyh
     let mut names = TraceNames::new(trace, &arguments.names);
     let damage = write_tables(trace, &recording, &mut names, &mut new_file)?;
     let kept = files.into_iter().map(OutputFile::keep).collect::<anyhow::Result<_>>()?;
-    tell_warnings(&Subject::new(&arguments.file, trace, &damage, String::new()));
+    tell_warnings(&Subject::new(arguments.file(), trace, &damage, String::new()));
     Ok(kept)
 }
 

@@ -9,14 +9,14 @@ use anyhow::Context;
 
 use crate::info::{json, text};
 use crate::plain_text::{line_width, printed};
-use crate::trace_file::{open, other_builds};
+use crate::trace_file::{named_or_newest, open, other_builds};
 
 /// Arguments of `heapr info`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InfoArguments {
-    /// The trace
+    /// The trace [default: the newest in this folder]
     #[arg(value_name = "FILE")]
-    file: PathBuf,
+    file: Option<PathBuf>,
     /// Format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -33,6 +33,7 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(arguments: InfoArguments) -> anyhow::Result<ExitCode> {
     let InfoArguments { file, format } = arguments;
+    let file = named_or_newest(file, "info")?;
     let trace = open(&file)?;
     let shown = file.display().to_string();
     let file_bytes = std::fs::metadata(&file).with_context(|| format!("cannot read {shown}"))?.len();

@@ -128,12 +128,12 @@ impl ActionArguments {
         given.values.pop()
     }
 
-    /// Parses the actions.
+    /// Parses the actions. `sort` is the key of actions that are given without one.
     ///
     /// # Errors
     /// A sort key or a frame pattern cannot be parsed.
-    pub(crate) fn actions(&self) -> anyhow::Result<Vec<Action>> {
-        self.given.iter().map(GivenAction::action).collect()
+    pub(crate) fn actions(&self, sort: Metric) -> anyhow::Result<Vec<Action>> {
+        self.given.iter().map(|given| given.action(sort)).collect()
     }
 }
 
@@ -152,9 +152,9 @@ impl GivenAction {
         self.values.get(at).map(String::as_str)
     }
 
-    fn action(&self) -> anyhow::Result<Action> {
+    fn action(&self, sort: Metric) -> anyhow::Result<Action> {
         let sort = match self.sort_value() {
-            None | Some("") => Metric::default(),
+            None | Some("") => sort,
             Some(text) => Metric::of_key(text).ok_or_else(|| {
                 anyhow::anyhow!("--{} {text}: {text:?} is no sort key: {}", self.option, Metric::key_list())
             })?,

@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use heapr_export::Subject;
 use heapr_findings::Judged;
 use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, Report, StackGroups, Suppressions};
@@ -15,21 +14,21 @@ use crate::finding_text;
 use crate::output::{Format, output, refuse_inputs, top};
 use crate::own_arguments::OwnArguments;
 use crate::plain_text::line_width;
-use crate::report::action_arguments::ActionArguments;
+use crate::report::action_arguments::{ActionArguments, sort_key};
 use crate::report::free_stacks::{self, FreeReport};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
 use crate::report::text::TextOptions;
 use crate::report::{csv, json, text, xperf};
 use crate::style::Style;
-use crate::trace_file::{open, other_builds, tell_warnings};
+use crate::trace_file::{named_or_newest, open, other_builds, tell_warnings};
 use heapr_files::Existing;
 use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr report`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReportArguments {
-    /// The trace
+    /// The trace [default: the newest in this folder]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -43,11 +42,14 @@ pub(crate) struct ReportArguments {
     /// Print a histogram
     #[arg(long, value_enum, ignore_case = true, help_heading = "Actions")]
     histogram: Vec<HistogramKind>,
+    /// Sort key of actions that are given without one [default: so]
+    #[arg(long, value_name = "KEY", ignore_case = true, value_parser = sort_key(), help_heading = "Actions")]
+    sort: Option<Metric>,
     /// Most items of each action [default: 20; all as json, csv and in xperf's layout]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     top: Option<usize>,
-    /// Show the callers that free, by the stack of the call (recorded with --stacks
-    /// alloc,realloc,free), that free twice, and that free unknown blocks
+    /// Show the callers that free, by the stack of the call (recorded with
+    /// --stack-events alloc,realloc,free), that free twice, and that free unknown blocks
     #[arg(long, conflicts_with_all = ["histogram", "totals", "layout"])]
     free_stacks: bool,
     /// Print the totals, and nothing else that is not asked for
@@ -93,13 +95,7 @@ const DEFAULT_DEPTH_SHOWN: usize = 12;
 /// Runs the command.
 pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let file = arguments.file.take().or_else(|| arguments.actions.take_file().map(PathBuf::from));
-    let file = match file {
-        Some(file) => file,
-        None => newest_trace(Path::new(".")).context(
-            "no trace given, and none in this folder: heapr report FILE [OPTIONS] (FILE goes first: options such as \
-             --cull-frames take all words that follow them)",
-        )?,
-    };
+    let file = named_or_newest(file, "report")?;
     let is_xperf = arguments.layout == Layout::Xperf;
     anyhow::ensure!(
         !is_xperf || arguments.format == Format::Text,
@@ -113,7 +109,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let mut query = Query {
         filter: arguments.filters.filter(&trace)?,
         cull: arguments.filters.cull_list()?,
-        actions: arguments.actions.actions()?,
+        actions: arguments.actions.actions(arguments.sort.unwrap_or_default())?,
         histograms: arguments.histogram.iter().map(|kind| kind.of()).collect(),
         top: top(arguments.top, arguments.format, is_xperf),
         // The other formats show no lines.
@@ -125,7 +121,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     }
     let is_default = query.actions.is_empty() && query.histograms.is_empty() && !arguments.totals;
     if is_default {
-        query.actions.push(Action::Ranking { by: GroupBy::Stacks, sort: Metric::default() });
+        query.actions.push(Action::Ranking { by: GroupBy::Stacks, sort: arguments.sort.unwrap_or_default() });
     }
     let mut names = TraceNames::new(&trace, &arguments.names);
     let mut bar = ProgressBar::new("reading events");
@@ -181,24 +177,11 @@ fn write_findings(
     Ok(())
 }
 
-/// Finds the trace in a folder that was written last, and prints its name.
-fn newest_trace(folder: &Path) -> Option<PathBuf> {
-    let traces = std::fs::read_dir(folder).ok()?.filter_map(|entry| {
-        let path = entry.ok()?.path();
-        let is_trace = path.extension().is_some_and(|extension| extension == "heapr") && path.is_file();
-        is_trace.then_some((path.metadata().and_then(|metadata| metadata.modified()).ok()?, path))
-    });
-    let (_, path) = traces.max()?;
-    let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
-    tell!("heapr: the newest trace here: {}", path.display());
-    Some(path)
-}
-
 /// Runs `--free-stacks`.
 fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyhow::Result<ExitCode> {
     let filter = arguments.filters.filter(trace)?;
     anyhow::ensure!(
-        arguments.actions.actions()?.is_empty()
+        arguments.actions.actions(Metric::default())?.is_empty()
             && filter.lifetime.is_none()
             && filter.at.is_none()
             && filter.allocation_type.is_none()

@@ -116,7 +116,7 @@ impl<'t> FreeReport<'t> {
         }
         if self.without_stack.total_count > 0 {
             let of_them = frees(&self.without_stack);
-            writeln!(out, "{of_them} without a stack: record with --stacks alloc,realloc,free")?;
+            writeln!(out, "{of_them} without a stack: record with --stack-events alloc,realloc,free")?;
         }
         for (name, title) in KINDS {
             if self.of_kind(name).next().is_none() {

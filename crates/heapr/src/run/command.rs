@@ -17,7 +17,7 @@ use crate::run::program::{self, Found, Traceability};
 use crate::run::progress_line::ProgressLine;
 use crate::run::record_arguments::RecordArguments;
 use crate::run::snapshot_rules::SnapshotRuleArguments;
-use crate::run::summary;
+use crate::run::{summary, typed_instead};
 use crate::symbolize;
 use crate::thresholds::{Threshold, threshold};
 use crate::trace_file::open;
@@ -68,6 +68,9 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
         Ok(found) => found,
         Err(refusal) => {
             tell!("heapr: {refusal}");
+            if let Some(advice) = typed_instead::advice(&arguments.program) {
+                tell!("heapr: {advice}");
+            }
             return Ok(ExitCode::from(refusal.exit_code()));
         }
     };
@@ -76,6 +79,9 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     if let Traceability::No(reason) = &found.traceability {
         arguments.needs_no_recording(&found.path, reason)?;
         warn!("{} runs untraced: {reason}", found.path.display());
+        if let Some(advice) = typed_instead::advice(&arguments.program) {
+            tell!("heapr: {advice}");
+        }
         return run_untraced(command);
     }
     let output = arguments.output.clone().unwrap_or_else(|| default_output(&found.path));

@@ -10,6 +10,7 @@ pub(crate) mod record_arguments;
 mod sanitizer;
 pub(crate) mod snapshot_rules;
 pub(crate) mod summary;
+mod typed_instead;
 
 pub(crate) use command::{RunArguments, run};
 pub(crate) use option_words::OPTIONS_WITH_VALUES;

@@ -11,7 +11,14 @@ pub(crate) const OPTIONS_WITH_VALUES: &[&str] = &[
     "--max-buffers",
     "--flush-timer",
     "--on-full",
+    "--stack-events",
     "--stacks",
+    "--stackwalk",
+    "--buffersize",
+    "--minbuffers",
+    "--maxbuffers",
+    "--flushtimer",
+    "--maxfile",
     "--max-frames",
     "--allocator",
     "--lang",
@@ -44,9 +51,8 @@ mod tests {
         let takes_next_word =
             |option: &&clap::Arg| option.get_action().takes_values() && !option.is_require_equals_set();
         for option in run.get_opts().filter(takes_next_word) {
-            expected.extend(
-                option.get_long_and_visible_aliases().into_iter().flatten().map(|long| format!("--{long}")),
-            );
+            let longs = option.get_long().into_iter().chain(option.get_all_aliases().into_iter().flatten());
+            expected.extend(longs.map(|long| format!("--{long}")));
             expected.extend(
                 option.get_short_and_visible_aliases().into_iter().flatten().map(|short| format!("-{short}")),
             );

@@ -32,7 +32,7 @@ pub(crate) struct RecordArguments {
     #[arg(long, value_enum, default_value_t = OnFullArgument::Block)]
     on_full: OnFullArgument,
     /// Which events carry stacks: some of create,alloc,realloc,free,destroy, or none
-    #[arg(long, value_name = "EVENTS", default_value = "create,alloc,realloc", alias = "stackwalk", value_parser = parse_stacks)]
+    #[arg(long = "stack-events", value_name = "EVENTS", default_value = "create,alloc,realloc", aliases = ["stacks", "stackwalk"], value_parser = parse_stacks)]
     stacks: StackEvents,
     /// Frames kept of a stack, innermost first; 0: all
     #[arg(long, value_name = "N", default_value_t = 0)]

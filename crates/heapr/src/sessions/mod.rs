@@ -1,5 +1,6 @@
 //! Sessions in the background: start, update, status, mark, stop, cancel.
 
+mod dependent;
 mod mark;
 mod recorder_process;
 mod start;
@@ -8,13 +9,17 @@ mod status_text;
 mod stop;
 mod update;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use clap::Parser as _;
 use heapr_session::{SessionClient, SessionName, sessions};
 
+pub(crate) use dependent::DependentSession;
 pub(crate) use mark::MarkArguments;
-pub(crate) use recorder_process::RecorderArguments;
+use recorder_process::RecorderArguments;
+pub(crate) use recorder_process::SUBCOMMAND as RECORDER;
 pub(crate) use start::{StartArguments, advice};
 pub(crate) use status::StatusArguments;
 pub(crate) use stop::{CancelArguments, StopArguments};
@@ -25,9 +30,9 @@ pub(crate) fn start(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     start::run(arguments)
 }
 
-/// Runs the recorder in its own process, which only `start` starts.
-pub(crate) fn record(arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
-    recorder_process::run(arguments)
+/// Runs the recorder in its own process, which only heapr starts, by these words.
+pub(crate) fn record(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    recorder_process::run(&RecorderArguments::parse_from(words.into_iter().skip(1)))
 }
 
 /// Shows the state of sessions.
@@ -57,7 +62,7 @@ pub(crate) fn cancel(arguments: &CancelArguments) -> anyhow::Result<ExitCode> {
 
 /// Finds the session of that name, or without a name the only one. A session of `heapr run` counts
 /// only if it is named, or if no other exists.
-fn find(name: Option<&str>) -> anyhow::Result<SessionClient> {
+pub(crate) fn find(name: Option<&str>) -> anyhow::Result<SessionClient> {
     if let Some(name) = name {
         return Ok(SessionClient::find(&SessionName::new(name)?)?);
     }

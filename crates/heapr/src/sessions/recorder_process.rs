@@ -9,29 +9,43 @@
 //! ```
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::Context as _;
-use heapr_session::{BackgroundSession, Failure, InheritedDescriptors, StartRequest};
+use heapr_session::{
+    BackgroundSession, ClientError, Failure, InheritedDescriptors, Request, SessionClient, SessionName,
+    StartRequest,
+};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::symbolize;
 
-/// Name of the hidden command.
-pub(super) const SUBCOMMAND: &str = "recorder-of-session";
+/// Name of the internal command, which is no part of the command line that users see.
+pub(crate) const SUBCOMMAND: &str = "recorder-of-session";
+
+/// Interval at which the end of a session is requested again if its socket does not answer.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Arguments of the hidden command.
-#[derive(Debug, clap::Args)]
-pub(crate) struct RecorderArguments {
+#[derive(Debug, clap::Parser)]
+#[command(name = SUBCOMMAND)]
+pub(super) struct RecorderArguments {
     /// The session's name, for lists of processes
     #[arg(value_name = "NAME")]
-    _name: String,
+    name: String,
+    /// End the session when its starter ends, by any means
+    #[arg(long)]
+    ends_with_starter: bool,
 }
+
+/// Byte by which a starter, on which the session depends, keeps the recording.
+pub(super) const KEEP: u8 = b'k';
 
 /// First answer of the recorder, once it has begun.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,7 +55,7 @@ pub(super) struct Beginning {
     pub(super) remarks: Vec<String>,
 }
 
-pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
+pub(super) fn run(arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     let inherited = InheritedDescriptors::now();
     // Fails only if this process leads a group, which means that `start` did not start it; then it
     // needs no new session.
@@ -71,7 +85,6 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     let mut line = serde_json::to_vec(&answer).context("cannot answer")?;
     line.push(b'\n');
     let is_heard = (&starter).write_all(&line).is_ok();
-    drop(starter);
     let Ok(mut session) = begun else { return Ok(ExitCode::from(2)) };
     if !is_heard {
         // `start` has gone, so the session is unknown to its user.
@@ -80,6 +93,11 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     let_go(inherited)?;
+    if arguments.ends_with_starter {
+        end_with(starter, SessionName::new(&arguments.name)?)?;
+    } else {
+        drop(starter);
+    }
     session.use_spare_time();
     // An error here has no reader. Names are missing in that case, and the report says of which
     // modules.
@@ -87,6 +105,34 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
         let _ = symbolize::embed_held(&output, &summary.held_modules, &summary.held_made_code);
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts a thread that ends the session by its own socket once `starter` is closed. The kernel
+/// closes the socket of a starter that is killed. The recording is removed unless the starter has
+/// sent [`KEEP`].
+fn end_with(mut starter: UnixStream, name: SessionName) -> anyhow::Result<()> {
+    let watch = move || {
+        let mut request = Request::Cancel;
+        let mut byte = [0];
+        loop {
+            match starter.read(&mut byte) {
+                Ok(1..) if byte[0] == KEEP => request = Request::Stop,
+                Ok(1..) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => break,
+            }
+        }
+        // A session that has ended already has no socket.
+        while let Ok(client) = SessionClient::find(&name) {
+            match client.ask(request.clone()) {
+                // All places for clients may be taken for a moment.
+                Err(ClientError::NoAnswer { .. }) => std::thread::sleep(ASK_AGAIN),
+                _ => break,
+            }
+        }
+    };
+    std::thread::Builder::new().name("heapr-starter".to_owned()).spawn(watch).context("no thread")?;
+    Ok(())
 }
 
 /// Closes the inherited descriptors, replaces the terminal, and leaves the working directory's file

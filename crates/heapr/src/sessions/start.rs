@@ -27,7 +27,7 @@ pub(crate) struct StartArguments {
     #[arg(default_value = SessionName::DEFAULT)]
     name: String,
     /// Processes to trace, by number or by the name of their program
-    #[arg(short, long = "pid", visible_alias = "pids", value_name = "PID|NAME", num_args = 1.., value_delimiter = ',')]
+    #[arg(short, long = "pid", visible_alias = "pids", value_name = "PID|NAME", value_delimiter = ',')]
     pids: Vec<String>,
     /// The processes that these have started already, too (those that they start from now on are
     /// traced anyhow)
@@ -89,7 +89,7 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     let flagged = arguments.flagged.then_some(FlaggedTargets { takes_running: arguments.running });
     let with_children = arguments.tree;
     let request = StartRequest { properties, program, pids, with_children, snapshot_rules, flagged };
-    let beginning = begin(&request)?;
+    let (beginning, _) = begin(&request, Lifetime::Own)?;
     if !arguments.quiet {
         tell!(
             "heapr: session {} records into {} (recorder {}); end it with `heapr stop {}`",
@@ -130,12 +130,26 @@ fn find_program(name: &OsString, here: &Path, arguments: &[OsString]) -> anyhow:
     Ok(ProgramCommand { path: here.join(found.path).into_os_string(), arguments: arguments.to_vec() })
 }
 
-/// Starts the recorder's process, sends it the request, and waits until it has begun.
-fn begin(request: &StartRequest) -> anyhow::Result<Beginning> {
+/// Lifetime of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    /// Until it is stopped.
+    Own,
+    /// Until the starter closes its end of the socket, at the latest with its own end.
+    OfStarter,
+}
+
+/// Starts the recorder's process, sends it the request, and waits until it has begun. Returns the
+/// starter's end of the socket, too.
+pub(super) fn begin(request: &StartRequest, lifetime: Lifetime) -> anyhow::Result<(Beginning, UnixStream)> {
     let (ours, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
     // The running program itself, even if its file was replaced since.
     let mut recorder = Command::new("/proc/self/exe");
     recorder.arg(SUBCOMMAND).arg(&request.properties.name).stdin(Stdio::from(OwnedFd::from(theirs)));
+    if lifetime == Lifetime::OfStarter {
+        // The recorder must not write on the screen of its starter.
+        recorder.arg("--ends-with-starter").stdout(Stdio::null()).stderr(Stdio::null());
+    }
     // The recorder raises its own limits, and gives the original ones to its program.
     heapr_inject::with_given_limits(&mut recorder);
     let mut child = recorder.spawn().context("cannot start the recorder")?;
@@ -152,7 +166,8 @@ fn begin(request: &StartRequest) -> anyhow::Result<Beginning> {
         }
         Ok(_) => serde_json::from_str(&answer).context("the recorder's answer makes no sense")?,
     };
-    outcome.map_err(|failure| advice(failure, &request.properties))
+    let beginning = outcome.map_err(|failure| advice(failure, &request.properties))?;
+    Ok((beginning, ours))
 }
 
 /// Says so if no program is flagged for this session, and whether flags of the other kind exist.

@@ -13,16 +13,16 @@ pub(crate) struct UpdateArguments {
     /// The session, if several run
     name: Option<String>,
     /// Trace these processes too, by number or by the name of their program
-    #[arg(long = "add-pid", value_name = "PID|NAME", num_args = 1.., value_delimiter = ',')]
+    #[arg(long = "add-pid", value_name = "PID|NAME", value_delimiter = ',')]
     add_pids: Vec<String>,
     /// With --add-pid: the processes that these have started already, too
     #[arg(long, requires = "add_pids")]
     tree: bool,
     /// Let go of these processes: they run on as they were before
-    #[arg(long = "remove-pid", value_name = "PID|NAME", num_args = 1.., value_delimiter = ',')]
+    #[arg(long = "remove-pid", value_name = "PID|NAME", value_delimiter = ',')]
     remove_pids: Vec<String>,
     /// Which events carry stacks from now on: some of create,alloc,realloc,free,destroy, or none
-    #[arg(long, value_name = "EVENTS", value_parser = parse_stacks)]
+    #[arg(long = "stack-events", alias = "stacks", value_name = "EVENTS", value_parser = parse_stacks)]
     stacks: Option<StackEvents>,
     /// Sampling of allocations from now on, in a session that was started with --sample: one in so
     /// many bytes (2M), auto, off, or all
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: UpdateArguments) -> anyhow::Result<ExitCode> {
     let update = Update { add_pids, remove_pids, with_children: tree, stacks, sample, flush };
     anyhow::ensure!(
         update != Update::default(),
-        "nothing to change: give --add-pid, --remove-pid, --stacks, --sample or --flush"
+        "nothing to change: give --add-pid, --remove-pid, --stack-events, --sample or --flush"
     );
     let answer = super::find(name.as_deref())?.ask(Request::Update(update))?;
     let Answer::Updated(report) = answer else { anyhow::bail!("the session's answer makes no sense") };

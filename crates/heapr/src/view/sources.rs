@@ -12,6 +12,7 @@ use heapr_trace::Trace;
 
 use crate::snapshot::native::{GraphArguments, NativeHeap};
 use crate::snapshot::verbs::is_trace;
+use crate::trace_file::named_or_newest;
 
 /// Writes the native heap graphs of traces into `folder`, as sources that the page shows as heaps.
 fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
@@ -45,13 +46,17 @@ pub(super) fn trace_of_graph(words: &[PathBuf], folder: &Path, graph: &Path) -> 
 }
 
 /// Returns the sources in the order of the words, then the graphs of traces, written into `folder`.
-/// Without words it is the session that runs. Errors are reported here, before a page opens.
+/// Without words it is the session that runs, or the newest trace here. Errors are reported before
+/// a page opens.
 pub(crate) fn sources(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
     if words.is_empty() {
         let running = sessions();
         return match running.as_slice() {
             [only] => Ok(vec![session(&only.name)?]),
-            [] => bail!("name a file; no session is running either"),
+            [] => {
+                let newest = named_or_newest(None, "view").context("no session is running either")?;
+                sources(&[newest], folder)
+            }
             several => {
                 let names: Vec<&str> = several.iter().map(|entry| entry.name.as_str()).collect();
                 bail!("name a file or a session; running: {}", names.join(", "))

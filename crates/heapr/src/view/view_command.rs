@@ -25,8 +25,8 @@ use heapr_table::quantity::bytes;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
     /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), files of
-    /// other tools, names of running sessions [default: the running session]. Other tools are
-    /// heaptrack, massif, DHAT, jemalloc, pprof and V8 (.heapprofile)
+    /// other tools, names of running sessions. Other tools are heaptrack, massif, DHAT, jemalloc,
+    /// pprof and V8 (.heapprofile) [default: the session that runs, or the newest trace here]
     #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
     /// Only print the address

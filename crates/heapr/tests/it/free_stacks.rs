@@ -46,6 +46,6 @@ fn every_free_has_its_stack_and_wrong_ones_stand_apart() {
 fn frees_without_stacks_say_how_to_record_them() {
     let recording = recording(&[]);
     let text = recording.text(&["report", "--free-stacks"]);
-    assert!(text.contains("without a stack: record with --stacks alloc,realloc,free"), "{text}");
+    assert!(text.contains("without a stack: record with --stack-events alloc,realloc,free"), "{text}");
     assert!(text.contains("FREED TWICE") && text.contains("victim_allocate"), "{text}");
 }

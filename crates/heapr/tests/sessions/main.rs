@@ -4,6 +4,7 @@
 
 mod doctor;
 mod engine;
+mod first_steps;
 mod flags;
 mod given_again;
 mod gone_files;
@@ -20,4 +21,6 @@ mod sending;
 mod sending_securely;
 mod stage;
 mod targets;
+mod terminal;
+mod top;
 mod unseen_exec;

@@ -12,6 +12,7 @@ mod flame_json;
 mod frame;
 mod functions;
 mod leaks;
+mod own_functions;
 mod panels;
 mod report;
 mod resident;
@@ -45,6 +46,7 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "stack" => stack::stack(&context, body),
         "flame" => flame::flame(&context, body),
         "functions" => functions::functions(&context, body),
+        "own-functions" => own_functions::own_functions(&context, body),
         "frame" => frame::frame(&context, body),
         "panels" => batch::batch(&context, body),
         "histograms" => panels::histograms(&context, body),

@@ -152,6 +152,8 @@ impl RunningSession {
         json!({
             "schema": "heapr.view.session.status/1",
             "state": known.stage.name(),
+            "shown_until_ns": known.shown_until_ns,
+            "trouble": known.trouble,
             "status": known.status.as_ref().map(status_json),
             "history": known.history.thinned(),
         })

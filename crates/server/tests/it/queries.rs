@@ -31,6 +31,14 @@ fn all_views_of_a_filter_agree() {
         assert_eq!(report["all"]["total_bytes"], total);
         assert_eq!(report["group_count"], 2);
         assert!(report["command"].as_str().unwrap().starts_with("heapr report '"), "{}", report["command"]);
+        for of in ["own", "innermost"] {
+            let functions = ask("own-functions", &format!(",\"of\":\"{of}\",\"sort\":\"st\""));
+            let rows = functions["own_functions"].as_array().unwrap();
+            let sums = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
+            assert_eq!((sums("total_bytes"), sums("stack_count")), (total, 2), "{functions}");
+            let stack = ask("stack", &format!(",\"id\":{}", rows[0]["stack"]));
+            assert!(!stack["frames"].as_array().unwrap().is_empty());
+        }
         for direction in ["top-down", "bottom-up"] {
             let flame = ask("flame", &format!(",\"value\":\"total_bytes\",\"direction\":\"{direction}\""));
             assert_eq!(flame["total"], total);

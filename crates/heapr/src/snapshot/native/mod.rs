@@ -22,7 +22,7 @@ mod summary;
 mod suppressions;
 mod suspects;
 mod take;
-mod watchers;
+pub(crate) mod watchers;
 
 use std::process::ExitCode;
 

@@ -7,13 +7,13 @@ use heapr_session::{Answer, ProcessStatus, Request, SessionClient, SessionName, 
 
 /// Session, and the requested processes that it records.
 #[derive(Debug)]
-pub(in crate::snapshot) struct Watcher {
-    pub(in crate::snapshot) client: SessionClient,
-    pub(in crate::snapshot) pids: Vec<u32>,
+pub(crate) struct Watcher {
+    pub(crate) client: SessionClient,
+    pub(crate) pids: Vec<u32>,
 }
 
 /// Returns the sessions that record these processes, and the processes that no session records.
-pub(in crate::snapshot) fn find(pids: &[u32]) -> (Vec<Watcher>, Vec<u32>) {
+pub(crate) fn find(pids: &[u32]) -> (Vec<Watcher>, Vec<u32>) {
     let mut left = pids.to_vec();
     let mut watchers = Vec::new();
     for client in all() {
@@ -51,8 +51,9 @@ pub(super) fn start(pids: &[u32], output: &Path, more: &[String]) -> anyhow::Res
     let name = session_name(pids);
     let program = std::env::current_exe().context("cannot find heapr's own file")?;
     let mut command = std::process::Command::new(program);
-    command.args(["start", &name, "--mode", "snapshot", "-o"]).arg(output).args(more).arg("--pid");
-    command.args(pids.iter().map(u32::to_string)).stdout(std::process::Stdio::null());
+    let listed = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    command.args(["start", &name, "--mode", "snapshot", "-o"]).arg(output).args(more);
+    command.args(["--pid", &listed]).stdout(std::process::Stdio::null());
     let status = command.status().context("cannot start a session")?;
     if !status.success() {
         bail!("no session for {}: see above", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
@@ -98,10 +99,7 @@ pub(crate) fn is_name_of_javascript(path: &Path) -> bool {
 }
 
 /// Returns the first free name: without a number, then with 2 and so on.
-pub(in crate::snapshot) fn free_name(
-    name: impl Fn(Option<u32>) -> String,
-    is_taken: impl Fn(&String) -> bool,
-) -> String {
+pub(crate) fn free_name(name: impl Fn(Option<u32>) -> String, is_taken: impl Fn(&String) -> bool) -> String {
     let numbers = std::iter::once(None).chain((2..).map(Some));
     numbers.map(name).find(|name| !is_taken(name)).unwrap_or_default()
 }

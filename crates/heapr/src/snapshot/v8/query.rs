@@ -51,7 +51,7 @@ pub(crate) struct QueryArguments {
     max_retained: Option<u64>,
     /// Functions that are all in the stack of the block (native heaps): MODULE!, MODULE!SYMBOL or
     /// SYMBOL
-    #[arg(long, alias = "requireframes", value_name = "FRAME", num_args = 1..)]
+    #[arg(long, alias = "requireframes", value_name = "FRAME")]
     require_frames: Vec<String>,
     /// Only DOM nodes that no longer hang in their document
     #[arg(long)]

@@ -1,0 +1,64 @@
+//! The view as text, where no terminal can be drawn on: one screen after the other.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+
+use super::draw::{Look, draw};
+use super::reader::{News, Reader};
+use super::signals;
+use super::state::State;
+use crate::plain_text::{line_width, page_columns, printed};
+
+/// Lines of a screen.
+const LINES: u16 = 40;
+/// Interval at which signals are looked for.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Prints readings until a signal, or a single one.
+pub(super) fn run(mut state: State, reader: &Reader, look: Look, is_single: bool) -> anyhow::Result<()> {
+    let told = signals::watch()?;
+    loop {
+        if told.try_iter().any(|told| told == signals::Told::End) {
+            return Ok(());
+        }
+        let news = match reader.news.recv_timeout(PATIENCE) {
+            Ok(news) => news,
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => continue,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => anyhow::bail!("the reader has ended"),
+        };
+        let is_reading = matches!(news, News::Reading(..));
+        if let News::Trouble(text) = news {
+            anyhow::bail!("no reading: {text}");
+        }
+        state.take(news);
+        if !is_reading {
+            continue;
+        }
+        print(&mut state, look)?;
+        if is_single || state.has_ended() {
+            return Ok(());
+        }
+    }
+}
+
+fn print(state: &mut State, look: Look) -> anyhow::Result<()> {
+    let columns = page_columns(line_width()).min(400) as u16;
+    let area = Rect::new(0, 0, columns, LINES);
+    let mut buffer = Buffer::empty(area);
+    draw(state, area, &mut buffer, look);
+    let mut out = printed(true);
+    // The last line names keys.
+    for y in 0..LINES - 1 {
+        let line: String = (0..columns).map(|x| buffer[(x, y)].symbol()).collect();
+        let line = line.trim_end();
+        if !line.is_empty() {
+            writeln!(out, "{line}")?;
+        }
+    }
+    writeln!(out)?;
+    out.flush()?;
+    Ok(())
+}
