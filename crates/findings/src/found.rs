@@ -7,9 +7,11 @@ use heapr_table::quantity::plural;
 use heapr_trace::Trace;
 
 use crate::all_growth::all_growth;
+use crate::collections::between_collections;
 use crate::finding::{Finding, Kind, OwnFrame};
 use crate::growth::growing;
 use crate::judged::Judged;
+use crate::mapped_files::mapped_files;
 use crate::recording::{Names, Recording};
 use crate::site::Site;
 use crate::threads::threads;
@@ -88,12 +90,15 @@ fn found(recording: &Recording<'_>) -> Found {
     if let Some((process, _)) = &together {
         growing.retain(|growing| growing.site.process != *process);
     }
+    let is_together = together.is_some();
     let sites: Vec<&Site> = growing.iter().map(|growing| growing.site).collect();
     let mut findings: Vec<Finding> =
         growing.iter().take(OF_KIND_MAX).map(|growing| growing.finding(recording)).collect();
     findings.extend(together.map(|(_, finding)| finding));
     if findings.is_empty() {
-        findings.extend(whole_growth(recording).or_else(|| all_growth(recording)));
+        findings.extend(whole_growth(recording).or_else(|| all_growth(recording, &[])));
+    } else if !is_together {
+        findings.extend(all_growth(recording, &growing));
     }
     findings.extend(threads(recording));
     findings.extend(unread::unread(recording));
@@ -101,9 +106,15 @@ fn found(recording: &Recording<'_>) -> Found {
     findings.extend(seen::frees(recording));
     let at_peak = AtPeak::new(recording);
     findings.extend(seen::resident(recording, &at_peak));
+    findings.extend(mapped_files(recording));
     let peak = peak::peak(recording, &at_peak, &sites);
     let idle = held::idle(recording);
     findings.extend(churn::churn(recording));
+    // A function whose growth is told does not fall back.
+    let falling = between_collections(recording)
+        .filter(|falling| findings.iter().all(|known| known.own_frame != falling.own_frame));
+    let peak = peak.filter(|peak| falling.as_ref().is_none_or(|falling| falling.own_frame != peak.own_frame));
+    findings.extend(falling);
     findings.extend(told_once(peak, idle));
     findings.extend(held::small_blocks(recording));
     findings.iter_mut().for_each(tell_what_would_name);

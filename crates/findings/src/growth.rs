@@ -13,6 +13,8 @@ use heapr_trace::{BlockEstimate, Estimate, ProcessIndex, StackIndex};
 use crate::doubling::{Doubling, doubling};
 use crate::estimated::as_many_as;
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
+use crate::lost_blocks::{LostBlocks, LostText};
+use crate::python_objects::python_objects;
 use crate::recording::Recording;
 use crate::site::{Held, Site};
 use crate::stays::Stays;
@@ -263,7 +265,23 @@ impl Growing<'_> {
         let through = recording.through(stack);
         let mut finding = self.finding_of(recording, own_frame, &through.named(name));
         finding.evidence.extend(through.path);
+        finding.evidence.extend(python_objects(recording, self.site));
+        match self.lost(recording) {
+            Some(LostText::Sentence(text)) => {
+                finding.sentence = format!("{}; {text}.", finding.sentence.trim_end_matches('.'));
+            }
+            Some(LostText::Evidence(text)) => finding.evidence.push(text),
+            None => {}
+        }
         finding
+    }
+
+    /// What the references of a snapshot tell of the site's blocks.
+    fn lost(&self, recording: &Recording<'_>) -> Option<LostText> {
+        let process = self.site.process;
+        let cell = recording.lost_blocks.get(process.0 as usize)?;
+        let lost = cell.get_or_init(|| LostBlocks::of(recording.trace, process)).as_ref()?;
+        lost.text(|stack| recording.is_of(self.site, stack), |time_ns| recording.when(time_ns))
     }
 
     /// Finding with another name.

@@ -1,5 +1,8 @@
 //! Recording as input of the findings: the amounts of each own function over time.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
 use heapr_query::engine::{CodeTable, FrameId, HeldTree, JudgedFrames, NamedStack, RowSource, SymbolTree};
 use heapr_query::{
     FrameText, NoSymbols, OwnCode, Owner, PackageSource, Suppressions, SymbolSource, summary_and_rows,
@@ -11,7 +14,8 @@ use heapr_trace::{
 
 use crate::estimated::Estimated;
 use crate::judged::Judged;
-use crate::site::Site;
+use crate::lost_blocks::LostBlocks;
+use crate::site::{RestOwner, Site};
 use crate::wanted_stacks::wanted_stacks;
 use crate::whole_course::{WholeCourse, is_told};
 use crate::work_time::WorkTime;
@@ -43,8 +47,12 @@ pub(crate) struct Recording<'a> {
     pub(crate) sites: Vec<Site>,
     /// By stack: number of its site; `u32::MAX`: of none.
     pub(crate) site_of: Vec<u32>,
+    /// By caller: the owner of the small stacks that are summed there.
+    pub(crate) rest_owners: HashMap<StackIndex, RestOwner>,
     /// By process: the live bytes of its sites by moment, and the time of its work.
     pub(crate) processes: Vec<WorkTime>,
+    /// By process: its blocks at the last snapshot with references; unset until needed.
+    pub(crate) lost_blocks: Vec<OnceCell<Option<LostBlocks>>>,
     /// Name of the file in commands.
     pub(crate) file: String,
     /// Formatter of its amounts.
@@ -128,7 +136,9 @@ impl<'a> Recording<'a> {
             work_done,
             sites: Vec::new(),
             site_of: Vec::new(),
+            rest_owners: HashMap::new(),
             processes: Vec::new(),
+            lost_blocks: trace.processes().iter().map(|_| OnceCell::new()).collect(),
             file: judged.file.to_owned(),
             said,
         };
@@ -138,16 +148,30 @@ impl<'a> Recording<'a> {
         recording
     }
 
-    /// Time of work of each process. If there is one process, all that is live is its own, also the
-    /// stacks that are too small for the course.
+    /// Time of work of each process. The amounts are those of all its stacks, as far as the file
+    /// tells them. If there is one process, all that is live is its own.
     fn work_times(&self) -> Vec<WorkTime> {
         let of = (self.trace, &self.times_ns[..], &self.work_done[..], &self.sites[..]);
-        let count = self.trace.processes().len() as u32;
-        let lives: Vec<u64> = self.summary.course.moments.iter().map(|moment| moment.live_bytes).collect();
-        let mut left = 0_u64;
-        self.for_each_total(|totals| left = left.saturating_add(totals.amounts.outstanding_bytes));
-        let known = (count == 1).then_some((&lives[..], left));
-        (0..count).map(|process| WorkTime::with(of, ProcessIndex(process), known)).collect()
+        let count = self.trace.processes().len();
+        let lives: Option<Vec<Vec<u64>>> = match count {
+            1 => Some(vec![self.summary.course.moments.iter().map(|moment| moment.live_bytes).collect()]),
+            _ => self.all_live(),
+        };
+        let mut left = vec![0_u64; count];
+        self.for_each_total(|totals| {
+            let process = match totals.stack {
+                StackIndex::EMPTY => totals.process,
+                stack => self.process_of(stack),
+            };
+            if let Some(sum) = left.get_mut(process.0 as usize) {
+                *sum = sum.saturating_add(totals.amounts.outstanding_bytes);
+            }
+        });
+        let work = |(number, &left): (u32, &u64)| {
+            let lives = lives.as_ref().and_then(|lives| lives.get(number as usize));
+            WorkTime::with(of, ProcessIndex(number), lives.map(|lives| (&lives[..], left)))
+        };
+        (0..).zip(&left).map(work).collect()
     }
 
     /// Number of a stack in the tree of names, if it is worth a name.

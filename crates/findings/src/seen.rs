@@ -9,6 +9,7 @@ use heapr_trace::{HeapId, Loss, ProcessIndex, ProcessOrigin};
 
 use crate::allocator_advice::advice;
 use crate::finding::{Chosen, Finding, Kind, quoted};
+use crate::kept_memory::KeptMemory;
 use crate::peak::ALONE_SHARE;
 use crate::recording::Recording;
 use crate::site::Held;
@@ -54,7 +55,8 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
         if unexplained < UNSEEN_MIN_BYTES {
             return None;
         }
-        return Some(unseen(recording, (process, sample.time_ns), resident, peak));
+        let kept = kept(recording, work, process, until_ns);
+        return Some(unseen(recording, (process, sample.time_ns), resident, peak, kept));
     }
     let survivors = survivors(recording, process, sample.time_ns);
     let page_bytes = recording.trace.system().page_bytes.max(SMALLEST_PAGE_BYTES);
@@ -101,7 +103,11 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
         bytes: unexplained,
         bytes_plus_minus: recording.half_of_bytes(live),
         is_left: false,
-        evidence: evidence(recording, process, peak, is_pinned, &survivors),
+        evidence: {
+            let mut evidence = evidence(recording, process, peak, is_pinned, &survivors);
+            evidence.extend(kept(recording, work, process, until_ns).into_iter().flat_map(kept_texts));
+            evidence
+        },
         curve: match together {
             Some(_) => together::curve(recording, work),
             None => recording.curve(site),
@@ -125,13 +131,67 @@ fn live_about(recording: &Recording<'_>, work: &WorkTime, at_ns: u64) -> Option<
     Some((live, end))
 }
 
+/// Division of the resident memory at the last reading until a time, and the least bytes of the C
+/// library's heap that were in no live block then.
+fn kept(
+    recording: &Recording<'_>,
+    work: &WorkTime,
+    process: ProcessIndex,
+    until_ns: u64,
+) -> Option<(KeptMemory, u64)> {
+    let kept = KeptMemory::until(recording.trace, process, until_ns.saturating_add(LOOK_NS))?;
+    let (live_bytes, _) = live_about(recording, work, kept.time_ns)?;
+    // The blocks of all processes are at least as many as those of one.
+    let behind = recording.times_ns.partition_point(|&time_ns| time_ns <= kept.time_ns);
+    let about = recording.summary.course.moments.get(behind.saturating_sub(1)..)?.iter().take(3);
+    let live_count = about.map(|moment| moment.live_count).max()?;
+    Some((kept, kept.free_bytes((live_bytes, live_count))))
+}
+
+fn kept_texts((kept, free_bytes): (KeptMemory, u64)) -> Vec<String> {
+    let mut texts = vec![kept.text()];
+    if free_bytes > 0 {
+        texts.push(format!(
+            "at least {} of the C library's heap were in no live block then",
+            bytes(free_bytes)
+        ));
+    }
+    texts
+}
+
 /// Finding of memory that was never in blocks. `peak`: bytes of the blocks at most.
 fn unseen(
     recording: &Recording<'_>,
     (process, time_ns): (ProcessIndex, u64),
     resident: u64,
     peak: u64,
+    kept: Option<(KeptMemory, u64)>,
 ) -> Finding {
+    let rest = resident.saturating_sub(peak);
+    if let Some((kept, free_bytes)) = kept.filter(|(_, free_bytes)| free_bytes.saturating_mul(2) >= rest) {
+        let mut evidence = vec![format!(
+            "{} are resident without a file after {}, and at most {} were live in blocks",
+            bytes(resident),
+            duration(time_ns),
+            recording.bytes(peak)
+        )];
+        evidence.extend(kept_texts((kept, free_bytes)));
+        evidence.extend(advice(recording.trace, process).map(str::to_owned));
+        return Finding {
+            kind: Kind::Resident,
+            sentence: format!(
+                "Malloc keeps free memory: at least {} of the {} that are resident in the C library's heap are in no \
+                 live block.",
+                bytes(free_bytes),
+                bytes(kept.heap_bytes)
+            ),
+            confidence: Confidence::Medium,
+            bytes: free_bytes,
+            evidence,
+            command: format!("heapr info {}", quoted(&recording.file)),
+            ..Finding::default()
+        };
+    }
     // A process that has ended cannot be explained any more.
     let known = recording.trace.processes().get(process.0 as usize);
     let command = match known.filter(|process| process.end_ns.is_none()) {
@@ -141,10 +201,14 @@ fn unseen(
     Finding {
         kind: Kind::Unseen,
         sentence: format!(
-            "{} are resident without a file, and at most {} were live in blocks: the rest was freed and is kept by \
-             malloc, or is not malloc's; it was not looked at.",
+            "{} are resident without a file, and at most {} were live in blocks: {}.",
             bytes(resident),
-            recording.bytes(peak)
+            recording.bytes(peak),
+            match kept {
+                Some((kept, _)) => kept.text(),
+                None => "the rest was freed and is kept by malloc, or is not malloc's; it was not looked at"
+                    .to_owned(),
+            }
         ),
         confidence: Confidence::Medium,
         own_frame: None,

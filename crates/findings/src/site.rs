@@ -38,6 +38,16 @@ impl AddAssign for Held {
     }
 }
 
+/// Owner of the sum of small stacks at a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RestOwner {
+    /// All stacks belong to the site with this number.
+    Site(u32),
+    /// The stacks belong to several functions that the caller calls, or to unnamed ones. The
+    /// caller's own frame has this owner.
+    Several(Owner),
+}
+
 /// Everything that a function allocates in a process, by itself and by its callees.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {

@@ -8,7 +8,7 @@ use heapr_trace::{Amounts, ProcessIndex, StackIndex};
 
 use crate::own_frames::own_frames;
 use crate::recording::Recording;
-use crate::site::{Held, Site};
+use crate::site::{Held, RestOwner, Site};
 
 /// Number in place of that of a site, for stacks without one.
 pub(crate) const NO_SITE: u32 = u32::MAX;
@@ -66,6 +66,16 @@ impl Recording<'_> {
                 let number = site_of.get(row.stack.0 as usize).copied().unwrap_or(NO_SITE);
                 if let Some(site) = sites.get_mut(number as usize) {
                     site.held[place].add(row);
+                }
+            }
+        }
+        self.rest_owners = self.rest_owners(&site_of, &frames);
+        for place in 0..moment_count {
+            for rest in self.rests(place) {
+                if let Some(&RestOwner::Site(number)) = self.rest_owners.get(&rest.row.stack)
+                    && let Some(site) = sites.get_mut(number as usize)
+                {
+                    site.held[place].add(&rest.row);
                 }
             }
         }

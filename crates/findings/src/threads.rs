@@ -54,7 +54,7 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
         "a thread has a stack, thread-local data and caches of the allocator{}; it ends when its function returns: a \
          pool that is closed, a queue that is ended",
         match stack_bytes {
-            0 => String::new(),
+            0 => "; how much of their stacks is resident is not known".to_owned(),
             stack_bytes => format!(": {} of stacks are resident", bytes(stack_bytes)),
         }
     )];
@@ -66,7 +66,7 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
         sentence,
         confidence: Confidence::High,
         own_frame: starter.map(|(own_frame, _)| own_frame),
-        bytes: stack_bytes.max(growing.live as u64 * 8192),
+        bytes: stack_bytes,
         is_left: known.end_ns.is_some(),
         evidence,
         command: format!("heapr info {}", quoted(&recording.file)),

@@ -112,7 +112,7 @@ pub(crate) fn growing(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Optio
     let (from, to) = growth::judged_moments(&recording.work_done, work)?;
     let calls = Calls::new(recording, |add| {
         for (place, sign) in [(to, 1), (from, -1)] {
-            for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
+            for row in recording.rows_and_rests(place, process) {
                 add(row.stack, i64::try_from(row.live_bytes).unwrap_or(i64::MAX).saturating_mul(sign));
             }
         }
@@ -182,7 +182,7 @@ fn sites_of(recording: &Recording<'_>, process: ProcessIndex, way: &[Part]) -> V
         }
     });
     for place in 0..recording.times_ns.len() {
-        for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
+        for row in recording.rows_and_rests(place, process) {
             let level = levels[recording.near(row.stack) as usize];
             if level > 0 {
                 sites[level - 1].held[place].add(row);

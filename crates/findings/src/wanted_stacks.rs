@@ -28,17 +28,24 @@ pub(crate) fn wanted_stacks(
         Order::new(NAMED_MADE, 1.0, |amounts| amounts.realloc_count),
         Order::new(NAMED_MADE, 1.0, |amounts| amounts.peak_count),
     ];
+    // In a small recording all stacks are named, so that the owners of small ones are known, too.
+    let has_rests = course.moments.iter().any(|moment| !moment.rests.is_empty());
+    let mut all: Vec<StackIndex> = Vec::new();
     rows.for_each(|totals| {
+        if has_rests && all.len() <= NAMED_HELD && totals.heap != HeapId::MMAP {
+            all.push(totals.stack);
+        }
         if totals.heap != HeapId::MMAP {
             orders.iter_mut().for_each(|order| order.add((order.amount)(&totals.amounts), totals.stack));
         }
     })?;
-    let mut chosen: Vec<StackIndex> = Vec::new();
+    let mut chosen: Vec<StackIndex> = if all.len() <= NAMED_HELD { all } else { Vec::new() };
     orders.iter_mut().for_each(|order| order.choose(&mut chosen));
     // Stacks with the most live bytes at each moment.
     for moment in &course.moments {
         let mut order = Order::new(NAMED_MADE / 4, 1.0, |_| 0);
-        moment.rows.iter().for_each(|row| order.add(row.live_bytes, row.stack));
+        let rests = moment.rests.iter().map(|rest| &rest.row);
+        moment.rows.iter().chain(rests).for_each(|row| order.add(row.live_bytes, row.stack));
         order.choose(&mut chosen);
     }
     Ok(with_callers(trace, chosen))

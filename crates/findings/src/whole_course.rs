@@ -21,7 +21,7 @@ impl WholeCourse {
         Self {
             times_ns: moments.iter().map(|moment| moment.time_ns).collect(),
             live_bytes: moments.iter().map(|moment| moment.live_bytes).collect(),
-            told: moments.iter().filter(|moment| !moment.rows.is_empty()).count(),
+            told: moments.iter().filter(|moment| has_stacks(moment)).count(),
             is_told: moments.iter().all(is_told),
         }
     }
@@ -37,7 +37,11 @@ impl WholeCourse {
     }
 }
 
+fn has_stacks(moment: &CourseMoment) -> bool {
+    !moment.rows.is_empty() || !moment.rests.is_empty()
+}
+
 /// Whether the stacks of the live bytes are known.
 pub(crate) fn is_told(moment: &CourseMoment) -> bool {
-    moment.live_bytes == 0 || !moment.rows.is_empty()
+    moment.live_bytes == 0 || has_stacks(moment)
 }

@@ -9,8 +9,9 @@
 //! interval 2     |   |   |   |   | …    every second one remains
 //! ```
 
-use heapr_trace::{Course, CourseMoment, CourseRow};
+use heapr_trace::{Course, CourseMoment, CourseRow, StackIndex};
 
+use crate::course_rest::SmallStacks;
 use crate::summary_builder::SummaryBuilder;
 
 /// Largest number of moments.
@@ -18,7 +19,7 @@ const MOMENTS_MAX: u64 = 64;
 /// Interval of the first moments in nanoseconds.
 const FIRST_INTERVAL_NS: u64 = 1 << 20;
 /// Largest number of rows per moment. A stack has a row if it holds at least one part in this many
-/// of the live bytes.
+/// of the live bytes. Smaller ones are summed under their callers.
 const ROWS_MAX: u64 = 4096;
 
 /// Records live memory at moments.
@@ -30,6 +31,7 @@ pub struct CourseTaker {
     /// Moments at 1, 2, 3 … times the interval.
     course: Course,
     next_ns: u64,
+    small: SmallStacks,
 }
 
 impl Default for CourseTaker {
@@ -44,7 +46,8 @@ impl CourseTaker {
     #[must_use]
     pub fn since(from_ns: u64) -> Self {
         let next_ns = from_ns.saturating_add(FIRST_INTERVAL_NS);
-        Self { interval_ns: FIRST_INTERVAL_NS, from_ns, course: Course::default(), next_ns }
+        let (course, small) = (Course::default(), SmallStacks::default());
+        Self { interval_ns: FIRST_INTERVAL_NS, from_ns, course, next_ns, small }
     }
 
     /// Time of the next moment. [`CourseTaker::take`] must be called before an event at or after it
@@ -56,9 +59,15 @@ impl CourseTaker {
     }
 
     /// Records the moments up to `reached_ns`, the time of an event that is not yet counted.
+    /// `parent_of`: the caller of a node of the stack tree.
     #[cold]
     #[inline(never)]
-    pub fn take(&mut self, reached_ns: u64, summary: &SummaryBuilder) {
+    pub fn take(
+        &mut self,
+        reached_ns: u64,
+        summary: &SummaryBuilder,
+        parent_of: impl Fn(StackIndex) -> StackIndex,
+    ) {
         let since_ns = reached_ns.saturating_sub(self.from_ns);
         while since_ns / self.interval_ns > MOMENTS_MAX {
             self.interval_ns *= 2;
@@ -75,7 +84,7 @@ impl CourseTaker {
             let moment = match last.take() {
                 // No event lies in between.
                 Some(last) => CourseMoment { time_ns, ..last },
-                None => moment(time_ns, summary),
+                None => moment(time_ns, summary, &mut self.small, &parent_of),
             };
             last = (self.course.moments.len() as u64 + 1 < wanted).then(|| moment.clone());
             self.course.moments.push(moment);
@@ -90,23 +99,28 @@ impl CourseTaker {
     }
 }
 
-fn moment(time_ns: u64, summary: &SummaryBuilder) -> CourseMoment {
+fn moment(
+    time_ns: u64,
+    summary: &SummaryBuilder,
+    small: &mut SmallStacks,
+    parent_of: impl Fn(StackIndex) -> StackIndex,
+) -> CourseMoment {
     let total_count = summary.made_count();
     let mut moment = CourseMoment { time_ns, total_count, ..CourseMoment::default() };
-    summary.for_each_live(|row| {
+    summary.for_each_live(|_, row| {
         moment.live_bytes = moment.live_bytes.saturating_add(row.live_bytes);
         moment.live_count += row.live_count;
         moment.variances.add(row.variances);
     });
     let least_bytes = moment.live_bytes.div_ceil(ROWS_MAX).max(1);
     let mut rows: Vec<CourseRow> = Vec::new();
-    summary.for_each_live(|row| {
-        if row.live_bytes >= least_bytes {
-            rows.push(row);
-        }
+    summary.for_each_live(|process, row| match row.live_bytes >= least_bytes {
+        true => rows.push(row),
+        false => small.add(process, &row),
     });
     rows.sort_unstable_by_key(|row| row.stack);
     moment.rows = rows;
+    moment.rests = small.take(least_bytes, parent_of);
     moment
 }
 
@@ -123,7 +137,7 @@ mod tests {
             (Ledger::new(), SummaryBuilder::new(), CourseTaker::default());
         for (number, &time_ns) in times_ns.iter().enumerate() {
             if time_ns >= taker.next_ns() {
-                taker.take(time_ns, &summary);
+                taker.take(time_ns, &summary, |_| StackIndex::EMPTY);
             }
             let action = Action::Alloc {
                 address_avma: 0x1000 + number as u64 * 16,
@@ -151,9 +165,33 @@ mod tests {
                     (before, before, before)
                 );
                 assert_eq!(moment.rows.iter().map(|row| row.live_bytes).sum::<u64>(), before);
+                assert!(moment.rests.is_empty());
             }
             assert!(course.moments.is_sorted_by(|a, b| a.time_ns < b.time_ns));
         }
+    }
+
+    #[test]
+    fn stacks_without_rows_are_in_the_rests() {
+        let (mut ledger, mut summary, mut taker) =
+            (Ledger::new(), SummaryBuilder::new(), CourseTaker::default());
+        // 9,000 stacks of a byte each, half of them called by node 1, and one that is larger.
+        for number in 0..9_001_u32 {
+            let action = Action::Alloc {
+                address_avma: 0x1000 + u64::from(number) * 16,
+                size_bytes: if number == 9_000 { 1_000 } else { 1 },
+                stack: StackIndex(number + 2),
+                is_moved_realloc: false,
+            };
+            let event = Event { time_ns: 1, thread: ThreadIndex(0), heap: HeapId::MALLOC, action };
+            ledger.apply(&event, ProcessIndex(0), &mut summary);
+        }
+        taker.take(FIRST_INTERVAL_NS, &summary, |stack| StackIndex(u32::from((2..4_502).contains(&stack.0))));
+        let moment = &taker.finish().moments[0];
+        let told = |rest: &heapr_trace::CourseRest| (rest.row.stack.0, rest.row.live_bytes);
+        assert_eq!(moment.rests.iter().map(told).collect::<Vec<_>>(), [(0, 4_500), (1, 4_500)]);
+        assert_eq!(moment.rows.iter().map(|row| row.live_bytes).collect::<Vec<_>>(), [1_000]);
+        assert_eq!(moment.live_bytes, 10_000);
     }
 
     #[test]

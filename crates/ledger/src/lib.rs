@@ -8,6 +8,7 @@
 mod block_record;
 mod block_table;
 mod course;
+mod course_rest;
 mod cut;
 mod family;
 mod group;

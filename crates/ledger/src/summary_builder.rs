@@ -126,9 +126,9 @@ impl SummaryBuilder {
             .sum()
     }
 
-    /// Passes the live amounts of each stack to `visit`. Mappings are left out, because malloc's
-    /// blocks lie in them.
-    pub(crate) fn for_each_live(&self, mut visit: impl FnMut(CourseRow)) {
+    /// Passes the live amounts of each stack to `visit`, with their process. Mappings are left out,
+    /// because malloc's blocks lie in them.
+    pub(crate) fn for_each_live(&self, mut visit: impl FnMut(ProcessIndex, CourseRow)) {
         let others = self.others.iter().filter(|(_, heap, _, _)| *heap != HeapId::MMAP);
         let of_malloc = self.stacks.iter().map(|state| (HeapId::MALLOC, state));
         let states = of_malloc.chain(others.map(|(_, heap, _, state)| (*heap, state)));
@@ -141,7 +141,7 @@ impl SummaryBuilder {
                 let key = (owner(state.process, heap, state.stack), heap, state.stack);
                 row.variances = self.variances.live_of(key);
             }
-            visit(row);
+            visit(state.process, row);
         }
     }
 

@@ -11,7 +11,9 @@
 //! | at the peak | as at a time, once the peak's time is known: from the summary, or from a replay for chosen processes, sizes or a range | the checkpoint's |
 
 use heapr_ledger::{Cause, CourseTaker, Ledger, Observer, ProcessEnds, SummaryBuilder};
-use heapr_trace::{Block, Damage, Event, EventReader, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
+use heapr_trace::{
+    Block, Damage, Event, EventReader, ProcessIndex, StackIndex, StackTable, StackTotals, Summary, Trace,
+};
 
 use crate::choice::Choice;
 use crate::collector::{Collected, Collector, Counted, Death};
@@ -64,7 +66,8 @@ impl Replay<'_, '_> {
     pub fn summary(&mut self) -> Result<Summary> {
         let summary = SummaryBuilder::of_samples(self.trace.sampling());
         let since_ns = RecordedSpan::of(self.trace).since_ns.unwrap_or(0);
-        let mut observer = WithCourse { summary, course: CourseTaker::since(since_ns) };
+        let stacks = self.trace.stacks();
+        let mut observer = WithCourse { summary, course: CourseTaker::since(since_ns), stacks };
         let mut ledger = self.new_ledger();
         self.feed((0, u64::MAX), &mut ledger, &mut observer, |_| false)?;
         let mut summary = observer.summary.finish();
@@ -286,20 +289,21 @@ fn end_before(ends: &mut ProcessEnds, time_ns: u64, ledger: &mut Ledger, observe
 }
 
 /// Builds a summary with its course.
-struct WithCourse {
+struct WithCourse<'t> {
     summary: SummaryBuilder,
     course: CourseTaker,
+    stacks: &'t StackTable,
 }
 
-impl WithCourse {
+impl WithCourse<'_> {
     fn reach(&mut self, time_ns: u64) {
         if time_ns >= self.course.next_ns() {
-            self.course.take(time_ns, &self.summary);
+            self.course.take(time_ns, &self.summary, |stack| self.stacks.parent(stack));
         }
     }
 }
 
-impl Observer for WithCourse {
+impl Observer for WithCourse<'_> {
     fn born(&mut self, block: &Block) {
         self.reach(block.alloc_ns);
         self.summary.born(block);

@@ -11,7 +11,7 @@ use heapr_proc::smaps::{MappingPages, PageAmounts};
 use crate::arenas::{self, OTHER_ARENAS};
 use crate::claims::{Claim, Claims, range_of};
 use crate::class::{Class, ToldBy};
-use crate::code_files::{CodeFiles, claim_zeroed_data};
+use crate::code_files::{CodeFiles, claim_zeroed_data, is_shared_memory};
 use crate::foreign::{self, ForeignHeap};
 use crate::heap_detail::HeapDetail;
 use crate::owners;
@@ -238,10 +238,7 @@ impl Account {
         let MappingPages { mapping, pages } = found;
         let part = file_name(&mapping.name).to_owned();
         let is_code = code.has(mapping);
-        let is_memory = mapping.name.starts_with("/memfd:")
-            || mapping.name.starts_with("/dev/shm/")
-            || mapping.name.starts_with("/dev/zero")
-            || mapping.name.starts_with("/SYSV");
+        let is_memory = is_shared_memory(&mapping.name);
         let (written, rest) = pages.divided_by_writing();
         let is_recorders = is_recorders(&mapping.name);
         let class = match () {

@@ -2,6 +2,8 @@
 //!
 //! A rule speaks only if its change is worth the trouble.
 
+use std::collections::BTreeMap;
+
 use heapr_known::allocator_libraries::LIBRARIES;
 use heapr_table::quantity::{bytes, percent, plural};
 
@@ -49,6 +51,8 @@ pub fn advice(account: &Account, beside: &Beside) -> Vec<Advice> {
         lazily_freed,
         python_pools,
         allocator_pages,
+        allocator_fragments,
+        mapped_files,
         page_tables,
         swapped,
     ];
@@ -297,6 +301,63 @@ fn allocator_pages(account: &Account, _: &Beside) -> Option<Advice> {
     })
 }
 
+/// Reports free memory of another allocator beside live blocks, which no call releases.
+fn allocator_fragments(account: &Account, _: &Beside) -> Option<Advice> {
+    let beside = |heap: &crate::ForeignHeap| {
+        let name = format!("{}: beside live blocks", heap.allocator);
+        let pieces = account.pieces.iter().filter(|piece| piece.part == name);
+        pieces.map(|piece| piece.pages.rss_bytes).sum::<u64>()
+    };
+    let (heap, beside_bytes) =
+        account.foreign.iter().map(|heap| (heap, beside(heap))).max_by_key(|(_, bytes)| *bytes)?;
+    let live_bytes = account.bytes(Class::AllocatorLive);
+    let is_much = beside_bytes > live_bytes / 2 && is_worth_it(beside_bytes, account);
+    let remedy = match heap.allocator {
+        "jemalloc" => "; redis moves its blocks together with activedefrag yes",
+        _ => "",
+    };
+    is_much.then(|| Advice {
+        rule: "allocator_fragments",
+        sentence: format!(
+            "{} are free beside live blocks in pages of {}, and no call gives them back: what lives long apart from what \
+             passes, or fewer sizes, gets them back{remedy}",
+            of_all(beside_bytes, account),
+            heap.allocator
+        ),
+        evidence: vec![format!(
+            "{} of live blocks are resident, and {} lie free in their pages",
+            bytes(live_bytes),
+            bytes(beside_bytes)
+        )],
+        certainty: Certainty::High,
+        bytes: beside_bytes,
+    })
+}
+
+/// Reports pages of mapped files, which no allocation has.
+fn mapped_files(account: &Account, _: &Beside) -> Option<Advice> {
+    let mut files: BTreeMap<&str, u64> = BTreeMap::new();
+    // Written pages of a private mapping are no file's any more.
+    let pieces = account.pieces.iter().filter(|piece| piece.class == Class::Files);
+    for piece in pieces.filter(|piece| !account.is_of_counters && piece.pages.own_bytes() == 0) {
+        *files.entry(&piece.part).or_default() += piece.pages.rss_bytes;
+    }
+    let all: u64 = files.values().sum();
+    let (name, most) = files.iter().max_by_key(|&(name, bytes)| (*bytes, std::cmp::Reverse(*name)))?;
+    (all >= 4 * LEAST_BYTES && all >= account.pages.rss_bytes / 2).then(|| Advice {
+        rule: "mapped_files",
+        sentence: format!(
+            "{} are pages of mapped files, {} of them of {name}: the kernel takes them back when memory is short; \
+             madvise(MADV_DONTNEED) or munmap gives them back at once",
+            of_all(all, account),
+            bytes(*most)
+        ),
+        evidence: vec![format!("{} and no allocation has them", plural(files.len() as u64, "file"))],
+        certainty: Certainty::High,
+        bytes: all,
+    })
+}
+
 /// Reports page tables of a thinly used address space.
 fn page_tables(account: &Account, beside: &Beside) -> Option<Advice> {
     let table_bytes = beside.page_table_bytes;
@@ -369,6 +430,52 @@ mod tests {
         assert_eq!(rules(&account(whole, 80 * MIB)), ["trim"]);
         let pinned = HeapDivision { live_bytes: 10 * MIB, pinned_bytes: 60 * MIB, ..HeapDivision::default() };
         assert_eq!(rules(&account(pinned, 80 * MIB)), ["pinned"]);
+    }
+
+    fn piece(class: Class, part: &str, mib: u64, written_mib: u64) -> crate::Piece {
+        let pages = PageAmounts {
+            rss_bytes: mib * MIB,
+            anonymous_bytes: written_mib * MIB,
+            ..PageAmounts::default()
+        };
+        let told_by = crate::ToldBy::Name;
+        crate::Piece { range_avma: 0..1, class, part: part.to_owned(), told_by, pages }
+    }
+
+    #[test]
+    fn mapped_files_are_told_where_they_are_most_and_not_written() {
+        let of = |pieces: Vec<crate::Piece>, rss_mib: u64| Account {
+            pages: PageAmounts { rss_bytes: rss_mib * MIB, ..PageAmounts::default() },
+            pieces,
+            ..Account::default()
+        };
+        let database = || piece(Class::Files, "data.mdb", 236, 0);
+        let told = of(vec![database(), piece(Class::Code, "libc.so.6", 2, 0)], 247);
+        assert_eq!(rules(&told), ["mapped_files"]);
+        let said = &advice(&told, &Beside::default())[0].sentence;
+        assert!(said.contains("236.0 MiB of them of data.mdb"), "{said}");
+        assert_eq!(rules(&of(vec![database()], 900)), [""; 0], "most memory is elsewhere");
+        assert_eq!(rules(&of(vec![piece(Class::Files, "data.mdb", 236, 236)], 247)), [""; 0], "written");
+        assert_eq!(rules(&of(vec![piece(Class::Code, "libLLVM.so", 236, 0)], 247)), [""; 0], "code");
+        assert_eq!(rules(&of(vec![piece(Class::Files, "small", 20, 0)], 24)), [""; 0], "little");
+    }
+
+    #[test]
+    fn fragments_are_told_where_they_are_as_much_as_half_of_what_lives() {
+        let of = |live_mib: u64, beside_mib: u64| Account {
+            pages: PageAmounts { rss_bytes: (live_mib + beside_mib + 10) * MIB, ..PageAmounts::default() },
+            pieces: vec![
+                piece(Class::AllocatorLive, "jemalloc", live_mib, live_mib),
+                piece(Class::AllocatorSlack, "jemalloc: beside live blocks", beside_mib, beside_mib),
+            ],
+            foreign: vec![crate::ForeignHeap { allocator: "jemalloc", ..crate::ForeignHeap::default() }],
+            ..Account::default()
+        };
+        assert_eq!(rules(&of(40, 55)), ["allocator_fragments"]);
+        let said = &advice(&of(40, 55), &Beside::default())[0].sentence;
+        assert!(said.contains("activedefrag") && said.contains("55.0 MiB"), "{said}");
+        assert_eq!(rules(&of(200, 55)), [""; 0], "usual beside that much");
+        assert_eq!(rules(&of(5, 6)), [""; 0], "little");
     }
 
     #[test]

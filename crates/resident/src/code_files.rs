@@ -26,6 +26,26 @@ impl<'a> CodeFiles<'a> {
     }
 }
 
+/// Mappings of files that are no program, library, or shared memory, with their resident bytes
+/// without written pages of private mappings.
+pub fn data_files(mappings: &[MappingPages]) -> impl Iterator<Item = (&Mapping, u64)> {
+    let code = CodeFiles::of(mappings);
+    mappings.iter().filter_map(move |found| {
+        let mapping = &found.mapping;
+        let is_data = mapping.inode != 0
+            && !code.has(mapping)
+            && !is_shared_memory(&mapping.name)
+            && !is_recorders(&mapping.name);
+        let (_, rest) = found.pages.divided_by_writing();
+        (is_data && rest.rss_bytes > 0).then_some((mapping, rest.rss_bytes))
+    })
+}
+
+/// Whether the name of a mapping is that of memory, not of a file on a disk.
+pub(crate) fn is_shared_memory(name: &str) -> bool {
+    ["/memfd:", "/dev/shm/", "/dev/zero", "/SYSV"].iter().any(|start| name.starts_with(start))
+}
+
 /// Claims the zeroed data behind the written data of each program and library.
 pub(crate) fn claim_zeroed_data(
     mappings: &[MappingPages],

@@ -46,6 +46,7 @@ pub use account::{Account, Line, Piece};
 pub use advice::{Advice, Certainty, advice};
 pub use beside::Beside;
 pub use class::{Class, ToldBy, class_label};
+pub use code_files::data_files;
 pub use foreign::{Figure, ForeignHeap};
 pub use heap_detail::HeapDetail;
 pub use heap_pages::{BlockWatcher, HeapDivision};

@@ -100,8 +100,9 @@ impl Live {
             let is_own = |row: &&heapr_trace::CourseRow| {
                 trace.stacks().node(row.stack).is_some_and(|node| node.process == process)
             };
+            let rests = moment.rests.iter().filter(|rest| rest.process == process).map(|rest| &rest.row);
             let mut sum = BlockEstimate::default();
-            moment.rows.iter().filter(is_own).for_each(|row| sum += row.live());
+            moment.rows.iter().filter(is_own).chain(rests).for_each(|row| sum += row.live());
             sum
         };
         Self(moments.iter().map(|moment| (moment.time_ns, of_process(moment))).collect())

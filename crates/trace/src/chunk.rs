@@ -77,13 +77,15 @@ pub enum ChunkKind {
     GraphTexts = 30,
     Variances = 31,
     StackVariances = 32,
+    CourseRests = 33,
+    MemoryReadings = 34,
 }
 
 impl ChunkKind {
     /// The kind with this number; `None` for a number of a later version.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 32] = [
+        const KINDS: [ChunkKind; 34] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -116,6 +118,8 @@ impl ChunkKind {
             ChunkKind::GraphTexts,
             ChunkKind::Variances,
             ChunkKind::StackVariances,
+            ChunkKind::CourseRests,
+            ChunkKind::MemoryReadings,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

@@ -2,7 +2,7 @@
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
-use crate::{BlockEstimate, Estimate, StackIndex};
+use crate::{BlockEstimate, Estimate, ProcessIndex, StackIndex};
 
 /// Variances of live amounts that are estimates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,6 +59,16 @@ impl CourseRow {
     }
 }
 
+/// Live memory at a moment of stacks that are too small for rows of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CourseRest {
+    /// Process of the stacks.
+    pub process: ProcessIndex,
+    /// Sums over the stacks. The row's stack is the deepest common caller that is told; empty:
+    /// stacks of the process without such a caller.
+    pub row: CourseRow,
+}
+
 /// Live memory at a moment, before the events with that time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CourseMoment {
@@ -74,6 +84,9 @@ pub struct CourseMoment {
     /// The stacks that held most, by number. The blocks of ended processes count only in older
     /// files: see [`crate::Summary::counts_living`].
     pub rows: Vec<CourseRow>,
+    /// Sums of all other stacks, by process and caller. Rows and rests together are all that is
+    /// live. Empty in files of earlier versions.
+    pub rests: Vec<CourseRest>,
     /// Variances of the live amounts over all stacks.
     pub variances: LiveVariances,
 }
@@ -83,6 +96,13 @@ impl CourseMoment {
     #[must_use]
     pub fn live(&self) -> BlockEstimate {
         self.variances.of(self.live_bytes, self.live_count)
+    }
+
+    /// Whether rows and rests have all live bytes.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let rows = self.rows.iter().chain(self.rests.iter().map(|rest| &rest.row));
+        rows.map(|row| row.live_bytes).fold(0, u64::saturating_add) == self.live_bytes
     }
 }
 

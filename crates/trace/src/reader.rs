@@ -14,6 +14,7 @@ use opening::damage_of;
 
 use crate::chunk::{ChunkInfo, ChunkKind, ITEMS_PER_CHUNK};
 use crate::course::{COURSE_STREAMS, take_course};
+use crate::course_rests::{REST_STREAMS, take_rests};
 use crate::error::{Damage, Error, Malformed, Result};
 use crate::source::ReadAt;
 use crate::stacks::{STACK_STREAMS, StackTable};
@@ -39,6 +40,7 @@ pub struct Trace {
     rss_samples: Vec<RssSample>,
     resident_samples: Vec<ResidentSample>,
     memory_accounts: Vec<MemoryAccount>,
+    memory_readings: Vec<MemoryReading>,
     losses: Vec<LossEntry>,
     statistics: Vec<Statistic>,
     snapshots: Vec<Snapshot>,
@@ -136,6 +138,12 @@ impl Trace {
     /// The accounts of the processes' own memory.
     pub fn memory_accounts(&self) -> &[MemoryAccount] {
         &self.memory_accounts
+    }
+
+    /// Readings of processes' mappings, in order of time.
+    #[must_use]
+    pub fn memory_readings(&self) -> &[MemoryReading] {
+        &self.memory_readings
     }
 
     /// The losses, by process and thread.
@@ -394,7 +402,26 @@ impl Trace {
         let mut course = take_course(&streams, info.item_count as usize, self.stacks().len())
             .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
         self.add_course_variances(&mut course)?;
+        self.add_course_rests(&mut course)?;
         Ok(Some(course))
+    }
+
+    /// Adds the sums of small stacks to a course. A course without them, or with damaged ones,
+    /// tells the large stacks alone.
+    fn add_course_rests(&self, course: &mut Course) -> Result<()> {
+        let is_of_it = |info: &&ChunkInfo| info.item_count as usize == course.moments.len();
+        let Some(info) = self.of_kind(ChunkKind::CourseRests).next_back().filter(is_of_it) else {
+            return Ok(());
+        };
+        let outcome = match self.streams::<REST_STREAMS>(info) {
+            Ok(streams) => take_rests(&streams, course, (self.stacks().len(), self.processes.len())),
+            Err(Error::Damaged { what, .. }) => Err(Malformed(what)),
+            Err(error) => return Err(error),
+        };
+        if outcome.is_err() {
+            course.moments.iter_mut().for_each(|moment| moment.rests.clear());
+        }
+        Ok(())
     }
 
     /// The last embedded bundle of symbols.

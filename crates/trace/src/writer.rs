@@ -18,6 +18,7 @@ use crate::chunk::{
     FORMAT_VERSION, ITEMS_PER_CHUNK, SAMPLED_FORMAT_VERSION, trailer,
 };
 use crate::course::course_columns;
+use crate::course_rests::{has_rests, rest_columns};
 use crate::error::{Error, Result};
 use crate::events::{EVENTS_PER_CHUNK, EventColumns};
 use crate::graph_text_chunks::for_each_text_chunk;
@@ -57,6 +58,8 @@ pub struct TraceWriter<W: Write> {
     /// Chunks that wait behind one that is not yet packed.
     waiting: VecDeque<Waiting>,
     stacks: StackColumns,
+    /// Callers of all nodes, by node; the first entry is of the empty stack.
+    stack_parents: Vec<StackIndex>,
     processes: Pending<(ProcessIndex, Process)>,
     process_count: u32,
     threads: Pending<(ThreadIndex, Thread)>,
@@ -69,6 +72,7 @@ pub struct TraceWriter<W: Write> {
     rss_samples: Pending<RssSample>,
     resident_samples: Pending<ResidentSample>,
     memory_accounts: Pending<MemoryAccount>,
+    memory_readings: Pending<MemoryReading>,
     losses: Pending<LossEntry>,
     statistics: Pending<Statistic>,
     heap_names: Pending<HeapName>,
@@ -117,6 +121,7 @@ impl<W: Write> TraceWriter<W> {
             is_second_wanted: false,
             waiting: VecDeque::new(),
             stacks: StackColumns::default(),
+            stack_parents: vec![StackIndex::EMPTY],
             processes: Pending::default(),
             process_count: 0,
             threads: Pending::default(),
@@ -129,6 +134,7 @@ impl<W: Write> TraceWriter<W> {
             rss_samples: Pending::default(),
             resident_samples: Pending::default(),
             memory_accounts: Pending::default(),
+            memory_readings: Pending::default(),
             losses: Pending::default(),
             statistics: Pending::default(),
             heap_names: Pending::default(),
@@ -153,10 +159,17 @@ impl<W: Write> TraceWriter<W> {
     /// Adds a stack node. Its caller must have been added before.
     pub fn add_stack(&mut self, node: StackNode) -> Result<StackIndex> {
         let index = self.stacks.push(node);
+        self.stack_parents.push(node.parent);
         if self.stacks.count >= ITEMS_PER_CHUNK {
             self.write_stacks()?;
         }
         Ok(index)
+    }
+
+    /// Caller of a node of the stack tree; the empty stack for a node without one.
+    #[must_use]
+    pub fn stack_parent(&self, stack: StackIndex) -> StackIndex {
+        self.stack_parents.get(stack.0 as usize).copied().unwrap_or(StackIndex::EMPTY)
     }
 
     /// Adds an event. Times must not decrease.
@@ -289,6 +302,11 @@ impl<W: Write> TraceWriter<W> {
             let streams = columns.each_ref().map(Vec::as_slice);
             let count = summary.course.moments.len() as u32;
             self.chunk(ChunkKind::Course, &streams, count, 0, 0)?;
+            if has_rests(&summary.course) {
+                let columns = rest_columns(&summary.course);
+                let streams = columns.each_ref().map(Vec::as_slice);
+                self.chunk(ChunkKind::CourseRests, &streams, count, 0, 0)?;
+            }
         }
         let mut bytes = Vec::new();
         put_summary(summary, &mut bytes);
@@ -325,7 +343,7 @@ impl<W: Write> TraceWriter<W> {
 
     /// Writes the definitions that the next events may use, and the small tables.
     fn write_definitions(&mut self) -> Result<()> {
-        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 14] = [
+        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 15] = [
             (ChunkKind::Processes, self.processes.take()),
             (ChunkKind::Threads, self.threads.take()),
             (ChunkKind::Modules, self.modules.take()),
@@ -334,6 +352,7 @@ impl<W: Write> TraceWriter<W> {
             (ChunkKind::RssSamples, self.rss_samples.take()),
             (ChunkKind::ResidentSamples, self.resident_samples.take()),
             (ChunkKind::MemoryAccounts, self.memory_accounts.take()),
+            (ChunkKind::MemoryReadings, self.memory_readings.take()),
             (ChunkKind::Losses, self.losses.take()),
             (ChunkKind::Statistics, self.statistics.take()),
             (ChunkKind::HeapNames, self.heap_names.take()),

@@ -1,9 +1,9 @@
 //! Written traces are read unchanged; damage is skipped and reported; nothing panics.
 
 use heapr_trace::{
-    Action, Amounts, Block, ChunkKind, Course, CourseMoment, CourseRow, Event, HeapId, Mapping, Module,
-    ModuleIndex, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, StackTotals, Summary, Thread,
-    ThreadIndex, Totals, Trace, TraceWriter,
+    Action, Amounts, Block, ChunkKind, Course, CourseMoment, CourseRest, CourseRow, Event, HeapId, Mapping,
+    Module, ModuleIndex, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, StackTotals, Summary,
+    Thread, ThreadIndex, Totals, Trace, TraceWriter,
 };
 use proptest::prelude::*;
 
@@ -96,7 +96,9 @@ fn course() -> Course {
         rows,
         ..CourseMoment::default()
     };
-    Course { moments: vec![moment(10, vec![row]), moment(20, Vec::new())] }
+    let mut last = moment(20, Vec::new());
+    last.rests.push(CourseRest { process: ProcessIndex(0), row: CourseRow { stack: StackIndex(4), ..row } });
+    Course { moments: vec![moment(10, vec![row]), last] }
 }
 
 fn read_all(file: Vec<u8>) -> Option<Vec<Event>> {
@@ -105,7 +107,12 @@ fn read_all(file: Vec<u8>) -> Option<Vec<Event>> {
     let _ = trace.checkpoint_before(u64::MAX);
     let _ = trace.embedded_symbols();
     if let Ok(Some(read)) = trace.course() {
-        assert_eq!(read, course());
+        let mut expected = course();
+        if read.moments.iter().all(|moment| moment.rests.is_empty()) {
+            // The chunk beside that of the course is damaged, or cut off.
+            expected.moments.iter_mut().for_each(|moment| moment.rests.clear());
+        }
+        assert_eq!(read, expected);
     }
     let _ = trace.stacks().len();
     let mut events = trace.events(0, u64::MAX);

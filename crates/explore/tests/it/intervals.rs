@@ -103,12 +103,12 @@ fn summary_of(events: &[Event], is_sampled: bool) -> Summary {
     let mut course = CourseTaker::default();
     for event in events {
         if event.time_ns >= course.next_ns() {
-            course.take(event.time_ns, &summary);
+            course.take(event.time_ns, &summary, |_| StackIndex::EMPTY);
         }
         ledger.apply(event, ProcessIndex(0), &mut summary);
     }
     let duration_ns = BLOCKS * STEP_NS;
-    course.take(duration_ns, &summary);
+    course.take(duration_ns, &summary, |_| StackIndex::EMPTY);
     let mut summary = summary.finish();
     summary.course = course.finish();
     summary.event_count = events.len() as u64;

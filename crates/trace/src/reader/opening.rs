@@ -58,6 +58,7 @@ impl Trace {
             rss_samples: Vec::new(),
             resident_samples: Vec::new(),
             memory_accounts: Vec::new(),
+            memory_readings: Vec::new(),
             losses: Vec::new(),
             statistics: Vec::new(),
             snapshots: Vec::new(),
@@ -285,6 +286,7 @@ impl Trace {
         self.rss_samples = self.entries(ChunkKind::RssSamples);
         self.resident_samples = self.entries(ChunkKind::ResidentSamples);
         self.memory_accounts = self.entries(ChunkKind::MemoryAccounts);
+        self.memory_readings = self.entries(ChunkKind::MemoryReadings);
         self.losses = self.entries(ChunkKind::Losses);
         self.statistics = self.entries(ChunkKind::Statistics);
         self.snapshots = self.entries(ChunkKind::Snapshots);

@@ -7,9 +7,9 @@ use super::TraceWriter;
 use crate::chunk::ChunkKind;
 use crate::error::Result;
 use crate::{
-    HeapName, LanguageFunction, Loss, LossEntry, Mapping, Marker, MemoryAccount, Module, ModuleIndex, Notice,
-    Process, ProcessIndex, ResidentSample, RssSample, SamplingPeriod, Session, Statistic, System, Thread,
-    ThreadIndex,
+    HeapName, LanguageFunction, Loss, LossEntry, Mapping, Marker, MemoryAccount, MemoryReading, Module,
+    ModuleIndex, Notice, Process, ProcessIndex, ResidentSample, RssSample, SamplingPeriod, Session,
+    Statistic, System, Thread, ThreadIndex,
 };
 
 impl<W: Write> TraceWriter<W> {
@@ -104,6 +104,12 @@ impl<W: Write> TraceWriter<W> {
     /// Adds an account of a process's own memory.
     pub fn memory_account(&mut self, account: &MemoryAccount) -> Result<()> {
         self.memory_accounts.add(account);
+        Ok(())
+    }
+
+    /// Adds a reading of a process's mappings.
+    pub fn memory_reading(&mut self, reading: &MemoryReading) -> Result<()> {
+        self.memory_readings.add(reading);
         Ok(())
     }
 

@@ -1,17 +1,22 @@
 //! Reads a process's own memory: `resident`'s account of its mappings, summed by kind.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use heapr_inject::StoppedProcess;
 use heapr_known::allocator_libraries;
 use heapr_proc::{PageMap, PageState, smaps, stack_pointers};
-use heapr_resident::{Account, Class, PageStates, Piece, Subject};
+use heapr_resident::{Account, Class, PageStates, Piece, Subject, data_files};
+use heapr_trace::{MemoryReading, ProcessIndex, ResidentFile};
 
 use crate::recorder::facts::own_ranges;
 
 /// Largest number of threads whose stack pointers are read one by one.
 const THREADS_MAX: usize = 2048;
+/// Largest number of files that a reading names, and smallest resident part of such a file.
+const FILES_MAX: usize = 16;
+const FILE_BYTES_MIN: u64 = 1 << 20;
 
 /// Anonymous bytes of a process at one moment, resident or swapped out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,6 +39,10 @@ pub(crate) struct MemoryLook {
     pub(crate) mapped: Vec<(u64, u64, u64)>,
     /// File names of libraries that replace malloc.
     pub(crate) malloc_libraries: Vec<String>,
+    /// Number of pieces of `heap_bytes`.
+    pub(crate) heap_pieces: u64,
+    /// Resident files that are no programs or libraries, largest first.
+    pub(crate) files: Vec<ResidentFile>,
 }
 
 impl MemoryLook {
@@ -62,12 +71,28 @@ impl MemoryLook {
         self.total_bytes.saturating_sub(self.agent_bytes)
     }
 
+    /// Entry of the reading in the file.
+    pub(crate) fn reading(&self, process: ProcessIndex, time_ns: u64) -> MemoryReading {
+        MemoryReading {
+            time_ns,
+            process,
+            anonymous_bytes: self.own_bytes(),
+            heap_bytes: self.heap_bytes,
+            heap_pieces: self.heap_pieces,
+            stack_bytes: self.stack_bytes,
+            data_bytes: self.data_bytes,
+            files: self.files.clone(),
+        }
+    }
+
     /// Sums an account of a process's own memory by kind.
     fn of_account(account: &Account, subject: &Subject) -> Self {
         let mut look = Self::default();
         for piece in account.pieces.iter().filter(|piece| piece.pages.own_bytes() > 0) {
             look.add(piece);
+            look.heap_pieces += u64::from(piece.class == Class::GlibcHeap);
         }
+        look.files = large_files(subject);
         for found in &subject.mappings {
             let bytes = found.pages.own_bytes();
             if found.mapping.name == "[heap]" && bytes > 0 {
@@ -107,6 +132,22 @@ impl MemoryLook {
             self.malloc_libraries.push(file.to_owned());
         }
     }
+}
+
+/// Files with most resident bytes.
+fn large_files(subject: &Subject) -> Vec<ResidentFile> {
+    let mut sums: HashMap<&str, ResidentFile> = HashMap::new();
+    for (mapping, bytes) in data_files(&subject.mappings) {
+        let sum = sums.entry(mapping.name.as_str()).or_default();
+        sum.bytes = sum.bytes.saturating_add(bytes);
+        sum.mapped_bytes = sum.mapped_bytes.saturating_add(mapping.bytes());
+    }
+    let named = |(path, file): (&str, ResidentFile)| ResidentFile { path: path.to_owned(), ..file };
+    let mut files: Vec<ResidentFile> =
+        sums.into_iter().filter(|(_, file)| file.bytes >= FILE_BYTES_MIN).map(named).collect();
+    files.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
+    files.truncate(FILES_MAX);
+    files
 }
 
 /// Page states of a process, which are seldom needed: only where a mapping has several owners.
@@ -214,6 +255,24 @@ mod tests {
         assert_eq!(found.mapped, mapped);
         assert_eq!(found.total_bytes, (12 + 16 + 2048 + 32 + 256 + 1536 + 64 + 128) << 10);
         assert_eq!(found.malloc_libraries, ["libjemalloc.so.2"]);
+    }
+
+    #[test]
+    fn resident_files_are_told_without_programs_and_shared_memory() {
+        let text = "\
+            400000-401000 r-xp 00000000 08:01 7   /usr/bin/it\nRss: 4 kB\n\
+            500000-40500000 r--s 00000000 08:01 9   /srv/data.mdb\nRss: 240000 kB\n\
+            50500000-60500000 r--p 00000000 08:01 9   /srv/data.mdb\nRss: 1024 kB\nAnonymous: 24 kB\n\
+            700000-800000 r--p 00000000 08:01 7   /usr/bin/it\nRss: 9000 kB\n\
+            80000000-90000000 rw-s 00000000 00:01 8   /dev/shm/all\nRss: 9000 kB\n\
+            a0000000-a0001000 r--p 00000000 08:01 5   /usr/lib/locale/C.utf8/LC_CTYPE\nRss: 4 kB\n";
+        let found = look(text, Subject::default(), &Words(Vec::new()));
+        let told: Vec<(&str, u64, u64)> = found
+            .files
+            .iter()
+            .map(|file| (file.path.as_str(), file.bytes >> 10, file.mapped_bytes))
+            .collect();
+        assert_eq!(told, [("/srv/data.mdb", 241_000, 0x5000_0000)]);
     }
 
     #[test]

@@ -9,26 +9,33 @@ use heapr_trace::{HeapId, MemoryAccount, Notice, PartKind, ProcessOrigin, Reside
 use super::account::{ALLOCATOR_BYTES, Blocks, Owners, account};
 use super::holders;
 use crate::recorder::Recorder;
+use crate::recorder::facts::look_times::LookedAt;
 use crate::recorder::facts::memory_look::MemoryLook;
 use crate::recorder::facts::process_facts;
 use crate::recorder::inside::InsideModule;
 use crate::recorder::output::sink::Sink;
 use crate::recorder::state::process_state::ProcessState;
 
-/// Least anonymous bytes of a process for its memory to be read.
-const LOOKED_AT_BYTES: u64 = 3 << 20;
 /// Least bytes outside of recorded blocks for a remark in the file.
 const UNSEEN_BYTES: u64 = 3 << 20;
 
 impl Recorder {
-    /// Reads the memory of a process that has grown by a quarter since the last reading.
-    pub(in crate::recorder) fn look_at_grown(&mut self, place: usize, anonymous_bytes: u64, now_ns: u64) {
-        let looked_at = self.processes[place].looked_at_bytes;
-        if anonymous_bytes < LOOKED_AT_BYTES || anonymous_bytes < looked_at.saturating_add(looked_at / 4) {
-            return;
+    /// Reads the memory of a process, if that is due.
+    pub(in crate::recorder) fn look_if_due(
+        &mut self,
+        place: usize,
+        counters: &heapr_proc::ResidentCounters,
+        now_ns: u64,
+    ) {
+        let process = &mut self.processes[place];
+        let amounts = LookedAt {
+            own_bytes: counters.anonymous_bytes.saturating_add(counters.swapped_bytes),
+            file_bytes: counters.file_bytes,
+            live_bytes: self.sink.summary.live_bytes_of(process.index),
+        };
+        if process.look_times.is_due(amounts, now_ns) {
+            self.look_at_memory(place, now_ns);
         }
-        self.processes[place].looked_at_bytes = anonymous_bytes;
-        self.look_at_memory(place, now_ns);
     }
 
     /// Evaluates the last readings: at the process's end, or when its recording ends before that.
@@ -70,6 +77,9 @@ impl Recorder {
         let is_its = |slot: &&heapr_wire::ProcessSlot| slot.generation.load(Relaxed) == process.generation;
         let list_avma = slot.filter(is_its).map_or(0, |slot| slot.own_mappings_avma.load(Relaxed));
         if let Some(look) = MemoryLook::of(process.pid, list_avma, process.go.is_some()) {
+            let reading = look.reading(process.index, now_ns);
+            let outcome = self.sink.writer.memory_reading(&reading);
+            self.sink.keep(outcome);
             self.processes[place].looks.push((now_ns, look));
         }
     }

@@ -148,7 +148,7 @@ impl Sink {
         self.last_ns = event.time_ns;
         self.end_processes_before(event.time_ns);
         if event.time_ns >= self.course.next_ns() {
-            self.course.take(event.time_ns, &self.summary);
+            self.course.take(event.time_ns, &self.summary, |stack| self.writer.stack_parent(stack));
         }
         let mut ended = None;
         let applied = samples::apply(event, process, &mut self.ledger, &mut self.summary, &mut |block| {
@@ -219,7 +219,10 @@ impl Sink {
             self.ledger.apply_all(before, &mut self.summary);
             match after.first() {
                 Some((event, _)) if is_end => self.end_processes_before(event.time_ns.min(course_ns)),
-                Some((event, _)) => self.course.take(event.time_ns.min(end_ns), &self.summary),
+                Some((event, _)) => {
+                    let time_ns = event.time_ns.min(end_ns);
+                    self.course.take(time_ns, &self.summary, |stack| self.writer.stack_parent(stack));
+                }
                 None => {}
             }
             rest = after;
@@ -256,7 +259,7 @@ impl Sink {
     pub(crate) fn end_processes_before(&mut self, time_ns: u64) {
         while let Some((end_ns, process)) = self.ends.take_before(time_ns) {
             if end_ns >= self.course.next_ns() {
-                self.course.take(end_ns, &self.summary);
+                self.course.take(end_ns, &self.summary, |stack| self.writer.stack_parent(stack));
             }
             self.ledger.end_process(process, end_ns, &mut self.summary);
         }

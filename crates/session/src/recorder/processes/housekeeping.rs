@@ -190,8 +190,7 @@ impl Recorder {
         };
         let outcome = self.sink.writer.resident_sample(sample);
         self.sink.keep(outcome);
-        let own_bytes = counters.anonymous_bytes.saturating_add(counters.swapped_bytes);
-        self.look_at_grown(place, own_bytes, time_ns);
+        self.look_if_due(place, &counters, time_ns);
     }
 
     /// Writes notices if the agent of a process has stopped recording by itself, or does not see

@@ -8,6 +8,7 @@ use heapr_ring::reader::{self, Content, RawNode};
 use heapr_trace::{MemoryAccount, ProcessIndex, StackIndex, ThreadIndex};
 use heapr_wire::NODE_BITS;
 
+use crate::recorder::facts::look_times::LookTimes;
 use crate::recorder::facts::memory_look::MemoryLook;
 use crate::recorder::facts::process_life::ProcessLife;
 use crate::recorder::go::GoHeap;
@@ -80,8 +81,8 @@ pub(crate) struct ProcessState {
     pub(crate) untraced: HashSet<String>,
     /// True if the file says that the program brings its own malloc.
     pub(crate) is_own_malloc_noted: bool,
-    /// Bytes of anonymous memory at the last reading.
-    pub(crate) looked_at_bytes: u64,
+    /// Times of the readings of the process's memory.
+    pub(crate) look_times: LookTimes,
     /// Readings of the process's memory, with their times, that precede events not yet merged.
     pub(crate) looks: Vec<(u64, MemoryLook)>,
     /// Account of the process's memory at the reading with the most bytes.
@@ -190,7 +191,7 @@ impl ProcessState {
             is_end_noted: false,
             untraced: HashSet::new(),
             is_own_malloc_noted: false,
-            looked_at_bytes: 0,
+            look_times: LookTimes::default(),
             looks: Vec::new(),
             former_regions: BTreeMap::new(),
             account: None,
