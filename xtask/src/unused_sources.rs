@@ -19,7 +19,7 @@ pub(crate) fn unused(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(found)
 }
 
-fn is_used(folder: &Path, path: &Path) -> std::io::Result<bool> {
+fn is_used(folder: &Path, path: &Path) -> anyhow::Result<bool> {
     let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned());
     let parent = path.parent().unwrap_or(folder);
     let is_binary = parent.file_name().is_some_and(|name| name == "bin");
