@@ -13,6 +13,7 @@ use crate::module_circles;
 use crate::processor_words;
 use crate::sources::{code_of, rust_files};
 use crate::ui_circles;
+use crate::unused_sources;
 
 /// Allowed dependencies of each crate inside the workspace.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -112,7 +113,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     breaches.extend(known_names::breaches(&crate::root())?);
     let circles = ui_circles::circles(&crate::root().join("ui/src"))?;
     breaches.extend(circles.iter().map(|circle| format!("ui/src: modules import one another: {circle}")));
-    check_circles(dependencies.keys().map(String::as_str), &mut breaches)?;
+    check_modules(dependencies.keys().map(String::as_str), &mut breaches)?;
     if !breaches.is_empty() {
         bail!("the architecture's rules are broken:\n  {}", breaches.join("\n  "));
     }
@@ -139,14 +140,16 @@ fn workspace_dependencies() -> anyhow::Result<BTreeMap<String, Vec<String>>> {
     Ok(found)
 }
 
-/// Finds modules of one crate that import one another.
-fn check_circles<'a>(names: impl Iterator<Item = &'a str>, breaches: &mut Vec<String>) -> anyhow::Result<()> {
+/// Finds modules of one crate that import one another, and files that are no module.
+fn check_modules<'a>(names: impl Iterator<Item = &'a str>, breaches: &mut Vec<String>) -> anyhow::Result<()> {
     for name in names {
         let short = short_name(name).unwrap_or_else(|| name.to_owned());
         let folder = if short == "xtask" { "xtask/src".to_owned() } else { format!("crates/{short}/src") };
         for circle in module_circles::circles(&crate::root().join(&folder))? {
             breaches.push(format!("{folder}: modules import one another: {circle}"));
         }
+        let unused = unused_sources::unused(&crate::root().join(&folder))?;
+        breaches.extend(unused.iter().map(|file| format!("{file}: no module names this file")));
     }
     Ok(())
 }

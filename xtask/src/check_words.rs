@@ -32,6 +32,9 @@ const OPENINGS: &[&str] = &[
     "None",
     "So",
     "Such",
+    "Same",
+    "Like",
+    "There",
     "No longer",
     "As there",
     "As in",
@@ -49,7 +52,12 @@ const OPENINGS: &[&str] = &[
     "Whether that",
     "Whether there",
     "Whether this",
+    "Whether these",
+    "Whether its",
+    "Whether nothing",
 ];
+/// First words that only the help of an option may have, where they continue the option's name.
+const OPENINGS_OF_HELP: &[&str] = &["Which", "And", "Also"];
 /// First words that make a relative clause with one of [`RELATIVE`].
 const PREPOSITIONS: &[&str] = &["By", "From", "To", "For", "With", "In", "At", "On"];
 const RELATIVE: &[&str] = &["which", "what", "whom", "whose"];
@@ -79,7 +87,7 @@ fn breaches(source: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for paragraph in paragraphs(source) {
         if paragraph.opens_doc
-            && let Some(opening) = bad_opening(&paragraph.text)
+            && let Some(opening) = bad_opening(&paragraph.text, paragraph.is_help)
         {
             found.push((paragraph.line, format!("a doc comment begins with \"{opening}\"")));
         }
@@ -96,13 +104,16 @@ fn breaches(source: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Returns the first words of a text that may not open a doc comment.
-fn bad_opening(text: &str) -> Option<String> {
+/// Returns the first words of a text that may not open a doc comment. `is_help`: see
+/// [`OPENINGS_OF_HELP`].
+fn bad_opening(text: &str, is_help: bool) -> Option<String> {
     let words: Vec<&str> = text.trim_start_matches('(').split_whitespace().take(2).map(bare).collect();
     let first = words.first()?;
     let both = words.join(" ");
     let is_relative = words.len() > 1 && PREPOSITIONS.contains(first) && RELATIVE.contains(&words[1]);
-    (is_relative || OPENINGS.contains(first) || OPENINGS.contains(&both.as_str())).then_some(both)
+    let is_cut = !is_help && OPENINGS_OF_HELP.contains(first);
+    let is_listed = OPENINGS.contains(first) || OPENINGS.contains(&both.as_str());
+    (is_relative || is_cut || is_listed).then_some(both)
 }
 
 /// True for words that describe a thing by its absence: see the tests.
@@ -128,6 +139,9 @@ mod tests {
             "/// The same, of a thread.\n",
             "/// By which it is told.\n",
             "/// Whether it is.\n",
+            "/// Whether nothing is left.\n",
+            "/// Like the other, without names.\n",
+            "/// Which allocations count.\npub counted: Counted,\n",
             "/// A block that is none.\n",
             "// Said by nobody.\n",
             &long,
@@ -139,6 +153,7 @@ mod tests {
             "/// Whether the thread is stopped.\n",
             "/// Number of threads; none at the start.\n",
             "// It may move.\n",
+            "/// Which allocations count\n#[arg(long)]\npub counted: Counted,\n",
             "/// ```\n/// What is shown.\n/// ```\n",
             "/// By the name of `what is` there.\n",
         ];

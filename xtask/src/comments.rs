@@ -7,6 +7,8 @@ pub(crate) struct Paragraph {
     pub(crate) line: usize,
     /// True for the first paragraph of a doc comment (`///` or `//!`).
     pub(crate) opens_doc: bool,
+    /// True in the help of a command or an option.
+    pub(crate) is_help: bool,
     /// Words, with code spans as one word each.
     pub(crate) text: String,
 }
@@ -20,7 +22,13 @@ pub(crate) fn paragraphs(source: &str) -> Vec<Paragraph> {
         let text = line.trim_start();
         let kind = ["////", "///", "//!", "//"].into_iter().find(|kind| text.starts_with(kind)).unwrap_or("");
         if kind != marker {
-            take_comment(&comment, marker != "//", first_line, &mut found);
+            let of = Comment {
+                lines: &comment,
+                is_doc: marker != "//",
+                is_help: is_of_clap(text),
+                line: first_line,
+            };
+            take_comment(of, &mut found);
             comment.clear();
             (marker, first_line) = (kind, number);
         }
@@ -32,14 +40,31 @@ pub(crate) fn paragraphs(source: &str) -> Vec<Paragraph> {
     found
 }
 
+/// Whether the line behind a comment makes the comment the help of a command or an option.
+fn is_of_clap(line: &str) -> bool {
+    let is_derived = line.starts_with("#[derive(")
+        && line.split(['(', ')', ',', ' ', ':']).any(|word| ["Args", "Parser", "Subcommand"].contains(&word));
+    is_derived || ["#[arg(", "#[command(", "#[group("].iter().any(|start| line.starts_with(start))
+}
+
+/// Neighbouring comment lines of a file.
+struct Comment<'a> {
+    lines: &'a [&'a str],
+    is_doc: bool,
+    is_help: bool,
+    /// First line, from 1.
+    line: usize,
+}
+
 /// Adds the paragraphs of one comment.
-fn take_comment(lines: &[&str], is_doc: bool, line: usize, found: &mut Vec<Paragraph>) {
+fn take_comment(comment: Comment<'_>, found: &mut Vec<Paragraph>) {
+    let Comment { lines, is_doc, is_help, line } = comment;
     let mut is_fenced = false;
     let mut text = String::new();
     let mut opens_doc = is_doc;
     let mut end = |text: &mut String| {
         if !text.is_empty() {
-            found.push(Paragraph { line, opens_doc, text: without_code(&std::mem::take(text)) });
+            found.push(Paragraph { line, opens_doc, is_help, text: without_code(&std::mem::take(text)) });
             opens_doc = false;
         }
     };

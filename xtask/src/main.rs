@@ -27,6 +27,7 @@ mod soak_servers;
 mod soak_snapshot;
 mod sources;
 mod ui_circles;
+mod unused_sources;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};

@@ -299,7 +299,7 @@ impl Hash for Sought {
     }
 }
 
-/// Which symbols need not be kept: most of some 100,000.
+/// Symbols that are looked for, of some 100,000.
 #[derive(Debug)]
 struct Wanted {
     names: HashSet<String>,

@@ -7,7 +7,7 @@ use heapr_query::{Error, Filter, Result, Span};
 use crate::allocation_set::AllocationSet;
 use crate::cached_sums::SumsView;
 use crate::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of_class, class_of};
-use crate::site_sums::SiteSums;
+use crate::site_sums::{Fate, SiteSums};
 
 /// Number of allocations between two checks for cancellation.
 pub(crate) const CANCEL_INTERVAL: usize = 1 << 20;
@@ -235,29 +235,7 @@ impl<'a> AllocationTest<'a> {
     }
 }
 
-/// State of an allocation when it is added to the sums of its site.
-struct Fate {
-    is_ended: bool,
-    is_temporary: bool,
-    is_at_peak: bool,
-}
-
 impl SiteSums {
-    #[inline(always)]
-    fn count(&mut self, size_bytes: u64, fate: Fate) {
-        self.total_count += 1;
-        self.total_bytes = self.total_bytes.saturating_add(size_bytes);
-        self.temporary_count += u64::from(fate.is_temporary);
-        if !fate.is_ended {
-            self.outstanding_count += 1;
-            self.outstanding_bytes = self.outstanding_bytes.saturating_add(size_bytes);
-        }
-        if fate.is_at_peak {
-            self.peak_count += 1;
-            self.peak_bytes = self.peak_bytes.saturating_add(size_bytes);
-        }
-    }
-
     /// Counts an allocation.
     #[inline(always)]
     pub(crate) fn count_one(&mut self, counted: &CountedAllocation, at_peak: AtPeak) {

@@ -21,6 +21,7 @@ mod cached_sums;
 mod difference;
 mod difference_frames;
 mod event_table;
+mod explored_frames;
 mod explorer;
 mod flame;
 mod frame_number;

@@ -7,24 +7,7 @@ use crate::allocation_walk::{AtPeak, Window};
 use crate::bit_sums::Histograms;
 use crate::cached_sums::SumsView;
 use crate::lifetime_column::bits_of;
-use crate::site_sums::{SitePrefixes, SiteSums};
-
-/// Allocations of a site that are alive at some move.
-#[derive(Debug, Clone, Copy, Default)]
-struct Alive {
-    count: u64,
-    bytes: u64,
-    temporary: u64,
-}
-
-impl Alive {
-    #[inline(always)]
-    fn add(&mut self, size_bytes: u64, is_temporary: bool) {
-        self.count += 1;
-        self.bytes += size_bytes;
-        self.temporary += u64::from(is_temporary);
-    }
-}
+use crate::site_sums::{Amount, SitePrefixes, SiteSums};
 
 /// Sums of a window of allocations that are born inside. Either all are wanted, or only those that
 /// end in the window.
@@ -55,19 +38,10 @@ impl RangeSums<'_> {
         let (alive, alive_bits) = looks.next().unwrap_or_default();
         let (at_peak, _) = looks.next().unwrap_or_default();
         for (sums, alive) in sums.iter_mut().zip(&alive) {
-            // A block that is freed after the range is not temporary in it.
-            sums.temporary_count -= alive.temporary;
-            if wants_outstanding {
-                sums.outstanding_count = alive.count;
-                sums.outstanding_bytes = alive.bytes;
-            } else {
-                sums.total_count -= alive.count;
-                sums.total_bytes -= alive.bytes;
-            }
+            sums.set_alive(*alive, wants_outstanding);
         }
         for (sums, at_peak) in sums.iter_mut().zip(&at_peak) {
-            sums.peak_count = at_peak.count;
-            sums.peak_bytes = at_peak.bytes;
+            sums.set_at_peak(*at_peak);
         }
         self.leave_out_unseen_reuse(&mut sums);
         let histograms = match alive_bits {
@@ -87,15 +61,15 @@ impl RangeSums<'_> {
 
     /// Allocations of each site that are not freed in the window. For the histograms also the
     /// entries to subtract, and those to add instead.
-    fn alive_at_end(&self) -> Result<(Vec<Alive>, Option<[Histograms; 2]>)> {
+    fn alive_at_end(&self) -> Result<(Vec<Amount>, Option<[Histograms; 2]>)> {
         let (table, window) = (self.kept.table, self.window);
-        let mut alive = vec![Alive::default(); table.sites.len()];
+        let mut alive = vec![Amount::default(); table.sites.len()];
         let mut bits = self.wants_histograms.then(|| [Histograms::new(), Histograms::new()]);
         let lifetimes = if self.wants_histograms { Some(self.kept.lifetimes()?) } else { None };
         let visit = |allocation: usize| {
             let size_bytes = table.size_bytes(allocation);
             let end = table.ends[allocation];
-            alive[table.site_of[allocation] as usize].add(size_bytes, end.is_temporary());
+            alive[table.site_of[allocation] as usize].count(table, allocation);
             let Some(([gone, added], lifetimes)) = bits.as_mut().zip(lifetimes) else { return };
             gone.sizes.add_to(bits_of(size_bytes), size_bytes, false);
             if end.sequence() < table.move_count() {
@@ -114,15 +88,14 @@ impl RangeSums<'_> {
     }
 
     /// Allocations of each site that are alive at the peak.
-    fn alive_at_peak(&self) -> Result<(Vec<Alive>, Option<[Histograms; 2]>)> {
+    fn alive_at_peak(&self) -> Result<(Vec<Amount>, Option<[Histograms; 2]>)> {
         let (table, window) = (self.kept.table, self.window);
         let AtPeak::Behind(peak) = self.at_peak else { return Ok(Default::default()) };
-        let mut alive = vec![Alive::default(); table.sites.len()];
+        let mut alive = vec![Amount::default(); table.sites.len()];
         let visit = |allocation: usize| {
             let is_ended = table.ends[allocation].sequence() < window.end;
             if window.wants_ended.is_none_or(|wanted| wanted == is_ended) {
-                let size_bytes = table.size_bytes(allocation);
-                alive[table.site_of[allocation] as usize].add(size_bytes, false);
+                alive[table.site_of[allocation] as usize].count(table, allocation);
             }
         };
         let born = window.first..table.born_in(0, peak + 1).end.clamp(window.first, window.last);

@@ -63,9 +63,16 @@ impl FoundSums {
     }
 }
 
+/// State of an allocation when it is added to the sums of its site.
+pub(crate) struct Fate {
+    pub(crate) is_ended: bool,
+    pub(crate) is_temporary: bool,
+    pub(crate) is_at_peak: bool,
+}
+
 /// Sums of a site. Allocation numbers have 31 bits.
 #[derive(Debug, Clone, Copy, Default)]
-struct Amount {
+pub(crate) struct Amount {
     bytes: u64,
     count: u32,
     /// Number of allocations that end before their thread allocates again, at any time.
@@ -73,8 +80,9 @@ struct Amount {
 }
 
 impl Amount {
+    /// Counts an allocation.
     #[inline(always)]
-    fn count(&mut self, table: &EventTable, allocation: usize) {
+    pub(crate) fn count(&mut self, table: &EventTable, allocation: usize) {
         self.bytes += table.size_bytes(allocation);
         self.count += 1;
         self.temporary += u32::from(table.ends[allocation].is_temporary());
@@ -172,6 +180,40 @@ impl SitePrefixes {
 }
 
 impl SiteSums {
+    /// Counts an allocation.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, size_bytes: u64, fate: Fate) {
+        self.total_count += 1;
+        self.total_bytes = self.total_bytes.saturating_add(size_bytes);
+        self.temporary_count += u64::from(fate.is_temporary);
+        if !fate.is_ended {
+            self.outstanding_count += 1;
+            self.outstanding_bytes = self.outstanding_bytes.saturating_add(size_bytes);
+        }
+        if fate.is_at_peak {
+            self.peak_count += 1;
+            self.peak_bytes = self.peak_bytes.saturating_add(size_bytes);
+        }
+    }
+
+    /// Takes note of the allocations that are alive at a range's end: outstanding, or not counted
+    /// if only ended ones are. A block that is freed after the range is not temporary in it.
+    pub(crate) fn set_alive(&mut self, alive: Amount, wants_outstanding: bool) {
+        let (count, bytes) = (u64::from(alive.count), alive.bytes);
+        self.temporary_count -= u64::from(alive.temporary);
+        if wants_outstanding {
+            (self.outstanding_count, self.outstanding_bytes) = (count, bytes);
+        } else {
+            self.total_count -= count;
+            self.total_bytes -= bytes;
+        }
+    }
+
+    /// Sets the amounts at the peak.
+    pub(crate) fn set_at_peak(&mut self, alive: Amount) {
+        (self.peak_count, self.peak_bytes) = (u64::from(alive.count), alive.bytes);
+    }
+
     #[inline(always)]
     fn include(&mut self, amount: Amount) {
         self.total_count += u64::from(amount.count);

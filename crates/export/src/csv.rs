@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use heapr_query::{Answer, GroupBy, HistogramOf, Metric, Report};
 use heapr_table::csv::quoted;
+use heapr_table::interval_key;
 use heapr_trace::Amounts;
 
 use crate::frame_text::frame_name;
@@ -21,7 +22,7 @@ const HEAD: &str = "action,sort,rank,depth,name";
 pub fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
     let is_sampled = subject.sampled.is_some();
     let names = joined(|metric| metric.name().to_owned());
-    let intervals = joined(|metric| format!("{}_plus_minus", metric.name()));
+    let intervals = joined(|metric| interval_key(metric.name()));
     if is_sampled {
         writeln!(out, "{HEAD},{names},{intervals}")?;
     } else {

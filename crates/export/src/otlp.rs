@@ -13,6 +13,7 @@ use crate::samples::Node;
 use crate::tables::content_id;
 use crate::{Profile, SampleFrame, Samples, intervals};
 use heapr_query::Metric;
+use heapr_table::interval_key;
 
 /// Key of the mappings' attribute that holds the build-id.
 const BUILD_ID: &str = "process.executable.build_id.gnu";
@@ -112,7 +113,7 @@ fn scope(profile: &Profile<'_>) -> Message {
     if let Some(sampled) = &profile.sampled {
         scope.message(3, &attribute("heapr.sampling", &text_value(sampled)));
         for (name, plus_minus) in profile.whole_intervals() {
-            scope.message(3, &attribute(&format!("heapr.{name}_plus_minus"), &number_value(plus_minus)));
+            scope.message(3, &attribute(&format!("heapr.{}", interval_key(name)), &number_value(plus_minus)));
         }
     }
     scope

@@ -58,7 +58,7 @@ pub fn own_memory(trace: &Trace) -> Vec<String> {
     lines(trace, &Mappers::new())
 }
 
-/// Like [`own_memory`], with the own frame of the code that mapped memory.
+/// Variant of [`own_memory`] with the own frame of the code that mapped memory.
 #[must_use]
 pub fn own_memory_by_name(trace: &Trace, own: &OwnCode, symbols: &mut dyn SymbolSource) -> Vec<String> {
     let mut wanted = vec![false; trace.node_count() as usize];
@@ -79,7 +79,7 @@ pub fn own_memory_by_name(trace: &Trace, own: &OwnCode, symbols: &mut dyn Symbol
     lines(trace, &mappers(trace, own, &tree))
 }
 
-/// Like [`own_memory_by_name`], with the names of a tree.
+/// Variant of [`own_memory_by_name`] with the names of a tree.
 #[must_use]
 pub fn own_memory_of_tree(trace: &Trace, own: &OwnCode, tree: &SymbolTree) -> Vec<String> {
     lines(trace, &mappers(trace, own, tree))

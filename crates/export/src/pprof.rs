@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use heapr_query::Metric;
+use heapr_table::interval_key;
 
 use crate::protobuf::{Message, Strings};
 use crate::{Profile, SampleFrame, Samples, intervals};
@@ -51,7 +52,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
         if profile.tells_intervals {
             for (name, plus_minus) in intervals(&profile.metrics, &row.amounts) {
                 let mut label = Message::default();
-                label.number(1, tables.strings.number(&format!("{name}_plus_minus")));
+                label.number(1, tables.strings.number(&interval_key(name)));
                 label.number(3, plus_minus.min(LARGEST));
                 written.message(3, &label);
             }
@@ -72,7 +73,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     }
     if let Some(sampled) = &profile.sampled {
         let whole = profile.whole_intervals().into_iter();
-        let whole = whole.map(|(name, plus_minus)| format!("{name}_plus_minus={plus_minus}"));
+        let whole = whole.map(|(name, plus_minus)| format!("{}={plus_minus}", interval_key(name)));
         for text in std::iter::once(sampled.clone()).chain(whole) {
             message.packed(13, [tables.strings.number(&text)]);
         }

@@ -1,6 +1,7 @@
 //! Advice on memory that an allocator keeps after it was freed, by allocator.
 
 use heapr_known::allocator_libraries::LIBRARIES;
+use heapr_known::glibc;
 use heapr_query::file_name;
 use heapr_trace::{MemoryAccount, PartKind, ProcessIndex, Trace};
 
@@ -21,11 +22,6 @@ const ADVICE: &[(&str, &str)] = &[
 /// Advice for glibc's malloc, for memory that is free or that survivors pin.
 const OF_GLIBC: &str = "glibc keeps it in its arenas: malloc_trim(0) gives free pages back, MALLOC_ARENA_MAX=2 makes \
                         fewer arenas, MALLOC_MMAP_THRESHOLD_=65536 keeps large blocks out of them";
-
-/// True for the file name of glibc's library. Before 2.34, `libc.so.6` is a link to `libc-2.31.so`.
-fn is_glibc(file: &str) -> bool {
-    file == "libc.so.6" || file.starts_with("libc-2.") && file.ends_with(".so")
-}
 
 /// Advice for a process's allocator; `None` if no advice is known for it.
 pub(crate) fn advice(trace: &Trace, process: ProcessIndex) -> Option<&'static str> {
@@ -65,7 +61,7 @@ fn advice_of(files: &[&str], names: &[&str]) -> Option<&'static str> {
     match LIBRARIES.iter().find(|library| is_there(library.name, library.file)) {
         Some(library) => ADVICE.iter().find(|(name, _)| *name == library.name).map(|&(_, advice)| advice),
         // The C library of another program of the recording, or musl, has another malloc.
-        None => files.iter().any(|file| is_glibc(file)).then_some(OF_GLIBC),
+        None => files.iter().any(|file| glibc::is_library(file)).then_some(OF_GLIBC),
     }
 }
 

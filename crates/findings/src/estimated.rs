@@ -34,7 +34,7 @@ impl Estimated {
 
     /// Formats the bytes of blocks: `34.1 MiB ± 2.80 MiB`.
     pub(crate) fn bytes_of(self, blocks: BlockEstimate) -> String {
-        bytes_within(blocks.bytes.value, blocks.bytes_plus_minus())
+        blocks.bytes_in_words()
     }
 
     /// Formats a number of blocks: `1,234 ± 99`.

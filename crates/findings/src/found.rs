@@ -39,7 +39,7 @@ pub struct Found {
     /// End of the program's work, when it began to free its memory; `None`: it did not free a large
     /// part.
     pub work_end_ns: Option<u64>,
-    /// Whether nothing could be read from the file, so that nothing can be judged.
+    /// Whether the file was unreadable, so that nothing can be judged.
     pub is_unread: bool,
 }
 
@@ -56,7 +56,7 @@ pub fn of_recording(
     Ok(found(&Recording::new(trace, judged, names)?))
 }
 
-/// Like [`of_recording`], with the known names of all stacks.
+/// Variant of [`of_recording`] with the known names of all stacks.
 ///
 /// # Errors
 /// Returns the errors of [`of_recording`].
@@ -69,8 +69,8 @@ pub fn of_named_recording(
     Ok(found(&Recording::new(trace, judged, names)?))
 }
 
-/// Like [`of_recording`], with the known names of all stacks or some. A report has named most of
-/// them.
+/// Variant of [`of_recording`] with the known names of all stacks or some. A report has named most
+/// of them.
 ///
 /// # Errors
 /// Returns the errors of [`of_recording`].
@@ -198,6 +198,8 @@ fn tells_growth(recording: &Recording<'_>) -> bool {
 pub(crate) enum NoGrowth {
     /// Growth would have been seen.
     Seen,
+    /// A single moment, in which nothing can grow.
+    OneMoment,
     /// The file has too few moments to see growth.
     Unknown {
         /// Number of moments besides the last one and the peak.
@@ -227,6 +229,8 @@ pub(crate) fn verdict(
         (true, ..) => String::new(),
         (false, NoGrowth::Seen, false) => format!("Nothing grows{seen}."),
         (false, NoGrowth::Seen, true) => format!("Nothing grows{seen}; nothing stands out.{}", largest()),
+        (false, NoGrowth::OneMoment, false) => String::new(),
+        (false, NoGrowth::OneMoment, true) => format!("Nothing stands out{seen}.{}", largest()),
         (false, NoGrowth::Unknown { moment_count }, is_empty) => {
             let moments = match moment_count {
                 0 => "no moment but the last and the peak".to_owned(),

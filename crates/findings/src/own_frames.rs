@@ -93,7 +93,7 @@ impl Owners<'_> {
     }
 }
 
-/// Like [`OwnCode::place`]: for code without a name, the nearest named caller of the same owner.
+/// Nearest named caller of the same owner, for code without a name: see [`OwnCode::place`].
 fn named_near(owners: &mut Owners<'_>, stack: NamedStack, owner: Owner) -> Option<FrameId> {
     let tree = owners.tree;
     let has_name = |frame: FrameId| tree.frames.symbol(frame).is_some();

@@ -48,7 +48,7 @@ fn is_empty(recording: &Recording<'_>) -> bool {
     totals.alloc_count == 0 && totals.unmatched_frees == 0 && totals.outstanding_count == 0 && !has_bytes
 }
 
-/// Whether nothing is known, because the file ends too early.
+/// Whether the recording has no contents, because the file ends too early.
 pub(crate) fn is_unread(recording: &Recording<'_>) -> bool {
     is_empty(recording) && (!recording.damage.is_empty() || !recording.trace.is_complete())
 }

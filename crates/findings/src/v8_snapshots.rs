@@ -45,9 +45,8 @@ pub fn of_v8_snapshots(heaps: &[&Heap], files: &[String]) -> Found {
             shortened(&owner.class)
         ))
     };
-    let said = verdict(&findings, Sight::Whole, NoGrowth::Seen, largest);
-    let verdict = if heaps.len() > 1 { said } else { said.replacen("Nothing grows; nothing", "Nothing", 1) };
-    let verdict = if heaps.len() > 1 { verdict } else { verdict.replacen("Nothing grows.", "", 1) };
+    let no_growth = if heaps.len() > 1 { NoGrowth::Seen } else { NoGrowth::OneMoment };
+    let verdict = verdict(&findings, Sight::Whole, no_growth, largest);
     Found { findings: ranked(findings), verdict, ..Found::default() }
 }
 

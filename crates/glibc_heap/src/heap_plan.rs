@@ -4,7 +4,7 @@
 //! bins point to themselves or to chunks that point back. Its ring of arenas begins with itself or
 //! with a page-aligned heap.
 
-use heapr_known::glibc::ARENA_HEAP_BYTES;
+use heapr_known::glibc::{self, ARENA_HEAP_BYTES};
 
 use super::allocator;
 use super::arena::{self, ArenaShape};
@@ -92,8 +92,7 @@ struct Library<'a> {
 }
 
 fn is_libc(mapping: &Mapping) -> bool {
-    let name = mappings::file_name(mapping);
-    mapping.inode != 0 && (name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so")))
+    mapping.inode != 0 && glibc::is_library(mappings::file_name(mapping))
 }
 
 /// Groups neighbouring mappings of the same libc.

@@ -95,7 +95,7 @@ pub enum Error {
         /// Process id.
         pid: u32,
     },
-    /// There was no suitable moment in the allowed time.
+    /// No suitable moment came in the allowed time.
     #[error("process {pid} gave no chance to attach within {seconds} s: {reason}; try again")]
     NoQuietMoment {
         /// Process id.

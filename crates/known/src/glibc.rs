@@ -28,6 +28,20 @@ pub const DESCRIPTOR_ALIGNMENT: usize = 64;
 /// (`tcb`) is at 0.
 pub const SELF_OFFSET: usize = 16;
 
+/// Whether a file name is that of glibc's library. Before 2.34, `libc.so.6` is a link to
+/// `libc-2.31.so`.
+#[must_use]
+pub fn is_library(file: &str) -> bool {
+    file == "libc.so.6" || file.starts_with("libc-2.") && file.ends_with(".so")
+}
+
+/// Whether a file name is that of glibc's loader. Before 2.34, `ld-linux….so` is a link to
+/// `ld-2.31.so`.
+#[must_use]
+pub fn is_loader(file: &str) -> bool {
+    file == "ld.so" || file.starts_with("ld-linux") || file.starts_with("ld-2.")
+}
+
 /// Finds a thread's descriptor in bytes of a process that begin at `start_avma`: two words of it
 /// are its own address. Returns its address.
 #[must_use]
@@ -64,5 +78,13 @@ mod tests {
         assert_eq!(find_descriptor(start_avma, &bytes), Some(0x7000_0100));
         assert_eq!(find_descriptor(start_avma, &bytes[..0x100]), None);
         assert_eq!(find_descriptor(start_avma, &[]), None);
+    }
+
+    #[test]
+    fn files_of_all_versions_are_told_from_others() {
+        assert!(["libc.so.6", "libc-2.31.so"].into_iter().all(is_library));
+        assert!(!["libc.so", "libc-2.31.py", "libcurl.so.4"].into_iter().any(is_library));
+        assert!(["ld.so", "ld-linux-any.so.2", "ld-2.31.so"].into_iter().all(is_loader));
+        assert!(!["ld", "ld-musl-any.so.1", "libld-linux.so"].into_iter().any(is_loader));
     }
 }

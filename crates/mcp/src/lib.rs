@@ -1,8 +1,8 @@
 //! heapr for agents: a Model Context Protocol server over standard input and output.
 //!
 //! ```text
-//!  client ── lines ── message ──> server, lifecycle ──> tools (one row each) ──> commands (heapr again)
-//!                                        └─> file_ids: t1, s2 … for what was recorded or opened
+//!  client ── lines ── message ─> server, lifecycle ─> tools (a row each) ─> commands (heapr again)
+//!                                       └─> file_ids: t1, s2 … for what was recorded or opened
 //! ```
 //! Invariants: a tool runs a command of the command line, so both answer alike, and a failing
 //! question leaves the server running. Tools that start a program or change a process are refused

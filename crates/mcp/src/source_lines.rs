@@ -17,7 +17,7 @@ const FILE_BYTES_MAX: u64 = 8 << 20;
 /// Lines of user code that the stacks of a report lead to, each with the text around it.
 pub(crate) fn text(report: &Value, sort: &str, top: usize) -> String {
     let key = Metric::of_key(sort).map_or("outstanding_bytes", Metric::name);
-    let half_key = format!("{key}_plus_minus");
+    let half_key = heapr_table::interval_key(key);
     let mut lines: BTreeMap<(&str, u64, &str), Sum> = BTreeMap::new();
     for group in report["groups"].as_array().into_iter().flatten() {
         // A stack without user code is represented by its innermost frame.

@@ -85,12 +85,12 @@ impl FramePattern {
         }
     }
 
-    /// Whether its module is named by a file's name, and by this one.
+    /// Whether the pattern's module is named by a file's name, and by this one.
     pub(crate) fn is_module_name(&self, name_lower: &str) -> bool {
         !self.is_path && self.module.as_ref().is_some_and(|glob| glob.matches_lower(name_lower))
     }
 
-    /// Whether its module is named by a path, and by this one.
+    /// Whether the pattern's module is named by a path, and by this one.
     pub(crate) fn is_module_path(&self, path_lower: &str) -> bool {
         self.is_path && self.module.as_ref().is_some_and(|glob| glob.matches_lower(path_lower))
     }

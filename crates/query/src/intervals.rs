@@ -95,36 +95,16 @@ pub(crate) fn differences(
     let mut rows: Vec<StackTotals> = now
         .iter()
         .map(|row| {
-            let (now, before) = (row.amounts, earlier(row).unwrap_or_default());
-            let (sum, part) = (now.variances, before.variances);
-            let mut amounts = now.since(&before);
-            // Of blocks made in the interval: those made until its end without the earlier ones.
-            amounts.variances = Variances {
-                total_count: sum.total_count.saturating_sub(part.total_count),
-                total_bytes: sum.total_bytes.saturating_sub(part.total_bytes),
-                realloc_count: sum.realloc_count.saturating_sub(part.realloc_count),
-                temporary_count: sum.temporary_count,
-                outstanding_count: sum.outstanding_count,
-                outstanding_bytes: sum.outstanding_bytes,
-                ..Variances::default()
-            };
+            let amounts = row.amounts.since(&earlier(row).unwrap_or_default());
             StackTotals { amounts, ..*row }
         })
         .collect();
     for held in peak.into_iter().flatten() {
         if let Ok(place) = rows.binary_search_by_key(&key(held), key) {
-            rows[place].amounts.peak_bytes = held.amounts.peak_bytes;
-            rows[place].amounts.peak_count = held.amounts.peak_count;
-            rows[place].amounts.variances.peak_bytes = held.amounts.variances.peak_bytes;
-            rows[place].amounts.variances.peak_count = held.amounts.variances.peak_count;
+            rows[place].amounts.set_peak(&held.amounts);
         } else if held.amounts.peak_bytes > 0 {
-            let Amounts { peak_bytes, peak_count, variances, .. } = held.amounts;
-            let variances = Variances {
-                peak_bytes: variances.peak_bytes,
-                peak_count: variances.peak_count,
-                ..Variances::default()
-            };
-            let amounts = Amounts { peak_bytes, peak_count, variances, ..Amounts::default() };
+            let mut amounts = Amounts::default();
+            amounts.set_peak(&held.amounts);
             let place = rows.partition_point(|row| key(row) < key(held));
             rows.insert(place, StackTotals { amounts, ..*held });
         }

@@ -2,6 +2,7 @@
 //! --format json`, schema `heapr.report/1` (`docs/report.md`).
 
 use crate::{Bucket, FrameView, HeapRow, Histogram, HistogramOf, Metric};
+use heapr_table::interval_key;
 use heapr_trace::{Amounts, HeapId, HeapName, ProcessIndex, Sampling, Totals};
 use serde::{Serialize, Serializer};
 
@@ -30,7 +31,7 @@ fn intervals(
 ) -> impl Iterator<Item = (String, u64)> {
     Metric::all().filter_map(move |metric| {
         let plus_minus = metric.plus_minus(amounts);
-        (plus_minus > 0).then(|| (format!("{}_plus_minus", name(metric)), plus_minus))
+        (plus_minus > 0).then(|| (interval_key(name(metric)), plus_minus))
     })
 }
 

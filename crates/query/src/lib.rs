@@ -76,7 +76,7 @@ pub use free_sites::{FreeSite, FreeSites, Freed, free_sites};
 pub use functions::{FunctionAmounts, Functions};
 pub use histogram::{Bucket, Histogram, HistogramOf};
 pub use intervals::{Interval, for_each_interval};
-pub use live_rows::{LiveAmount, LiveRow, LiveRows, live_rows};
+pub use live_rows::{LiveRow, LiveRows, live_rows};
 pub use loss_text::{loss_warnings, notice_lines};
 pub use metrics::{Metric, typescript};
 pub use own_code::{NAMED_WITHIN, OwnCode, Owner};

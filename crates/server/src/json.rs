@@ -4,6 +4,23 @@ pub(crate) use heapr_query::json::{AmountsJson, FrameJson, HeapJson, HistogramJs
 
 use serde::Serialize;
 
+heapr_trace::block_members! {
+    /// Live blocks of a line or of a part of a snapshot.
+    pub(crate) struct LiveBlocks { block_bytes: bytes, block_count: count }
+
+    /// Live blocks of a snapshot, or of one of its processes.
+    pub(crate) struct SnapshotBlocks { block_count: count, block_bytes: bytes }
+
+    /// All blocks of an answer.
+    pub(crate) struct TotalBlocks { total_bytes: bytes, total_count: count }
+
+    /// Blocks live at the peak.
+    pub(crate) struct PeakBlocks { bytes: bytes, count: count }
+
+    /// Allocated blocks of a type.
+    pub(crate) struct TypeBlocks { count: count, bytes: bytes }
+}
+
 /// Whether half of an interval is 0: the amount was counted exactly.
 pub(crate) fn is_counted(plus_minus: &u64) -> bool {
     *plus_minus == 0

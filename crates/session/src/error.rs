@@ -109,7 +109,7 @@ pub enum Error {
     /// Invalid property.
     #[error("invalid properties: {what}")]
     InvalidProperties {
-        /// Which and why.
+        /// Property and reason.
         what: String,
     },
     /// Buffers would take more memory than is free.

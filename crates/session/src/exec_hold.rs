@@ -12,6 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use heapr_inject::HeldExec;
+use heapr_known::glibc;
 
 use crate::Session;
 use crate::attach::{AttachOutcome, Preload, attach_target};
@@ -95,11 +96,7 @@ fn see_to(
 /// Whether the program's loader is glibc's.
 fn has_glibcs_loader(pid: u32) -> bool {
     let mappings = heapr_proc::mappings::read(pid).unwrap_or_default();
-    let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    mappings.iter().any(|mapping| {
-        let file = file(&mapping.name);
-        file.starts_with("ld-linux") || file.starts_with("ld-2")
-    })
+    mappings.iter().any(|mapping| mapping.name.rsplit('/').next().is_some_and(glibc::is_loader))
 }
 
 fn attach(preload: &Preload, pid: u32, mut held: HeldExec) -> Result<AttachOutcome, String> {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use heapr_trace::BlockEstimate;
 use serde::{Deserialize, Serialize};
 
 /// Largest number of processes listed in a status, newest first; more are only counted.
@@ -23,14 +24,10 @@ pub enum SessionState {
 pub struct Progress {
     /// Number of events read.
     pub event_count: u64,
-    /// Live bytes.
-    pub live_bytes: u64,
-    /// Half of the 95 % interval of an estimate; 0: it was counted.
-    pub live_bytes_plus_minus: u64,
-    /// Peak of the live bytes.
-    pub peak_bytes: u64,
-    /// Half of the 95 % interval of the peak; 0: it was counted.
-    pub peak_bytes_plus_minus: u64,
+    /// Live blocks.
+    pub live: BlockEstimate,
+    /// Blocks that were live at the peak.
+    pub peak: BlockEstimate,
 }
 
 /// Status of a session: properties, buffers, what was seen and what was lost.

@@ -28,4 +28,4 @@ mod table;
 pub use cell::Cell;
 pub use column::{Column, Kind};
 pub use row_order::SortRows;
-pub use table::Table;
+pub use table::{Table, interval_key};

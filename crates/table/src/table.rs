@@ -203,8 +203,9 @@ impl Serialize for Table {
     }
 }
 
-/// Key of the half interval beside an estimate.
-fn interval_key(key: &str) -> String {
+/// Key of half of the 95 % interval beside an estimate.
+#[must_use]
+pub fn interval_key(key: &str) -> String {
     format!("{key}_plus_minus")
 }
 

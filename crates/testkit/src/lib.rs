@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod generated;
+mod growing;
 mod outcome;
 mod skipped;
 mod stage;
 mod waiting;
 
 pub use generated::{WRITE, check_part};
+pub use growing::Growing;
 pub use outcome::{Outcome, run, run_within};
 pub use skipped::{cannot_run_here, not_run};
 pub use stage::Stage;

@@ -25,28 +25,65 @@ pub struct Amounts {
     pub variances: Variances,
 }
 
-/// Number of counters of [`Amounts`].
-pub(crate) const COUNTERS: usize = 8;
+/// Implements what concerns all counters of [`Amounts`], which are in the order of the file's
+/// columns.
+macro_rules! counters {
+    ($($counter:ident),+) => {
+        /// Number of counters of [`Amounts`].
+        pub(crate) const COUNTERS: usize = [$(stringify!($counter)),+].len();
+
+        impl Amounts {
+            /// Returns the amounts without their variances, in the order of the file's columns.
+            pub(crate) fn counters_mut(&mut self) -> [&mut u64; COUNTERS] {
+                [$(&mut self.$counter),+]
+            }
+        }
+
+        impl AddAssign<&Self> for Variances {
+            fn add_assign(&mut self, other: &Self) {
+                $(self.$counter = self.$counter.saturating_add(other.$counter);)+
+            }
+        }
+
+        impl AddAssign<&Self> for Amounts {
+            /// Adds the other amounts. Sizes come from the program and counts from files, and both
+            /// may be huge, so that sums saturate.
+            #[inline(always)]
+            fn add_assign(&mut self, other: &Self) {
+                $(self.$counter = self.$counter.saturating_add(other.$counter);)+
+                self.variances += &other.variances;
+            }
+        }
+    };
+}
+
+counters!(
+    total_count,
+    total_bytes,
+    realloc_count,
+    temporary_count,
+    outstanding_count,
+    outstanding_bytes,
+    peak_count,
+    peak_bytes
+);
 
 impl Amounts {
-    /// Returns the amounts without their variances, in the order of the file's columns.
-    pub(crate) fn counters_mut(&mut self) -> [&mut u64; COUNTERS] {
-        [
-            &mut self.total_count,
-            &mut self.total_bytes,
-            &mut self.realloc_count,
-            &mut self.temporary_count,
-            &mut self.outstanding_count,
-            &mut self.outstanding_bytes,
-            &mut self.peak_count,
-            &mut self.peak_bytes,
-        ]
-    }
-
     /// Returns the allocations since an earlier moment, and the live blocks of this one. The peak
-    /// and all variances are 0.
+    /// is 0.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
+        let (now, then) = (self.variances, before.variances);
+        // The variance of what was allocated since is that of all without that of the earlier ones.
+        // Of temporary allocations it is unknown, or 0.
+        let variances = Variances {
+            total_count: now.total_count.saturating_sub(then.total_count),
+            total_bytes: now.total_bytes.saturating_sub(then.total_bytes),
+            realloc_count: now.realloc_count.saturating_sub(then.realloc_count),
+            peak_count: 0,
+            peak_bytes: 0,
+            ..now
+        };
         Self {
             total_count: self.total_count.saturating_sub(before.total_count),
             total_bytes: self.total_bytes.saturating_sub(before.total_bytes),
@@ -54,8 +91,16 @@ impl Amounts {
             temporary_count: self.temporary_count.saturating_sub(before.temporary_count),
             outstanding_count: self.outstanding_count,
             outstanding_bytes: self.outstanding_bytes,
+            variances,
             ..Self::default()
         }
+    }
+
+    /// Sets the amounts at the peak to those of other amounts.
+    pub fn set_peak(&mut self, held: &Self) {
+        (self.peak_count, self.peak_bytes) = (held.peak_count, held.peak_bytes);
+        self.variances.peak_count = held.variances.peak_count;
+        self.variances.peak_bytes = held.variances.peak_bytes;
     }
 }
 
@@ -79,36 +124,6 @@ impl Variances {
     /// Variance of an amount that is unknown. Sums saturate at this value, so that a sum with an
     /// unknown part is unknown, too.
     pub const UNKNOWN: u64 = u64::MAX;
-}
-
-impl AddAssign<&Self> for Variances {
-    fn add_assign(&mut self, other: &Self) {
-        self.total_count = self.total_count.saturating_add(other.total_count);
-        self.total_bytes = self.total_bytes.saturating_add(other.total_bytes);
-        self.realloc_count = self.realloc_count.saturating_add(other.realloc_count);
-        self.temporary_count = self.temporary_count.saturating_add(other.temporary_count);
-        self.outstanding_count = self.outstanding_count.saturating_add(other.outstanding_count);
-        self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
-        self.peak_count = self.peak_count.saturating_add(other.peak_count);
-        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
-    }
-}
-
-impl AddAssign<&Self> for Amounts {
-    /// Adds the other amounts. Sizes come from the program and counts from files, and both may be
-    /// huge, so that sums saturate.
-    #[inline(always)]
-    fn add_assign(&mut self, other: &Self) {
-        self.total_count = self.total_count.saturating_add(other.total_count);
-        self.total_bytes = self.total_bytes.saturating_add(other.total_bytes);
-        self.realloc_count = self.realloc_count.saturating_add(other.realloc_count);
-        self.temporary_count = self.temporary_count.saturating_add(other.temporary_count);
-        self.outstanding_count = self.outstanding_count.saturating_add(other.outstanding_count);
-        self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
-        self.peak_count = self.peak_count.saturating_add(other.peak_count);
-        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
-        self.variances += &other.variances;
-    }
 }
 
 impl<'a> std::iter::Sum<&'a Self> for Amounts {

@@ -2,7 +2,8 @@
 
 use std::ops::AddAssign;
 
-use heapr_table::quantity::DEVIATIONS;
+use heapr_table::Cell;
+use heapr_table::quantity::{DEVIATIONS, bytes_within, plural_within};
 
 use crate::{Amounts, Variances, Weight};
 
@@ -86,6 +87,31 @@ impl BlockEstimate {
     #[must_use]
     pub fn without(self, part: Self) -> Self {
         Self { bytes: self.bytes.without(part.bytes), count: self.count.without(part.count) }
+    }
+
+    /// Text of the bytes: `1.50 MiB ± 120.0 KiB`.
+    #[must_use]
+    pub fn bytes_in_words(self) -> String {
+        bytes_within(self.bytes.value, self.bytes_plus_minus())
+    }
+
+    /// Text of the blocks: `1.50 MiB ± 120.0 KiB in 1,234 blocks ± 99`.
+    #[must_use]
+    pub fn in_words(self) -> String {
+        let blocks = plural_within(self.count.value, self.count_plus_minus(), "block");
+        format!("{} in {blocks}", self.bytes_in_words())
+    }
+
+    /// The bytes as a table's cell.
+    #[must_use]
+    pub fn bytes_cell(self) -> Cell {
+        Cell::from(self.bytes.value).within(self.bytes_plus_minus())
+    }
+
+    /// The number of blocks as a table's cell.
+    #[must_use]
+    pub fn count_cell(self) -> Cell {
+        Cell::from(self.count.value).within(self.count_plus_minus())
     }
 }
 

@@ -78,7 +78,7 @@ impl Weight {
         Self::of_drawn(size_bytes, size_bytes as f64 + 1.0, mean_bytes, salt)
     }
 
-    /// Like `of_sample`, for Go's runtime: p = 1 - exp(-s / mean), without the + 1.
+    /// Variant of `of_sample` for Go's runtime: p = 1 - exp(-s / mean), without the + 1.
     #[must_use]
     pub fn of_runtime_sample(size_bytes: u64, mean_bytes: u64, salt: u64) -> Self {
         Self::of_drawn(size_bytes, size_bytes as f64, mean_bytes, salt)

@@ -14,6 +14,17 @@ impl Trace {
         self.snapshots().iter().find(|snapshot| snapshot.number == number)
     }
 
+    /// All blocks of a snapshot, with the variances of [`Self::snapshot_estimates`].
+    #[must_use]
+    pub fn snapshot_estimate(&self, snapshot: &Snapshot) -> BlockEstimate {
+        let mut sum = BlockEstimate::default();
+        self.snapshot_estimates(snapshot).into_iter().for_each(|of_one| sum += of_one);
+        BlockEstimate {
+            bytes: Estimate::new(snapshot.block_bytes, sum.bytes.variance),
+            count: Estimate::new(snapshot.block_count, sum.count.variance),
+        }
+    }
+
     /// Blocks of a snapshot's processes, in their order. In a recording of samples the snapshot's
     /// blocks are read for the variances; these are 0 if the blocks cannot be read.
     #[must_use]

@@ -1,5 +1,8 @@
 //! Totals of a recording: over everything, by process and heap, and by stack.
 
+use crate::bytes::{PutBytes as _, Take};
+use crate::error::Malformed;
+use crate::tables::Entry;
 use crate::{Amounts, Course, HeapId, ProcessIndex, StackIndex, Variances};
 
 /// Totals of one stack at the end of the recording. With these a report without filters needs no
@@ -82,6 +85,49 @@ impl Totals {
             peak_bytes: self.peak_bytes,
             variances: self.variances,
         }
+    }
+}
+
+impl Entry for Totals {
+    fn put(&self, out: &mut Vec<u8>) {
+        for count in [
+            self.alloc_count,
+            self.alloc_bytes,
+            self.free_count,
+            self.realloc_count,
+            self.failed_count,
+            self.temporary_count,
+            self.outstanding_count,
+            self.outstanding_bytes,
+            self.peak_bytes,
+            self.peak_count,
+            self.peak_time_ns,
+            self.unmatched_frees,
+            self.inherited_frees,
+            self.implied_frees,
+        ] {
+            out.put_varint(count);
+        }
+    }
+
+    fn take(take: &mut Take<'_>) -> std::result::Result<Self, Malformed> {
+        Ok(Self {
+            alloc_count: take.varint()?,
+            alloc_bytes: take.varint()?,
+            free_count: take.varint()?,
+            realloc_count: take.varint()?,
+            failed_count: take.varint()?,
+            temporary_count: take.varint()?,
+            outstanding_count: take.varint()?,
+            outstanding_bytes: take.varint()?,
+            peak_bytes: take.varint()?,
+            peak_count: take.varint()?,
+            peak_time_ns: take.varint()?,
+            unmatched_frees: take.varint()?,
+            inherited_frees: take.varint()?,
+            implied_frees: take.varint()?,
+            variances: Variances::default(),
+        })
     }
 }
 

@@ -13,9 +13,9 @@ pub struct Untold {
     pub live: bool,
     /// Live memory at the peak.
     pub peak: bool,
-    /// Which allocations were reallocations.
+    /// Distinction of reallocations from other allocations.
     pub reallocs: bool,
-    /// Which allocations were temporary.
+    /// Distinction of temporary allocations from others.
     pub temporary: bool,
     /// Times of events.
     pub times: bool,

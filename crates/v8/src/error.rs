@@ -160,7 +160,7 @@ pub enum Error {
         /// Number of the items.
         count: u64,
     },
-    /// There is not enough memory for the file's tables.
+    /// Memory is too small for the file's tables.
     #[error("no memory for {count} {what}")]
     NoMemory {
         /// Kind of the items.

@@ -371,8 +371,10 @@ export interface Listing<R> {
   is_cut: boolean;
 }
 
-/** Halves of the 95 % intervals of amounts, if these are estimates. */
-export interface LiveIntervals {
+/** Live blocks of a line or of a part of a snapshot. */
+export interface LiveBlocks {
+  block_bytes: number;
+  block_count: number;
   block_bytes_plus_minus?: number;
   block_count_plus_minus?: number;
 }
@@ -435,51 +437,40 @@ export interface NativeDiffRow extends NativeChange {
 }
 
 /** A heap, a process or a thread. */
-export interface NativePart extends LiveIntervals {
+export interface NativePart extends LiveBlocks {
   name: string;
-  block_bytes: number;
-  block_count: number;
 }
 
 /** A line of a snapshot. */
-export interface NativeRow extends LiveIntervals {
+export interface NativeRow extends LiveBlocks {
   id: string | null;
   /** Index of the innermost frame of user code. */
   own: number | null;
   /** Frames as `module!symbol`, innermost first. */
   frames: string[];
-  block_bytes: number;
-  block_count: number;
   youngest_ns: number;
   mean_age_ns: number;
   oldest_ns: number;
 }
 
 /** A snapshot without its blocks. */
-export interface NativeSnapshot extends LiveIntervals {
+export interface NativeSnapshot extends SnapshotBlocks {
   number: number;
   time_ns: number;
   event_index: number;
   name: string;
   /** Reason of the snapshot in words. */
   trigger: string;
-  block_count: number;
-  block_bytes: number;
   export_ns: number;
   processes: SnapshotProcess[];
   notes: string[];
 }
 
 /** Composition of a snapshot. */
-export interface NativeStatistics {
+export interface NativeStatistics extends TotalBlocks {
   schema: string;
   command: string;
   shown: number;
-  total_bytes: number;
-  total_count: number;
-  /** Halves of the 95 % intervals of both; 0: counted exactly. */
-  total_bytes_plus_minus?: number;
-  total_count_plus_minus?: number;
   heaps: NativePart[];
   processes: NativePart[];
   threads: NativePart[];
@@ -488,16 +479,11 @@ export interface NativeStatistics {
 }
 
 /** Contents of one snapshot. */
-export interface NativeSummary {
+export interface NativeSummary extends TotalBlocks {
   schema: string;
   command: string;
   /** Number of the snapshot. */
   shown: number;
-  total_bytes: number;
-  total_count: number;
-  /** Halves of the 95 % intervals of both; 0: counted exactly. */
-  total_bytes_plus_minus?: number;
-  total_count_plus_minus?: number;
   oldest_ns: number;
   youngest_ns: number;
   mean_age_ns: number;
@@ -594,6 +580,14 @@ export interface PageCells {
   class: (number | null)[];
   /** Resident bytes of each cell. */
   resident_bytes: number[];
+}
+
+/** Blocks live at the peak. */
+export interface PeakBlocks {
+  bytes: number;
+  count: number;
+  bytes_plus_minus?: number;
+  count_plus_minus?: number;
 }
 
 export interface ReportAnswer {
@@ -709,6 +703,14 @@ export interface SessionFacts {
   status: unknown | null;
 }
 
+/** Live blocks of a snapshot, or of one of its processes. */
+export interface SnapshotBlocks {
+  block_count: number;
+  block_bytes: number;
+  block_count_plus_minus?: number;
+  block_bytes_plus_minus?: number;
+}
+
 /** Facts of a snapshot that are sent before any query. */
 export interface SnapshotFacts {
   node_count: number;
@@ -733,12 +735,10 @@ export interface SnapshotMark {
 }
 
 /** A process in a snapshot. */
-export interface SnapshotProcess extends LiveIntervals {
+export interface SnapshotProcess extends SnapshotBlocks {
   pid: number | null;
   name: string;
   rss_bytes: number | null;
-  block_count: number;
-  block_bytes: number;
 }
 
 /** A line with its neighbours. */
@@ -759,15 +759,13 @@ export interface StackFrame extends Frame {
 }
 
 /** A snapshot of a series. */
-export interface TakenSnapshot extends LiveIntervals {
+export interface TakenSnapshot extends LiveBlocks {
   file: number;
   number: number;
   name: string;
   time_ns: number;
   unix_ns: number;
   trigger: string;
-  block_bytes: number;
-  block_count: number;
   processes: string[];
 }
 
@@ -812,13 +810,8 @@ export interface TimelineIntervals {
 }
 
 /** Largest amount of live memory. */
-export interface TimelinePeak {
+export interface TimelinePeak extends PeakBlocks {
   time_ns: number;
-  bytes: number;
-  count: number;
-  /** Halves of the 95 % intervals of both; 0: counted exactly. */
-  bytes_plus_minus?: number;
-  count_plus_minus?: number;
 }
 
 export interface TimelineSeries {
@@ -828,6 +821,14 @@ export interface TimelineSeries {
   values: number[];
   /** Halves of the 95 % intervals of `values`, if they are estimates. */
   values_plus_minus?: number[];
+}
+
+/** All blocks of an answer. */
+export interface TotalBlocks {
+  total_bytes: number;
+  total_count: number;
+  total_bytes_plus_minus?: number;
+  total_count_plus_minus?: number;
 }
 
 /** Totals of the whole or of a heap; null if unknown. */
@@ -939,14 +940,17 @@ export interface TreemapNodes<I> extends NodeIntervals {
   left_out: number[];
 }
 
-export interface TypeSum {
-  type: string;
-  command: string;
+/** Allocated blocks of a type. */
+export interface TypeBlocks {
   count: number;
   bytes: number;
-  /** Halves of the 95 % intervals of both; 0: counted exactly. */
   count_plus_minus?: number;
   bytes_plus_minus?: number;
+}
+
+export interface TypeSum extends TypeBlocks {
+  type: string;
+  command: string;
 }
 
 export interface UnionFrame {

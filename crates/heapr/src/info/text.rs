@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use heapr_export::OwnMemoryIntervals;
-use heapr_query::LiveAmount;
 use heapr_trace::{Damage, Process, ProcessOrigin, SamplingPeriod, Trace};
 
 use super::{End, end_of, hexadecimal, kind_name};
@@ -295,7 +294,7 @@ impl Page<'_> {
         ];
         let mut table = Table::new(SCHEMA, &columns);
         for snapshot in snapshots.iter().take(LIST_LINES_MAX) {
-            let amount = LiveAmount::of_snapshot(trace, snapshot);
+            let amount = trace.snapshot_estimate(snapshot);
             table.row(row![
                 snapshot.number,
                 snapshot.time_ns,

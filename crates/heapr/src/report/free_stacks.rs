@@ -16,6 +16,11 @@ use heapr_table::SortRows as _;
 use heapr_table::csv::quoted;
 use heapr_table::quantity::{count, percent, plural};
 
+heapr_trace::block_members! {
+    /// Freed blocks, in JSON.
+    struct FreedBlocks { count: count, bytes: bytes }
+}
+
 /// Frees with the same kind and the same stacks.
 #[derive(Debug, Clone)]
 struct Row {
@@ -170,19 +175,8 @@ impl<'t> FreeReport<'t> {
             self.frames(stack).iter().map(FrameJson::from).collect()
         };
         let row = |row: &Row| {
-            let amounts = &row.amounts;
-            let mut value = json!({
-                "count": amounts.total_count,
-                "bytes": amounts.total_bytes,
-                "frames": frames(row.stack),
-            });
-            for (key, metric) in
-                [("count_plus_minus", Metric::TotalCount), ("bytes_plus_minus", Metric::TotalBytes)]
-            {
-                if let plus_minus @ 1.. = metric.plus_minus(amounts) {
-                    value[key] = json!(plus_minus);
-                }
-            }
+            let mut value = json!(FreedBlocks::from(row.amounts.allocated()));
+            value["frames"] = json!(frames(row.stack));
             if let Freed::Twice { before, allocated } = row.freed {
                 value["freed_before_frames"] = json!(frames(before));
                 value["allocated_frames"] = json!(frames(allocated));

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use heapr_session::{Progress, Session};
-use heapr_table::quantity::{bytes_within, count, duration};
+use heapr_table::quantity::{count, duration};
 
 /// Time between two updates.
 const EVERY: Duration = Duration::from_millis(500);
@@ -44,8 +44,8 @@ fn line(elapsed_ns: u64, progress: Progress) -> String {
         "heapr: {}  {} events  live {}  peak {}",
         duration(elapsed_ns / 100_000_000 * 100_000_000),
         count(progress.event_count),
-        bytes_within(progress.live_bytes, progress.live_bytes_plus_minus),
-        bytes_within(progress.peak_bytes, progress.peak_bytes_plus_minus)
+        progress.live.bytes_in_words(),
+        progress.peak.bytes_in_words()
     )
 }
 
@@ -59,20 +59,24 @@ impl Drop for ProgressLine {
 
 #[cfg(test)]
 mod tests {
+    use heapr_trace::{BlockEstimate, Estimate};
+
     use super::*;
 
     #[test]
     fn what_is_estimated_has_its_interval() {
-        let counted =
-            Progress { event_count: 1234, live_bytes: 3 << 20, peak_bytes: 5 << 20, ..Progress::default() };
+        let of =
+            |value, variance| BlockEstimate { bytes: Estimate::new(value, variance), ..Default::default() };
+        let counted = Progress { event_count: 1234, live: of(3 << 20, 0), peak: of(5 << 20, 0) };
         assert_eq!(
             line(1_550_000_000, counted),
             "heapr: 1.500 s  1,234 events  live 3.00 MiB  peak 5.00 MiB"
         );
-        let sampled = Progress { live_bytes_plus_minus: 1 << 20, peak_bytes_plus_minus: 1 << 19, ..counted };
+        // 1.96 * 512 KiB, 1.96 * 256 KiB.
+        let sampled = Progress { live: of(3 << 20, 1 << 18), peak: of(5 << 20, 1 << 16), ..counted };
         assert_eq!(
             line(1_550_000_000, sampled),
-            "heapr: 1.500 s  1,234 events  live 3.00 MiB ± 1.00 MiB  peak 5.00 MiB ± 512.0 KiB"
+            "heapr: 1.500 s  1,234 events  live 3.00 MiB ± 0.98 MiB  peak 5.00 MiB ± 501.8 KiB"
         );
     }
 }

@@ -7,7 +7,7 @@ use heapr_testkit::{run, wait_until};
 
 use crate::explained::{Waiting, assert_adds_up, bytes, explain};
 use crate::header::Header;
-use crate::recording::HEAPR;
+use crate::recording::{HEAPR, command};
 use crate::victim_build::{build, sources};
 
 fn is_root() -> bool {
@@ -91,8 +91,7 @@ fn a_process_that_ends_while_it_is_looked_at_is_told_or_refused() {
     for round in 0..ROUNDS {
         let victim = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut victim = Ends(victim);
-        let mut heapr = Command::new(HEAPR);
-        heapr.args(["explain", &victim.0.id().to_string(), "--deep"]);
+        let mut heapr = command(&["explain", &victim.0.id().to_string(), "--deep"]);
         heapr.stdout(Stdio::piped()).stderr(Stdio::piped());
         let heapr = heapr.spawn().unwrap();
         let looks = format!("/proc/{}/io", heapr.id());

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::explained::{Waiting, assert_adds_up, bytes, explain, line, smaps_bytes};
 use crate::header::Header;
-use crate::recording::HEAPR;
+use crate::recording::{HEAPR, command, with_sessions};
 use crate::victim_build::{build, sources};
 
 #[test]
@@ -110,11 +110,7 @@ fn a_recorded_process_tells_the_stack_whose_blocks_pin_free_memory() {
     let header = Header::read(&sources().join("resident/fragmented.c"));
     let program = build("resident/fragmented.c", &header, &["-O1".to_owned()]);
     let folder = tempfile::tempdir().unwrap();
-    let heapr = |words: &[&str]| {
-        let mut heapr = Command::new(HEAPR);
-        heapr.env("XDG_RUNTIME_DIR", folder.path()).args(words);
-        run(&mut heapr)
-    };
+    let heapr = |words: &[&str]| with_sessions(folder.path(), words);
     // The program's input ends when the other end of the pipe does.
     let output = folder.path().join("trace");
     let script = format!("tail -f /dev/null | {} 20000 1000 7", program.display());
@@ -163,11 +159,7 @@ fn what_fewer_arenas_would_save_is_foretold() {
         assert!(least == 0 && (saved <= most || is_near(most)), "{order}: {saved} of at most {most}");
 
         let folder = tempfile::tempdir().unwrap();
-        let heapr = |words: &[&str]| {
-            let mut heapr = Command::new(HEAPR);
-            heapr.env("XDG_RUNTIME_DIR", folder.path()).args(words);
-            run(&mut heapr)
-        };
+        let heapr = |words: &[&str]| with_sessions(folder.path(), words);
         let waits = folder.path().join("waits");
         std::fs::write(&waits, "").unwrap();
         let mut start = vec!["start", "arenas", "--", program.to_str().unwrap()];
@@ -211,10 +203,8 @@ fn an_earlier_answer_or_a_series_is_compared_with() {
     let folder = tempfile::tempdir().unwrap();
     let series = folder.path().join("series");
     let old = series.to_str().unwrap();
-    let mut heapr = Command::new(HEAPR);
     let pid = victim.pid().to_string();
-    heapr.args(["explain", &pid, "--every", "0.05", "-o", old]);
-    let mut looks = heapr.spawn().unwrap();
+    let mut looks = command(&["explain", &pid, "--every", "0.05", "-o", old]).spawn().unwrap();
     let lines = || std::fs::read_to_string(&series).unwrap_or_default();
     wait_until("it has looked twice", || (lines().lines().count() >= 2).then_some(()));
     looks.kill().unwrap();
@@ -234,9 +224,7 @@ fn an_earlier_answer_or_a_series_is_compared_with() {
 #[test]
 fn a_page_of_html_holds_the_answer_and_no_foreign_markup() {
     let victim = Waiting::start("resident/kinds.c", &[]);
-    let mut heapr = Command::new(HEAPR);
-    heapr.args(["explain", &victim.pid().to_string(), "--format", "html"]);
-    let outcome = run(&mut heapr);
+    let outcome = run(&mut command(&["explain", &victim.pid().to_string(), "--format", "html"]));
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     // The page's data is packed, and tested in a browser: text of the process cannot be markup.
     for words in ["heapr-answers", "Content-Security-Policy", "</html>"] {
@@ -319,9 +307,7 @@ fn a_process_that_has_ended_and_one_of_the_kernel_are_refused_with_the_reason() 
         if pid == 2 && std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name != "kthreadd\n") {
             continue;
         }
-        let mut heapr = Command::new(HEAPR);
-        heapr.args(["explain", &pid.to_string()]);
-        let outcome = run(&mut heapr);
+        let outcome = run(&mut command(&["explain", &pid.to_string()]));
         assert_eq!(outcome.status, 2);
         assert!(
             pid == 2 && outcome.stderr.contains("no process") || outcome.stderr.contains(reason),

@@ -10,7 +10,7 @@ use heapr_testkit::{run, wait_until};
 use serde_json::Value;
 
 use crate::header::Header;
-use crate::recording::HEAPR;
+use crate::recording::command;
 use crate::victim_build::{build, sources};
 
 /// Victim that has made its memory and waits.
@@ -83,9 +83,7 @@ impl Drop for Waiting {
 }
 
 pub(crate) fn explain(pid: u32, options: &[&str]) -> Value {
-    let mut heapr = Command::new(HEAPR);
-    heapr.args(["explain", &pid.to_string(), "--format", "json"]).args(options);
-    let outcome = run(&mut heapr);
+    let outcome = run(command(&["explain", &pid.to_string(), "--format", "json"]).args(options));
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     serde_json::from_str(&outcome.stdout).unwrap()
 }

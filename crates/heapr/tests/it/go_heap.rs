@@ -78,7 +78,7 @@ fn build(folder: &Path, name: &str, is_profiled: bool, flags: &[&str]) -> Option
 }
 
 fn heapr() -> Command {
-    Command::new(crate::recording::HEAPR)
+    crate::recording::command(&[])
 }
 
 fn json(arguments: &[&str]) -> Value {

@@ -36,6 +36,7 @@ mod python;
 mod reading;
 mod recording;
 mod sampling;
+mod sanitizers;
 mod scripts;
 mod signals;
 mod static_programs;

@@ -8,8 +8,6 @@ use std::process::Command;
 use heapr_testkit::{Outcome, run};
 use serde_json::Value;
 
-use crate::recording::HEAPR;
-
 /// Program that allocates on two lines of one function. The function's name is long, and the
 /// thread's name has characters that a terminal would interpret.
 const SOURCE: &str = r#"
@@ -61,9 +59,8 @@ impl Stage {
     }
 
     fn heapr(&self, words: &[&str]) -> Command {
-        let mut heapr = Command::new(HEAPR);
-        heapr.current_dir(self.path()).args(words).env_remove("COLUMNS");
-        heapr.env("XDG_CACHE_HOME", self.path()).env_remove("DEBUGINFOD_URLS");
+        let mut heapr = crate::recording::heapr(self.path(), words);
+        heapr.env_remove("COLUMNS").env("XDG_CACHE_HOME", self.path()).env_remove("DEBUGINFOD_URLS");
         heapr
     }
 

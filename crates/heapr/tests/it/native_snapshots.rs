@@ -1,12 +1,10 @@
 //! Snapshots of a native heap, from `heapr run` to the commands that read them.
 
-use std::process::Command;
-
 use heapr_testkit::Outcome;
 use serde_json::Value;
 
 use crate::header::Header;
-use crate::recording::{HEAPR, Recording, Settings, record};
+use crate::recording::{Recording, Settings, command, record};
 use crate::victim_build::{build, sources};
 
 fn grown(options: &[&str]) -> Recording {
@@ -20,8 +18,8 @@ fn grown(options: &[&str]) -> Recording {
 
 /// Runs `heapr snapshot COMMAND FILE OPTIONS`.
 fn run(recording: &Recording, words: &[&str]) -> Outcome {
-    let mut heapr = Command::new(HEAPR);
-    heapr.args(["snapshot", words[0]]).arg(recording.file()).args(&words[1..]).args(["--format", "json"]);
+    let mut heapr = command(&["snapshot", words[0], "--format", "json"]);
+    heapr.arg(recording.file()).args(&words[1..]);
     heapr_testkit::run(&mut heapr)
 }
 

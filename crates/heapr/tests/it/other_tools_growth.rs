@@ -1,19 +1,14 @@
 //! Growth in files of other tools: reported if they have enough moments, unknown if not.
 
 use std::path::Path;
-use std::process::Command;
 
-use heapr_testkit::run;
-
-use crate::recording::HEAPR;
+use crate::recording::with_sessions;
 
 /// Returns the first lines of a file's explanation.
 fn said(folder: &Path, text: &str) -> String {
     let file = folder.join("massif.out.1");
     std::fs::write(&file, text).unwrap();
-    let mut heapr = Command::new(HEAPR);
-    heapr.env("XDG_RUNTIME_DIR", folder).args(["explain", file.to_str().unwrap()]);
-    let told = run(&mut heapr);
+    let told = with_sessions(folder, &["explain", file.to_str().unwrap()]);
     assert_eq!(told.status, 0, "{}", told.stderr);
     told.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use heapr_testkit::{Outcome, run};
 
-use crate::recording::{HEAPR, Recording, Settings, record};
+use crate::recording::{Recording, Settings, record};
 
 fn recorded() -> Recording {
     let recording = record(&["/bin/ls".to_owned(), "/".to_owned()], &Settings::default());
@@ -15,9 +15,8 @@ fn recorded() -> Recording {
 }
 
 fn heapr(folder: &Path, words: &str, variables: &[(&str, &Path)]) -> Outcome {
-    let mut heapr = Command::new(HEAPR);
-    heapr.current_dir(folder).args(words.split(' ')).envs(variables.iter().copied());
-    run(&mut heapr)
+    let words: Vec<&str> = words.split(' ').collect();
+    run(crate::recording::heapr(folder, &words).envs(variables.iter().copied()))
 }
 
 #[test]

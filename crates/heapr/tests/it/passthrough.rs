@@ -14,17 +14,17 @@ use crate::recording::{self, HEAPR, Settings};
 use crate::victim_build;
 
 /// Builds a victim that allocates 100 blocks of 100 bytes, and copies it to `place`.
-fn victim_at(place: &Path) {
+pub(crate) fn victim_at(place: &Path) {
     let header = crate::header::Header::read(&victim_build::sources().join("peaks.c"));
     let program = victim_build::build("peaks.c", &header, &["-O1".to_owned()]);
     fs::copy(program, place).unwrap();
 }
 
-fn heapr(folder: &Path, words: &[&str]) -> Outcome {
+pub(crate) fn heapr(folder: &Path, words: &[&str]) -> Outcome {
     run(&mut recording::heapr(folder, words))
 }
 
-fn has_victim_blocks(folder: &Path, file: &str) -> bool {
+pub(crate) fn has_victim_blocks(folder: &Path, file: &str) -> bool {
     let outcome = heapr(folder, &["report", file, "--frames", "--format", "json"]);
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     outcome.stdout.contains("victim_second")
@@ -50,10 +50,8 @@ fn a_relative_path_and_a_name_in_the_search_path_are_traced() {
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
     assert!(has_victim_blocks(folder.path(), "relative.heapr"));
 
-    let mut command = Command::new(HEAPR);
-    command.args(["run", "--quiet", "-o", "found.heapr", "--", "victim-here"]).current_dir(folder.path());
-    command.env("PATH", folder.path());
-    let outcome = run(&mut command);
+    let words = ["run", "--quiet", "-o", "found.heapr", "--", "victim-here"];
+    let outcome = run(recording::heapr(folder.path(), &words).env("PATH", folder.path()));
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
     assert!(has_victim_blocks(folder.path(), "found.heapr"));
 }
@@ -207,9 +205,8 @@ fn a_setuid_program_runs_and_is_named_as_untraceable() {
 fn the_summary_goes_to_stderr_and_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
     victim_at(&folder.path().join("victim-here"));
-    let mut command = Command::new(HEAPR);
-    command.args(["run", "--", "./victim-here"]).current_dir(folder.path()).env("COLUMNS", "80");
-    let outcome = run(&mut command);
+    let mut command = recording::heapr(folder.path(), &["run", "--", "./victim-here"]);
+    let outcome = run(command.env("COLUMNS", "80"));
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
     let file = fs::read_dir(folder.path())
         .unwrap()
@@ -342,141 +339,6 @@ fn a_program_for_another_processor_runs_and_is_named_as_untraceable() {
     assert_eq!(outcome.status, 5, "{}", outcome.stderr);
     let lines: Vec<_> = outcome.stderr.lines().collect();
     assert!(lines.len() == 1 && lines[0].contains("small"), "{}", outcome.stderr);
-}
-
-/// Builds a C program that allocates from a function of its own, with these options; `None` if the
-/// compiler lacks the runtime.
-fn sanitized(folder: &Path, name: &str, compiler: &str, options: &[&str]) -> Option<PathBuf> {
-    let source = folder.join("blocks.c");
-    let code = "#include <stdio.h>\n#include <stdlib.h>\n\
-                __attribute__((noinline)) void *victim_second(void) { return malloc(1000); }\n\
-                int main(void) { free(victim_second()); puts(\"done\"); }\n";
-    fs::write(&source, code).unwrap();
-    let program = folder.join(name);
-    let mut command = Command::new(compiler);
-    command.args(["-g", "-O1", "-fno-builtin-malloc"]).args(options).arg(&source).arg("-o").arg(&program);
-    if options.contains(&"-shared-libasan") {
-        // The loader would not find the runtime in the compiler's own folder.
-        let asked = Command::new(compiler).arg("-print-file-name=libclang_rt.asan-x86_64.so").output();
-        let runtime = PathBuf::from(String::from_utf8(asked.unwrap().stdout).unwrap().trim());
-        command.arg(format!("-Wl,-rpath,{}", runtime.parent().unwrap().display()));
-    }
-    let is_built = command.output().is_ok_and(|output| output.status.success());
-    // Some runtimes do not start on some kernels.
-    if !is_built || !Command::new(&program).output().is_ok_and(|output| output.status.success()) {
-        heapr_testkit::not_run(format_args!("{compiler} {options:?} makes no program that runs here"));
-        return None;
-    }
-    Some(program)
-}
-
-#[test]
-fn a_sanitizer_that_allows_no_tracing_is_named_and_its_program_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    for (compiler, options, sanitizer) in [
-        ("gcc", &["-fsanitize=thread"][..], "ThreadSanitizer"),
-        ("gcc", &["-fsanitize=address"], "AddressSanitizer"),
-        ("gcc", &["-fsanitize=thread", "-static-libtsan"], "ThreadSanitizer"),
-        ("gcc", &["-fsanitize=address", "-static-libasan"], "AddressSanitizer"),
-        ("clang", &["-fsanitize=thread"], "ThreadSanitizer"),
-        ("clang", &["-fsanitize=address"], "AddressSanitizer"),
-        ("clang", &["-fsanitize=memory"], "MemorySanitizer"),
-    ] {
-        if sanitized(folder.path(), "sanitized", compiler, options).is_none() {
-            continue;
-        }
-        let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", "./sanitized"]);
-        assert_eq!(
-            (outcome.status, outcome.stdout.as_str()),
-            (0, "done\n"),
-            "{options:?}: {}",
-            outcome.stderr
-        );
-        let lines: Vec<_> = outcome.stderr.lines().collect();
-        assert!(
-            lines.len() == 1 && lines[0].contains("runs untraced") && lines[0].contains(sanitizer),
-            "{compiler} {options:?}: {}",
-            outcome.stderr
-        );
-    }
-}
-
-#[test]
-fn a_sanitizer_that_allows_tracing_is_traced() {
-    let folder = tempfile::tempdir().unwrap();
-    for options in [&["-fsanitize=leak"][..], &["-fsanitize=undefined"], &["-fsanitize=address"]] {
-        if sanitized(folder.path(), "sanitized", "gcc", options).is_none() {
-            continue;
-        }
-        let mut command = Command::new(HEAPR);
-        command
-            .args(["run", "--quiet", "-f", "-o", "t.heapr", "--", "./sanitized"])
-            .current_dir(folder.path());
-        command.env("ASAN_OPTIONS", "verify_asan_link_order=0");
-        let outcome = run(&mut command);
-        assert_eq!(
-            (outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str()),
-            (0, "done\n", ""),
-            "{options:?}"
-        );
-        assert!(has_victim_blocks(folder.path(), "t.heapr"), "{options:?}");
-    }
-}
-
-/// The runtime cannot be called yet when it first calls the agent.
-#[test]
-fn a_program_with_thread_sanitizer_that_a_traced_shell_starts_runs_untraced() {
-    let folder = tempfile::tempdir().unwrap();
-    victim_at(&folder.path().join("victim-here"));
-    for (compiler, options) in [
-        ("gcc", &["-fsanitize=thread"][..]),
-        ("gcc", &["-fsanitize=thread", "-static-libtsan"]),
-        ("clang", &["-fsanitize=thread"]),
-    ] {
-        if sanitized(folder.path(), "sanitized", compiler, options).is_none() {
-            continue;
-        }
-        let line = "./sanitized && env -i ./sanitized && ./victim-here; exit $?";
-        let outcome =
-            heapr(folder.path(), &["run", "--quiet", "-f", "-o", "t.heapr", "--", "sh", "-c", line]);
-        assert_eq!(
-            (outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str()),
-            (0, "done\ndone\ndone\n", ""),
-            "{compiler} {options:?}"
-        );
-        assert!(has_victim_blocks(folder.path(), "t.heapr"));
-    }
-}
-
-/// The runtime would end the program if the agent's library came before its own. The program
-/// therefore runs without the agent, and the report says so.
-#[test]
-fn a_program_with_address_sanitizer_that_a_traced_shell_starts_runs_untraced() {
-    let folder = tempfile::tempdir().unwrap();
-    victim_at(&folder.path().join("victim-here"));
-    for (compiler, options) in [
-        ("gcc", &["-fsanitize=address"][..]),
-        ("gcc", &["-fsanitize=address", "-static-libasan"]),
-        ("clang", &["-fsanitize=address"]),
-        ("clang", &["-fsanitize=address", "-shared-libasan"]),
-        ("clang", &["-fsanitize=memory"]),
-    ] {
-        if sanitized(folder.path(), "sanitized", compiler, options).is_none() {
-            continue;
-        }
-        let line = "./sanitized && env -i ./sanitized && ./victim-here; exit $?";
-        let outcome =
-            heapr(folder.path(), &["run", "--quiet", "-f", "-o", "t.heapr", "--", "sh", "-c", line]);
-        let seen = (outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str());
-        assert_eq!(seen, (0, "done\ndone\ndone\n", ""), "{compiler} {options:?}");
-        assert!(has_victim_blocks(folder.path(), "t.heapr"));
-        let report = heapr(folder.path(), &["report", "t.heapr"]);
-        let text = report.stdout + &report.stderr;
-        // A runtime inside the program is not visible to the loader.
-        let told = ["built with a sanitizer", "a malloc of its own"];
-        let told = text.lines().filter(|line| told.iter().any(|word| line.contains(word))).count();
-        assert_eq!(told, 2, "{compiler} {options:?}: {text}");
-    }
 }
 
 /// The other user may load the agent but not open the buffers of root's session, so the process is

@@ -7,7 +7,7 @@ use heapr_testkit::{Outcome, run};
 use serde_json::Value;
 
 use crate::header::Header;
-use crate::recording::{HEAPR, Recording, Settings, record};
+use crate::recording::{Recording, Settings, record};
 use crate::victim_build::{build, sources};
 
 fn recorded(options: &[&str]) -> Recording {
@@ -19,11 +19,13 @@ fn recorded(options: &[&str]) -> Recording {
     recording
 }
 
+fn command_of(recording: &Recording, words: &str) -> Command {
+    crate::recording::heapr(recording.folder(), &words.split(' ').collect::<Vec<_>>())
+}
+
 /// Runs heapr in the recording's folder.
 fn heapr(recording: &Recording, words: &str) -> Outcome {
-    let mut heapr = Command::new(HEAPR);
-    heapr.current_dir(recording.folder()).args(words.split(' '));
-    run(&mut heapr)
+    run(&mut command_of(recording, words))
 }
 
 /// Fails unless heapr ends with one line that contains `reason`, and prints nothing else.
@@ -259,9 +261,8 @@ fn a_pipe_is_not_waited_for() {
 fn a_reader_that_went_away_is_no_error() {
     let recording = recorded(&["--quiet"]);
     for words in ["diff trace.heapr trace.heapr --format json", "report trace.heapr --format json"] {
-        let mut heapr = Command::new(HEAPR);
-        heapr.current_dir(recording.folder()).args(words.split(' '));
-        let mut child = heapr.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command_of(&recording, words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

@@ -12,11 +12,23 @@ use crate::header::Expectation;
 /// Path of the heapr under test.
 pub(crate) const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
 
+/// Returns a heapr command that is not started yet.
+pub(crate) fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(HEAPR);
+    command.args(words);
+    command
+}
+
 /// Returns a heapr command in a folder that is not started yet.
 pub(crate) fn heapr(folder: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(HEAPR);
-    command.args(words).current_dir(folder);
+    let mut command = command(words);
+    command.current_dir(folder);
     command
+}
+
+/// Runs heapr with its sessions in a folder.
+pub(crate) fn with_sessions(folder: &Path, words: &[&str]) -> Outcome {
+    run(command(words).env("XDG_RUNTIME_DIR", folder))
 }
 
 /// Trace file, and what the run that made it printed.
@@ -49,8 +61,8 @@ impl Default for Settings<'_> {
 /// Runs `heapr run OPTIONS -o FILE -- COMMAND`.
 pub(crate) fn record(command: &[String], settings: &Settings<'_>) -> Recording {
     let scratch = tempfile::tempdir().unwrap();
-    let mut heapr = Command::new(HEAPR);
-    heapr.arg("run").args(settings.options).arg("-o").arg(scratch.path().join("trace.heapr"));
+    let mut heapr = self::command(&["run"]);
+    heapr.args(settings.options).arg("-o").arg(scratch.path().join("trace.heapr"));
     heapr.arg("--").args(command).envs(settings.environment.iter().cloned());
     heapr.env("HEAPR_VERIFY", settings.verify_every.to_string());
     let outcome = run_within(&mut heapr, settings.limit);
@@ -104,16 +116,18 @@ impl Recording {
 
     /// Runs a heapr command on the file, and parses its JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
-        let mut heapr = Command::new(HEAPR);
-        heapr.arg(arguments[0]).arg(self.file()).args(&arguments[1..]).args(["--format", "json"]);
-        run(&mut heapr).json()
+        run(self.command(arguments).args(["--format", "json"])).json()
     }
 
     /// Runs a heapr command on the file, and returns its text.
     pub(crate) fn text(&self, arguments: &[&str]) -> String {
-        let mut heapr = Command::new(HEAPR);
-        heapr.arg(arguments[0]).arg(self.file()).args(&arguments[1..]);
-        run(&mut heapr).ok().stdout
+        run(&mut self.command(arguments)).ok().stdout
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut heapr = command(&arguments[..1]);
+        heapr.arg(self.file()).args(&arguments[1..]);
+        heapr
     }
 
     /// Fails unless the allocations under the frames of `expectation` are what it claims.

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::header::Header;
-use crate::recording::{HEAPR, Recording, Settings, record};
+use crate::recording::{Recording, Settings, record};
 use crate::victim_build::{build, sources};
 
 /// Number of half intervals that a value exceeds once in a million times.
@@ -172,8 +172,8 @@ fn two_recordings_of_samples_are_compared_with_the_interval_of_the_difference() 
     let recordings = [sampled("sampled/totals.c", "8K"), sampled("sampled/totals.c", "16K")];
     let files = recordings.each_ref().map(Recording::file);
     let diff = |format: &str| {
-        let mut command = std::process::Command::new(HEAPR);
-        command.arg("diff").args(&files).args(["--format", format]);
+        let mut command = crate::recording::command(&["diff", "--format", format]);
+        command.args(&files);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use heapr_testkit::{Outcome, not_run, run};
+use heapr_testkit::{Outcome, not_run};
 use serde_json::Value;
 
-use crate::recording::{HEAPR, Recording, Settings, record};
+use crate::recording::{Recording, Settings, record, with_sessions};
 use crate::victim_build::sources;
 
 /// Program of this kind in one language.
@@ -166,11 +166,7 @@ impl Telling {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(program.stdout.take().unwrap()), &mut waits)
             .unwrap();
         let name = format!("telling-{}", program.id());
-        let heapr = |words: &[&str]| {
-            let mut heapr = Command::new(HEAPR);
-            heapr.args(words).env("XDG_RUNTIME_DIR", scratch.path());
-            run(&mut heapr)
-        };
+        let heapr = |words: &[&str]| with_sessions(scratch.path(), words);
         let pid = program.id().to_string();
         let started = heapr(&["start", &name, "--pid", &pid, "-o", trace.to_str().unwrap()]);
         program.stdin.take().unwrap().write_all(b"go\n").unwrap();

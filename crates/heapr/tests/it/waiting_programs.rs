@@ -5,10 +5,10 @@ use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use heapr_testkit::{Outcome, not_run, run};
+use heapr_testkit::{Outcome, not_run};
 use serde_json::Value;
 
-use crate::recording::{HEAPR, Recording, Settings, record};
+use crate::recording::{Recording, Settings, record, with_sessions};
 
 const BEGIN: &str = r"
 #define _GNU_SOURCE
@@ -55,11 +55,7 @@ fn attached(program: &Path) -> Recording {
     let mut output = std::io::BufReader::new(program.stdout.take().unwrap());
     output.read_line(&mut String::new()).unwrap();
     let (pid, name) = (program.id().to_string(), format!("waiting-{}", program.id()));
-    let heapr = |words: &[&str]| {
-        let mut heapr = Command::new(HEAPR);
-        heapr.args(words).env("XDG_RUNTIME_DIR", scratch.path());
-        run(&mut heapr)
-    };
+    let heapr = |words: &[&str]| with_sessions(scratch.path(), words);
     let started = heapr(&["start", &name, "--pid", &pid, "-o", trace.to_str().unwrap()]);
     program.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let status = program.wait().unwrap();

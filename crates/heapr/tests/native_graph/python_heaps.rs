@@ -1,76 +1,32 @@
 //! Snapshots of CPython's objects by the command line, from processes that were not prepared.
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use heapr_testkit::{Outcome, not_run};
+use heapr_testkit::{Growing, Outcome, not_run};
 
 use crate::Stage;
 
 const PYTHON: &str = "/usr/bin/python3";
 
-/// A program of `victims/python/heaps`, which grows by a step for each line on its input.
-struct Growing {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Drop for Growing {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+/// Starts a program of `victims/python/heaps`; `None` without an interpreter.
+fn growing(name: &str) -> Option<Growing> {
+    if !Path::new(PYTHON).exists() {
+        not_run("no python3 is installed");
+        return None;
     }
-}
-
-impl Growing {
-    fn start(name: &str) -> Option<Self> {
-        if !Path::new(PYTHON).exists() {
-            not_run("no python3 is installed");
-            return None;
-        }
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/python/heaps").join(name);
-        let mut child = Command::new(PYTHON)
-            .arg("main.py")
-            .current_dir(folder)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut growing = Self { child, input, output: BufReader::new(output) };
-        assert_eq!(growing.line(), "READY\n");
-        Some(growing)
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line
-    }
-
-    fn step(&mut self) {
-        self.input.write_all(b"\n").unwrap();
-        assert_eq!(self.line(), "DONE\n");
-    }
-
-    fn pid(&self) -> String {
-        self.child.id().to_string()
-    }
+    Some(Growing::start(Path::new(PYTHON), name).expect("the program runs here"))
 }
 
 #[test]
 fn three_snapshots_of_a_running_python_name_the_module_that_collects() {
     let stage = Stage::new();
-    let Some(mut growing) = Growing::start("module-cache") else { return };
+    let Some(mut program) = growing("module-cache") else { return };
     let files = ["a.heapsnapshot", "b.heapsnapshot", "c.heapsnapshot"];
     for (number, file) in files.into_iter().enumerate() {
         if number > 0 {
-            growing.step();
+            program.step();
         }
-        let taken = stage.json(&["snapshot", "take", "-o", file, &growing.pid()]);
+        let taken = stage.json(&["snapshot", "take", "-o", file, &program.pid().to_string()]);
         let snapshot = &taken["snapshots"][0];
         assert_eq!(
             (snapshot["heap"].as_str(), snapshot["contents"].as_str()),
@@ -102,17 +58,17 @@ fn three_snapshots_of_a_running_python_name_the_module_that_collects() {
     let row = rows.iter().find(|row| row["class"] == "pricing.Quote").unwrap();
     assert_eq!((row["new_count"].as_u64(), row["deleted_count"].as_u64()), (Some(10_000), Some(0)), "{row}");
     // The program runs on.
-    growing.step();
+    program.step();
 }
 
 #[test]
 fn texts_are_written_where_they_are_asked_for_alone() {
     let stage = Stage::new();
-    let Some(growing) = Growing::start("module-cache") else { return };
+    let Some(program) = growing("module-cache") else { return };
     for (file, more, expected) in
         [("names.heapsnapshot", &[][..], false), ("texts.heapsnapshot", &["--contents", "strings"], true)]
     {
-        let pid = growing.pid();
+        let pid = program.pid().to_string();
         let mut words = vec!["snapshot", "take", "-o", file];
         words.extend(more);
         words.push(&pid);
@@ -125,8 +81,8 @@ fn texts_are_written_where_they_are_asked_for_alone() {
 #[test]
 fn another_heap_is_taken_where_it_is_asked_for_and_refused_where_it_is_not_there() {
     let stage = Stage::new();
-    let Some(growing) = Growing::start("class-list") else { return };
-    let pid = growing.pid();
+    let Some(program) = growing("class-list") else { return };
+    let pid = program.pid().to_string();
     stage.ok(&["snapshot", "take", "--heap", "native", "-o", "native.heapr", &pid]);
     assert!(stage.ok(&["snapshot", "summary", "native.heapr"]).contains("blocks"));
     let refused = |words: &[&str], expected: &str| {

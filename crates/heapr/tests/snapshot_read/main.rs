@@ -68,8 +68,14 @@ impl Files {
 /// Path of the heapr under test.
 const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
 
+fn command(verb: &str) -> Command {
+    let mut command = Command::new(HEAPR);
+    command.arg(verb);
+    command
+}
+
 fn heapr(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> Outcome {
-    run(Command::new(HEAPR).arg("snapshot").args(arguments.iter().map(|argument| argument.as_ref())))
+    run(command("snapshot").args(arguments.iter().map(|argument| argument.as_ref())))
 }
 
 fn json_of(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> Value {
@@ -212,8 +218,8 @@ fn check_finds_what_is_wrong_and_where() {
 
 #[test]
 fn standard_input_is_read() {
-    let mut child = Command::new(HEAPR)
-        .args(["snapshot", "statistics", "-", "--format", "csv"])
+    let mut child = command("snapshot")
+        .args(["statistics", "-", "--format", "csv"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -227,8 +233,8 @@ fn standard_input_is_read() {
 fn the_summary_of_a_large_file_is_kept_until_the_file_changes() {
     let files = Files::new();
     let summary = |file: &Path| {
-        let mut command = Command::new(HEAPR);
-        command.args(["snapshot", "summary", "--format", "json"]).arg(file);
+        let mut command = command("snapshot");
+        command.args(["summary", "--format", "json"]).arg(file);
         run(command.env("XDG_CACHE_HOME", files.path("cache"))).json()
     };
     let small = files.write("small.heapsnapshot", 3);
@@ -248,8 +254,8 @@ fn the_second_answer_about_a_large_file_is_the_same_from_its_index() {
     let files = Files::new();
     let file = files.write("large.heapsnapshot", 250_000);
     let asked = |index_size: &str, question: &[&str]| {
-        let mut command = Command::new(HEAPR);
-        command.arg("snapshot").args(&question[..1]).arg(&file).args(&question[1..]);
+        let mut command = command("snapshot");
+        command.args(&question[..1]).arg(&file).args(&question[1..]);
         command.env("XDG_CACHE_HOME", files.path("cache")).env("HEAPR_INDEX_SIZE", index_size);
         run(&mut command)
     };

@@ -20,3 +20,10 @@ mod stopped;
 
 /// Path of the heapr under test.
 const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
+
+/// Returns a heapr command that is not started yet.
+fn command(words: &[&str]) -> std::process::Command {
+    let mut command = std::process::Command::new(HEAPR);
+    command.args(words);
+    command
+}

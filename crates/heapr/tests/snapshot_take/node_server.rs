@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use heapr_testkit::{LIMIT, Outcome, wait_until};
 
-use crate::HEAPR;
+use crate::command;
 
 /// Server that keeps `objects` objects, answers every request with `hello`, and prints the port on
 /// which it listens.
@@ -129,8 +129,7 @@ impl Program {
 
     /// Starts heapr in the program's folder.
     pub(crate) fn spawn_heapr(&self, arguments: &[&str]) -> Child {
-        Command::new(HEAPR)
-            .args(arguments)
+        command(arguments)
             .current_dir(self.folder.path())
             .env("XDG_STATE_HOME", self.folder.path().join("state"))
             .stdin(Stdio::piped())

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::HEAPR;
+use crate::command;
 use crate::node_server::{Program, SERVER, has_node};
 
 const ALLOCATOR: &str = "
@@ -93,9 +93,8 @@ fn a_program_started_ready_opens_no_port_and_writes_on_the_signal() {
     if !has_node() {
         return;
     }
-    let mut command = Command::new(HEAPR);
-    command.args(["node", "-q", "-o", "near the limit", "--", "sh", "-c", "exec node app.js"]);
-    let server = Program::start(command, SERVER);
+    let words = ["node", "-q", "-o", "near the limit", "--", "sh", "-c", "exec node app.js"];
+    let server = Program::start(command(&words), SERVER);
     assert_eq!(server.listening(), [server.port()]);
     let outcome = server.heapr(&["snapshot", "take", "--signal", "USR2", "-q", &server.pid().to_string()]);
     assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
@@ -110,8 +109,7 @@ fn a_heap_that_runs_full_leaves_a_snapshot_behind() {
     let folder = tempfile::tempdir().unwrap();
     let script = "const kept = []; for (;;) kept.push({ a: [1, 2, 3] });";
     std::fs::write(folder.path().join("app.js"), script).unwrap();
-    let status = Command::new(HEAPR)
-        .args(["node", "-q", "-o", "near", "--", "node", "--max-old-space-size=20", "app.js"])
+    let status = command(&["node", "-q", "-o", "near", "--", "node", "--max-old-space-size=20", "app.js"])
         .current_dir(folder.path())
         .stderr(std::process::Stdio::null())
         .status()
@@ -125,10 +123,8 @@ fn a_heap_that_runs_full_leaves_a_snapshot_behind() {
 #[test]
 fn the_status_of_the_program_is_passed_through() {
     let run = |program: &[&str]| {
-        let mut command = Command::new(HEAPR);
         let folder = tempfile::tempdir().unwrap();
-        command
-            .args(["node", "-q", "-o"])
+        command(&["node", "-q", "-o"])
             .arg(folder.path())
             .arg("--")
             .args(program)

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use heapr_testkit::Outcome;
 
-use crate::HEAPR;
+use crate::command;
 use crate::node_server::{Program, has_node};
 
 fn refused(outcome: &Outcome, parts: &[&str]) {
@@ -37,7 +37,7 @@ fn a_process_that_would_die_of_the_signal_gets_none() {
     let node = folder.path().join("node");
     std::fs::copy("/bin/sleep", &node).unwrap();
     let mut child = Command::new(&node).arg("100").spawn().unwrap();
-    let heapr = Command::new(HEAPR).args(["snapshot", "take", &child.id().to_string()]).output();
+    let heapr = command(&["snapshot", "take", &child.id().to_string()]).output();
     let stderr = String::from_utf8(heapr.unwrap().stderr).unwrap();
     assert!(stderr.contains("does not catch SIGUSR1, which would end it"), "{stderr}");
     assert!(child.try_wait().unwrap().is_none());
@@ -137,7 +137,7 @@ fn a_file_that_is_there_is_not_overwritten_nor_written_through() {
 
 #[test]
 fn a_process_that_is_not_there_is_told() {
-    let heapr = Command::new(HEAPR).args(["snapshot", "take", "4194304"]).output().unwrap();
+    let heapr = command(&["snapshot", "take", "4194304"]).output().unwrap();
     assert_eq!(String::from_utf8(heapr.stderr).unwrap(), "heapr: there is no process 4194304\n");
     assert_eq!(heapr.status.code(), Some(2));
 }

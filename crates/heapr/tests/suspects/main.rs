@@ -46,7 +46,11 @@ fn snapshots() -> Option<&'static [PathBuf]> {
 const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
 
 fn heapr(command: &str, files: &[impl AsRef<Path>], options: &[&str]) -> Outcome {
-    run(Command::new(HEAPR).args(["snapshot", command]).args(files.iter().map(AsRef::as_ref)).args(options))
+    asked(&["snapshot", command], files, options)
+}
+
+fn asked(words: &[&str], files: &[impl AsRef<Path>], options: &[&str]) -> Outcome {
+    run(Command::new(HEAPR).args(words).args(files.iter().map(AsRef::as_ref)).args(options))
 }
 
 fn text(outcome: &Outcome) -> String {
@@ -176,7 +180,7 @@ fn a_minified_bundle_is_told_of_in_its_sources() {
     assert!(as_it_ran.contains("main.js:1:"), "{as_it_ran}");
     let classes = text(&heapr("summary", &files[..1], &["--top", "1000"]));
     assert!(classes.contains("src/store.ts:9:8"), "{classes}");
-    let explained = run(Command::new(HEAPR).arg("explain").args(&files));
+    let explained = asked(&["explain"], &files, &[]);
     assert!(text(&explained).contains("SessionStore.sessions"), "{explained:?}");
 }
 

@@ -48,7 +48,7 @@ pub enum Contents {
     /// such names.
     #[default]
     Names,
-    /// Also the beginning of each text.
+    /// Names, and the beginning of each text.
     Strings,
 }
 

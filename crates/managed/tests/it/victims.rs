@@ -1,11 +1,9 @@
 //! Programs of `victims/python/heaps` that leak by one step for each line on their input, or do
 //! not. The owner of each leak is named first, and nothing is said of the healthy ones.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::Path;
 
-use heapr_testkit::not_run;
+use heapr_testkit::{Growing, not_run};
 use heapr_v8::analysis::{Confidence, Suspects, suspects};
 use heapr_v8::devtools::Heap;
 use heapr_v8::{ReadOptions, Snapshot};
@@ -15,66 +13,24 @@ use crate::memory::{heap_of, interpreters};
 /// Number of snapshots of each program.
 const SNAPSHOTS: usize = 3;
 
-struct Program {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Program {
-    /// Starts a program, and waits until it is ready; `None` if it ends before.
-    fn start(python: &Path, name: &str) -> Option<Self> {
-        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../victims/python/heaps").join(name);
-        let mut child = Command::new(python)
-            .arg("main.py")
-            .current_dir(folder.canonicalize().unwrap())
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut program = Self { child, input, output: BufReader::new(output) };
-        (program.line() == "READY\n").then_some(program)
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line
-    }
-
-    fn step(&mut self) {
-        self.input.write_all(b"\n").unwrap();
-        assert_eq!(self.line(), "DONE\n");
-    }
-
-    fn snapshot(&self) -> Heap {
-        let mut heap = heap_of(self.child.id()).unwrap_or_else(|error| panic!("{error}"));
-        let mut file = Vec::new();
-        heapr_managed::write_snapshot(&mut heap, &mut file).unwrap();
-        let snapshot = Snapshot::read(std::io::Cursor::new(file), &ReadOptions::default()).unwrap();
-        assert_eq!(snapshot.problems().len(), 0, "{:?}", snapshot.problems());
-        Heap::with_dominators(snapshot).unwrap()
-    }
+fn snapshot(program: &Growing) -> Heap {
+    let mut heap = heap_of(program.pid()).unwrap_or_else(|error| panic!("{error}"));
+    let mut file = Vec::new();
+    heapr_managed::write_snapshot(&mut heap, &mut file).unwrap();
+    let snapshot = Snapshot::read(std::io::Cursor::new(file), &ReadOptions::default()).unwrap();
+    assert_eq!(snapshot.problems().len(), 0, "{:?}", snapshot.problems());
+    Heap::with_dominators(snapshot).unwrap()
 }
 
 /// Suspects of a program over three snapshots; `None` if it does not run here.
 fn suspects_of(python: &Path, name: &str) -> Option<Suspects> {
-    let mut program = Program::start(python, name)?;
+    let mut program = Growing::start(python, name)?;
     let mut heaps = Vec::new();
     for number in 0..SNAPSHOTS {
         if number > 0 {
             program.step();
         }
-        heaps.push(program.snapshot());
+        heaps.push(snapshot(&program));
     }
     let found = suspects(&heaps.iter().collect::<Vec<_>>(), 10);
     for suspect in &found.suspects {

@@ -1,18 +1,19 @@
 //! Changes of a line's blocks between the first and the last snapshot.
 
 use super::series::{Line, Series};
-use crate::live_rows::{LiveAmount, LiveRow};
+use crate::live_rows::LiveRow;
+use heapr_trace::BlockEstimate;
 
 /// Change of a line's blocks between the first and the last snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
     /// Amount in the first snapshot.
-    pub before: LiveAmount,
+    pub before: BlockEstimate,
     /// Amount in the last snapshot.
-    pub after: LiveAmount,
+    pub after: BlockEstimate,
     /// Amount allocated after the first snapshot and still live, and amount of the first that is
     /// gone. `None` unless all snapshots are of one recording.
-    pub turnover: Option<(LiveAmount, LiveAmount)>,
+    pub turnover: Option<(BlockEstimate, BlockEstimate)>,
 }
 
 impl Change {
@@ -25,19 +26,19 @@ impl Change {
     /// Growth in bytes.
     #[must_use]
     pub fn bytes(&self) -> i128 {
-        i128::from(self.after.block_bytes) - i128::from(self.before.block_bytes)
+        i128::from(self.after.bytes.value) - i128::from(self.before.bytes.value)
     }
 
     /// Growth in blocks.
     #[must_use]
     pub fn blocks(&self) -> i128 {
-        i128::from(self.after.block_count) - i128::from(self.before.block_count)
+        i128::from(self.after.count.value) - i128::from(self.before.count.value)
     }
 
     /// Sum of the new and the gone blocks; of two recordings the sum of both snapshots.
-    fn changed(&self) -> LiveAmount {
+    fn changed(&self) -> BlockEstimate {
         let (mut changed, gone) = self.turnover.unwrap_or((self.after, self.before));
-        changed.add(gone);
+        changed += gone;
         changed
     }
 
@@ -56,7 +57,7 @@ impl Change {
     /// `new`, `gone`, `grown`, `shrunk` or `same`.
     #[must_use]
     pub fn state(&self) -> &'static str {
-        match (self.before.block_count, self.after.block_count) {
+        match (self.before.count.value, self.after.count.value) {
             (0, _) => "new",
             (_, 0) => "gone",
             _ if self.bytes() > 0 => "grown",
@@ -67,7 +68,7 @@ impl Change {
 
     fn is_none(&self) -> bool {
         self.before == self.after
-            && self.turnover.is_none_or(|(new, gone)| new.block_count + gone.block_count == 0)
+            && self.turnover.is_none_or(|(new, gone)| new.count.value + gone.count.value == 0)
     }
 }
 
@@ -122,8 +123,8 @@ impl Series {
                 i128::from(u64::try_from(change.bytes().unsigned_abs()).unwrap_or(u64::MAX))
             }
             ChangeOrder::Growth => change.bytes(),
-            ChangeOrder::New => change.turnover.map_or(0, |(new, _)| i128::from(new.block_bytes)),
-            ChangeOrder::Gone => change.turnover.map_or(0, |(_, gone)| i128::from(gone.block_bytes)),
+            ChangeOrder::New => change.turnover.map_or(0, |(new, _)| i128::from(new.bytes.value)),
+            ChangeOrder::Gone => change.turnover.map_or(0, |(_, gone)| i128::from(gone.bytes.value)),
         };
         changes.sort_by(|one, other| {
             let keys = key(&other.change).cmp(&key(&one.change));

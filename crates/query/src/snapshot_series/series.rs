@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use heapr_trace::{Snapshot, StackIndex, Trace};
+use heapr_trace::{BlockEstimate, Snapshot, StackIndex, Trace};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment};
 use crate::frame_pattern::file_name;
 use crate::frames::FrameView;
-use crate::live_rows::{LiveAmount, LiveRow, LiveRows, live_rows};
+use crate::live_rows::{LiveRow, LiveRows, live_rows};
 use crate::query::GroupBy;
 use crate::same_builds::SameBuilds;
 use crate::stack_groups::StackGroups;
@@ -38,7 +38,7 @@ pub struct Taken {
     /// Start of the session, which identifies the recording.
     session_start_unix_ns: u64,
     /// Total of the snapshot.
-    pub amount: LiveAmount,
+    pub amount: BlockEstimate,
     /// Name and pid of each process: `python3 (1234)`.
     pub processes: Vec<String>,
 }
@@ -220,10 +220,10 @@ impl Series {
     #[must_use]
     pub fn sorted(&self, order: LineOrder) -> Vec<&Line> {
         let key = |row: &LiveRow| match order {
-            LineOrder::Bytes => (row.amount.block_bytes, row.amount.block_count),
-            LineOrder::Count => (row.amount.block_count, row.amount.block_bytes),
-            LineOrder::Oldest => (row.oldest_age_ns, row.amount.block_bytes),
-            LineOrder::Youngest => (u64::MAX - row.youngest_age_ns, row.amount.block_bytes),
+            LineOrder::Bytes => (row.amount.bytes.value, row.amount.count.value),
+            LineOrder::Count => (row.amount.count.value, row.amount.bytes.value),
+            LineOrder::Oldest => (row.oldest_age_ns, row.amount.bytes.value),
+            LineOrder::Youngest => (u64::MAX - row.youngest_age_ns, row.amount.bytes.value),
         };
         let mut lines: Vec<&Line> = self.lines.iter().collect();
         lines.sort_by(|one, other| {
@@ -250,7 +250,7 @@ fn taken_of(number: usize, file: &SeriesFile<'_>) -> Vec<Taken> {
             file: number,
             unix_ns: start_unix_ns.saturating_add(snapshot.time_ns),
             session_start_unix_ns: start_unix_ns,
-            amount: LiveAmount::of_snapshot(file.trace, snapshot),
+            amount: file.trace.snapshot_estimate(snapshot),
             processes: process_names(file.trace, snapshot),
             snapshot: snapshot.clone(),
         })

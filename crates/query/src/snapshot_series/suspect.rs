@@ -151,7 +151,7 @@ impl Series {
             .taken
             .iter()
             .zip(&line.rows)
-            .map(|(taken, row)| (taken.unix_ns, row.amount.block_bytes))
+            .map(|(taken, row)| (taken.unix_ns, row.amount.bytes.value))
             .collect();
         let trend = Trend::of(&points)?;
         let last = line.rows.last()?;
@@ -159,7 +159,7 @@ impl Series {
         // neither lies between two snapshots.
         let between = last.by_interval.get(1..self.taken.len()).filter(|_| is_one_recording);
         let kept_share = between.map(|between| {
-            let kept = between.iter().filter(|amount| amount.block_count > 0).count();
+            let kept = between.iter().filter(|amount| amount.count.value > 0).count();
             kept as f64 / between.len().max(1) as f64
         });
         let confidence = Confidence::of(&trend, kept_share)?;

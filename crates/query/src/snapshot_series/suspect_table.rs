@@ -22,8 +22,8 @@ impl Suspect<'_> {
     #[must_use]
     pub fn row(&self, frames: impl Into<Cell>) -> Vec<Cell> {
         let amounts = || self.line.rows.iter().map(|row| row.amount);
-        let bytes: Vec<u64> = amounts().map(|amount| amount.block_bytes).collect();
-        let counts: Vec<u64> = amounts().map(|amount| amount.block_count).collect();
+        let bytes: Vec<u64> = amounts().map(|amount| amount.bytes.value).collect();
+        let counts: Vec<u64> = amounts().map(|amount| amount.count.value).collect();
         let now = self.last.amount;
         row![
             self.confidence.name(),

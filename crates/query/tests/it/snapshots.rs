@@ -65,8 +65,8 @@ proptest! {
             for (stack, row) in &rows.rows {
                 let group = grouped.group_of(*stack).unwrap();
                 let sums = found.entry(names(&grouped.frames(group))).or_default();
-                sums.0 += row.amount.block_count;
-                sums.1 += row.amount.block_bytes;
+                sums.0 += row.amount.count.value;
+                sums.1 += row.amount.bytes.value;
             }
             prop_assert_eq!(found, expected);
         }
@@ -80,13 +80,13 @@ proptest! {
         let trace = trace_of(&steps, 7, false, end_ns);
         let rows = live_rows(&trace, &trace.snapshots()[0], &Filter::default(), &boundaries).unwrap();
         for (_, row) in &rows.rows {
-            let sum: u64 = row.by_interval.iter().map(|amount| amount.block_bytes).sum();
-            prop_assert_eq!((row.by_interval.len(), sum), (boundaries.len() + 1, row.amount.block_bytes));
+            let sum: u64 = row.by_interval.iter().map(|amount| amount.bytes.value).sum();
+            prop_assert_eq!((row.by_interval.len(), sum), (boundaries.len() + 1, row.amount.bytes.value));
             prop_assert!(row.youngest_age_ns <= row.mean_age_ns() && row.mean_age_ns() <= row.oldest_age_ns);
         }
         let mut blocks = 0;
         trace.for_each_snapshot_block(&trace.snapshots()[0], |_| blocks += 1).unwrap();
-        prop_assert_eq!(rows.whole.amount.block_count, blocks);
+        prop_assert_eq!(rows.whole.amount.count.value, blocks);
     }
 }
 

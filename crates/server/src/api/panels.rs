@@ -2,14 +2,14 @@
 
 use heapr_explore::Found;
 use heapr_filters::FilterArguments;
-use heapr_query::{AllocationType, Metric};
+use heapr_query::AllocationType;
 use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::command_line::report_command;
 use crate::error::Result;
-use crate::json::{HistogramJson, is_counted};
+use crate::json::{HistogramJson, TypeBlocks};
 use crate::request::{Answer, Context, read};
 use crate::trace_file::TraceFile;
 
@@ -38,13 +38,8 @@ pub(super) fn histograms(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 struct TypeSum {
     r#type: &'static str,
     command: String,
-    count: u64,
-    bytes: u64,
-    /// Halves of the 95 % intervals of both; 0: counted exactly.
-    #[serde(skip_serializing_if = "is_counted")]
-    count_plus_minus: u64,
-    #[serde(skip_serializing_if = "is_counted")]
-    bytes_plus_minus: u64,
+    #[serde(flatten)]
+    blocks: TypeBlocks,
 }
 
 pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -80,10 +75,7 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         types.push(TypeSum {
             r#type: name,
             command: report_command(&file, &["--totals"], &words),
-            count: amounts.total_count,
-            bytes: amounts.total_bytes,
-            count_plus_minus: Metric::TotalCount.plus_minus(&amounts),
-            bytes_plus_minus: Metric::TotalBytes.plus_minus(&amounts),
+            blocks: amounts.allocated().into(),
         });
     }
     crate::request::json(&json!({ "schema": "heapr.view.types/1", "types": types }))

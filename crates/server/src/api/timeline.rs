@@ -2,8 +2,8 @@
 
 use heapr_explore::{SeriesKey, TimelineBy, TimelineOf, TimelineQuery};
 use heapr_filters::FilterArguments;
-use heapr_query::{FrameView, LiveAmount, Span, file_name};
-use heapr_trace::{Course, half_interval};
+use heapr_query::{FrameView, Span, file_name};
+use heapr_trace::{BlockEstimate, Course, Estimate};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use super::trace_facts::Marker;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::{frame_id, stack_id};
-use crate::json::is_counted;
+use crate::json::{PeakBlocks, is_counted};
 use crate::request::{Answer, Context, read};
 use crate::trace_file::TraceFile;
 
@@ -48,24 +48,14 @@ struct RssSeries {
 #[derive(Serialize)]
 struct TimelinePeak {
     time_ns: u64,
-    bytes: u64,
-    count: u64,
-    /// Halves of the 95 % intervals of both; 0: counted exactly.
-    #[serde(skip_serializing_if = "is_counted")]
-    bytes_plus_minus: u64,
-    #[serde(skip_serializing_if = "is_counted")]
-    count_plus_minus: u64,
+    #[serde(flatten)]
+    blocks: PeakBlocks,
 }
 
 impl TimelinePeak {
     fn of((time_ns, bytes, count): (u64, u64, u64), (of_bytes, of_count): (u64, u64)) -> Self {
-        Self {
-            time_ns,
-            bytes,
-            count,
-            bytes_plus_minus: half_interval(true, of_bytes),
-            count_plus_minus: half_interval(false, of_count),
-        }
+        let (bytes, count) = (Estimate::new(bytes, of_bytes), Estimate::new(count, of_count));
+        Self { time_ns, blocks: BlockEstimate { bytes, count }.into() }
     }
 }
 
@@ -289,7 +279,7 @@ fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<SnapshotMark>
             trigger: host.trigger(snapshot.trigger),
             block_bytes: snapshot.block_bytes,
             block_count: snapshot.block_count,
-            block_bytes_plus_minus: LiveAmount::of_snapshot(trace, snapshot).bytes_plus_minus(),
+            block_bytes_plus_minus: trace.snapshot_estimate(snapshot).bytes_plus_minus(),
             pids: known.map(|process| process.pid).collect(),
         }
     };

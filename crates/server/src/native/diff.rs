@@ -198,14 +198,14 @@ impl From<&Change> for NativeChange {
     fn from(change: &Change) -> Self {
         let (new, gone) = change.turnover.unzip();
         Self {
-            before_bytes: change.before.block_bytes,
-            after_bytes: change.after.block_bytes,
+            before_bytes: change.before.bytes.value,
+            after_bytes: change.after.bytes.value,
             bytes_delta: i64::try_from(change.bytes()).unwrap_or(i64::MAX),
             count_delta: i64::try_from(change.blocks()).unwrap_or(i64::MAX),
-            new_bytes: new.map(|new| new.block_bytes),
-            new_count: new.map(|new| new.block_count),
-            gone_bytes: gone.map(|gone| gone.block_bytes),
-            gone_count: gone.map(|gone| gone.block_count),
+            new_bytes: new.map(|new| new.bytes.value),
+            new_count: new.map(|new| new.count.value),
+            gone_bytes: gone.map(|gone| gone.bytes.value),
+            gone_count: gone.map(|gone| gone.count.value),
             intervals: ChangeIntervals::from(change),
         }
     }

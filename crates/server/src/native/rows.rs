@@ -1,14 +1,14 @@
 //! Parts that the lists share: snapshots as JSON, groupings, search texts.
 
-use heapr_query::{FrameView, GroupBy, Line, LiveAmount, Metric, Taken, process_names};
-use heapr_trace::{Amounts, Snapshot, Trace};
+use heapr_query::{FrameView, GroupBy, Line, Taken, process_names};
+use heapr_trace::{Snapshot, Trace};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::series::Read;
 use crate::host::Host;
 use crate::ids::{frame_id, stack_id};
-use crate::json::is_counted;
+use crate::json::{LiveBlocks, SnapshotBlocks};
 
 /// Grouping of the lines.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -58,32 +58,7 @@ pub(super) fn own_place(read: &Read, line: &Line) -> Option<usize> {
 
 /// Bytes and blocks of a line in each snapshot.
 pub(super) fn amounts(line: &Line) -> (Vec<u64>, Vec<u64>) {
-    line.rows.iter().map(|row| (row.amount.block_bytes, row.amount.block_count)).unzip()
-}
-
-/// Halves of the 95 % intervals of amounts, if these are estimates.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct LiveIntervals {
-    #[serde(skip_serializing_if = "is_counted")]
-    pub(super) block_bytes_plus_minus: u64,
-    #[serde(skip_serializing_if = "is_counted")]
-    pub(super) block_count_plus_minus: u64,
-}
-
-impl LiveIntervals {
-    pub(super) fn of(amount: &LiveAmount) -> Self {
-        Self {
-            block_bytes_plus_minus: amount.bytes_plus_minus(),
-            block_count_plus_minus: amount.count_plus_minus(),
-        }
-    }
-
-    pub(super) fn of_amounts(amounts: &Amounts) -> Self {
-        Self {
-            block_bytes_plus_minus: Metric::OutstandingBytes.plus_minus(amounts),
-            block_count_plus_minus: Metric::OutstandingCount.plus_minus(amounts),
-        }
-    }
+    line.rows.iter().map(|row| (row.amount.bytes.value, row.amount.count.value)).unzip()
 }
 
 /// A snapshot of a series.
@@ -95,10 +70,8 @@ pub(super) struct TakenSnapshot {
     time_ns: u64,
     unix_ns: u64,
     trigger: String,
-    block_bytes: u64,
-    block_count: u64,
     #[serde(flatten)]
-    intervals: LiveIntervals,
+    blocks: LiveBlocks,
     processes: Vec<String>,
 }
 
@@ -111,9 +84,7 @@ pub(super) fn taken(host: &dyn Host, read: &Read) -> Vec<TakenSnapshot> {
         time_ns: taken.snapshot.time_ns,
         unix_ns: taken.unix_ns,
         trigger: host.trigger(taken.snapshot.trigger),
-        block_bytes: taken.snapshot.block_bytes,
-        block_count: taken.snapshot.block_count,
-        intervals: LiveIntervals::of(&taken.amount),
+        blocks: taken.amount.into(),
         processes: taken.processes.clone(),
     };
     read.series.taken.iter().map(one).collect()
@@ -125,10 +96,8 @@ struct SnapshotProcess {
     pid: Option<u32>,
     name: String,
     rss_bytes: Option<u64>,
-    block_count: u64,
-    block_bytes: u64,
     #[serde(flatten)]
-    intervals: LiveIntervals,
+    blocks: SnapshotBlocks,
 }
 
 /// A snapshot without its blocks.
@@ -140,10 +109,8 @@ pub(crate) struct NativeSnapshot {
     name: String,
     /// Reason of the snapshot in words.
     trigger: String,
-    block_count: u64,
-    block_bytes: u64,
     #[serde(flatten)]
-    intervals: LiveIntervals,
+    blocks: SnapshotBlocks,
     export_ns: u64,
     processes: Vec<SnapshotProcess>,
     notes: Vec<String>,
@@ -153,15 +120,13 @@ impl NativeSnapshot {
     /// Creates the JSON form. `trigger`: reason of the snapshot in words.
     pub(crate) fn new(trace: &Trace, snapshot: &Snapshot, trigger: String) -> Self {
         let names = process_names(trace, snapshot);
-        let amounts = LiveAmount::of_processes(trace, snapshot);
+        let amounts = trace.snapshot_estimates(snapshot);
         let processes = snapshot.processes.iter().zip(names).zip(amounts);
         let processes = processes.map(|((process, name), amount)| SnapshotProcess {
             pid: trace.processes().get(process.process.0 as usize).map(|known| known.pid),
             name,
             rss_bytes: process.rss_bytes,
-            block_count: process.block_count,
-            block_bytes: process.block_bytes,
-            intervals: LiveIntervals::of(&amount),
+            blocks: amount.into(),
         });
         Self {
             number: snapshot.number,
@@ -169,9 +134,7 @@ impl NativeSnapshot {
             event_index: snapshot.event_index,
             name: snapshot.name.clone(),
             trigger,
-            block_count: snapshot.block_count,
-            block_bytes: snapshot.block_bytes,
-            intervals: LiveIntervals::of(&LiveAmount::of_snapshot(trace, snapshot)),
+            blocks: trace.snapshot_estimate(snapshot).into(),
             export_ns: snapshot.export_ns,
             processes: processes.collect(),
             notes: snapshot.notes.clone(),

@@ -9,11 +9,10 @@ use heapr_table::SortRows as _;
 use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
-use super::rows::LiveIntervals;
 use super::series::number;
 use crate::command_line::report_command;
 use crate::error::{Error, Result};
-use crate::json::{HistogramJson, heap_name, is_counted};
+use crate::json::{HistogramJson, LiveBlocks, TotalBlocks, heap_name};
 use crate::request::{Answer, Context, json, read};
 
 #[derive(Deserialize)]
@@ -65,7 +64,6 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let histogram = |of: HistogramOf| {
         selection.histograms.iter().find(|histogram| histogram.of == of).map(HistogramJson::from)
     };
-    let whole = LiveIntervals::of_amounts(&selection.totals.amounts());
     json(&NativeStatistics {
         schema: "heapr.view.native.statistics/1",
         command: report_command(
@@ -74,10 +72,7 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             &words,
         ),
         shown,
-        total_bytes: selection.totals.outstanding_bytes,
-        total_count: selection.totals.outstanding_count,
-        total_bytes_plus_minus: whole.block_bytes_plus_minus,
-        total_count_plus_minus: whole.block_count_plus_minus,
+        total: selection.totals.amounts().outstanding().into(),
         heaps: listed(heaps),
         processes: listed(processes),
         threads: threads.collect(),
@@ -90,20 +85,13 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 #[derive(Debug, Serialize)]
 struct NativePart {
     name: String,
-    block_bytes: u64,
-    block_count: u64,
     #[serde(flatten)]
-    intervals: LiveIntervals,
+    blocks: LiveBlocks,
 }
 
 impl NativePart {
     fn of(name: String, amounts: &Amounts) -> Self {
-        Self {
-            name,
-            block_bytes: amounts.outstanding_bytes,
-            block_count: amounts.outstanding_count,
-            intervals: LiveIntervals::of_amounts(amounts),
-        }
+        Self { name, blocks: amounts.outstanding().into() }
     }
 }
 
@@ -113,13 +101,8 @@ struct NativeStatistics {
     schema: &'static str,
     command: String,
     shown: u32,
-    total_bytes: u64,
-    total_count: u64,
-    /// Halves of the 95 % intervals of both; 0: counted exactly.
-    #[serde(skip_serializing_if = "is_counted")]
-    total_bytes_plus_minus: u64,
-    #[serde(skip_serializing_if = "is_counted")]
-    total_count_plus_minus: u64,
+    #[serde(flatten)]
+    total: TotalBlocks,
     heaps: Vec<NativePart>,
     processes: Vec<NativePart>,
     threads: Vec<NativePart>,

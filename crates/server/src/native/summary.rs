@@ -4,11 +4,11 @@ use heapr_filters::FilterArguments;
 use heapr_query::{Line, LineOrder};
 use serde::{Deserialize, Serialize};
 
-use super::rows::{LinesBy, LiveIntervals, line_id, matches, own_place};
+use super::rows::{LinesBy, line_id, matches, own_place};
 use super::series::{Read, number};
 use crate::choices::text_of;
 use crate::error::Result;
-use crate::json::is_counted;
+use crate::json::{LiveBlocks, TotalBlocks};
 use crate::page_rows::{Descending, PageRows};
 use crate::request::{Answer, Context, json, read_with};
 
@@ -40,9 +40,7 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             id: line_id(&read, line),
             own: own_place(&read, line),
             frames: line.frames.clone(),
-            block_bytes: row.amount.block_bytes,
-            block_count: row.amount.block_count,
-            intervals: LiveIntervals::of(&row.amount),
+            blocks: row.amount.into(),
             youngest_ns: row.youngest_age_ns,
             mean_age_ns: row.mean_age_ns(),
             oldest_ns: row.oldest_age_ns,
@@ -54,10 +52,7 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         schema: "heapr.view.native.summary/1",
         command: read.command("summary", &options),
         shown,
-        total_bytes: whole.amount.block_bytes,
-        total_count: whole.amount.block_count,
-        total_bytes_plus_minus: whole.amount.bytes_plus_minus(),
-        total_count_plus_minus: whole.amount.count_plus_minus(),
+        total: whole.amount.into(),
         oldest_ns: whole.oldest_age_ns,
         youngest_ns: whole.youngest_age_ns,
         mean_age_ns: whole.mean_age_ns(),
@@ -76,10 +71,8 @@ struct NativeRow {
     own: Option<usize>,
     /// Frames as `module!symbol`, innermost first.
     frames: Vec<String>,
-    block_bytes: u64,
-    block_count: u64,
     #[serde(flatten)]
-    intervals: LiveIntervals,
+    blocks: LiveBlocks,
     youngest_ns: u64,
     mean_age_ns: u64,
     oldest_ns: u64,
@@ -92,13 +85,8 @@ struct NativeSummary {
     command: String,
     /// Number of the snapshot.
     shown: u32,
-    total_bytes: u64,
-    total_count: u64,
-    /// Halves of the 95 % intervals of both; 0: counted exactly.
-    #[serde(skip_serializing_if = "is_counted")]
-    total_bytes_plus_minus: u64,
-    #[serde(skip_serializing_if = "is_counted")]
-    total_count_plus_minus: u64,
+    #[serde(flatten)]
+    total: TotalBlocks,
     oldest_ns: u64,
     youngest_ns: u64,
     mean_age_ns: u64,

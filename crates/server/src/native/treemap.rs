@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use heapr_filters::FilterArguments;
-use heapr_query::{GroupBy, Line, LiveAmount, module_of_name};
+use heapr_query::{GroupBy, Line, module_of_name};
 use heapr_table::SortRows as _;
+use heapr_trace::BlockEstimate;
 use serde::Deserialize;
 
 use super::rows::{line_id, own_place};
@@ -48,14 +49,14 @@ enum Unit {
 }
 
 impl Unit {
-    fn of(self, amount: &LiveAmount) -> u64 {
+    fn of(self, amount: &BlockEstimate) -> u64 {
         match self {
-            Self::Bytes => amount.block_bytes,
-            Self::Blocks => amount.block_count,
+            Self::Bytes => amount.bytes.value,
+            Self::Blocks => amount.count.value,
         }
     }
 
-    fn plus_minus(self, amount: &LiveAmount) -> u64 {
+    fn plus_minus(self, amount: &BlockEstimate) -> u64 {
         match self {
             Self::Bytes => amount.bytes_plus_minus(),
             Self::Blocks => amount.count_plus_minus(),
@@ -67,18 +68,18 @@ impl Unit {
 struct Areas {
     unit: Unit,
     columns: TreemapColumns<String>,
-    amounts: Vec<LiveAmount>,
-    left_out: Vec<LiveAmount>,
+    amounts: Vec<BlockEstimate>,
+    left_out: Vec<BlockEstimate>,
 }
 
 impl Areas {
     /// Adds an area; returns its number, or `None` if the treemap is full.
-    fn push(&mut self, parent: Option<usize>, name: &str, amount: LiveAmount) -> Option<usize> {
+    fn push(&mut self, parent: Option<usize>, name: &str, amount: BlockEstimate) -> Option<usize> {
         self.push_area(None, parent, name, amount, 0)
     }
 
     /// Adds an area without inner areas.
-    fn push_stack(&mut self, id: Option<String>, parent: usize, name: &str, amount: LiveAmount) {
+    fn push_stack(&mut self, id: Option<String>, parent: usize, name: &str, amount: BlockEstimate) {
         self.push_area(id, Some(parent), name, amount, self.unit.of(&amount));
     }
 
@@ -87,12 +88,12 @@ impl Areas {
         id: Option<String>,
         parent: Option<usize>,
         name: &str,
-        amount: LiveAmount,
+        amount: BlockEstimate,
         own: u64,
     ) -> Option<usize> {
         let number = self.columns.push(id, parent, name.to_owned(), self.unit.of(&amount), own)?;
         self.amounts.push(amount);
-        self.left_out.push(if own > 0 { LiveAmount::default() } else { amount });
+        self.left_out.push(if own > 0 { BlockEstimate::default() } else { amount });
         if let Some(left_out) = parent.and_then(|parent| self.left_out.get_mut(parent)) {
             *left_out = left_out.without(amount);
         }
@@ -101,7 +102,8 @@ impl Areas {
 
     fn finish(self) -> TreemapColumns<String> {
         let Self { unit, mut columns, amounts, left_out } = self;
-        let halves = |amounts: &[LiveAmount]| amounts.iter().map(|amount| unit.plus_minus(amount)).collect();
+        let halves =
+            |amounts: &[BlockEstimate]| amounts.iter().map(|amount| unit.plus_minus(amount)).collect();
         let (value_plus_minus, left_out_plus_minus): (Vec<u64>, Vec<u64>) =
             (halves(&amounts), halves(&left_out));
         let own_plus_minus = columns.own().iter().zip(&value_plus_minus);
@@ -112,10 +114,10 @@ impl Areas {
 }
 
 /// Amount and details by name.
-type Parts<'a, T> = BTreeMap<&'a str, (LiveAmount, T)>;
+type Parts<'a, T> = BTreeMap<&'a str, (BlockEstimate, T)>;
 
 /// Stacks of a function: amount, index of the own frame, line.
-type Stacks<'a> = Vec<(LiveAmount, usize, &'a Line)>;
+type Stacks<'a> = Vec<(BlockEstimate, usize, &'a Line)>;
 
 pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TreemapRequest = read(body)?;
@@ -129,9 +131,9 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let image = module_of_name(frame);
         let amount = line.rows[0].amount;
         let (image_amount, frames) = images.entry(image).or_default();
-        image_amount.add(amount);
+        *image_amount += amount;
         let (frame_amount, lines) = frames.entry(frame).or_default();
-        frame_amount.add(amount);
+        *frame_amount += amount;
         lines.push((amount, own, line));
     }
     let whole = read.series.wholes[0].amount;
@@ -164,7 +166,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 }
 
 /// Parts of at least `least`, largest first.
-fn greatest<T>(parts: Parts<'_, T>, unit: Unit, least: u64) -> Vec<(&str, (LiveAmount, T))> {
+fn greatest<T>(parts: Parts<'_, T>, unit: Unit, least: u64) -> Vec<(&str, (BlockEstimate, T))> {
     let mut parts: Vec<_> = parts.into_iter().filter(|(_, part)| unit.of(&part.0) >= least).collect();
     parts.sort_rows_by_key(|(_, part)| std::cmp::Reverse(unit.of(&part.0)));
     parts

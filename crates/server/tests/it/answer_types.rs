@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use syn::parse::{Parse as _, Parser as _};
 use syn::{Attribute, Field, Fields, GenericArgument, Item, Lit, PathArguments, Type};
 
 /// Types that another generated file contains.
@@ -53,6 +54,9 @@ fn typescript() -> String {
             let (name, text) = declaration(item);
             assert!(types.insert(name.clone(), text).is_none(), "two types of answers are called {name}");
         }
+        for (name, text) in source.items.iter().filter_map(block_members).flatten() {
+            assert!(types.insert(name.clone(), text).is_none(), "two types of answers are called {name}");
+        }
     }
     let mut text =
         "/** The answers' types of crates/server, written by its test `answer_types`: not to be edited. */\n"
@@ -61,6 +65,24 @@ fn typescript() -> String {
         let _ = writeln!(text, "import type {{ {name} }} from './{file}';");
     }
     types.values().fold(text, |text, one| text + "\n" + one)
+}
+
+/// Types that `heapr_trace::block_members` declares: each key, and its half of an interval.
+fn block_members(item: &Item) -> Option<Vec<(String, String)>> {
+    let Item::Macro(call) = item else { return None };
+    call.mac.path.segments.last().filter(|last| last.ident == "block_members")?;
+    let structs = syn::File::parse.parse2(call.mac.tokens.clone()).unwrap();
+    let one = |item: &Item| {
+        let Item::Struct(item) = item else { panic!("only structs are declared so") };
+        let keys: Vec<String> =
+            item.fields.iter().map(|field| field.ident.as_ref().unwrap().to_string()).collect();
+        let values = keys.iter().map(|key| format!("  {key}: number;\n"));
+        let halves = keys.iter().map(|key| format!("  {key}_plus_minus?: number;\n"));
+        let fields: String = values.chain(halves).collect();
+        let text = format!("{}export interface {} {{\n{fields}}}\n", comment(&item.attrs, ""), item.ident);
+        (item.ident.to_string(), text)
+    };
+    Some(structs.items.iter().map(one).collect())
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

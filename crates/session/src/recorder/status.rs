@@ -14,15 +14,9 @@ use crate::{ProcessStatus, Progress};
 impl Recorder {
     /// Progress of the recording.
     pub(crate) fn progress(&self) -> Progress {
-        let totals = self.sink.summary.totals();
-        let live = self.sink.summary.live();
-        Progress {
-            event_count: self.sink.event_count,
-            live_bytes: live.bytes.value,
-            live_bytes_plus_minus: live.bytes_plus_minus(),
-            peak_bytes: totals.peak_bytes,
-            peak_bytes_plus_minus: totals.amounts().at_peak().bytes_plus_minus(),
-        }
+        let summary = &self.sink.summary;
+        let (live, peak) = (summary.live(), summary.totals().amounts().at_peak());
+        Progress { event_count: self.sink.event_count, live, peak }
     }
 
     /// Status of the newest process images, live ones first.

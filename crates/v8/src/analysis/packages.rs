@@ -80,7 +80,8 @@ impl Owners {
                     && (heap.location(node).is_some() || naming.is_context(node));
             let own = has_place.then(|| naming.place(node)).flatten().and_then(|place| {
                 *of_scripts.entry(place.script.clone()).or_insert_with(|| {
-                    let name = owner_name(&place.script, unit).filter(|_| !place.is_of_the_runtime())?;
+                    let is_of_the_program = place.has_path && !place.is_of_the_runtime();
+                    let name = owner_name(&place.script, unit).filter(|_| is_of_the_program)?;
                     let next = names.len() as u32;
                     Some(*numbers.entry(name).or_insert_with_key(|name| {
                         names.push(name.clone());
@@ -135,7 +136,7 @@ fn add_retained(heap: &impl HeapView, of_nodes: &[u32], shares: &mut [CodeShare]
 
 /// Returns the unit that a script belongs to, or `None` for a script without a name.
 fn owner_name(script: &str, unit: CodeUnit) -> Option<String> {
-    if script.starts_with("script ") || script.is_empty() {
+    if script.is_empty() {
         return None;
     }
     if unit == CodeUnit::File {
@@ -179,7 +180,7 @@ mod tests {
             assert_eq!(owner_name(script, CodeUnit::Package).as_deref(), Some(package), "{script}");
             assert_eq!(owner_name(script, CodeUnit::File).as_deref(), Some(script));
         }
-        assert_eq!(owner_name("script 17", CodeUnit::Package), None);
+        assert_eq!(owner_name("", CodeUnit::Package), None);
         assert_eq!(owner_name("/srv/node_modules", CodeUnit::Package).as_deref(), Some(OWN_CODE));
     }
 }

@@ -8,6 +8,8 @@ use crate::objects::ScriptPaths;
 pub struct Place {
     /// Path or URL of the script, or `script N` if the snapshot does not have it.
     pub script: String,
+    /// False if the snapshot does not have the script's path.
+    pub has_path: bool,
     /// Line, from 1.
     pub line: u32,
     /// Column, from 1.
@@ -15,6 +17,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Beginning of a module's script.
+    pub(super) fn of_module(script: String) -> Self {
+        Self { script, has_path: true, line: 1, column: 1 }
+    }
+
     /// Whether the script is part of the runtime rather than the program.
     pub(crate) fn is_of_the_runtime(&self) -> bool {
         is_of_the_runtime(&self.script)
@@ -108,13 +115,15 @@ pub(super) fn is_of_a_package(script: &str) -> bool {
 /// Source location of a [`Location`]; in the original sources if a source map covers it.
 pub(super) fn place_of(paths: &ScriptPaths, location: Location) -> Place {
     let Location { script_id, line, column, .. } = location;
-    let (script, line, column) = match paths.original(script_id, line, column) {
-        Some(original) => (original.source, original.line, original.column),
+    let (path, line, column) = match paths.original(script_id, line, column) {
+        Some(original) => (Some(original.source), original.line, original.column),
         None => {
             let path =
                 paths.get(script_id).map(|path| path.strip_prefix("file://").unwrap_or(path).to_owned());
-            (path.unwrap_or_else(|| format!("script {script_id}")), line, column)
+            (path, line, column)
         }
     };
-    Place { script, line: line.saturating_add(1), column: column.saturating_add(1) }
+    let has_path = path.is_some();
+    let script = path.unwrap_or_else(|| format!("script {script_id}"));
+    Place { script, has_path, line: line.saturating_add(1), column: column.saturating_add(1) }
 }

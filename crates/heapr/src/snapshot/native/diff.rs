@@ -206,9 +206,9 @@ fn taken_json(taken: &Taken, files: &[Chosen]) -> serde_json::Value {
         "name": taken.snapshot.name,
         "time_ns": taken.snapshot.time_ns,
         "unix_ns": taken.unix_ns,
-        "block_bytes": taken.amount.block_bytes,
+        "block_bytes": taken.amount.bytes.value,
         "block_bytes_plus_minus": taken.amount.bytes_plus_minus(),
-        "block_count": taken.amount.block_count,
+        "block_count": taken.amount.count.value,
         "block_count_plus_minus": taken.amount.count_plus_minus(),
         "processes": taken.processes,
     })

@@ -166,10 +166,7 @@ fn place(kind: LeakKind) -> usize {
 /// Returns the groups of the loader's own allocations, some of which it references in hidden ways.
 fn loader_groups(groups: &StackGroups<'_>) -> HashSet<Option<u32>> {
     let is_loader = |frame: &FrameView<'_>| {
-        frame.module.is_some_and(|module| {
-            let name = file_name(module);
-            name.starts_with("ld-linux") || name.starts_with("ld-2.") || name == "ld.so"
-        })
+        frame.module.is_some_and(|module| heapr_known::glibc::is_loader(file_name(module)))
     };
     let all = (0..groups.len() as u32).filter(|&group| groups.frames(group).first().is_some_and(is_loader));
     all.map(Some).collect()

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use heapr_filters::find_snapshot;
 use heapr_native::LeakKind;
-use heapr_query::{LineOrder, LiveAmount, process_names};
-use heapr_trace::{Snapshot, SnapshotTrigger, Trace};
+use heapr_query::{LineOrder, process_names};
+use heapr_trace::{BlockEstimate, Snapshot, SnapshotTrigger, Trace};
 use serde_json::{Value, json};
 
 use super::graph_answers::GraphAnswers;
@@ -68,9 +68,9 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
     let all = trace.snapshots().iter().map(|snapshot| snapshot_json(trace, snapshot));
     sheet.fact("snapshots", all.collect::<Vec<_>>());
     sheet.fact("shown", snapshot.number);
-    sheet.fact("total_bytes", whole.amount.block_bytes);
-    sheet.fact("total_count", whole.amount.block_count);
-    sheet.facts(interval_facts(&whole.amount, ["total_bytes_plus_minus", "total_count_plus_minus"]));
+    sheet.fact("total_bytes", whole.amount.bytes.value);
+    sheet.fact("total_count", whole.amount.count.value);
+    sheet.facts(interval_facts(whole.amount, ["total_bytes_plus_minus", "total_count_plus_minus"]));
     let graphs = held_growth::points(&series.taken, &files, options, &mut warnings);
     sheet.fact("warnings", warnings);
     let mut title = list(&asked.file.display().to_string(), trace);
@@ -173,15 +173,15 @@ fn list(file: &str, trace: &Trace) -> Vec<String> {
         Column::text("process", "Process"),
     ];
     let mut table = Table::new("heapr.snapshot.summary/1", &columns);
-    let mut before: Option<LiveAmount> = None;
+    let mut before: Option<BlockEstimate> = None;
     for snapshot in snapshots {
-        let amount = LiveAmount::of_snapshot(trace, snapshot);
+        let amount = trace.snapshot_estimate(snapshot);
         let change = before.map(|before| {
             // Each is an estimate of its own at worst: blocks in both snapshots are in either
             // estimate.
             let mut both = before;
-            both.add(amount);
-            let change = i128::from(amount.block_bytes) - i128::from(before.block_bytes);
+            both += amount;
+            let change = i128::from(amount.bytes.value) - i128::from(before.bytes.value);
             Cell::from(change).within(both.bytes_plus_minus())
         });
         let resident: Vec<u64> = snapshot.processes.iter().filter_map(|process| process.rss_bytes).collect();
@@ -207,7 +207,7 @@ fn list(file: &str, trace: &Trace) -> Vec<String> {
 
 /// Returns half of the intervals of an estimated total.
 pub(super) fn interval_facts(
-    amount: &LiveAmount,
+    amount: BlockEstimate,
     names: [&'static str; 2],
 ) -> impl Iterator<Item = (&'static str, u64)> {
     let halves = [amount.bytes_plus_minus(), amount.count_plus_minus()];

@@ -14,7 +14,7 @@ use super::held_text::{holder_json, suspects_in_words};
 use super::series::{Chosen, SeriesArguments, read};
 use crate::output::{Format, print_table};
 use crate::snapshot::verbs::SuspectsQuestion;
-use heapr_table::quantity::{bytes, bytes_within, duration, plural};
+use heapr_table::quantity::{bytes, duration, plural};
 
 /// Share of a single heap, in percent, from which a holder is listed.
 const LARGE_PERCENT: u128 = 10;
@@ -102,8 +102,8 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
             "{} in {}: {} to {}",
             plural(series.taken.len() as u64, "snapshot"),
             duration(last.unix_ns.saturating_sub(first.unix_ns)),
-            bytes_within(first.amount.block_bytes, first.amount.bytes_plus_minus()),
-            bytes_within(last.amount.block_bytes, last.amount.bytes_plus_minus())
+            first.amount.bytes_in_words(),
+            last.amount.bytes_in_words()
         ),
         String::new(),
     ];
@@ -212,9 +212,9 @@ fn moment_json(taken: &Taken, files: &[Chosen]) -> Value {
         "file": files[taken.file].file.to_string_lossy(),
         "number": taken.snapshot.number,
         "unix_ns": taken.unix_ns,
-        "block_bytes": taken.amount.block_bytes,
+        "block_bytes": taken.amount.bytes.value,
         "block_bytes_plus_minus": taken.amount.bytes_plus_minus(),
-        "block_count": taken.amount.block_count,
+        "block_count": taken.amount.count.value,
         "block_count_plus_minus": taken.amount.count_plus_minus(),
     })
 }

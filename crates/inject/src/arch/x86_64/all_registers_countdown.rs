@@ -124,7 +124,7 @@ impl AllRegistersCountdown {
         written.has_flags.then(|| Self { words, sampling, scratch: [first, second], saved: saved.collect() })
     }
 
-    /// Same plan with the countdown in a thread's state, for an attach; the address of the marks is
+    /// Variant of the plan with the countdown in a thread's state, for an attach; the address of the marks is
     /// written later.
     pub(crate) fn in_state(&self, countdown: Countdown) -> Self {
         let sampling = Sampling { place: Place::State(countdown), ..self.sampling };

@@ -190,7 +190,7 @@ impl Recorder {
         freed_count
     }
 
-    /// Whether nothing was published in a buffer since the scan.
+    /// Whether the buffer has no record that was published since the scan.
     fn is_drained(pool: &Pool, buffer: &StreamBuffer) -> bool {
         matches!(
             reader::claimed_buffer(pool, buffer.index).map(|now| now.content),

@@ -12,7 +12,7 @@ use crate::EdgeKind;
 type Fields<'a> = FxHashMap<(EdgeKind, std::borrow::Cow<'a, [u8]>), u32>;
 
 impl Matching {
-    /// Also matches nodes that replaced each other: each is in one snapshot only, and one object
+    /// Adds the nodes that replaced each other: each is in one snapshot only, and one object
     /// refers to both by the same field name.
     pub(crate) fn with_successors(mut self, before: &impl HeapView, after: &impl HeapView) -> Self {
         let matched = (0..self.later.len() as u32).zip(self.later.iter().copied());

@@ -46,7 +46,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         }
         let place = self.first_function_of(context).or_else(|| {
             let script = modules::script_of_context(self.heap, context)?;
-            Some(ContextPlace { location: None, place: Place { script, line: 1, column: 1 } })
+            Some(ContextPlace { location: None, place: Place::of_module(script) })
         });
         places.insert(context, place.clone());
         place
@@ -93,7 +93,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             head += 1;
             if let Some(place) = heap.location(at).map(|location| place_of(&self.scripts, location))
                 && !is_of_the_runtime(&place.script)
-                && !place.script.starts_with("script ")
+                && place.has_path
             {
                 return Some((self.own_name(at), place));
             }

@@ -85,7 +85,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
     fn called_in_module(&self, way: Way, script: String) -> Option<Called> {
         let Way { at, mut fields, .. } = way;
         fields.reverse();
-        let place = Place { script, line: 1, column: 1 };
+        let place = Place::of_module(script);
         if fields.is_empty() || place.is_of_the_runtime() {
             return None;
         }
@@ -195,9 +195,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         let holders = heap.edges_into(node, MAX_HOLDERS);
         let variables = holders.iter().copied().filter(|&edge| {
             let is_of_the_program = |place: Place| {
-                !place.is_of_the_runtime()
-                    && !is_of_a_package(&place.script)
-                    && !place.script.starts_with("script ")
+                !place.is_of_the_runtime() && !is_of_a_package(&place.script) && place.has_path
             };
             heap.edge_kind(edge) == EdgeKind::CONTEXT
                 && self.place_of_context(heap.source(edge)).is_some_and(is_of_the_program)

@@ -16,7 +16,7 @@ pub(super) enum Lines {
 /// Mark of the outermost call that an evaluating function runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entries {
-    /// There is no mark (5.1).
+    /// No mark (5.1).
     Unmarked,
     /// Offset of a half word, the bits that are set, and those that are not.
     Marked(usize, u32, u32),
