@@ -249,7 +249,7 @@ fn the_process_with_the_memory_comes_before_its_wrappers() {
     assert!(outcome.stderr.contains("\n  heapr view 't 1.heapr'\n"), "{}", outcome.stderr);
 }
 
-/// Who watches a terminal learns where the recording goes before the program says anything.
+/// The path of the recording comes on a terminal before anything that the program says.
 #[test]
 fn a_terminal_is_told_the_file_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
