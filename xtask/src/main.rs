@@ -36,7 +36,8 @@ use anyhow::{Context as _, bail};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  answers [NAME…]        memory problems of published packages (victims/answers): whether heapr, or the program
+  answers [--rounds N] [--mode run|attach|sample] [--in FOLDER] [NAME…]
+                         memory problems of published packages (victims/answers): whether heapr, or the program
                          that the variable HEAPR names, says the cause
   book                   the book and all documents as pages for a browser, in target/book
   check-deps             dependency directions between the crates, where unsafe and printing may be,

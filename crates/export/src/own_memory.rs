@@ -12,7 +12,7 @@ use heapr_trace::{HeapId, MemoryAccount, MemoryPart, ProcessIndex, StackIndex, T
 use crate::process_name::ProcessName;
 
 /// Names of the code that mapped memory, by the stack of the mapping.
-type Mappers = HashMap<StackIndex, String>;
+pub(crate) type Mappers = HashMap<StackIndex, String>;
 
 /// Largest number of parts that are named. Only parts of at least a fiftieth of the memory are
 /// candidates.
@@ -61,6 +61,11 @@ pub fn own_memory(trace: &Trace) -> Vec<String> {
 /// Variant of [`own_memory`] with the own frame of the code that mapped memory.
 #[must_use]
 pub fn own_memory_by_name(trace: &Trace, own: &OwnCode, symbols: &mut dyn SymbolSource) -> Vec<String> {
+    lines(trace, &mappers_by_name(trace, own, symbols))
+}
+
+/// Names of the code that mapped memory, for all accounts of a recording.
+pub(crate) fn mappers_by_name(trace: &Trace, own: &OwnCode, symbols: &mut dyn SymbolSource) -> Mappers {
     let mut wanted = vec![false; trace.node_count() as usize];
     let parts = || trace.memory_accounts().iter().flat_map(|account| &account.parts);
     for part in parts() {
@@ -73,10 +78,10 @@ pub fn own_memory_by_name(trace: &Trace, own: &OwnCode, symbols: &mut dyn Symbol
         }
     }
     if !wanted.contains(&true) {
-        return own_memory(trace);
+        return Mappers::new();
     }
     let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, wanted);
-    lines(trace, &mappers(trace, own, &tree))
+    mappers(trace, own, &tree)
 }
 
 /// Variant of [`own_memory_by_name`] with the names of a tree.

@@ -10,6 +10,7 @@ use heapr_trace::{
 };
 
 use crate::frame_text::{frame_line, frame_name, image_name};
+use crate::old_interpreters;
 use crate::own_memory::own_memory;
 use crate::process_name::ProcessName;
 
@@ -142,6 +143,7 @@ pub fn sampled_text(sampling: &Sampling) -> Option<String> {
 pub fn warnings(trace: &Trace, damage: &[Damage], is_running: bool) -> Vec<String> {
     let mut warnings = heapr_query::loss_warnings(&trace.whole_loss(), quantity::count);
     warnings.extend(heapr_query::notice_lines(trace, quantity::duration));
+    warnings.extend(old_interpreters::lines(trace));
     warnings.extend(RecordedSpan::of(trace).warnings(quantity::duration));
     let known = trace.damage();
     let others = damage.iter().filter(|damage| !known.contains(damage));

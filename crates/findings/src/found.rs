@@ -3,7 +3,7 @@
 use heapr_query::engine::SymbolTree;
 use heapr_query::{Confidence, SymbolSource, file_name};
 use heapr_table::SortRows as _;
-use heapr_table::quantity::plural;
+use heapr_table::quantity::{bytes, plural};
 use heapr_trace::Trace;
 
 use crate::all_growth::all_growth;
@@ -127,7 +127,7 @@ fn found(recording: &Recording<'_>) -> Found {
         }
     }
     let no_growth = match tells_growth(recording) {
-        true => NoGrowth::Seen,
+        true => mostly_unseen(recording.trace).map_or(NoGrowth::Seen, |unseen| NoGrowth::InBlocks { unseen }),
         false => NoGrowth::Unknown { moment_count: recording.whole_course.count() },
     };
     let verdict = verdict(&findings, Sight::of(recording), no_growth, || peak::largest(recording, &at_peak));
@@ -193,13 +193,32 @@ fn tells_growth(recording: &Recording<'_>) -> bool {
     recording.trace.event_count() > 0 || recording.whole_course.tells_growth()
 }
 
+/// Words for the memory of the largest process that is in no recorded block, if that is most of it.
+fn mostly_unseen(trace: &Trace) -> Option<String> {
+    /// Smallest amount that is told: a program without a heap of its own has less.
+    const LEAST_BYTES: u64 = 8 << 20;
+    let account = trace.memory_accounts().iter().max_by_key(|account| account.anonymous_bytes)?;
+    let unseen = account.unseen_bytes();
+    if unseen < LEAST_BYTES || unseen < account.anonymous_bytes / 2 {
+        return None;
+    }
+    let largest = account.parts.iter().filter(|part| part.is_unseen).max_by_key(|part| part.bytes);
+    let of = largest.map(|part| format!(", {} of them {}", bytes(part.bytes), part.kind)).unwrap_or_default();
+    Some(format!("{} of {} are in none{of}", bytes(unseen), bytes(account.anonymous_bytes)))
+}
+
 /// Evidence behind the absence of a finding of growth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoGrowth {
     /// Growth would have been seen.
     Seen,
     /// A single moment, in which nothing can grow.
     OneMoment,
+    /// Growth would have been seen in blocks only, and most memory is in none.
+    InBlocks {
+        /// Words for that memory.
+        unseen: String,
+    },
     /// The file has too few moments to see growth.
     Unknown {
         /// Number of moments besides the last one and the peak.
@@ -231,6 +250,11 @@ pub(crate) fn verdict(
         (false, NoGrowth::Seen, true) => format!("Nothing grows{seen}; nothing stands out.{}", largest()),
         (false, NoGrowth::OneMoment, false) => String::new(),
         (false, NoGrowth::OneMoment, true) => format!("Nothing stands out{seen}.{}", largest()),
+        (false, NoGrowth::InBlocks { unseen }, _) => {
+            format!(
+                "What was recorded in blocks does not grow{seen}; whether the rest does is not known: {unseen}."
+            )
+        }
         (false, NoGrowth::Unknown { moment_count }, is_empty) => {
             let moments = match moment_count {
                 0 => "no moment but the last and the peak".to_owned(),
@@ -308,6 +332,12 @@ mod tests {
         // A finding of low confidence does not count as growth.
         assert_eq!(said(&[of(Kind::Growth, Confidence::Low, None, 1)], Sight::Whole), "Nothing grows.");
         assert!(said(&[], Sight::Nothing).starts_with("No allocation was recorded"));
+        let unseen = NoGrowth::InBlocks { unseen: "50.0 MiB of 60.0 MiB are in none".to_owned() };
+        assert_eq!(
+            verdict(&[], Sight::Whole, unseen, || Some("f holds 9.".to_owned())),
+            "What was recorded in blocks does not grow; whether the rest does is not known: 50.0 MiB of 60.0 MiB are in \
+             none."
+        );
         let unknown = NoGrowth::Unknown { moment_count: 2 };
         assert_eq!(
             verdict(&[], Sight::Whole, unknown, || Some("f holds 9.".to_owned())),

@@ -262,7 +262,8 @@ impl Growing<'_> {
     pub(crate) fn finding(&self, recording: &Recording<'_>) -> Finding {
         let stack = self.stack.unwrap_or_else(|| recording.growing_stack(self.site, self.from, self.to));
         let (own_frame, name) = recording.name_at(self.site, stack);
-        let through = recording.through(stack);
+        let stacks = || recording.growing_stacks(self.site, self.from, self.to);
+        let through = recording.through(stack).or_in_part(|| recording.part_through(&stacks()));
         let mut finding = self.finding_of(recording, own_frame, &through.named(name));
         finding.evidence.extend(through.path);
         finding.evidence.extend(python_objects(recording, self.site));

@@ -49,7 +49,7 @@ mod whole_course;
 mod whole_growth;
 mod work_time;
 
-pub use finding::{Chosen, Finding, Kind, OwnFrame};
+pub use finding::{Chosen, Finding, Kind, OwnFrame, quoted};
 pub use found::{Found, of_named_recording, of_recording, of_reported_recording};
 pub use judged::Judged;
 pub use v8_snapshots::of_v8_snapshots;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use heapr_query::Owner;
 use heapr_query::engine::FrameId;
+use heapr_table::SortRows as _;
 use heapr_trace::{Amounts, ProcessIndex, StackIndex};
 
 use crate::own_frames::own_frames;
@@ -89,6 +90,12 @@ impl Recording<'_> {
 
     /// Stack of a site that holds most more at one moment than at another, or else the site's own.
     pub(crate) fn growing_stack(&self, site: &Site, from: usize, to: usize) -> StackIndex {
+        self.growing_stacks(site, from, to).first().map_or(site.stack, |&(stack, _)| stack)
+    }
+
+    /// Stacks of a site that hold more at one moment than at another, and by how much; the largest
+    /// growth first.
+    pub(crate) fn growing_stacks(&self, site: &Site, from: usize, to: usize) -> Vec<(StackIndex, u64)> {
         let mut more: HashMap<StackIndex, i64> = HashMap::new();
         for (place, sign) in [(to, 1), (from, -1)] {
             for (_, row) in self.rows(place).filter(|(_, row)| self.is_of(site, row.stack)) {
@@ -97,8 +104,10 @@ impl Recording<'_> {
                 *sum = sum.saturating_add(bytes);
             }
         }
+        let grown = |(stack, bytes)| Some((stack, u64::try_from(bytes).ok().filter(|&bytes| bytes > 0)?));
+        let mut grown: Vec<(StackIndex, u64)> = more.into_iter().filter_map(grown).collect();
         // (Equal amounts: the stack that was recorded first.)
-        let most = more.into_iter().max_by_key(|&(stack, bytes)| (bytes, std::cmp::Reverse(stack)));
-        most.filter(|&(_, bytes)| bytes > 0).map_or(site.stack, |(stack, _)| stack)
+        grown.sort_rows_by_key(|&(stack, bytes)| (std::cmp::Reverse(bytes), stack));
+        grown
     }
 }

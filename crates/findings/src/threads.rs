@@ -21,12 +21,21 @@ const SPAN_MIN_NS: u64 = 2_000_000_000;
 /// Largest number of ended threads, as a share of those that are live.
 const ENDED_MAX: f64 = 0.25;
 
+/// Largest share of a process's time, one in so many, for which it waits at its end. A program that
+/// waits starts no threads, and has not stopped to start them.
+const WAIT_MAX: u64 = 4;
+
 /// Beginnings of the names of functions that start threads.
 const STARTERS: &[&str] = &["pthread_create", "__pthread_create", "allocate_stack", "_dl_allocate_tls"];
 
 /// Finding about the process whose threads grow most.
 pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
-    let (process, growing) = lives(recording.trace)
+    let mut all = lives(recording.trace);
+    for (lives, work) in all.iter_mut().zip(&recording.processes) {
+        let last = work.end.checked_sub(1).and_then(|last| recording.times_ns.get(last));
+        last.iter().for_each(|&&worked_until_ns| lives.ignore_wait(worked_until_ns));
+    }
+    let (process, growing) = all
         .iter()
         .zip(0..)
         .filter_map(|(lives, process)| Some((ProcessIndex(process), growing(lives)?)))
@@ -100,6 +109,13 @@ fn lives(trace: &Trace) -> Vec<Lives> {
 }
 
 impl Lives {
+    /// Leaves out the time in which the process waits at its end, up to a part of its time.
+    fn ignore_wait(&mut self, worked_until_ns: u64) {
+        let (start_ns, end_ns) = self.span_ns;
+        let least_ns = end_ns.saturating_sub(end_ns.saturating_sub(start_ns) / WAIT_MAX);
+        self.span_ns.1 = worked_until_ns.clamp(least_ns, end_ns);
+    }
+
     /// Takes threads that ended in the last part of the time for live: a process ends its threads
     /// as it ends.
     fn ignore_last_ends(&mut self) {
@@ -207,6 +223,17 @@ mod tests {
         lives.ignore_last_ends();
         let growing = growing(&lives).expect("all are live");
         assert_eq!((growing.live, growing.ended, growing.from_ns), (240, 0, 5200 * MS));
+    }
+
+    #[test]
+    fn a_wait_at_the_end_is_no_time_without_new_threads() {
+        let threads = |step: u64| (0..240).map(move |number| (number * step * MS, None)).collect();
+        let mut waits = Lives { span_ns: (0, 3100 * MS), threads: threads(10) };
+        waits.ignore_wait(2400 * MS);
+        assert_eq!(growing(&waits).map(|growing| growing.live), Some(240));
+        let mut filled = Lives { span_ns: (0, 3100 * MS), threads: threads(4) };
+        filled.ignore_wait(960 * MS);
+        assert_eq!((filled.span_ns.1, growing(&filled)), (2325 * MS, None), "a pool that is full, and waits");
     }
 
     #[test]

@@ -9,6 +9,11 @@ use crate::recording::Recording;
 
 /// Largest number of frames of the evidence.
 const SHOWN_MAX: usize = 7;
+/// Smallest share of a site's growth that comes through a library, for the library to be named
+/// where the largest stack does not pass it.
+const PART_MIN: f64 = 0.25;
+/// Largest number of stacks that are examined for such a library.
+const STACKS_MAX: usize = 256;
 
 /// Path from a user's line to the allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,14 +21,25 @@ pub(crate) struct Through {
     /// Innermost function of a library, with its package: `hiredis.so!Reader_gets (hiredis 2.1.0)`.
     /// `None`: no library lies in between.
     pub(crate) library: Option<String>,
+    /// Whether only a part of the blocks comes through the library.
+    is_in_part: bool,
     /// Sentence with the functions from the line down to the allocation.
     pub(crate) path: Option<String>,
 }
 
 impl Through {
+    /// Takes the library of a part of the blocks, if the path itself passes none.
+    pub(crate) fn or_in_part(self, library: impl FnOnce() -> Option<String>) -> Self {
+        match self.library {
+            Some(_) => self,
+            None => Self { library: library(), is_in_part: true, ..self },
+        }
+    }
+
     /// Inserts the library behind a name: `f (a.py:3), through lib.so!g (lib 1.0),`.
     pub(crate) fn named(&self, name: String) -> String {
         match &self.library {
+            Some(library) if self.is_in_part => format!("{name}, in part through {library},"),
             Some(library) => format!("{name}, through {library},"),
             None => name,
         }
@@ -51,10 +67,36 @@ impl Recording<'_> {
         let is_users = self.owner_of(&views[own]) == Owner::Program;
         let library = self.own.place(&views[..own]).map(|place| &views[place]);
         let library = library.filter(|_| is_users).or_else(|| {
-            // Without a library, the language's own one is told.
-            inner.iter().copied().find(|view| view.is_of_language()).filter(|_| is_users)
+            // Without a library, the language's own one is told: not a part of the user's function,
+            // as `<dictcomp>` is.
+            let is_other = |view: &&FrameView<'_>| view.is_of_language() && view.file != views[own].file;
+            inner.iter().copied().find(is_other).filter(|_| is_users)
         });
-        Through { library: library.map(|view| self.in_package(view)), path: self.path(&views[own], &inner) }
+        let library = library.map(|view| self.in_package(view));
+        Through { library, path: self.path(&views[own], &inner), ..Through::default() }
+    }
+
+    /// Library through which a part of the growth comes that is worth a word, and whose function
+    /// holds most of that part. `stacks`: those that grow, the largest first.
+    pub(crate) fn part_through(&self, stacks: &[(StackIndex, u64)]) -> Option<String> {
+        let all = stacks.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let mut parts: Vec<(String, String, u64)> = Vec::new();
+        for &(stack, bytes) in stacks.iter().take(STACKS_MAX) {
+            let views = self.tree.views(self.trace, stack, self.tree.named(stack));
+            let Some(own) = self.own.place(&views) else { continue };
+            let Some(place) = self.own.place(&views[..own]) else { continue };
+            if self.owner_of(&views[own]) != Owner::Program {
+                continue;
+            }
+            let view = &views[place];
+            let key = self.package(view).unwrap_or_else(|| module_of(view).to_owned());
+            match parts.iter_mut().find(|(known, ..)| *known == key) {
+                Some((.., sum)) => *sum = sum.saturating_add(bytes),
+                None => parts.push((key, self.in_package(view), bytes)),
+            }
+        }
+        let (_, name, bytes) = parts.into_iter().max_by_key(|(.., bytes)| *bytes)?;
+        (bytes as f64 >= all as f64 * PART_MIN).then_some(name)
     }
 
     fn owner_of(&self, view: &FrameView<'_>) -> Owner {

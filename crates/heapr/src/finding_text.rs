@@ -43,7 +43,7 @@ pub(crate) fn write(
 
 /// Breaks text into lines of at most `columns` characters. A longer word has a line of its own, and
 /// a unit stays with its number.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     const UNITS: [&str; 8] = ["B", "KiB", "MiB", "GiB", "TiB", "%", "ms", "s"];
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

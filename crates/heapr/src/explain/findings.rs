@@ -10,6 +10,7 @@ use heapr_trace::Trace;
 
 use super::answer::{Answer, Subject};
 use super::arguments::ExplainArguments;
+use super::elapsed_line::ElapsedLine;
 use super::resident;
 use super::target::client;
 use crate::own_arguments::OwnArguments;
@@ -68,6 +69,7 @@ pub(super) fn of_trace(
     suppress: &[PathBuf],
 ) -> anyhow::Result<Subject> {
     let name = file.display().to_string();
+    let line = ElapsedLine::new(format!("explaining {name}"));
     let mut names = TraceNames::new(trace, names);
     let own = own.code(trace)?;
     let left_out = suppress
@@ -77,6 +79,7 @@ pub(super) fn of_trace(
         Judged { own: &own, packages: &heapr_symbols::Packages::default(), left_out: &left_out, file: &name };
     let Found { findings, verdict, peak_bytes, peak_bytes_plus_minus, is_unread, .. } =
         heapr_findings::of_recording(trace, judged, &mut names)?;
+    drop(line);
     let warnings = heapr_export::warnings(trace, &[], false);
     for warning in warnings.into_iter().chain(other_builds(trace)) {
         warn!("{name}: {warning}");

@@ -3,6 +3,7 @@
 mod answer;
 mod arguments;
 mod command;
+mod elapsed_line;
 mod findings;
 mod for_ci;
 mod html;

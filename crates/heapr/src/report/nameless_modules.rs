@@ -11,11 +11,54 @@ const SHOWN_MAX: usize = 4;
 /// Fewest nameless addresses of JIT code that are reported.
 const MADE_CODE_MIN: usize = 16;
 
+/// Origin of a file, by which its names can be got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    /// A package of pip, which is built without names by its authors.
+    Wheel,
+    /// A package of npm.
+    NodeModule,
+    /// A package of RubyGems.
+    Gem,
+    /// The system, or the user.
+    Other,
+}
+
+impl Origin {
+    const ALL: [Self; 4] = [Self::Wheel, Self::NodeModule, Self::Gem, Self::Other];
+
+    fn of(path: &str) -> Self {
+        match path {
+            path if path.contains("/site-packages/") => Self::Wheel,
+            path if path.contains("/node_modules/") => Self::NodeModule,
+            path if path.contains("/gems/") => Self::Gem,
+            _ => Self::Other,
+        }
+    }
+
+    /// Phrase that says what gives the names of such files, of which `first` is one.
+    fn remedy(self, first: &str) -> String {
+        match self {
+            Self::Wheel => {
+                "pip install --no-binary PACKAGE builds it with names (CFLAGS=-g: with lines)".to_owned()
+            }
+            Self::NodeModule => {
+                "npm rebuild --build-from-source PACKAGE builds it with names, where it can be built"
+                    .to_owned()
+            }
+            Self::Gem => "gem install PACKAGE --platform ruby builds it with names".to_owned(),
+            Self::Other => format!(
+                "a debug package ({first}-dbgsym, -debuginfo), DEBUGINFOD_URLS or --symbol-path DIR would give them"
+            ),
+        }
+    }
+}
+
 /// Modules and JIT code for which no names were found.
 #[derive(Debug, Default)]
 pub(crate) struct NamelessModules {
-    /// Reasons by file name.
-    found: BTreeMap<String, String>,
+    /// Reason and origin by file name.
+    found: BTreeMap<String, (String, Origin)>,
     /// Pids of processes whose JIT code has no names.
     made_code: BTreeSet<u32>,
 }
@@ -38,7 +81,7 @@ impl NamelessModules {
                 "it is stripped".to_owned()
             }
         };
-        self.found.insert(file_name(&path).to_owned(), why);
+        self.found.insert(file_name(&path).to_owned(), (why, Origin::of(&path)));
     }
 
     /// Records JIT code of a process that has no names: `count` addresses.
@@ -64,17 +107,23 @@ impl NamelessModules {
     }
 
     fn of_modules(&self) -> Option<String> {
-        let (first, _) = self.found.first_key_value()?;
-        let mut parts: Vec<String> =
-            self.found.iter().take(SHOWN_MAX).map(|(name, why)| format!("{name} ({why})")).collect();
-        if let Some(more @ 1..) = self.found.len().checked_sub(SHOWN_MAX) {
-            parts.push(format!("{more} more"));
-        }
-        Some(format!(
-            "no names of functions for {}: a debug package ({first}-dbgsym, -debuginfo), DEBUGINFOD_URLS or \
-             --symbol-path DIR would give them",
-            parts.join(", ")
-        ))
+        let of_origin = |origin: Origin| {
+            let found: Vec<(&str, &str)> = self
+                .found
+                .iter()
+                .filter(|(_, (_, own))| *own == origin)
+                .map(|(name, (why, _))| (name.as_str(), why.as_str()))
+                .collect();
+            let (first, _) = found.first()?;
+            let mut parts: Vec<String> =
+                found.iter().take(SHOWN_MAX).map(|(name, why)| format!("{name} ({why})")).collect();
+            if let Some(more @ 1..) = found.len().checked_sub(SHOWN_MAX) {
+                parts.push(format!("{more} more"));
+            }
+            Some(format!("no names of functions for {}: {}", parts.join(", "), origin.remedy(first)))
+        };
+        let told: Vec<String> = Origin::ALL.into_iter().filter_map(of_origin).collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 }
 
@@ -105,6 +154,28 @@ mod tests {
             nameless.see(&key(&format!("/{number}")), &[1], &Err(Unresolved::BuildIdMismatch));
         }
         assert!(nameless.advice().unwrap().contains(", 7 more: "));
+    }
+
+    #[test]
+    fn a_package_of_a_language_gets_its_names_otherwise_than_the_systems() {
+        let advice = |path: &str| {
+            let mut nameless = NamelessModules::default();
+            nameless.see(&key(path), &[1], &Ok(SymbolTable::default()));
+            nameless.advice().unwrap()
+        };
+        assert!(
+            advice("/venv/lib/python3.11/site-packages/a.so").contains("pip install --no-binary PACKAGE")
+        );
+        assert!(advice("/app/node_modules/b/b.node").contains("npm rebuild --build-from-source"));
+        assert!(advice("/var/lib/gems/3.1.0/gems/c-1/lib/c.so").contains("--platform ruby"));
+        let several = ["/x/site-packages/a.so", "/usr/lib/libb.so.1"];
+        let mut nameless = NamelessModules::default();
+        several.iter().for_each(|path| nameless.see(&key(path), &[1], &Ok(SymbolTable::default())));
+        let told = nameless.advice().unwrap();
+        assert!(
+            told.contains("for a.so (it is stripped): pip") && told.contains("(libb.so.1-dbgsym"),
+            "{told}"
+        );
     }
 
     #[test]

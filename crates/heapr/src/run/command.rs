@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use crate::run::output_error::{self, keeps_heapr_out};
 use crate::run::passed_signals::{Passed, PassedSignals};
 use crate::run::program::{self, Found, Traceability};
-use crate::run::progress_line::ProgressLine;
+use crate::run::progress_line::{self, ProgressLine};
 use crate::run::record_arguments::RecordArguments;
 use crate::run::snapshot_rules::SnapshotRuleArguments;
 use crate::run::{summary, typed_instead};
@@ -103,6 +103,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     };
     session.use_spare_time();
     arguments.snapshots.rules().into_iter().for_each(|rule| session.add_snapshot_rule(rule));
+    progress_line::announce(arguments.quiet, &output);
     let child = match spawn(&mut session, &mut command, &found) {
         Ok(child) => child,
         // There is no process or memory for a second one: the program replaces this process.

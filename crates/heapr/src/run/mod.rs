@@ -7,6 +7,7 @@ pub(crate) mod passed_signals;
 pub(crate) mod program;
 mod progress_line;
 pub(crate) mod record_arguments;
+mod recorded_processes;
 mod sanitizer;
 pub(crate) mod snapshot_rules;
 pub(crate) mod summary;

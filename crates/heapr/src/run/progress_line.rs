@@ -1,6 +1,7 @@
 //! Line that shows the progress of a recording while the program runs.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use heapr_session::{Progress, Session};
@@ -8,6 +9,13 @@ use heapr_table::quantity::{count, duration};
 
 /// Time between two updates.
 const EVERY: Duration = Duration::from_millis(500);
+
+/// Names the file on a terminal. It is called before the program writes anything there.
+pub(super) fn announce(is_quiet: bool, output: &Path) {
+    if !is_quiet && std::io::stderr().is_terminal() {
+        tell!("heapr: recording into {}", output.display());
+    }
+}
 
 /// Line on standard error. It is shown if that is a terminal and the program's output goes
 /// elsewhere; otherwise the program would overwrite it.

@@ -6,17 +6,18 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use heapr_export::Subject;
-use heapr_findings::Judged;
+use heapr_findings::{Judged, quoted};
 use heapr_query::{Action, Answer, FrameView, GroupBy, Metric, Query, Report, Suppressions};
 use heapr_session::SessionSummary;
 use heapr_trace::{Amounts, HeapId, ProcessIndex, Totals, Trace};
 
 use crate::finding_text;
 use crate::own_arguments::OwnArguments;
-use crate::plain_text::{PlainText, error_line_width};
+use crate::plain_text::{PlainText, error_line_width, page_columns};
 use crate::report::amounts_text::{amount, things};
 use crate::report::frame_text::frame_line;
 use crate::report::names::{NameArguments, TraceNames};
+use crate::run::recorded_processes;
 use crate::style::Style;
 use crate::trace_file::open;
 use heapr_table::quantity::{count, duration, plural};
@@ -25,6 +26,8 @@ use heapr_table::quantity::{count, duration, plural};
 const STACKS_SHOWN: usize = 5;
 /// Frames shown of a stack.
 const FRAMES_SHOWN: usize = 4;
+/// Columns of a frame in a line of the summary.
+const OWN_COLUMNS: usize = 60;
 
 /// Facts on a recording that has ended, beside its file.
 #[derive(Debug)]
@@ -66,7 +69,6 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     if let Ok(own) = OwnArguments::default().code(&trace) {
         subject.own = own;
     }
-    subject.own_memory = heapr_export::own_memory_by_name(&trace, &subject.own, &mut names);
     let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };
     let query = Query {
         actions: vec![ranking(Metric::default()), ranking(Metric::PeakBytes)],
@@ -88,13 +90,15 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     }
     let lived = Lived::of(&trace, &by_heap);
     write_totals(&mut text, ending, &totals, &lived)?;
+    write_field(&mut text, "processes", &recorded_processes::line(&trace, &by_heap).unwrap_or_default())?;
     if let Some(sampled) = &subject.sampled {
         writeln!(text, "  {sampled}")?;
     }
     write_heaps(&mut text, &subject, &by_heap)?;
-    for (line, name) in subject.own_memory.iter().zip(["own memory", ""]) {
-        writeln!(text, "  {name:<13} {line}")?;
-    }
+    let most = largest_at_peak(&trace, &subject, &report);
+    let most = most.as_ref().map(|(process, most)| (*process, most.as_str()));
+    let resident = heapr_export::resident_line(&trace, &subject.own, &mut names, most);
+    write_field(&mut text, "resident", &resident.unwrap_or_default())?;
     // If judging fails, the summary has numbers only.
     let left_out = Suppressions::known();
     let judged = Judged {
@@ -113,17 +117,43 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     if let Some(advice) = names.advice() {
         writeln!(text, "heapr: {advice}")?;
     }
+    write_next_commands(&mut text, &file, trace.snapshots().len() as u64)?;
+    // Errors are ignored: standard error may be closed.
+    let _ = std::io::stderr().write_all(&text.0);
+    Ok(())
+}
+
+/// Words for the stack with the most bytes at the peak, and its process.
+fn largest_at_peak(trace: &Trace, subject: &Subject, report: &Report<'_>) -> Option<(ProcessIndex, String)> {
+    let Answer::Ranking(ranking) = &report.sections.get(1)?.answer else { return None };
+    let group = ranking.groups.first().filter(|group| group.amounts.peak_bytes > 0)?;
+    let process = trace.stacks().node(group.representative)?.process;
+    let frames = report.frames(group);
+    let own = frames.get(subject.own.place(&frames)?)?;
+    Some((process, format!("largest stack: {}", frame_line(own, OWN_COLUMNS))))
+}
+
+/// Writes a field whose text may take several lines; nothing without a text.
+fn write_field(text: &mut impl Write, name: &str, value: &str) -> io::Result<()> {
+    let columns = page_columns(error_line_width()).max(60) - 16;
+    for (number, line) in finding_text::wrapped(value, columns).iter().enumerate() {
+        let name = if number == 0 { name } else { "" };
+        writeln!(text, "  {name:<13} {line}")?;
+    }
+    Ok(())
+}
+
+/// Writes commands that show more of the file, as a shell reads them.
+fn write_next_commands(text: &mut impl Write, file: &str, snapshot_count: u64) -> io::Result<()> {
+    let file = quoted(file);
     writeln!(text, "heapr: wrote {file}; more with")?;
     writeln!(text, "  heapr report {file}")?;
     writeln!(text, "  heapr explain {file}")?;
     writeln!(text, "  heapr view {file}")?;
-    let snapshot_count = trace.snapshots().len();
     if snapshot_count > 0 {
-        let taken = plural(snapshot_count as u64, "snapshot");
+        let taken = plural(snapshot_count, "snapshot");
         writeln!(text, "  heapr snapshot summary {file}   ({taken})")?;
     }
-    // Errors are ignored: standard error may be closed.
-    let _ = std::io::stderr().write_all(&text.0);
     Ok(())
 }
 

@@ -224,6 +224,47 @@ fn the_summary_goes_to_stderr_and_names_the_file() {
     }
 }
 
+/// Shells and version managers around a program are counted, and do not hide it.
+#[test]
+fn the_process_with_the_memory_comes_before_its_wrappers() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = "perl -e 'my @kept = map { \"x\" x 1000 } 1 .. 3000'";
+    let script = format!(
+        "for n in 1 2 3; do sh -c 'exit 0'; done; sh -c \"{}; exit 0\"; exit 0",
+        program.replace('"', "\\\"")
+    );
+    let script = script.as_str();
+    let outcome = heapr(folder.path(), &["run", "-o", "t 1.heapr", "--", "sh", "-c", script]);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
+    // A long line goes on in the next one.
+    let words = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = words.split(" processes perl (").nth(1).and_then(|rest| rest.split(" resident ").next());
+    let told = told.unwrap_or_default();
+    assert!(told.contains(" had the most, ") && told.contains(" others ("), "{}", outcome.stderr);
+    assert_eq!(told.matches(" sh)").count(), 1, "{told}");
+    // The file's name has a space: a shell must read it as one word.
+    assert!(outcome.stderr.contains("\n  heapr view 't 1.heapr'\n"), "{}", outcome.stderr);
+}
+
+/// The path of the recording comes on a terminal before anything that the program says.
+#[test]
+fn a_terminal_is_told_the_file_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    let line = format!("'{HEAPR}' run -o t.heapr -- ./victim-here");
+    let shown = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(folder.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let [told, done, peak] = ["heapr: recording into t.heapr", "done", "  peak "].map(|word| text.find(word));
+    assert!(told.is_some() && told < done && done < peak, "{text}");
+    let quiet = heapr(folder.path(), &["run", "-f", "-o", "t.heapr", "--", "./victim-here"]);
+    assert!(!quiet.stderr.contains("recording into"), "{}", quiet.stderr);
+}
+
 #[test]
 fn the_environment_is_as_it_was_in_its_order() {
     let folder = tempfile::tempdir().unwrap();

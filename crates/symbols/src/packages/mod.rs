@@ -90,6 +90,8 @@ mod tests {
         write("site-packages/PyYAML-6.0.dist-info/RECORD", "yaml/__init__.py,sha256=x,1\nyaml/_yaml.so,,\n");
         write("site-packages/ujson.cpython-311.so", "");
         write("site-packages/ujson-5.9.0.dist-info/METADATA", "Name: ujson\nVersion: 5.9.0\n");
+        write("site-packages/py_aho-1.1.7-py3.8.egg-info/PKG-INFO", "Name: py-aho\nVersion: 1.1.7\n");
+        write("site-packages/py_aho-1.1.7-py3.8.egg-info/installed-files.txt", "../aho.so\nPKG-INFO\n");
         let packages = Packages::default();
         let name = |path: &str| packages.name(&folder.path().join(path).display().to_string());
         assert_eq!(name("node_modules/@napi/canvas/skia.node").as_deref(), Some("@napi/canvas 0.1.53"));
@@ -97,6 +99,8 @@ mod tests {
         assert_eq!(name("site-packages/lxml/etree.so").as_deref(), Some("lxml 4.9.2"));
         assert_eq!(name("site-packages/yaml/_yaml.so").as_deref(), Some("PyYAML 6.0"));
         assert_eq!(name("site-packages/ujson.cpython-311.so").as_deref(), Some("ujson 5.9.0"));
+        assert_eq!(name("site-packages/aho.so").as_deref(), Some("py-aho 1.1.7"));
+        assert_eq!(name("site-packages/aho2.so").as_deref(), Some("aho2"));
         assert_eq!(name("site-packages/other/f.py").as_deref(), Some("other"));
         assert_eq!(name("bin/prog"), None);
     }

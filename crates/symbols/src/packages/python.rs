@@ -24,11 +24,15 @@ pub(super) fn name(folder: &Path, inside: &str) -> Option<String> {
     let wanted = normal(top);
     let of_name = infos.iter().find(|info| info.split('-').next().is_some_and(|name| normal(name) == wanted));
     let of_list = || {
-        let is_listed = |info: &&String| {
-            let text = heapr_files::read_text(&folder.join(info).join("RECORD"), LIST_BYTES_MAX);
-            text.is_ok_and(|text| {
+        let read =
+            |info: &str, list: &str| heapr_files::read_text(&folder.join(info).join(list), LIST_BYTES_MAX);
+        let is_listed = |info: &&String| match read(info, "RECORD") {
+            Ok(text) => {
                 text.lines().any(|line| line.strip_prefix(inside).is_some_and(|rest| rest.starts_with(',')))
-            })
+            }
+            // An `.egg-info` lists its files as they are seen from it.
+            Err(_) => read(info, "installed-files.txt")
+                .is_ok_and(|text| text.lines().any(|line| line.strip_prefix("../") == Some(inside))),
         };
         infos.iter().take(LISTS_MAX).find(is_listed)
     };

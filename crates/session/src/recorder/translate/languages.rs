@@ -54,22 +54,35 @@ pub(super) fn unknown(record: &Record<'_>, time_ns: u64, process: &ProcessState,
 fn unknown_text(what: u64) -> String {
     let (language, version) = (Language((what >> 32) as u8), what as u32);
     let kind = if version & VERSION_WITHOUT_LOCK == 0 { "" } else { ", free-threaded" };
-    let version = version & !VERSION_WITHOUT_LOCK;
-    let version = match version >> 8 {
+    let number = version & !VERSION_WITHOUT_LOCK;
+    let version = match number >> 8 {
         0 => "of an unknown version".to_owned(),
-        major => format!("{major}.{}", version & 0xff),
+        major => format!("{major}.{}", number & 0xff),
     };
     let name = language.name();
-    format!("stacks have no frames of {name} {version}{kind}: this build's are not known{}", advice(language))
+    format!(
+        "stacks have no frames of {name} {version}{kind}: this build's are not known{}",
+        advice(language, number)
+    )
 }
 
-/// Advice by which functions of an unknown build get names: the interpreter writes a map of its
-/// code.
-fn advice(language: Language) -> &'static str {
+/// Advice by which functions of an unknown build get names: another version, or a map that the
+/// interpreter writes of its code. `version` has the minor number in its low byte.
+fn advice(language: Language, version: u32) -> &'static str {
+    /// First CPython whose frames are known.
+    const FIRST_PYTHON: u32 = 0x0308;
     match language.0 {
         LANGUAGE_JAVASCRIPT => {
             "; functions have names where V8 is given --perf-basic-prof and --interpreted-frames-native-stack \
              (Deno: DENO_V8_FLAGS=--perf-basic-prof,--interpreted-frames-native-stack)"
+        }
+        LANGUAGE_PYTHON if (0x0200..FIRST_PYTHON).contains(&version) => {
+            "; functions have names where the program runs on CPython 3.8 or newer"
+        }
+        // A version that is not stated is older than 3.11.
+        LANGUAGE_PYTHON if version >> 8 == 0 => {
+            "; functions have names on release builds of CPython 3.8 or newer, or where it is given -X perf (from \
+             3.12 on)"
         }
         LANGUAGE_PYTHON => "; functions have names where it is given -X perf (from 3.12 on)",
         _ => "",
@@ -89,5 +102,6 @@ mod tests {
         let unlocked = "stacks have no frames of Python 3.14, free-threaded: this build's are not known";
         assert_eq!(known(&text(0x030e | VERSION_WITHOUT_LOCK)).as_deref(), Some(unlocked));
         assert!(text(1).contains("of an unknown version") && text(1).contains("-X perf"));
+        assert!(text(0x0306).contains("Python 3.6: ") && text(0x0306).contains("on CPython 3.8 or newer"));
     }
 }
