@@ -1,6 +1,5 @@
 //! Facts about other people's programs, each in one table: runtimes by their files' names,
-//! allocator libraries, the C library's threads and arenas, CPython's structures, Go's heap,
-//! processors.
+//! allocator libraries, processors. Also structures of the C library, of CPython and of Go.
 //!
 //! Agent, injector, recorder and analysis read these tables. A new runtime or allocator library is
 //! a row here and nowhere else. Allocators that are linked into programs have a table that users

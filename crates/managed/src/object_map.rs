@@ -5,8 +5,8 @@
 //! region of 1 MiB -> 1,024 words of 64 bits, one bit for each 16 bytes:  0 1 0 0 1 1 …
 //!                    node of the first bit of each word:                 820
 //! ```
-//! Objects of pools are numbered by their address, so that a node's number is that of its word's
-//! first bit and the count of the bits before its own.
+//! Objects of pools are numbered by their address. So a node's number is that of its word's first
+//! bit, plus the count of the bits before its own.
 
 use rustc_hash::FxHashMap;
 

@@ -67,7 +67,7 @@ fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
             NodeKind::Block => NATIVE,
         };
         let degree = heap.edges_of(number as u32).len() as u64;
-        // Memory that lies may have native memory where an object is; their ids differ all the same.
+        // Memory that lies may have a block where an object is; their ids differ all the same.
         let id = facts.address_avma | if facts.kind == NodeKind::Block { 5 } else { 1 };
         node(out, false, [kind.into(), facts.name.into(), id, heap.own_bytes(number as u32), degree])?;
     }

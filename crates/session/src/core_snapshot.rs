@@ -113,7 +113,8 @@ pub fn snapshot_of_core(request: &CoreRequest) -> Result<CoreTaken, Error> {
     Ok(taken)
 }
 
-/// Opens a core file and the files that its process had mapped. Returns what could not be seen, too.
+/// Opens a core file and the files that its process had mapped. Also returns notes on what could
+/// not be seen.
 ///
 /// # Errors
 /// The file is not a core file.

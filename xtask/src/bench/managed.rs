@@ -1,5 +1,6 @@
-//! Measures snapshots of CPython's heaps: time and memory of heapr, the time for which the program
-//! stands still, and guppy3 in the same program where `HEAPR_PYTHON` (default `python3`) has it.
+//! Measures snapshots of CPython's heaps: time and memory of heapr, and the time for which the
+//! program stands still. guppy3 is measured beside it, if `HEAPR_PYTHON` has it (default
+//! `python3`).
 //!
 //! `HEAPR` names a program to use instead of a new build.
 

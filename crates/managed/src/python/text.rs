@@ -30,7 +30,7 @@ impl Text {
         })
     }
 
-    /// Whether it has so many characters.
+    /// Whether the text has so many characters.
     pub(super) fn has_length(&self, characters: u64) -> bool {
         self.length == characters
     }

@@ -1,5 +1,5 @@
-//! Memory of a made CPython 3.12, small enough for a fuzzer: an object of each form of type in
-//! pools, all with references to each other. Any word of it can be set to another.
+//! Memory of a made CPython 3.12, small enough for a fuzzer. Its pools have objects of each form of
+//! type, all with references to each other. Any word of it can be set to another.
 //!
 //! ```text
 //! MODULE: ELF header, dynamic symbols | _PyRuntime | types | interpreter    HEAP: four pools

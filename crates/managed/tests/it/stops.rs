@@ -88,7 +88,8 @@ fn least_of_stops(python: &Path, stops: u32) -> usize {
         assert!(garbage < 10_000, "stop {stop}: {garbage}");
         churning.signal("-CONT");
     }
-    assert!(least > 20_000, "{least}");
+    // The first stop may be before the first turn: then there are the interpreter's own objects.
+    assert!(least > 5_000, "{least}");
     least
 }
 

@@ -1,8 +1,8 @@
 //! Offsets of the data that is read from CPython, in bytes.
 //!
 //! Versions 3.8 to 3.12 have a table here: the structures of their headers on 64-bit processors.
-//! What the readers of whole heaps need, too, is in [`heapr_known::cpython`]. Debug builds have other
-//! offsets and are not in the tables. From 3.13 on the interpreter states
+//! Fields that readers of whole heaps need, too, are in [`heapr_known::cpython`]. Debug builds have
+//! other offsets and are not in the tables. From 3.13 on the interpreter states
 //! the offsets: see [`super::debug_offsets`].
 
 use core::cell::UnsafeCell;
