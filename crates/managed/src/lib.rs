@@ -7,6 +7,8 @@
 
 mod error;
 mod heap;
+mod hotspot;
+mod hprof;
 mod object_map;
 mod pages;
 mod python;
@@ -15,5 +17,7 @@ mod symbols;
 
 pub use error::{Error, Result};
 pub use heap::{Edge, EdgeKind, EdgeName, ManagedHeap, Node, NodeKind, Place, Root, RootKind, Strings};
+pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
+pub use hprof::{HPROF_BEGINNING_BYTES, HprofError, JavaHeap, is_hprof, read_hprof};
 pub use python::{Contents, PythonRequest, check_python, read_python};
 pub use snapshot_file::write_snapshot;

@@ -1,5 +1,6 @@
 //! Tests on running programs.
 
+mod java;
 mod live;
 mod memory;
 mod stops;
