@@ -57,8 +57,7 @@ pub fn check_hotspot(pid: u32) -> Result<(), AttachError> {
     let last = of_environment
         .flat_map(|text| text.split_ascii_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>())
         .chain(words)
-        .filter(|word| word.ends_with("DisableAttachMechanism"))
-        .next_back();
+        .rfind(|word| word.ends_with("DisableAttachMechanism"));
     if last.as_deref() == Some(DISABLED) {
         return Err(AttachError::Disabled { option: DISABLED });
     }

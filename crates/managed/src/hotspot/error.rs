@@ -20,7 +20,7 @@ pub enum AttachError {
     },
     /// The signal that opens the protocol would end the process.
     #[error(
-        "it does not handle signal 3 (SIGQUIT), which would end it: it was started with -Xrs, or is starting"
+        "it does not handle signal 3 (SIGQUIT), which would end it: its Java virtual machine is starting, or leaves signals alone"
     )]
     SignalWouldKill,
     /// The process is stopped, and cannot answer.

@@ -254,8 +254,11 @@ impl Visitor for Objects<'_> {
         self.begin(CLASS_OBJECT, NodeKind::OBJECT, 0);
         for &(name, value) in &record.statics {
             if let Some(target) = self.census.map.get(value) {
-                let name = self.name(name)?;
-                self.edge(EdgeKind::PROPERTY, name, target)?;
+                // Texts that the code of the class has used, by HotSpot's own name.
+                let is_own = self.census.text(name).starts_with('<');
+                let kind = if is_own { EdgeKind::INTERNAL } else { EdgeKind::PROPERTY };
+                let name = if is_own { self.text("(constants)")? } else { self.name(name)? };
+                self.edge(kind, name, target)?;
             }
         }
         self.edge_to_id(EdgeKind::INTERNAL, "(superclass)", record.super_id)?;

@@ -26,7 +26,7 @@ mod thread_locals;
 
 use std::io::{self, Read};
 
-use heapr_v8::Snapshot;
+use heapr_v8::{EdgeKind, Snapshot};
 use rustc_hash::FxHashSet;
 
 use crate::python::Contents;
@@ -104,7 +104,9 @@ pub fn read_hprof(
         .filter_map(|(thread, string)| Some((thread, thread_texts.get(&string)?.clone())))
         .collect();
     let mut rows = rows::rows(&census, &names);
-    reach::add_unreached(&objects, &mut rows);
+    for edge in reach::add_unreached(&objects, &mut rows) {
+        objects.edge_kinds[edge] = EdgeKind::WEAK;
+    }
     let notes = notes(&census, &objects, &walked);
     let snapshot = snapshot::build(&census, objects, rows, texts_of_nodes.as_deref(), &walked)?;
     Ok(JavaHeap { snapshot, notes })

@@ -62,8 +62,9 @@ impl Reached<'_> {
     }
 }
 
-/// Adds rows for what the rows of roots do not hold.
-pub(super) fn add_unreached(objects: &Objects<'_>, rows: &mut Vec<Row>) {
+/// Adds rows for what the rows of roots do not hold. Returns the edges that hold nothing, because
+/// they are of objects that nothing leads to.
+pub(super) fn add_unreached(objects: &Objects<'_>, rows: &mut Vec<Row>) -> Vec<usize> {
     let count = objects.class_of.len();
     let mut reached = Reached {
         objects,
@@ -82,7 +83,11 @@ pub(super) fn add_unreached(objects: &Objects<'_>, rows: &mut Vec<Row>) {
         let held = reached.mark_held_by(kind);
         push(rows, name, NodeKind::SYNTHETIC, held);
     }
+    let unreached = (0..count as u32).filter(|&node| !reached.is_reached(node));
+    let idle = unreached.flat_map(|node| objects.edges(node));
+    let idle = idle.filter(|&edge| reached.is_reached(objects.targets[edge])).collect();
     push(rows, GARBAGE, NodeKind::NATIVE, garbage(&mut reached));
+    idle
 }
 
 fn push(rows: &mut Vec<Row>, name: &str, kind: NodeKind, items: Vec<u32>) {

@@ -9,8 +9,11 @@ use super::census::Census;
 use super::graph::Objects;
 use super::records::{RootRecord, RootTag};
 
-/// Row of objects that no reference from outside leads to.
-pub(super) const GARBAGE: &str = "(garbage, not yet collected)";
+/// Row of the classes that are never unloaded.
+pub(super) const SYSTEM_CLASSES: &str = "(system classes)";
+/// Row of objects that nothing in the dump leads to: dead ones, and those that the virtual machine
+/// holds by references that it does not write.
+pub(super) const GARBAGE: &str = "(garbage, or held by the virtual machine)";
 
 /// A group of references from outside of the heap.
 #[derive(Debug)]
@@ -70,7 +73,11 @@ pub(super) fn rows(census: &Census, names: &FxHashMap<u32, String>) -> Vec<Row> 
             _ => format!("thread {serial}"),
         }
     };
-    for root in &census.roots {
+    // Classes of the boot loader are never unloaded. Not all of them are among the roots.
+    let of_boot = census.classes.iter().filter(|class| class.loader == 0);
+    let of_boot =
+        of_boot.map(|class| RootRecord { tag: RootTag::SystemClass, id: class.id, thread: 0, number: 0 });
+    for root in census.roots.iter().copied().chain(of_boot) {
         let Some(target) = census.map.get(root.id) else { continue };
         if !seen.insert((root.tag, root.thread, root.number, target)) {
             continue;
@@ -85,7 +92,7 @@ pub(super) fn rows(census: &Census, names: &FxHashMap<u32, String>) -> Vec<Row> 
             RootTag::ThreadObject => thread(&mut of_threads, "(thread)"),
             RootTag::JniLocal => thread(&mut of_threads, "(native local)"),
             RootTag::Thread => thread(&mut of_threads, "(native)"),
-            RootTag::Frame => match frame_name(census, &threads, root) {
+            RootTag::Frame => match frame_name(census, &threads, &root) {
                 Some(name) => {
                     let key = (root.thread, root.number);
                     let row = of_frames.entry(key).or_insert_with(|| Row::new(name, NodeKind::SYNTHETIC));
@@ -105,7 +112,7 @@ pub(super) fn rows(census: &Census, names: &FxHashMap<u32, String>) -> Vec<Row> 
 
 fn of_kind(tag: RootTag) -> (&'static str, NodeKind) {
     match tag {
-        RootTag::SystemClass => ("(system classes)", NodeKind::NATIVE),
+        RootTag::SystemClass => (SYSTEM_CLASSES, NodeKind::NATIVE),
         RootTag::JniGlobal => ("(native references)", NodeKind::SYNTHETIC),
         RootTag::Monitor => ("(monitors)", NodeKind::SYNTHETIC),
         RootTag::InternedString => ("(interned strings)", NodeKind::SYNTHETIC),

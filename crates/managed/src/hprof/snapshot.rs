@@ -8,7 +8,7 @@ use super::census::Census;
 use super::error::{HprofError, Result};
 use super::graph::{CLASS_OBJECT, Objects, primitive_of};
 use super::records::Walked;
-use super::rows::Row;
+use super::rows::{Row, SYSTEM_CLASSES};
 use super::sizes::sizes;
 
 /// Class of strings.
@@ -97,7 +97,7 @@ fn columns_of_rows(strings: &mut Strings, rows: &[Row]) -> Result<GraphColumns> 
     let mut known = TextNumbers::default();
     for (number, row) in (1..).zip(rows) {
         let name = known.number(strings, &row.name)?;
-        let is_owner = row.kind == NodeKind::NATIVE;
+        let is_owner = row.name == SYSTEM_CLASSES;
         columns.names.push(name);
         columns.kinds.push(row.kind);
         columns.targets.push(number);

@@ -5,7 +5,7 @@
 //! ```
 //! Tables, nodes and links of collections, and all arrays of objects, are stores: kind `array`.
 
-use super::{GARBAGE, IS_GARBAGE, Language, Step, internal};
+use super::{Language, Step, internal};
 use crate::{EdgeKind, NodeKind};
 
 /// Row of Java.
@@ -17,6 +17,8 @@ pub(crate) static JAVA: Java = Java;
 
 /// Beginnings of the names of nodes by which objects are named.
 const NAMED: [&str; 4] = ["class ", "thread ", "frame ", "("];
+/// Name of the root of objects that nothing in a dump refers to.
+const GARBAGE: &str = "(garbage, or held by the virtual machine)";
 /// Beginning of references to thread-local values.
 const THREAD_LOCAL: &str = "thread-local ";
 /// Packages whose classes are known without them.
@@ -78,7 +80,9 @@ impl Language for Java {
 
     fn no_leak(&self, root: &str) -> Option<&'static str> {
         match root {
-            root if root.starts_with(GARBAGE) => Some(IS_GARBAGE),
+            root if root.starts_with(GARBAGE) => {
+                Some("is garbage, or held by the virtual machine alone: nothing in the dump refers to it")
+            }
             "(held by soft references alone)" => {
                 Some("is held by soft references alone, which give way when memory is needed")
             }
