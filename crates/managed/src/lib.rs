@@ -7,6 +7,8 @@
 
 mod error;
 mod heap;
+mod hotspot;
+mod hprof;
 mod object_map;
 mod pages;
 mod python;
@@ -17,5 +19,7 @@ pub use error::{Error, Result};
 pub use heap::{
     Edge, EdgeKind, EdgeName, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind, Strings,
 };
+pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
+pub use hprof::{HPROF_BEGINNING_BYTES, HprofError, JavaHeap, is_hprof, read_hprof};
 pub use python::{Contents, PythonRequest, check_python, read_python};
 pub use snapshot_file::write_snapshot;

@@ -24,6 +24,7 @@ mod shapes;
 mod storage;
 mod strings;
 mod suspects;
+mod table_collections;
 mod tables;
 mod unreachable;
 mod unused_variables;

@@ -13,6 +13,7 @@ pub mod graph_rows;
 mod graph_text;
 mod index;
 mod kinds;
+mod languages;
 mod node_set;
 mod objects;
 mod profile_comparison;
@@ -27,8 +28,9 @@ pub use call_tree::{Allocations, CallNode, CallTree, FunctionAllocations};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use format::{
-    AllocationTrace, CallFunction, Dialect, Location, Locations, Meta, NODE_FIELDS, Problem, ReadOptions,
-    Snapshot, Strings, TimeSample, TraceFunction, TraceNode, snapshot_header, whole_number,
+    AllocationTrace, CallFunction, Dialect, GraphColumns, Location, Locations, Meta, NODE_FIELDS, Problem,
+    ReadOptions, Snapshot, Strings, TimeSample, TraceFunction, TraceNode, open_unpacked, snapshot_header,
+    whole_number,
 };
 pub(crate) use format::{utf16_length, utf16_units};
 pub use graph_text::GraphForm;

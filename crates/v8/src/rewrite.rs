@@ -31,6 +31,14 @@ impl Snapshot {
         Part { snapshot: self, nodes: None, new_child: None }.write(&names, out)
     }
 
+    /// Writes the snapshot as it is.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        Part { snapshot: self, nodes: None, new_child: None }.write(&Unchanged(self), out)
+    }
+
     /// Writes a snapshot of the root, `node`, and all nodes that `node` dominates.
     pub fn write_retained_by(&self, node: u32, out: &mut impl Write) -> io::Result<()> {
         let dominators = Dominators::of(self.graph(), self.root(), keeps_alive(self));
@@ -45,6 +53,27 @@ impl Snapshot {
         let names = NeededNames::of(self, &nodes);
         let new_child = (node != self.root()).then_some(node);
         Part { snapshot: self, nodes: Some(&nodes), new_child }.write(&names, out)
+    }
+}
+
+/// Snapshot with its own names.
+struct Unchanged<'a>(&'a Snapshot);
+
+impl Rewriting for Unchanged<'_> {
+    fn node_name(&self, node: u32) -> u32 {
+        self.0.name_number(node)
+    }
+
+    fn edge_name(&self, edge: u32) -> u32 {
+        self.0.edge_name_number(edge)
+    }
+
+    fn string_count(&self) -> u32 {
+        self.0.strings().count()
+    }
+
+    fn string(&self, number: u32) -> &[u8] {
+        self.0.strings().get(number)
     }
 }
 

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::slice;
 
+use managed::java_dump::JavaDumpArguments;
 use native::Native;
 use v8::V8;
 use v8::source_maps::SourceMapArguments;
@@ -27,13 +28,15 @@ pub(crate) struct SnapshotArguments {
     command: SnapshotCommand,
     #[command(flatten, next_help_heading = "V8 heaps")]
     source_maps: SourceMapArguments,
+    #[command(flatten, next_help_heading = "Heap dumps of Java")]
+    java_dumps: JavaDumpArguments,
 }
 
 /// The commands of `heapr snapshot`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum SnapshotCommand {
-    /// Take a snapshot of running processes: of the JavaScript heap of Node (Deno, Electron,
-    /// Chrome), or of any other's native heap
+    /// Take a snapshot of running processes: of the objects of JavaScript (Node, Deno, Electron,
+    /// Chrome), Python or Java, or of any other's native heap
     Take(Box<take::TakeArguments>),
     /// Take snapshots at intervals, or when the heap passes a size
     Every(Box<take::EveryArguments>),
@@ -92,6 +95,7 @@ pub(crate) struct SuspectsArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: SnapshotArguments) -> anyhow::Result<ExitCode> {
     arguments.source_maps.apply();
+    arguments.java_dumps.apply();
     match arguments.command {
         SnapshotCommand::Take(arguments) => take::take(*arguments),
         SnapshotCommand::Every(arguments) => take::every(*arguments),

@@ -1,11 +1,11 @@
-//! `heapr snapshot take` and `every`, for JavaScript heaps and native ones.
+//! `heapr snapshot take` and `every`, for heaps of managed languages and native ones.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use heapr_inspector::Process;
 
-use super::managed::{self, HeapChoice};
+use super::managed::{self, HeapChoice, JavaTakeOptions};
 use super::native::{self, NativeEveryOptions, NativeTakeOptions};
 use super::verbs::{HeapKind, OnlyOf};
 use crate::snapshot_take::{self, EveryOptions, EveryQuestion, TakeOptions, TakeQuestion, javascript};
@@ -16,7 +16,7 @@ use crate::{containers, processes};
 pub(crate) struct TakeArguments {
     #[command(flatten)]
     asked: TakeQuestion,
-    /// Heap to take [default: what the processes run; of python the native one where a session
+    /// Heap to take [default: what the processes run; of python and java the native one where a session
     /// records the process, or -o names a .heapr]
     #[arg(long, value_enum, value_name = "HEAP")]
     heap: Option<HeapChoice>,
@@ -41,6 +41,16 @@ pub(crate) struct EveryArguments {
 pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     let TakeArguments { asked, heap, v8, native } = arguments;
     let asked = asked.with_containers();
+    if is_of_java(&asked, heap, &v8, &native) {
+        v8.refuse_but(&[], "java's heap has no such option")?;
+        native.refuse_but(&["--max-pause", "--contents"], "java's heap has no such option")?;
+        let options = JavaTakeOptions {
+            max_pause: native.has("--max-pause").then(|| native.options.max_pause()),
+            contents: native.options.managed()?.1.contents,
+            is_quiet: v8.options.is_quiet(),
+        };
+        return managed::take_java(&asked, &options);
+    }
     let with_pause = ["--pause", "--max-pause", "--contents"];
     if is_of_python(&asked, heap, &v8, &native) {
         v8.refuse_but(&[], "python's heap has no such option")?;
@@ -76,14 +86,39 @@ fn is_of_python(
     if let Some(heap) = heap {
         return heap == HeapChoice::Python;
     }
-    let is_trace = asked.output.as_deref().and_then(Path::extension).is_some_and(|end| end == "heapr");
-    if is_trace || v8.is_given() || native.has_other_than(&["--pause", "--max-pause", "--contents"]) {
-        return false;
+    let is_one = |pid| managed::is_chosen(pid, v8.options.is_quiet());
+    may_be_managed(asked, v8, native, &["--pause", "--max-pause", "--contents"]) && all_are(asked, is_one)
+}
+
+/// Whether the snapshots are of Java's objects, by the same rules.
+fn is_of_java(
+    asked: &TakeQuestion,
+    heap: Option<HeapChoice>,
+    v8: &OnlyOf<TakeOptions>,
+    native: &OnlyOf<NativeTakeOptions>,
+) -> bool {
+    if let Some(heap) = heap {
+        return heap == HeapChoice::Java;
     }
+    let is_one = |pid| managed::is_java_chosen(pid, v8.options.is_quiet());
+    may_be_managed(asked, v8, native, &["--max-pause", "--contents"]) && all_are(asked, is_one)
+}
+
+/// Whether nothing asks for another heap than that of a managed language, which has these options.
+fn may_be_managed(
+    asked: &TakeQuestion,
+    v8: &OnlyOf<TakeOptions>,
+    native: &OnlyOf<NativeTakeOptions>,
+    options: &[&str],
+) -> bool {
+    let is_trace = asked.output.as_deref().and_then(Path::extension).is_some_and(|end| end == "heapr");
+    !is_trace && !v8.is_given() && !native.has_other_than(options)
+}
+
+/// Whether there are processes, none is recorded, and all are of a kind.
+fn all_are(asked: &TakeQuestion, is_one: impl Fn(u32) -> bool) -> bool {
     let pids = processes::named(&asked.pids, asked.tree).unwrap_or_default();
-    !pids.is_empty()
-        && native::watched(&pids).0.is_empty()
-        && pids.iter().all(|&pid| managed::is_chosen(pid, v8.options.is_quiet()))
+    !pids.is_empty() && native::watched(&pids).0.is_empty() && pids.iter().all(|&pid| is_one(pid))
 }
 
 /// Whether `every` takes CPython's objects: nothing asks for another heap, no session records the

@@ -38,7 +38,7 @@ pub(crate) trait Heaps {
 #[group(skip)]
 pub(crate) struct SummaryQuestion {
     /// A V8 snapshot (.heapsnapshot or .heaptimeline, also .gz, .xz, .zst, .zip or .tar; - is
-    /// standard input) or a trace with snapshots (.heapr)
+    /// standard input), a heap dump of Java (.hprof), or a trace with snapshots (.heapr)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Order of the list [default: retained of a V8 heap, bytes of a native one]
@@ -160,6 +160,11 @@ impl<T> OnlyOf<T> {
     /// Whether any of the options was given.
     pub(crate) fn is_given(&self) -> bool {
         !self.given.is_empty()
+    }
+
+    /// Whether this option was given.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.given.iter().any(|given| given == name)
     }
 
     /// Whether an option besides these was given.

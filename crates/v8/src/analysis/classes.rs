@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::heap_view::{HeapView, group_name};
+use super::heap_view::HeapView;
 use crate::NodeKind;
 
 /// Maps names to numbers that can be compared across snapshots.
@@ -45,11 +45,12 @@ impl Classes {
     /// Number of a node's class. The class of objects, native, hidden and WebAssembly objects is
     /// their name; that of other nodes is their kind.
     pub(super) fn class(&mut self, heap: &impl HeapView, names: &mut Names, node: u32) -> u32 {
-        match heap.kind(node) {
-            NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN | NodeKind::WASM_OBJECT => {
-                self.string(heap, names, heap.name_index(node))
+        let kind = heap.kind(node);
+        match heap.meta().language().class_of_kind(kind) {
+            Some(group) if kind != NodeKind::HIDDEN => {
+                *self.by_kind.entry(kind).or_insert_with(|| names.number(group))
             }
-            kind => *self.by_kind.entry(kind).or_insert_with(|| names.number(group_name(kind))),
+            _ => self.string(heap, names, heap.name_index(node)),
         }
     }
 

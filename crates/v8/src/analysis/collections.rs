@@ -2,6 +2,7 @@
 
 use super::heap_view::HeapView;
 use super::storage::storage_of;
+use super::table_collections;
 use crate::{EdgeKind, NodeKind};
 
 /// A Map, Set, Array or Object used as a dictionary.
@@ -42,6 +43,13 @@ const LEAST_STORE_BYTES: u64 = 256;
 
 /// Returns the `top` collections in the requested order.
 pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> Vec<Collection> {
+    match heap.meta().dialect.as_ref().and_then(|dialect| dialect.table) {
+        Some(table) => in_order(table_collections::all(heap, table), order, top),
+        None => in_order(of_v8(heap), order, top),
+    }
+}
+
+fn of_v8(heap: &impl HeapView) -> Vec<Collection> {
     let mut found = Vec::new();
     let shows_numbers = (0..heap.graph().node_count())
         .any(|node| heap.kind(node) == NodeKind::NUMBER && heap.name(node) == "smi number");
@@ -84,6 +92,10 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
         let retained_bytes = heap.retained_bytes(node);
         found.push(Collection { node, reference_count, store_bytes, retained_bytes, fill_percent });
     }
+    found
+}
+
+fn in_order(mut found: Vec<Collection>, order: CollectionOrder, top: usize) -> Vec<Collection> {
     match order {
         CollectionOrder::Largest => {
             found.sort_by_key(|found| {

@@ -8,7 +8,7 @@ use crate::devtools;
 use crate::devtools::MovedBytes;
 use crate::objects::Objects;
 
-pub(super) use crate::objects::{EdgeName, group_name};
+pub(super) use crate::objects::EdgeName;
 
 /// Opened snapshot in memory, with the results computed over it.
 pub trait HeapView: Objects {

@@ -69,6 +69,8 @@ pub struct Called {
     /// Program's name for the holder of the base, if the base is an object of a package or the
     /// runtime: `EventLog.entries`, `render (variable in /srv/app.js)`.
     pub part_of: Option<String>,
+    /// Whether the base is, or belongs to, a class that is known as the program's by its name.
+    pub is_of_program_class: bool,
     /// Class of the object, in heaps of languages where an attribute's name says little without it.
     pub class: Option<String>,
     /// True if the base is an object of the runtime that only the runtime is known to hold.
@@ -104,7 +106,8 @@ impl Called {
 
     /// Whether the base belongs to the program's code, as far as the snapshot shows.
     pub(crate) fn is_of_the_program(&self) -> bool {
-        self.place.as_ref().is_some_and(|place| !place.is_of_the_runtime())
+        self.is_of_program_class
+            || self.place.as_ref().is_some_and(|place| !place.is_of_the_runtime())
             || self.base == "globalThis"
                 && self.fields.first().is_some_and(|first| !first.starts_with("<symbol"))
     }
@@ -213,6 +216,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
                 base_node,
                 place,
                 part_of: None,
+                is_of_program_class: false,
                 class: None,
                 is_held_by_the_runtime: false,
             };
@@ -234,6 +238,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             base_node,
             place,
             part_of: None,
+            is_of_program_class: false,
             class: None,
             is_held_by_the_runtime: false,
         }

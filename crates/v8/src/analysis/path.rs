@@ -16,4 +16,6 @@ pub struct PathStep {
     pub place: Option<Place>,
     /// Whether the object is the store of a collection: the previous object holds the contents.
     pub is_storage: bool,
+    /// Whether the reference says what the object is, also where it begins in a store.
+    pub is_told: bool,
 }

@@ -154,6 +154,7 @@ fn steps_of<H: Objects + ?Sized>(
     for &edge in edges {
         if let Some(below) = steps.last_mut() {
             below.held_as = naming.edge_in_words(edge);
+            below.is_told = naming.reference_that_begins(edge).is_some();
         }
         steps.push(step(heap, naming, heap.source(edge)));
     }
@@ -180,5 +181,6 @@ fn step<H: Objects + ?Sized>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Pat
         held_as: String::new(),
         place: naming.place(node).filter(|place| !place.is_of_the_runtime()),
         is_storage: heap.kind(node) == NodeKind::ARRAY,
+        is_told: false,
     }
 }

@@ -29,7 +29,7 @@ pub fn duplicated_strings(heap: &Heap, top: usize) -> Vec<DuplicatedString> {
         .groups
         .into_iter()
         .map(|nodes| {
-            let bytes = |node: &u32| heap.self_bytes(*node);
+            let bytes = |node: &u32| text_bytes(heap, *node);
             let smallest = nodes.iter().map(bytes).min().unwrap_or(0);
             (nodes.iter().map(bytes).fold(0, u64::saturating_add) - smallest, nodes)
         })
@@ -45,10 +45,15 @@ pub fn duplicated_strings(heap: &Heap, top: usize) -> Vec<DuplicatedString> {
                 is_cut: text.encode_utf16().count() >= WRITTEN_CHARS,
                 text,
                 count: nodes.len() as u64,
-                total_bytes: nodes.iter().map(|&node| heap.self_bytes(node)).fold(0, u64::saturating_add),
+                total_bytes: nodes.iter().map(|&node| text_bytes(heap, node)).fold(0, u64::saturating_add),
                 wasted_bytes,
                 example,
             })
         })
         .collect()
+}
+
+/// Bytes of a text. In heaps of other languages its characters may be a node of their own.
+fn text_bytes(heap: &Heap, node: u32) -> u64 {
+    if heap.snapshot().meta().dialect.is_some() { heap.retained_bytes(node) } else { heap.self_bytes(node) }
 }

@@ -18,6 +18,7 @@ mod lost_entries;
 mod own_bytes;
 mod ownership;
 mod ranking;
+mod threads;
 mod timers;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -143,6 +144,8 @@ pub struct Suspects {
     pub doubts: Vec<Doubt>,
     /// Bytes that appeared minus bytes that disappeared in total, without code and hidden classes.
     pub growth_bytes: i64,
+    /// Words for what the growth leaves out, if it leaves anything out.
+    pub left_out: Option<&'static str>,
 }
 
 /// Least share of nodes that snapshots of one program have in common, in percent.
@@ -153,8 +156,9 @@ const LEAST_KEPT_PERCENT: u32 = 20;
 ///
 /// Returns no suspects for fewer than two heaps.
 pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
-    let mut found = Suspects { suspects: Vec::new(), doubts: Vec::new(), growth_bytes: 0 };
+    let mut found = Suspects { suspects: Vec::new(), doubts: Vec::new(), growth_bytes: 0, left_out: None };
     let ([first, .., last], true) = (heaps, heaps.len() >= 2) else { return found };
+    found.left_out = last.meta().language().left_out();
     let naming = Naming::of(*last);
     let mut names = Names::default();
     let whole = Matching::of(*first, *last).with_successors(*first, *last);
@@ -230,7 +234,7 @@ fn doubts<H: HeapView>(first: &H, later: &H, matching: &Matching, snapshot: usiz
     let kept_percent = matching.kept_percent();
     if kept_percent < LEAST_KEPT_PERCENT {
         doubts.push(Doubt::OtherProgram { snapshot, kept_percent });
-    } else if matching.matched_by == MatchedBy::Place {
+    } else if matching.matched_by == MatchedBy::Place && !first.meta().objects_move() {
         doubts.push(Doubt::OtherNumbering { snapshot });
     } else if matching.is_reversed {
         doubts.push(Doubt::WrongOrder { snapshot });

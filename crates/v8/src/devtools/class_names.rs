@@ -13,6 +13,12 @@ pub(crate) enum ClassName<'a> {
 }
 
 pub(crate) fn class_name_rule(snapshot: &Snapshot, kind: NodeKind) -> ClassName<'_> {
+    if snapshot.meta.dialect.is_some() && kind <= NodeKind::WASM_OBJECT {
+        return match snapshot.meta.language().class_of_kind(kind) {
+            Some(class) => ClassName::Fixed(Cow::Borrowed(class.as_bytes())),
+            None => ClassName::OfName,
+        };
+    }
     match kind {
         NodeKind::HIDDEN => ClassName::Fixed(Cow::Borrowed(b"(system)")),
         NodeKind::CODE => ClassName::Fixed(Cow::Borrowed(b"(compiled code)")),

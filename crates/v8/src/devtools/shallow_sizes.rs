@@ -2,7 +2,7 @@
 //!
 //! An array's elements, a map's table and an object's property store are nodes of their own. If a
 //! single object leads to such a node, the node's bytes count for that object and the node itself
-//! has size 0. In snapshots with exposed internals, sizes stay at their nodes.
+//! has size 0. In snapshots with exposed internals, and in heaps of other languages, sizes stay at their nodes.
 
 use crate::devtools::name_set::NameSet;
 use crate::devtools::page_objects::has_user_roots;
@@ -16,7 +16,7 @@ const SEVERAL: u32 = u32::MAX - 1;
 pub(crate) struct Owners(Vec<u32>);
 
 pub(crate) fn owners(snapshot: &Snapshot) -> Option<Owners> {
-    if !has_user_roots(snapshot) {
+    if !has_user_roots(snapshot) || !snapshot.meta().language().counts_store_for_owner() {
         return None;
     }
     let external = NameSet::of(&snapshot.strings, |text| text == b"system / ExternalStringData");

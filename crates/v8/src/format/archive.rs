@@ -2,6 +2,7 @@
 //! with a byte order mark.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
 
 use super::archive_member::{
     BEGINNING_BYTES, Source, at_end, buffered, known, member, no_snapshot, pass, refused,
@@ -29,6 +30,14 @@ pub(super) fn is_packed(beginning: &[u8]) -> bool {
 
 fn is_tar(beginning: &[u8]) -> bool {
     beginning.get(TAR_MAGIC_AT..).is_some_and(|rest| rest.starts_with(b"ustar"))
+}
+
+/// Opens a file; if it is compressed, the reader gives the contents.
+///
+/// # Errors
+/// A file that cannot be read, or an archive without a snapshot.
+pub fn open_unpacked(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+    unpacked(heapr_files::readable(path)?)
 }
 
 /// Returns the text of the snapshot in `source`, unpacked.

@@ -4,25 +4,33 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// Beginnings of the names of nodes by which objects are named: what comes first in a name.
-const NAMED: [&str; 5] = ["module ", "class ", "thread ", "frame ", "("];
-/// Beginnings of the names of what refers to objects only for the moment.
-const PASSING: [&str; 2] = ["thread ", "frame "];
-/// Name of the root of objects without any reference from outside of them.
-pub(crate) const GARBAGE: &str = "(garbage, not yet collected)";
+use crate::languages::{Language, language};
+
+/// Layout of tables of references.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Bytes before the first slot.
+    pub(crate) header_bytes: u64,
+    /// Bytes of a slot.
+    pub(crate) slot_bytes: u64,
+}
 
 /// Facts on a heap of another language.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Dialect {
     /// Runtime and version: `CPython 3.11.2`.
     pub runtime: String,
     /// Whether ids are addresses: an object has the same one as long as it lives, and another may
-    /// have it afterwards.
+    /// have it afterwards. Otherwise objects move, and ids say nothing about other snapshots.
     pub ids_are_addresses: bool,
     /// Paths of the scripts, by number.
     pub scripts: Vec<String>,
+    pub(crate) language: &'static dyn Language,
+    /// Layout of tables, if they are nodes.
+    pub(crate) table: Option<Table>,
     collections: HashSet<String>,
     fixed: HashSet<String>,
+    program: HashSet<String>,
 }
 
 impl Dialect {
@@ -37,8 +45,14 @@ impl Dialect {
             runtime: own["runtime"].as_str()?.to_owned(),
             ids_are_addresses: own["ids"].as_str() == Some("addresses"),
             scripts: texts("scripts").collect(),
+            language: language(own["language"].as_str()),
+            table: own["table"]["slot_bytes"].as_u64().filter(|&bytes| bytes > 0).map(|slot_bytes| Table {
+                header_bytes: own["table"]["header_bytes"].as_u64().unwrap_or(0),
+                slot_bytes,
+            }),
             collections: texts("collections").collect(),
             fixed: texts("fixed").collect(),
+            program: texts("program").collect(),
         })
     }
 
@@ -52,23 +66,9 @@ impl Dialect {
         self.fixed.contains(class)
     }
 
-    /// Whether a node of this name begins the names of what it holds.
-    pub(crate) fn is_named(name: &str) -> bool {
-        name.is_empty() || NAMED.iter().any(|start| name.starts_with(start))
-    }
-
-    /// Whether a node of this name refers to objects only for the moment.
-    pub(crate) fn is_passing(name: &str) -> bool {
-        PASSING.iter().any(|start| name.starts_with(start))
-    }
-
-    /// Returns how an internal field appears in a name; `None` for plumbing.
-    pub(crate) fn internal_field(name: &str) -> Option<&str> {
-        match name {
-            "key" => Some("[…]"),
-            "__dict__" | "__class__" | "cell_contents" => None,
-            name if name.starts_with(['+', '(']) => None,
-            name => Some(name),
-        }
+    /// Whether a class is the program's, where that is known by its name. `name` may also be a
+    /// node's, or what the name of an object begins with.
+    pub(crate) fn is_of_the_program(&self, name: &str) -> bool {
+        self.program.contains(self.language.class_of_base(name))
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::format::dialect::Dialect;
 use crate::format::whole_number;
 use crate::kinds::{EDGE_KINDS, EdgeKind, NODE_KINDS, NodeKind};
+use crate::languages::{JAVASCRIPT, Language};
 use crate::{Error, Result};
 
 /// Description of a snapshot in its own file.
@@ -176,6 +177,23 @@ impl Meta {
     /// Name of a kind of edges.
     pub fn edge_kind_name(&self, kind: EdgeKind) -> &'static str {
         EDGE_KINDS.get(usize::from(kind.0)).copied().unwrap_or("unknown")
+    }
+
+    /// Language of the heap.
+    pub(crate) fn language(&self) -> &'static dyn Language {
+        self.dialect.as_ref().map_or(&JAVASCRIPT, |dialect| dialect.language)
+    }
+
+    /// Whether ids say nothing about other snapshots, because objects move.
+    pub(crate) fn objects_move(&self) -> bool {
+        self.dialect.as_ref().is_some_and(|dialect| !dialect.ids_are_addresses)
+    }
+
+    /// Member of the header that describes a heap of another language.
+    pub(crate) fn dialect_member(&self) -> Option<Value> {
+        self.dialect.as_ref()?;
+        let mut header: Value = serde_json::from_slice(&self.text).ok()?;
+        header.get_mut("heapr").map(Value::take)
     }
 
     /// Text of the member.

@@ -45,7 +45,7 @@ impl Strings {
     }
 
     /// Adds a string.
-    pub(crate) fn push(&mut self, text: &[u8]) -> Result<u32> {
+    pub fn push(&mut self, text: &[u8]) -> Result<u32> {
         self.text.extend_from_slice(text);
         self.end_string()
     }

@@ -139,6 +139,9 @@ impl Part<'_> {
             (NODE_KINDS.len() as u8..=most).map(|number| meta.node_kind_name(crate::NodeKind(number))),
         );
         let mut header = snapshot_header(&kinds, u64::from(node_count), edge_count);
+        if let Some(dialect) = meta.dialect_member() {
+            header["heapr"] = dialect;
+        }
         header["extra_native_bytes"] = if self.nodes.is_none() { meta.extra_native_bytes } else { 0 }.into();
         header
     }

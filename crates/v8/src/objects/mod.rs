@@ -212,14 +212,14 @@ pub trait Objects: Send + Sync {
     /// Class name under which DevTools lists a node, without inferred interfaces.
     fn class_name(&self, node: u32) -> Cow<'_, str> {
         match self.kind(node) {
-            NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::WASM_OBJECT => self.name(node),
-            NodeKind::CLOSURE if self.meta().dialect.is_some() => Cow::Borrowed("function"),
-            NodeKind::STRING if self.meta().dialect.is_some() => Cow::Borrowed("str"),
             // Kind that only this file has.
             kind if kind > NodeKind::WASM_OBJECT => {
                 Cow::Owned(format!("({})", self.meta().node_kind_name(kind)))
             }
-            kind => Cow::Borrowed(group_name(kind)),
+            kind => match self.meta().language().class_of_kind(kind) {
+                Some(class) => Cow::Borrowed(class),
+                None => self.name(node),
+            },
         }
     }
 }

@@ -3,8 +3,11 @@
 mod core;
 mod every;
 mod heap_facts;
+pub(super) mod java_dump;
+mod java_take;
 mod take;
 
 pub(super) use core::{CoreOutput, take_of_core};
 pub(super) use every::{Limits, every};
+pub(super) use java_take::{JavaTakeOptions, is_java_chosen, take_java};
 pub(super) use take::{HeapChoice, is_chosen, take};

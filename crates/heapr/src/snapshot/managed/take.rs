@@ -21,6 +21,8 @@ use crate::snapshot_take::{Format, TakeQuestion};
 pub(crate) enum HeapChoice {
     /// Objects of CPython, 3.8 to 3.15
     Python,
+    /// Objects of a HotSpot Java virtual machine, which stops to write them
+    Java,
     /// Objects of V8 (Node, Deno, Electron, Chrome)
     Javascript,
     /// Blocks of the C library's heap, or of another allocator
@@ -147,7 +149,7 @@ fn with_native_heap(error: heapr_session::Error) -> anyhow::Error {
 
 /// Path of the snapshot: the requested file, else `heapr.PID.heapsnapshot` in the requested or the
 /// working directory. The name has a number if that file exists and must not be overwritten.
-fn output(asked: Option<&Path>, pid: u32, may_overwrite: bool) -> PathBuf {
+pub(super) fn output(asked: Option<&Path>, pid: u32, may_overwrite: bool) -> PathBuf {
     let name = |number: Option<u32>| {
         format!("heapr.{pid}{}.heapsnapshot", number.map(|number| format!(".{number}")).unwrap_or_default())
     };

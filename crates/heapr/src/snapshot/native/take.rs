@@ -88,6 +88,11 @@ impl NativeTakeOptions {
         Ok(())
     }
 
+    /// Longest that a process may stand still.
+    pub(in crate::snapshot) fn max_pause(&self) -> Duration {
+        Duration::from_millis(self.max_pause)
+    }
+
     /// Returns the options of a snapshot of a managed heap.
     pub(in crate::snapshot) fn managed(&self) -> anyhow::Result<(GraphPause, ManagedRequest)> {
         if self.pause == Pause::None {

@@ -11,6 +11,7 @@ use heapr_v8::view::SnapshotView;
 use heapr_v8::{ReadOptions, Snapshot, SourceMaps, StoredSummary};
 
 use crate::report::progress_bar::ProgressBar;
+use crate::snapshot::managed::java_dump;
 use crate::snapshot::native::{GraphArguments, NativeHeap};
 use crate::snapshot::v8::index_cache::{self, PendingIndex};
 use crate::snapshot::v8::source_maps::{maps_for, tell_unused};
@@ -31,6 +32,9 @@ pub(crate) enum Wanted {
 pub(crate) fn read(file: &Path) -> anyhow::Result<Snapshot> {
     if is_trace(file) {
         return read_native(file);
+    }
+    if java_dump::is_dump(file) {
+        return java_dump::read(file);
     }
     let bar = Mutex::new(ProgressBar::new("reading"));
     let progress = |done: u64, all: Option<u64>| {

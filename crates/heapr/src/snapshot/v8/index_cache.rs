@@ -10,6 +10,7 @@ use heapr_filters::quantity::parse_bytes;
 
 use crate::output::end_output;
 use crate::snapshot::kept_folder::directory_of;
+use crate::snapshot::managed::java_dump;
 use crate::snapshot::verbs::is_trace;
 
 /// Smallest snapshot with an index, in bytes; smaller ones are read as quickly.
@@ -26,6 +27,10 @@ pub(crate) fn directory_for(file: &Path) -> Option<PathBuf> {
 
 /// Returns the store of indexes, if `file` should have one.
 pub(crate) fn store_for(file: &Path) -> Option<IndexStore> {
+    // An index has the names alone.
+    if java_dump::reads_texts() && java_dump::is_dump(file) {
+        return None;
+    }
     let store = IndexStore::new(directory_for(file)?);
     match std::env::var(SIZE_VARIABLE).ok().and_then(|size| parse_bytes(&size).ok()) {
         Some(0) => None,

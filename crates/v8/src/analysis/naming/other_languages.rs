@@ -1,69 +1,97 @@
 //! Names of objects in heaps of other languages than JavaScript.
 //!
-//! A name has the module, class, frame or thread of an object, the attributes down to it, and its
-//! class.
+//! A name has what the language begins names with, the fields down to the object, and its class.
 //!
 //! ```text
-//! module pricing: _quotes (dict)      class __main__.Basket: items (list)
+//! module pricing: _quotes (dict)      class StaticMap: REGISTRY.byId (HashMap)
 //! ```
 
 use super::texts::{joined, shortened};
 use super::{Called, MAX_FIELDS_IN_NAME, MAX_HOLDERS_OF_A_NAME, Naming, Way};
-use crate::format::Dialect;
+use crate::NodeKind;
+use crate::languages::Step;
 use crate::objects::{EdgeName, Objects};
-use crate::{EdgeKind, NodeKind};
 
 impl<H: Objects + ?Sized> Naming<'_, H> {
     pub(super) fn call_in_other_language(&self, node: u32) -> Called {
         let mut way = Way { at: node, fields: Vec::new(), context: None };
         let mut passed = Vec::new();
+        // Name of a reference that the name begins with.
+        let mut by_reference = None;
+        let is_root = self.begins_names(node);
         for _ in 0..MAX_HOLDERS_OF_A_NAME {
             let is_named = way.at != node && self.begins_names(way.at);
-            if is_named || way.fields.len() >= MAX_FIELDS_IN_NAME || passed.contains(&way.at) {
+            if is_root || is_named || way.fields.len() >= MAX_FIELDS_IN_NAME || passed.contains(&way.at) {
                 break;
             }
             passed.push(way.at);
             let Some(edge) = self.naming_edge(way.at) else { break };
+            by_reference = self.reference_that_begins(edge);
+            if by_reference.is_some() {
+                break;
+            }
             way.fields.extend(self.field_in_other_language(edge));
             way.at = self.heap.source(edge);
         }
-        let is_root = self.begins_names(node);
-        let Way { at, mut fields, .. } =
-            if is_root { Way { at: node, fields: Vec::new(), context: None } } else { way };
+        let Way { at, mut fields, .. } = way;
         fields.reverse();
-        let base = self.own_name(at);
+        let is_by_reference = by_reference.is_some();
+        let base = by_reference.unwrap_or_else(|| self.own_name(at));
         let text = match fields.is_empty() {
-            true if at == node || is_root => base.clone(),
+            true if at == node || is_by_reference => base.clone(),
             true => format!("{base}: {}", self.own_name(node)),
             false => format!("{base}: {}", joined(&fields)),
         };
+        let dialect = self.heap.meta().dialect.as_ref();
+        let class = self.own_name(node);
         Called {
             text,
             fields,
+            is_of_program_class: dialect.is_some_and(|it| it.is_of_the_program(&base)),
             base,
             is_variable: false,
             base_node: at,
             place: self.place(at),
             part_of: None,
-            class: Some(self.own_name(node)),
+            class: Some(self.heap.meta().language().class_in_name(&class).to_owned()),
             is_held_by_the_runtime: false,
         }
     }
 
+    /// Whether an object is of a class of the program.
+    pub(crate) fn is_of_program_class(&self, node: u32) -> bool {
+        let dialect = self.heap.meta().dialect.as_ref();
+        dialect.is_some_and(|dialect| dialect.is_of_the_program(&self.heap.name(node)))
+    }
+
     /// Whether a node begins the names of what it holds. (A text's name is what the program wrote.)
     fn begins_names(&self, node: u32) -> bool {
-        self.heap.kind(node) != NodeKind::STRING && Dialect::is_named(&self.heap.name(node))
+        self.heap.kind(node) != NodeKind::STRING
+            && self.heap.meta().language().begins_names(&self.heap.name(node))
+    }
+
+    /// Returns the name of a reference that begins names.
+    pub(crate) fn reference_that_begins(&self, edge: u32) -> Option<String> {
+        match self.heap.edge_name(edge) {
+            EdgeName::Name(name) if self.heap.meta().language().reference_begins_names(&name) => {
+                Some(name.into_owned())
+            }
+            _ => None,
+        }
     }
 
     /// Returns a field as it appears in a name; `None` for plumbing.
     fn field_in_other_language(&self, edge: u32) -> Option<String> {
-        match (self.heap.edge_kind(edge), self.heap.edge_name(edge)) {
-            (EdgeKind::ELEMENT, _) => Some("[…]".to_owned()),
-            (EdgeKind::INTERNAL, EdgeName::Name(name)) => {
-                Dialect::internal_field(&name).map(ToOwned::to_owned)
-            }
-            (_, EdgeName::Name(name)) => Some(shortened(&name)),
-            (_, EdgeName::Index(_)) => None,
-        }
+        let name = match self.heap.edge_name(edge) {
+            EdgeName::Name(name) => Some(name),
+            EdgeName::Index(_) => None,
+        };
+        let step = Step {
+            kind: self.heap.edge_kind(edge),
+            name: name.as_deref(),
+            holder: self.heap.kind(self.heap.source(edge)),
+            target: self.heap.kind(self.heap.target(edge)),
+        };
+        self.heap.meta().language().field(step).map(|field| shortened(&field))
     }
 }

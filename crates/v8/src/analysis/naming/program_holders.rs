@@ -98,6 +98,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             base_node: at,
             place: Some(place),
             part_of: None,
+            is_of_program_class: false,
             class: None,
             is_held_by_the_runtime: false,
         })

@@ -6,7 +6,6 @@ use std::sync::PoisonError;
 
 use super::super::storage::is_of_the_engine;
 use super::Naming;
-use crate::format::Dialect;
 use crate::objects::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
@@ -47,11 +46,8 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
     /// Whether a node stands for references from running functions: V8's groups below "(GC roots)",
     /// or the stack in other engines.
     fn is_of_a_moment(&self, node: u32) -> bool {
-        if self.heap.meta().dialect.is_some() {
-            return self.heap.kind(node) == NodeKind::SYNTHETIC && Dialect::is_passing(&self.heap.name(node));
-        }
         self.heap.kind(node) == NodeKind::SYNTHETIC
-            && matches!(&*self.heap.name(node), "(Handle scope)" | "(Stack roots)" | "(GC roots)")
+            && self.heap.meta().language().is_passing(&self.heap.name(node))
     }
 
     /// Whether `above` dominates `node`, within a bounded number of steps. Returns true if the
@@ -91,9 +87,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
                 }
                 if kind != EdgeKind::ELEMENT && kind != EdgeKind::HIDDEN {
                     let name = heap.string(heap.edge_name_index(edge));
-                    if matches!(&*name, "__proto__" | "map" | "constructor" | "prototype")
-                        || heap.kind(source) == NodeKind::CODE
-                    {
+                    if heap.meta().language().is_untelling(&name) || heap.kind(source) == NodeKind::CODE {
                         doubts += 4;
                     }
                     // Key side of a WeakMap entry: the name describes the table, not the value.

@@ -111,7 +111,7 @@ fn holders_of<H: HeapView>(
 /// refers to no more objects than before only replaced some.
 fn has_grown<H: HeapView>(heap: &H, before: &H, matching: &Matching, holder: u32) -> bool {
     let was = matching.earlier[holder as usize];
-    heap.meta().dialect.is_none()
+    !heap.meta().language().holds_items_itself()
         || was == NOT_THERE
         || !is_collection(heap, holder)
         || heap.edges(holder).len() > before.edges(was).len()
@@ -119,7 +119,7 @@ fn has_grown<H: HeapView>(heap: &H, before: &H, matching: &Matching, holder: u32
 
 /// Returns the old collections that hold an item by a new object in between, as a bound method.
 fn holders_of_link<H: HeapView>(heap: &H, before: &H, matching: &Matching, link: u32) -> Vec<u32> {
-    if heap.meta().dialect.is_none() || matching.earlier[link as usize] != NOT_THERE {
+    if !heap.meta().language().holds_items_itself() || matching.earlier[link as usize] != NOT_THERE {
         return Vec::new();
     }
     let edges = heap.retainers().edges_into(link);

@@ -11,9 +11,8 @@ use super::super::naming::Naming;
 use super::super::scripts::Place;
 use super::growth::{ClassGrowth, Growth, Holding};
 use super::ownership::NONE;
-use super::{Collected, Confidence, timers};
+use super::{Collected, Confidence, threads, timers};
 use crate::NodeKind;
-use crate::format::GARBAGE;
 
 /// Owners with one name.
 #[derive(Debug)]
@@ -22,6 +21,8 @@ pub(super) struct Group {
     /// Owner that grew most, in the last snapshot.
     pub(super) owner: u32,
     pub(super) owner_count: u64,
+    /// First owners of the group, at most [`OWNERS_KEPT`].
+    owners: Vec<u32>,
     pub(super) place: Option<Place>,
     pub(super) growth: Growth,
     /// Number of items, or of the links of a chain.
@@ -40,6 +41,8 @@ pub(super) struct Group {
     score: f64,
 }
 
+/// Number of owners of a group whose threads are told.
+const OWNERS_KEPT: usize = 64;
 /// Largest number of classes listed per suspect.
 const MAX_CLASSES: usize = 4;
 /// Divisor of the total growth: a suspect with a smaller part is not the leak.
@@ -73,6 +76,7 @@ pub(super) fn ranked_groups<H: HeapView>(
             name,
             owner,
             owner_count: 0,
+            owners: Vec::new(),
             place: called.place.clone(),
             growth: Growth::default(),
             count: 0,
@@ -91,6 +95,9 @@ pub(super) fn ranked_groups<H: HeapView>(
         group.is_of_the_program |= is_of_the_program;
         if growth.bytes > 0 {
             group.owner_count += 1;
+            if group.owners.len() < OWNERS_KEPT {
+                group.owners.push(owner);
+            }
         }
         if (growth.bytes, Reverse(owner)) > (group.owner_bytes, Reverse(group.owner)) {
             group.owner = owner;
@@ -114,6 +121,9 @@ pub(super) fn ranked_groups<H: HeapView>(
     fold_holders(&mut groups);
     groups.truncate(top);
     for group in &mut groups {
+        if last.meta().language().reference_begins_names(&group.name) {
+            group.reasons.extend(threads::in_words(last, &group.owners));
+        }
         group.reasons.extend(timers::duration_in_words(last, group.owner).filter(|_| group.owner_count == 1));
     }
     groups
@@ -200,7 +210,10 @@ impl Group {
         let holds_of_the_program = self.is_of_the_program
             || self.hangs_on_the_runtime
             || self.growth.by_class.values().any(|class| {
-                class.count >= 2 && class.example.is_some_and(|node| naming.place_within(node).is_some())
+                class.count >= 2
+                    && class.example.is_some_and(|node| {
+                        naming.is_of_program_class(node) || naming.place_within(node).is_some()
+                    })
             });
         let origin = if self.is_of_the_program {
             1.0
@@ -269,14 +282,13 @@ impl Group {
     /// Lowers the confidence for what no part of a program of another language holds.
     fn judge_in_other_language<H: HeapView>(&mut self, naming: &Naming<'_, H>) {
         let heap = naming.heap();
-        if heap.meta().dialect.is_none() {
-            return;
-        }
-        if self.name.starts_with(GARBAGE) || heap.name(self.owner) == GARBAGE {
+        let language = heap.meta().language();
+        let by_root = language.no_leak(&self.name).or_else(|| language.no_leak(&heap.name(self.owner)));
+        if let Some(reason) = by_root {
             self.confidence = Confidence::Low;
             self.score *= 0.01;
-            self.reasons.push("is garbage that nothing refers to, until the collector runs".to_owned());
-        } else if self.owner == heap.root() {
+            self.reasons.push(reason.to_owned());
+        } else if heap.meta().dialect.is_some() && self.owner == heap.root() {
             self.confidence = Confidence::Low;
             self.score *= 0.1;
             self.reasons.push("is held in several ways, none of them the program's".to_owned());
@@ -321,8 +333,11 @@ impl Group {
         // In other languages than JavaScript the program's own classes say most. Builtin ones are
         // their parts.
         let is_told = |class: &ClassGrowth| {
-            last.meta().dialect.is_some()
-                && class.example.and_then(|node| naming.place(node)).is_some_and(|it| !it.is_of_the_runtime())
+            let is_of_the_program = |node| {
+                naming.is_of_program_class(node)
+                    || naming.place(node).is_some_and(|place| !place.is_of_the_runtime())
+            };
+            last.meta().dialect.is_some() && class.example.is_some_and(is_of_the_program)
         };
         classes.sort_rows_by_key(|(number, class)| {
             (Reverse(is_told(class)), Reverse(class.item_count > 0), Reverse(class.bytes), **number)

@@ -17,8 +17,8 @@ pub(super) fn path_lines(path: &[PathStep]) -> Vec<String> {
         let place = step.place.as_ref().map(|place| format!("  {place}")).unwrap_or_default();
         let held = match (depth, std::mem::take(&mut is_in_storage)) {
             (0, _) => String::new(),
-            (_, true) => "[…] -> ".to_owned(),
-            (_, false) => format!("{} -> ", one_line(&step.held_as)),
+            (_, true) if !step.is_told => "[…] -> ".to_owned(),
+            _ => format!("{} -> ", one_line(&step.held_as)),
         };
         lines.push(format!("{held}{} @{}{}", one_line(&step.name), step.id, one_line(&place)));
     }

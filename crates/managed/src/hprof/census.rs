@@ -1,0 +1,139 @@
+//! First reading of a dump: names, classes, ids of all objects, roots.
+
+use rustc_hash::FxHashMap;
+
+use super::error::{HprofError, Result};
+use super::id_map::IdMap;
+use super::names::readable;
+use super::records::{ArrayRecord, ClassRecord, FrameRecord, RootRecord, Visitor};
+
+/// Facts of a dump that are needed before its references can be read.
+#[derive(Debug)]
+pub(super) struct Census {
+    /// Texts by the ids of their records.
+    names: FxHashMap<u64, Box<str>>,
+    /// Id of a class's name by the class's id, and class id by serial number.
+    class_names: FxHashMap<u64, u64>,
+    serials: FxHashMap<u32, u64>,
+    pub(super) frames: FxHashMap<u64, FrameRecord>,
+    /// Frames by the serial number of the trace.
+    pub(super) traces: FxHashMap<u32, Vec<u64>>,
+    pub(super) classes: Vec<ClassRecord>,
+    /// Index of a class by its id.
+    pub(super) class_of_id: FxHashMap<u64, u32>,
+    pub(super) roots: Vec<RootRecord>,
+    /// Ids of all objects in the order of the dump, which is the order of their numbers.
+    pub(super) ids: Vec<u64>,
+    pub(super) map: IdMap,
+    /// Number of objects that the dump has twice.
+    pub(super) repeated_count: u64,
+    /// Number of items of all arrays of objects.
+    pub(super) item_count: u64,
+    id_bytes: usize,
+}
+
+impl Census {
+    pub(super) fn new() -> Self {
+        Self {
+            names: FxHashMap::default(),
+            class_names: FxHashMap::default(),
+            serials: FxHashMap::default(),
+            frames: FxHashMap::default(),
+            traces: FxHashMap::default(),
+            classes: Vec::new(),
+            class_of_id: FxHashMap::default(),
+            roots: Vec::new(),
+            ids: Vec::new(),
+            map: IdMap::new(),
+            repeated_count: 0,
+            item_count: 0,
+            id_bytes: 8,
+        }
+    }
+
+    /// Bytes of an id in the dump.
+    pub(super) fn id_bytes(&self) -> usize {
+        self.id_bytes
+    }
+
+    /// Ends the reading of a dump whose ids have so many bytes.
+    pub(super) fn finish(&mut self, id_bytes: usize) {
+        self.id_bytes = id_bytes;
+        self.map.finish(&self.ids);
+    }
+
+    /// Text of a name; empty if the dump lacks it.
+    pub(super) fn text(&self, id: u64) -> &str {
+        self.names.get(&id).map_or("", |text| text)
+    }
+
+    /// Readable name of a class by its id.
+    pub(super) fn class_name(&self, class: u64) -> String {
+        match self.class_names.get(&class).map(|&name| self.text(name)) {
+            None | Some("") => format!("(class {class:#x})"),
+            Some(name) => readable(name),
+        }
+    }
+
+    /// Readable name of a class by its serial number.
+    pub(super) fn class_name_of_serial(&self, serial: u32) -> Option<String> {
+        self.serials.get(&serial).map(|&class| self.class_name(class))
+    }
+
+    fn object(&mut self, id: u64) -> Result<()> {
+        if !self.map.insert(id) {
+            self.repeated_count += 1;
+            return Ok(());
+        }
+        if self.ids.len() >= u32::MAX as usize / 2 {
+            return Err(HprofError::TooMany { what: "objects" });
+        }
+        self.ids.push(id);
+        Ok(())
+    }
+}
+
+impl Visitor for Census {
+    fn name(&mut self, id: u64, text: &[u8]) {
+        self.names.insert(id, String::from_utf8_lossy(text).into());
+    }
+
+    fn loaded(&mut self, serial: u32, class: u64, name: u64) {
+        self.class_names.insert(class, name);
+        self.serials.insert(serial, class);
+    }
+
+    fn frame(&mut self, id: u64, frame: FrameRecord) {
+        self.frames.insert(id, frame);
+    }
+
+    fn trace(&mut self, serial: u32, _thread: u32, frames: Vec<u64>) {
+        self.traces.insert(serial, frames);
+    }
+
+    fn root(&mut self, root: RootRecord) {
+        self.roots.push(root);
+    }
+
+    fn class(&mut self, class: ClassRecord) -> Result<()> {
+        let next = self.classes.len() as u32;
+        if let std::collections::hash_map::Entry::Vacant(slot) = self.class_of_id.entry(class.id) {
+            slot.insert(next);
+            self.object(class.id)?;
+            self.classes.push(class);
+        }
+        Ok(())
+    }
+
+    fn instance(&mut self, id: u64, _class: u64, _values: &[u8]) -> Result<()> {
+        self.object(id)
+    }
+
+    fn array(&mut self, array: ArrayRecord) -> Result<u64> {
+        if array.class != 0 {
+            self.item_count += u64::from(array.count);
+        }
+        self.object(array.id)?;
+        Ok(0)
+    }
+}

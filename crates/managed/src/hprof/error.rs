@@ -1,0 +1,75 @@
+//! Reasons for which a heap dump of Java cannot be read.
+
+/// Reason for which a heap dump of Java cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HprofError {
+    /// Reading failed.
+    #[error("it cannot be read at offset {offset}: {source}")]
+    Io {
+        /// Offset in the unpacked file, in bytes.
+        offset: u64,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The file ends inside of something that must be whole.
+    #[error("it ends at offset {offset}, inside of a record")]
+    Ends {
+        /// Offset of the end, in bytes.
+        offset: u64,
+    },
+    /// Another beginning than that of a heap dump.
+    #[error("it does not begin as a heap dump of Java does (\"JAVA PROFILE 1.0\")")]
+    NotHprof,
+    /// Ids that are no addresses of 4 or 8 bytes.
+    #[error("its ids have {id_bytes} bytes, and only 4 and 8 are known")]
+    IdBytes {
+        /// Bytes of an id.
+        id_bytes: u32,
+    },
+    /// Part of a heap dump of unknown kind, whose length is unknown, too.
+    #[error("it has an unknown part (tag {tag:#04x}) at offset {offset}: it is damaged, or of a newer kind")]
+    UnknownPart {
+        /// Tag.
+        tag: u8,
+        /// Offset of the tag, in bytes.
+        offset: u64,
+    },
+    /// Value of a type that does not exist.
+    #[error("it has a value of unknown type {kind} at offset {offset}: it is damaged")]
+    UnknownType {
+        /// Number of the type.
+        kind: u8,
+        /// Offset behind the number, in bytes.
+        offset: u64,
+    },
+    /// Part that is longer than the record that it is in.
+    #[error("a part that ends at offset {offset} is longer than its record: it is damaged")]
+    Overrun {
+        /// Offset of the part's end, in bytes.
+        offset: u64,
+    },
+    /// Fields of one object that are longer than any class allows.
+    #[error("it has an object with {bytes} bytes of fields at offset {offset}, more than a class can have")]
+    TooLong {
+        /// Bytes of the fields.
+        bytes: u64,
+        /// Offset of the fields, in bytes.
+        offset: u64,
+    },
+    /// More of something than 32 bits can number.
+    #[error("it has more than 4 billion {what}")]
+    TooMany {
+        /// Things in the plural.
+        what: &'static str,
+    },
+    /// No objects at all.
+    #[error("it has no objects")]
+    NoObjects,
+    /// The graph cannot be true.
+    #[error(transparent)]
+    Graph(#[from] heapr_v8::Error),
+}
+
+/// Result of reading a heap dump.
+pub(super) type Result<T> = std::result::Result<T, HprofError>;

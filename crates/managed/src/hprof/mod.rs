@@ -1,0 +1,134 @@
+//! Heaps of Java from heap dumps (hprof): those of HotSpot, and those of Android's runtime.
+//!
+//! ```text
+//!  1st reading   names, classes, ids of all objects, roots      -> Census
+//!  2nd reading   references with their names                    -> Objects
+//!  3rd reading   characters of strings, as far as wanted
+//!  then          sizes, names of thread-local values, rows of roots -> Snapshot
+//! ```
+//! The dump is read in order, in pieces of 1 MiB: it may be packed, and larger than the memory.
+
+mod census;
+mod classes;
+mod collections;
+mod error;
+mod graph;
+mod id_map;
+mod input;
+mod names;
+mod reach;
+mod records;
+mod rows;
+mod sizes;
+mod snapshot;
+mod texts;
+mod thread_locals;
+
+use std::io::{self, Read};
+
+use heapr_v8::{EdgeKind, Snapshot};
+use rustc_hash::FxHashSet;
+
+use crate::python::Contents;
+use census::Census;
+use classes::Class;
+pub use error::HprofError;
+use graph::Objects;
+use records::{BEGINNING, walk};
+
+/// Number of bytes from which a heap dump of Java is recognised.
+pub const HPROF_BEGINNING_BYTES: usize = BEGINNING.len();
+
+/// Whether an unpacked file that begins so is a heap dump of Java.
+#[must_use]
+pub fn is_hprof(beginning: &[u8]) -> bool {
+    beginning.starts_with(BEGINNING)
+}
+
+/// Heap of Java as a snapshot, and facts on the dump that a reader should know.
+#[derive(Debug)]
+pub struct JavaHeap {
+    /// Snapshot.
+    pub snapshot: Snapshot,
+    /// Facts in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Reads a heap dump. `open` opens the unpacked dump at its beginning, and is called up to three
+/// times.
+///
+/// # Errors
+/// A dump that cannot be read, with the offset.
+pub fn read_hprof(
+    open: &dyn Fn() -> io::Result<Box<dyn Read + Send>>,
+    contents: Contents,
+) -> std::result::Result<JavaHeap, HprofError> {
+    let open = || open().map_err(|source| HprofError::Io { offset: 0, source });
+    let mut census = Census::new();
+    let walked = walk(open()?, &mut census)?;
+    if census.ids.is_empty() {
+        return Err(HprofError::NoObjects);
+    }
+    census.finish(walked.id_bytes);
+    let is_of_android = walked.version.ends_with("1.0.3");
+    let classes = Class::all(&census, walked.id_bytes, is_of_android);
+    let mut objects = Objects::new(&census, &classes, walked.bytes)?;
+    walk(open()?, &mut objects)?;
+    objects.finish();
+    thread_locals::name_values(&census, &mut objects)?;
+    let threads = rows::threads(&census);
+    let strings_of_threads = rows::names_of_threads(&objects, &threads);
+    let mut texts_of_nodes = None;
+    let only: FxHashSet<u32> = strings_of_threads.values().copied().collect();
+    let thread_texts = if contents == Contents::Strings {
+        let mut numbers = vec![0; objects.class_of.len()];
+        let mut found = rustc_hash::FxHashMap::default();
+        let characters = std::mem::take(&mut objects.characters);
+        let mut known = snapshot::TextNumbers::default();
+        texts::read(open()?, &census, &characters, None, |string, text| {
+            if only.contains(&string) {
+                found.insert(string, text.to_owned());
+            }
+            numbers[string as usize] = known.number(&mut objects.strings, text)?;
+            Ok(())
+        })?;
+        texts_of_nodes = Some(numbers);
+        found
+    } else if only.is_empty() {
+        rustc_hash::FxHashMap::default()
+    } else {
+        texts::of_some(open()?, &census, &objects.characters, &only)?
+    };
+    let names = strings_of_threads
+        .into_iter()
+        .filter_map(|(thread, string)| Some((thread, thread_texts.get(&string)?.clone())))
+        .collect();
+    let mut rows = rows::rows(&census, &names);
+    for edge in reach::add_unreached(&objects, &mut rows) {
+        objects.edge_kinds[edge] = EdgeKind::WEAK;
+    }
+    let notes = notes(&census, &objects, &walked);
+    let snapshot = snapshot::build(&census, objects, rows, texts_of_nodes.as_deref(), &walked)?;
+    Ok(JavaHeap { snapshot, notes })
+}
+
+/// Returns facts on a dump that its reader should know.
+fn notes(census: &Census, objects: &Objects<'_>, walked: &records::Walked) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(offset) = walked.cut_at {
+        notes.push(format!("the dump is cut at offset {offset}: what came before it is shown"));
+    }
+    if census.repeated_count > 0 {
+        notes.push(format!("{} objects are in the dump twice: the first counts", census.repeated_count));
+    }
+    if objects.unknown_count > 0 {
+        notes.push(format!(
+            "{} objects do not fit the classes of the dump: their references are not all shown",
+            objects.unknown_count
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! Names of classes as programmers write them.
+
+/// Converts a class name of a dump: `java/util/HashMap$Node` and `[Ljava.lang.String;` become
+/// `java.util.HashMap$Node` and `java.lang.String[]`.
+pub(super) fn readable(name: &str) -> String {
+    let element = name.trim_start_matches('[');
+    let dimensions = name.len() - element.len();
+    let base = match (dimensions, element) {
+        (0, _) => element.replace('/', "."),
+        (_, "Z") => "boolean".to_owned(),
+        (_, "B") => "byte".to_owned(),
+        (_, "C") => "char".to_owned(),
+        (_, "S") => "short".to_owned(),
+        (_, "I") => "int".to_owned(),
+        (_, "J") => "long".to_owned(),
+        (_, "F") => "float".to_owned(),
+        (_, "D") => "double".to_owned(),
+        _ => {
+            let element = element.strip_prefix('L').unwrap_or(element);
+            element.strip_suffix(';').unwrap_or(element).replace('/', ".")
+        }
+    };
+    base + &"[]".repeat(dimensions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_source() {
+        for (name, expected) in [
+            ("java/util/HashMap$Node", "java.util.HashMap$Node"),
+            ("[Ljava/lang/String;", "java.lang.String[]"),
+            ("[[Ljava.lang.String;", "java.lang.String[][]"),
+            ("[I", "int[]"),
+            ("[[B", "byte[][]"),
+            ("java.lang.String[]", "java.lang.String[]"),
+            ("[", "[]"),
+            ("", ""),
+        ] {
+            assert_eq!(readable(name), expected);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Snapshot of the objects of a dump: rows of roots first, then all objects.
+
+use heapr_v8::{EdgeKind, GraphColumns, NODE_KINDS, NodeKind, Snapshot, Strings, snapshot_header};
+use rustc_hash::FxHashMap;
+use serde_json::json;
+
+use super::census::Census;
+use super::error::{HprofError, Result};
+use super::graph::{CLASS_OBJECT, Objects, primitive_of};
+use super::records::Walked;
+use super::rows::{Row, SYSTEM_CLASSES};
+use super::sizes::sizes;
+
+/// Class of strings.
+const STRING: &str = "java.lang.String";
+
+/// Numbers of texts, each of which is written once.
+#[derive(Debug, Default)]
+pub(super) struct TextNumbers(FxHashMap<Box<str>, u32>);
+
+impl TextNumbers {
+    pub(super) fn number(&mut self, strings: &mut Strings, text: &str) -> Result<u32> {
+        if let Some(&known) = self.0.get(text) {
+            return Ok(known);
+        }
+        let number = strings.push(text.as_bytes())?;
+        self.0.insert(text.into(), number);
+        Ok(number)
+    }
+}
+
+/// Builds the snapshot. `texts` has the number of each string's text, by object; 0 without one.
+pub(super) fn build(
+    census: &Census,
+    mut objects: Objects<'_>,
+    rows: Vec<Row>,
+    texts: Option<&[u32]>,
+    walked: &Walked,
+) -> Result<Snapshot> {
+    let mut own_bytes = sizes(census, &objects);
+    let names = names_of_nodes(census, &mut objects, texts)?;
+    let first_node = 1 + rows.len() as u32;
+    let mut strings = std::mem::take(&mut objects.strings);
+    let mut columns = columns_of_rows(&mut strings, &rows)?;
+    let first_edge = columns.targets.len() as u32;
+    if columns.targets.len() + objects.targets.len() >= u32::MAX as usize {
+        return Err(HprofError::TooMany { what: "references" });
+    }
+    objects.first_edges.iter_mut().for_each(|edge| *edge += first_edge);
+    objects.targets.iter_mut().for_each(|target| *target += first_node);
+    prepend(&mut columns.names, names);
+    prepend(&mut columns.kinds, std::mem::take(&mut objects.kinds));
+    prepend(&mut columns.first_edges, std::mem::take(&mut objects.first_edges));
+    prepend(&mut columns.targets, std::mem::take(&mut objects.targets));
+    prepend(&mut columns.edge_names, std::mem::take(&mut objects.edge_names));
+    prepend(&mut columns.edge_kinds, std::mem::take(&mut objects.edge_kinds));
+    columns.strings = strings;
+    columns.ids = ids(census, first_node);
+    columns.own_bytes = vec![0; first_node as usize];
+    prepend(&mut columns.own_bytes, std::mem::take(&mut own_bytes.narrow));
+    let wide = own_bytes.wide.iter().map(|(&node, &bytes)| (node + first_node, bytes));
+    columns.wide_bytes = wide.collect();
+    let mut header = snapshot_header(&NODE_KINDS, columns.names.len() as u64, columns.targets.len() as u64);
+    let of_classes = |is_one: fn(&super::classes::Class) -> bool| -> Vec<&str> {
+        let mut names: Vec<&str> =
+            objects.classes.iter().filter(|class| is_one(class)).map(|class| class.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    let sizes = own_bytes.sizes;
+    let table = sizes.map(|it| json!({ "header_bytes": it.array_header(), "slot_bytes": it.reference }));
+    header["heapr"] = json!({
+        "runtime": format!("Java, hprof {}", walked.version.trim_start_matches("JAVA PROFILE ")),
+        "language": "java",
+        "ids": "positions",
+        "table": table,
+        "collections": of_classes(|class| class.is_collection),
+        "program": of_classes(|class| class.is_of_the_program),
+    });
+    Ok(Snapshot::of_columns(&header, columns)?)
+}
+
+/// Puts the rows' part of a column before the objects' part, which is not copied.
+fn prepend<T: Copy>(rows: &mut Vec<T>, mut objects: Vec<T>) {
+    objects.splice(0..0, rows.iter().copied());
+    *rows = objects;
+}
+
+/// Returns the columns of the root and the rows.
+fn columns_of_rows(strings: &mut Strings, rows: &[Row]) -> Result<GraphColumns> {
+    let first_node = 1 + rows.len() as u32;
+    let mut columns = GraphColumns::default();
+    columns.kinds.push(NodeKind::SYNTHETIC);
+    columns.names.push(0);
+    columns.first_edges.push(0);
+    let mut known = TextNumbers::default();
+    for (number, row) in (1..).zip(rows) {
+        let name = known.number(strings, &row.name)?;
+        let is_owner = row.name == SYSTEM_CLASSES;
+        columns.names.push(name);
+        columns.kinds.push(row.kind);
+        columns.targets.push(number);
+        columns.edge_names.push(if is_owner { name } else { number - 1 });
+        columns.edge_kinds.push(if is_owner { EdgeKind::SHORTCUT } else { EdgeKind::ELEMENT });
+    }
+    for row in rows {
+        columns.first_edges.push(columns.targets.len() as u32);
+        for (position, &(kind, name, target)) in (0..).zip(&row.edges) {
+            columns.targets.push(first_node + target);
+            columns.edge_names.push(if name.is_empty() { position } else { known.number(strings, name)? });
+            columns.edge_kinds.push(kind);
+        }
+    }
+    Ok(columns)
+}
+
+/// Returns the number of the name of each object. Strings whose texts are known become texts.
+fn names_of_nodes(census: &Census, objects: &mut Objects<'_>, texts: Option<&[u32]>) -> Result<Vec<u32>> {
+    let mut known = TextNumbers::default();
+    let mut of_classes = Vec::with_capacity(objects.classes.len());
+    for class in objects.classes {
+        of_classes.push(known.number(&mut objects.strings, &class.name)?);
+    }
+    let unknown = known.number(&mut objects.strings, "(unknown class)")?;
+    let mut names = Vec::with_capacity(objects.class_of.len());
+    for (node, &class) in objects.class_of.iter().enumerate() {
+        let is_text =
+            texts.is_some() && objects.classes.get(class as usize).is_some_and(|class| class.name == STRING);
+        names.push(if is_text {
+            objects.kinds[node] = NodeKind::STRING;
+            texts.and_then(|texts| texts.get(node)).copied().unwrap_or(0)
+        } else if class == CLASS_OBJECT {
+            let name = census.class_name(census.ids[node]);
+            known.number(&mut objects.strings, &format!("class {name}"))?
+        } else if let Some(kind) = primitive_of(class) {
+            known.number(&mut objects.strings, &format!("{}[]", kind.name()))?
+        } else {
+            of_classes.get(class as usize).copied().unwrap_or(unknown)
+        });
+    }
+    Ok(names)
+}
+
+/// Returns the ids of the root, the rows and the objects. An object's id is its address; an eighth
+/// of it where addresses need more than 32 bits; its number where even that is too much.
+fn ids(census: &Census, first_node: u32) -> Vec<u32> {
+    let most = census.ids.iter().copied().max().unwrap_or(0);
+    let least = census.ids.iter().copied().min().unwrap_or(0);
+    let divisor = if most < u64::from(u32::MAX) { 1 } else { 8 };
+    let fits = most / divisor < u64::from(u32::MAX)
+        && least / divisor >= u64::from(first_node)
+        && (divisor == 1 || census.ids.iter().all(|id| id % 8 == 0));
+    let of_objects = (first_node..).zip(&census.ids);
+    let own = of_objects.map(|(number, &id)| if fits { (id / divisor) as u32 } else { number });
+    (0..first_node).chain(own).collect()
+}

@@ -1,0 +1,144 @@
+//! Third reading of a dump: characters of strings. Without `--contents strings` only the names of
+//! threads are read.
+
+use std::io::Read;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::census::Census;
+use super::error::Result;
+use super::records::{ArrayRecord, ClassRecord, Type, Visitor, walk};
+
+/// Largest number of characters of a text.
+const CHARACTERS_MAX: u64 = 1024;
+
+/// A string: the number of its array of characters, its own number, and whether it is UTF-16.
+pub(super) type Characters = (u32, u32, bool);
+
+/// Texts of strings, by the strings' numbers.
+pub(super) struct Texts<'a, F> {
+    census: &'a Census,
+    wanted: &'a [Characters],
+    /// Strings whose texts are wanted; all if `None`.
+    only: Option<&'a FxHashSet<u32>>,
+    /// Number of the next object.
+    next: u32,
+    /// Strings of the array that is being read.
+    strings: std::ops::Range<usize>,
+    bytes: Vec<u8>,
+    rest: u64,
+    receive: F,
+}
+
+/// Reads the texts of strings.
+pub(super) fn read<F: FnMut(u32, &str) -> Result<()>>(
+    reader: impl Read,
+    census: &Census,
+    wanted: &[Characters],
+    only: Option<&FxHashSet<u32>>,
+    receive: F,
+) -> Result<()> {
+    let mut texts =
+        Texts { census, wanted, only, next: 0, strings: 0..0, bytes: Vec::new(), rest: 0, receive };
+    walk(reader, &mut texts).map(drop)
+}
+
+/// Reads the texts of a few strings.
+pub(super) fn of_some(
+    reader: impl Read,
+    census: &Census,
+    wanted: &[Characters],
+    only: &FxHashSet<u32>,
+) -> Result<FxHashMap<u32, String>> {
+    let mut found = FxHashMap::default();
+    read(reader, census, wanted, Some(only), |string, text| {
+        found.insert(string, text.to_owned());
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+impl<F> Texts<'_, F> {
+    /// Counts an object. Returns its number, unless it is repeated.
+    fn object(&mut self, id: u64) -> Option<u32> {
+        let is_next = self.census.ids.get(self.next as usize) == Some(&id);
+        is_next.then(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+}
+
+impl<F: FnMut(u32, &str) -> Result<()>> Visitor for Texts<'_, F> {
+    fn class(&mut self, class: ClassRecord) -> Result<()> {
+        self.object(class.id);
+        Ok(())
+    }
+
+    fn instance(&mut self, id: u64, _class: u64, _values: &[u8]) -> Result<()> {
+        self.object(id);
+        Ok(())
+    }
+
+    fn array(&mut self, array: ArrayRecord) -> Result<u64> {
+        let Some(number) = self.object(array.id) else { return Ok(0) };
+        if !matches!(array.kind, Type::Byte | Type::Char) {
+            return Ok(0);
+        }
+        // Both are in the order of the dump.
+        let mut at = self.strings.end;
+        while self.wanted.get(at).is_some_and(|&(known, ..)| known < number) {
+            at += 1;
+        }
+        let mut end = at;
+        while self.wanted.get(end).is_some_and(|&(known, ..)| known == number) {
+            end += 1;
+        }
+        self.strings = at..end;
+        let mut strings = self.wanted[at..end].iter();
+        if !strings.any(|&(_, string, _)| self.only.is_none_or(|only| only.contains(&string))) {
+            return Ok(0);
+        }
+        self.bytes.clear();
+        self.rest = (u64::from(array.count) * array.kind.bytes(8) as u64).min(CHARACTERS_MAX * 2);
+        if self.rest == 0 {
+            self.pass_on(array)?;
+        }
+        Ok(self.rest)
+    }
+
+    fn contents(&mut self, array: ArrayRecord, bytes: &[u8]) -> Result<()> {
+        self.bytes.extend_from_slice(bytes);
+        self.rest = self.rest.saturating_sub(bytes.len() as u64);
+        if self.rest == 0 { self.pass_on(array) } else { Ok(()) }
+    }
+}
+
+impl<F: FnMut(u32, &str) -> Result<()>> Texts<'_, F> {
+    /// Passes the text of the array on to its strings.
+    fn pass_on(&mut self, array: ArrayRecord) -> Result<()> {
+        for at in self.strings.clone() {
+            let (_, string, is_wide) = self.wanted[at];
+            if self.only.is_some_and(|only| !only.contains(&string)) {
+                continue;
+            }
+            let text = match (array.kind, is_wide) {
+                (Type::Char, _) => wide(self.bytes.as_chunks().0, u16::from_be_bytes),
+                // Strings of JDK 9 and later have their characters in the machine's order.
+                (_, true) => wide(self.bytes.as_chunks().0, u16::from_le_bytes),
+                (_, false) => latin(&self.bytes),
+            };
+            (self.receive)(string, &text)?;
+        }
+        Ok(())
+    }
+}
+
+fn wide(units: &[[u8; 2]], unit: fn([u8; 2]) -> u16) -> String {
+    let units = units.iter().take(CHARACTERS_MAX as usize).map(|&bytes| unit(bytes));
+    char::decode_utf16(units).map(|it| it.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+fn latin(bytes: &[u8]) -> String {
+    bytes.iter().take(CHARACTERS_MAX as usize).map(|&byte| char::from(byte)).collect()
+}
