@@ -116,7 +116,7 @@ pub(crate) fn run(mut arguments: DiffArguments) -> anyhow::Result<ExitCode> {
         (arguments.after, arguments.before) = (newest.next(), newest.next());
         anyhow::ensure!(
             arguments.before.is_some(),
-            "no traces given, and this folder has less than two: heapr diff A B"
+            "no traces given, and fewer than two in this folder: heapr diff A B"
         );
         tell!(
             "heapr: the two newest traces here: {} and {}",

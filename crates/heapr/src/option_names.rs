@@ -39,21 +39,26 @@ const SYNONYMS: &[(&str, &str)] = &[
 
 /// Options of which the name means different things in different commands, with the reason.
 const TWO_MEANINGS: &[(&str, &str)] = &[
-    ("by", "groups: those of a trace, of a native heap, or of objects"),
-    ("contents", "parts of memory that a graph includes: of native blocks, or of values of JavaScript"),
+    ("by", "groups: those of a trace, with a key, or of the packages of a snapshot"),
+    ("cgroup", "explain: a switch; config: the group that is flagged"),
+    ("class", "a class by its name, or by a pattern in queries"),
+    ("depth", "frames or levels; node sample: frames of a stack of V8"),
+    ("every", "time between two readings, in seconds or with a unit"),
+    ("fail-if-growth", "of snapshots: an amount, or amounts of classes"),
     ("fail-on", "findings of a recording; of a comparison growth alone, with an amount"),
-    ("format", "forms that the command has"),
-    ("keep", "run: closed files that stay; snapshot take: the session goes on"),
-    ("name", "config: a program; snapshot take: the snapshot's own"),
-    ("output", "a file; the page of view --static; tables go into a folder"),
-    ("pid", "processes: numbers of a trace, or names, too, where they run"),
-    ("sort", "keys of a metric; orders of suspects and of objects"),
-    ("sample", "rates: update can turn a session's off and on"),
-    ("snapshot", "a snapshot of a trace: one, or a first and a last one"),
-    ("snapshots", "numbers of snapshots: a pair to compare, or several"),
-    ("stacks", "an action of a report, with its key; of a comparison a switch"),
+    ("for", "length of a recording in full; config shell: the reader of its lines"),
     ("frames", "an action of a report, with its key; of a comparison a switch"),
     ("images", "an action of a report, with its key; of a comparison a switch"),
+    ("interval", "time between two moments; node sample: bytes between two samples"),
+    ("keep", "files that stay; snapshot take: the session goes on"),
+    ("name", "config: a program; snapshot take: the snapshot's own; query: a pattern"),
+    ("output", "a file; a folder where several files are made"),
+    ("pid", "processes: numbers of a trace, or names, too, where they run"),
+    ("sample", "rates: only sessions that go on can turn theirs off"),
+    ("snapshots", "numbers of snapshots: a pair to compare, or several"),
+    ("sort", "keys of a metric; orders of objects"),
+    ("stacks", "an action of a report, with its key; of a comparison a switch"),
+    ("type", "types against a range; of a snapshot types of nodes"),
 ];
 
 /// Visible options with a long name: name and value, and the commands that have them.

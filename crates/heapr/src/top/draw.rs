@@ -135,7 +135,7 @@ fn draw_head(state: &State, pen: &mut Pen<'_>, look: Look) {
         return;
     };
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let finding = reading.finding.as_deref().unwrap_or("nothing is judged yet");
+    let finding = reading.finding.as_deref().unwrap_or("nothing stands out so far");
     pen.line(&cut_end(finding, width), look.color(bold, Color::Yellow));
     let sampling = match &reading.sample {
         Some(rate) => format!(", sampled ({rate})"),

@@ -12,6 +12,8 @@ use super::signals;
 use super::state::State;
 use crate::plain_text::{line_width, page_columns, printed};
 
+/// Largest number of readings for a single screen.
+const SINGLE_READINGS_MAX: usize = 3;
 /// Lines of a screen.
 const LINES: u16 = 40;
 /// Interval at which signals are looked for.
@@ -20,6 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Prints readings until a signal, or a single one.
 pub(super) fn run(mut state: State, reader: &Reader, look: Look, is_single: bool) -> anyhow::Result<()> {
     let told = signals::watch()?;
+    let mut readings = 0;
     loop {
         if told.try_iter().any(|told| told == signals::Told::End) {
             return Ok(());
@@ -35,6 +38,11 @@ pub(super) fn run(mut state: State, reader: &Reader, look: Look, is_single: bool
         }
         state.take(news);
         if !is_reading {
+            continue;
+        }
+        readings += 1;
+        // Rates need a second reading; a session without events has no later one.
+        if is_single && !state.has_rates() && readings < SINGLE_READINGS_MAX {
             continue;
         }
         print(&mut state, look)?;

@@ -119,7 +119,7 @@ impl Reading {
 
 /// First sentence of the answer of `findings`.
 pub(super) fn first_finding(answer: &Value) -> Option<String> {
-    let first = answer["findings"][0]["sentence"].as_str().or_else(|| answer["verdict"].as_str());
+    let first = answer["findings"][0]["sentence"].as_str();
     first.filter(|text| !text.is_empty()).map(printable)
 }
 

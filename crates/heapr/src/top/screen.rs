@@ -4,7 +4,9 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use crossterm::event::{Event, KeyEventKind, poll, read};
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use crossterm::{cursor, execute};
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
@@ -26,11 +28,9 @@ struct Screen {
 impl Screen {
     fn enter() -> io::Result<Self> {
         enable_raw_mode()?;
-        let entered = execute!(io::stdout(), EnterAlternateScreen, cursor::Hide);
+        let entered = execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All), cursor::Hide);
         let terminal = entered.and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
-        let mut terminal = terminal.inspect_err(|_| leave())?;
-        terminal.clear().inspect_err(|_| leave())?;
-        Ok(Self { terminal })
+        Ok(Self { terminal: terminal.inspect_err(|_| leave())? })
     }
 
     fn draw(&mut self, state: &mut State, look: Look) -> io::Result<()> {
@@ -66,12 +66,17 @@ pub(super) fn run(mut state: State, reader: &Reader, target: &mut Target) -> any
         hook(panic);
     }));
     let mut screen = Screen::enter()?;
+    let mut is_stale = true;
     loop {
-        reader.news.try_iter().for_each(|news| take(&mut state, news, target));
-        if screen.draw(&mut state, look).is_err() {
+        for news in reader.news.try_iter() {
+            take(&mut state, news, target);
+            is_stale = true;
+        }
+        if is_stale && screen.draw(&mut state, look).is_err() {
             // The terminal is lost.
             return Ok(());
         }
+        is_stale = false;
         let mut effect = Effect::Nothing;
         for told in told.try_iter() {
             match told {
@@ -80,10 +85,11 @@ pub(super) fn run(mut state: State, reader: &Reader, target: &mut Target) -> any
                 Told::Resumed => {
                     drop(screen);
                     screen = Screen::enter()?;
+                    is_stale = true;
                 }
             }
         }
-        match next_key(&mut state) {
+        match next_key(&mut state, &mut is_stale) {
             Ok(Effect::Nothing) => {}
             Ok(asked) => effect = asked,
             Err(_) => return Ok(()),
@@ -99,6 +105,7 @@ pub(super) fn run(mut state: State, reader: &Reader, target: &mut Target) -> any
                 // The signal's own effect; it returns when the program goes on.
                 signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
                 screen = Screen::enter()?;
+                is_stale = true;
             }
         }
     }
@@ -118,11 +125,12 @@ fn take(state: &mut State, news: News, target: &mut Target) {
     }
 }
 
-/// Waits for a key for a moment, and takes all that have arrived.
-fn next_key(state: &mut State) -> io::Result<Effect> {
+/// Waits for a key for a moment, and takes all that have arrived. Any event makes the screen stale.
+fn next_key(state: &mut State, is_stale: &mut bool) -> io::Result<Effect> {
     let mut wait = PATIENCE;
     while poll(wait)? {
         wait = Duration::ZERO;
+        *is_stale = true;
         if let Event::Key(key) = read()?
             && key.kind != KeyEventKind::Release
         {

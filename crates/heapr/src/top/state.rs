@@ -182,6 +182,11 @@ impl State {
         self.reading.as_ref().is_some_and(|reading| !matches!(reading.stage.as_str(), "recording" | "full"))
     }
 
+    /// Whether the rate of allocations is known.
+    pub(super) fn has_rates(&self) -> bool {
+        self.history.allocations(Of::All).is_some()
+    }
+
     /// Adds to the message that is shown.
     pub(super) fn add_to_message(&mut self, text: &str) {
         self.message.get_or_insert_default().push_str(text);
