@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use heapr_explore::{Explorer, FlameTree, FrameNumber};
-use heapr_query::{FrameId, Metric, OwnCode, Owner};
+use heapr_query::engine::FrameId;
+use heapr_query::{Metric, OwnCode, Owner};
 use serde::Serialize;
 
 use crate::ids::{frame_id, node_id};
@@ -65,8 +66,7 @@ impl FrameColumns {
         let module = self.name(view.and_then(|view| view.module).unwrap_or_default());
         let file = view.and_then(|view| view.file).map(|file| self.name(file));
         let source = explorer.tree().frames.file(FrameId(frame.0));
-        let is_own =
-            view.is_some_and(|view| own.owner(view.module, view.symbol, source) == Owner::Program);
+        let is_own = view.is_some_and(|view| own.owner(view.module, view.symbol, source) == Owner::Program);
         let number = self.frames.len() as i64;
         self.frames.push(FlameFrame {
             id: frame_id(frame),
