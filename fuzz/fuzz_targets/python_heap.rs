@@ -6,6 +6,7 @@
 use heapr_managed::{Contents, write_snapshot};
 use libfuzzer_sys::fuzz_target;
 
+#[allow(dead_code)]
 #[path = "../../crates/managed/tests/it/made_memory.rs"]
 mod made_memory;
 

@@ -234,7 +234,7 @@ impl<'p, 'm> Types<'p, 'm> {
         let pages = self.pages;
         let mut at_avma = found.avma;
         for _ in 0..BASES_MAX {
-            let basic_bytes = pages.word_or_zero(at_avma + objects::TYPE_BASIC_BYTES);
+            let basic_bytes = pages.word_or_zero(at_avma + objects::TYPE_BASIC_BYTES).min(BASIC_BYTES_MAX);
             let name =
                 pages.word(at_avma + objects::TYPE_NAME).and_then(|name| pages.text(name, NAME_BYTES_MAX));
             if found.form == Form::Plain

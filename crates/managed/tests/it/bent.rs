@@ -51,6 +51,15 @@ fn a_made_process_in_order_has_its_objects() {
 }
 
 #[test]
+fn heirs_of_a_type_of_any_size_are_read() {
+    let mut made = MadeMemory::new();
+    made.make_lists_endless();
+    let mut heap = made.read(Contents::Names).unwrap();
+    assert!(heap.nodes.iter().any(|node| heap.name_of(node) == "app.Rows"));
+    check(&mut heap, made.word_count());
+}
+
+#[test]
 fn bent_memory_is_read_or_refused_within_bounds() {
     let rounds = std::env::var("HEAPR_BENT").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
     let made = MadeMemory::new();

@@ -24,6 +24,8 @@ const RUNTIME: u64 = 0x1000;
 const VERSION: u64 = 0x1800;
 const TYPES: u64 = 0x2000;
 const TYPE_BYTES: u64 = 0x400;
+/// Type of lists.
+const LIST: u64 = TYPES + 2 * TYPE_BYTES;
 const NAMES: u64 = 0x8000;
 const ARENAS: u64 = 0x9000;
 const THREAD: u64 = 0x9800;
@@ -38,7 +40,7 @@ const SYMBOLS: [(&str, u64); 4] = [
 ];
 
 /// Types: name, flag of its form, size, and size of an item. The first two have symbols.
-const FORMS: [(&str, u64, u64, u64); 21] = [
+const FORMS: [(&str, u64, u64, u64); 22] = [
     ("type", 1 << 31, 920, 40),
     ("dict", 1 << 29, 48, 0),
     ("list", 1 << 25, 40, 0),
@@ -60,6 +62,7 @@ const FORMS: [(&str, u64, u64, u64); 21] = [
     ("_thread._local", 0, 80, 0),
     ("functools._lru_cache_wrapper", 0, 120, 0),
     ("app.Thing", 1 << 9, 64, 0),
+    ("app.Rows", 1 << 9 | 1 << 25, 64, 0),
 ];
 
 /// Memory of the made process.
@@ -101,6 +104,11 @@ impl MadeMemory {
         let number = number % (POOL_COUNT * BLOCKS);
         let pool_avma = HEAP_AVMA + number / BLOCKS * POOL_BYTES;
         pool_avma + 48 + number % BLOCKS * BLOCK_BYTES + BEFORE
+    }
+
+    /// Gives the type of lists the largest size that a word can have.
+    pub(crate) fn make_lists_endless(&mut self) {
+        self.put(LIST + 32, u64::MAX);
     }
 
     /// Changes words as bytes say: four of a place, one of a kind, eight of a value each.
@@ -238,6 +246,8 @@ impl MadeMemory {
             self.put(at + 168, flag | 1 << 14);
             self.put(at + 264, Self::object(1 + number));
         }
+        // The heir of lists.
+        self.put(TYPES + 21 * TYPE_BYTES + 256, MODULE_AVMA + LIST);
     }
 
     fn write_pools(&mut self) {
