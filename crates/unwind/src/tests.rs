@@ -79,12 +79,13 @@ fn a_rule_leads_to_the_caller() {
     let caller = found.caller(columns, &registers(0x8000), &own_address).unwrap();
     assert_eq!(caller[columns.stack_pointer], Some(0x8008));
     assert_eq!(caller[columns.return_address], Some(0x8000));
-    for number in 0..columns.thread_indices.len() {
+    assert_eq!(caller.len(), columns.thread_indices.len());
+    for (number, &value) in caller.iter().enumerate() {
         if [columns.stack_pointer, columns.return_address].contains(&number) {
             continue;
         }
         let kept = columns.preserved.contains(&number).then_some(number as u64);
-        assert_eq!(caller[number], kept, "register {number}");
+        assert_eq!(value, kept, "register {number}");
     }
     assert!(found.caller(columns, &registers(0x8000), &|_| None).is_none(), "unreadable stack");
     assert!(found.caller(columns, &[], &own_address).is_none(), "no registers");
