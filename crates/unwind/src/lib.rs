@@ -9,7 +9,7 @@
 //! untrusted. All lengths are bounded, and a table that cannot be read gives no rule.
 //!
 //! The agent has an unwinder of its own, because it runs inside of the target, without a heap.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod index;
 mod rule;

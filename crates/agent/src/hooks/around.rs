@@ -47,7 +47,7 @@ pub(super) fn stored_block(answer: *mut Pointer, status: c_int) -> Pointer {
     if status == 0 { unsafe { *answer } } else { core::ptr::null_mut() }
 }
 
-/// Returns the stack of a realloc before the real call, if it must be read then: the frames of a
+/// Returns the stack of a realloc before the real call, if it must be read then. The frames of a
 /// language may lie in the block that moves.
 #[inline(always)]
 pub(super) fn stack_before_resize(scope: &mut Scope, caller: Caller) -> Option<u64> {

@@ -5,7 +5,7 @@
 macro_rules! loader_entries {
     ($real:path, $deepbind:path, $before:path, $first:path; $before_dlmopen:path) => {
         $crate::arch::assembly::exported_fn! {
-            /// It jumps on, because the loader looks up its caller by the return address.
+            /// Jumps on, because the loader looks up its caller by the return address.
             dlopen [
                 "mov rax, [rip + {real}]",
                 "test rax, rax",

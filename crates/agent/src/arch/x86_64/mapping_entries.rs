@@ -90,7 +90,7 @@ macro_rules! mmap64_entry {
 macro_rules! syscall_entry {
     ($real:path, $checked_calls:path, $checked:path, $start:path) => {
         $crate::arch::assembly::exported_fn! {
-            /// It leaves its seven arguments unchanged, the last of them on the stack, and jumps
+            /// Leaves its seven arguments unchanged, the last of them on the stack, and jumps
             /// on. The exceptions are calls by which programs forbid themselves something or exec.
             syscall [
                 "cmp rdi, {seccomp}",
