@@ -3,12 +3,12 @@
 //! ```text
 //! the target runs   plan: modules, functions, prologues, the agent laid out
 //! it is stopped     no thread in bytes to be overwritten; else such threads run on for a moment
-//!                   one thread is borrowed: map the agent; give it its imports, a thread key and the
-//!                   pool; start it
-//!                   the record for the detach, then the jumps, one after the other, which lead to a
-//!                   closed gate
-//!                   threads in the allocator run on until they leave it; the heap is at rest and is
-//!                   read
+//!                   one thread is borrowed: map the agent; give it its imports, a thread key
+//!                   and the pool; start it
+//!                   the record for the detach, then the jumps, one after the other, which lead
+//!                   to a closed gate
+//!                   threads in the allocator run on until they leave it; the heap is at rest
+//!                   and is read
 //!                   the gate opens
 //! the target runs   and each call of its allocator is recorded
 //! ```

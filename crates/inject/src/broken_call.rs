@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! before the stop    reads since when the thread has been sleeping in the call
-//! while stopped      EINTR --> ERESTARTNOHAND: the kernel restarts the call when the thread resumes;
+//! while stopped      EINTR --> ERESTARTNOHAND: the kernel restarts the call on resume;
 //!                    if a handler runs before that, the call ends with EINTR, as without the stop
 //! on resume          the rest of the time-out is written into the call's arguments
 //! ```

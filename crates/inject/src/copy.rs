@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! borrowed thread --clone--> first copy --clone (same memory)--> second copy
-//!        waits for the first <-- ends                             stays stopped and is read
-//!        resumes its own work                                     (child of the adopter of orphans)
+//!        waits for the first <-- ends                            stays stopped and is read
+//!        resumes its own work                                    (child of the adopter of orphans)
 //! ```
 //! The copies never run code of the program, so that fork handlers, locks and threads do not
 //! matter. They leave no trace in the process. The first has no exit signal, and its parent waits

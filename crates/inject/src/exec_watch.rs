@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! process: execve(file) --> kernel: may this file be executed? --> queue --> ExecWatch::next
-//!          waits        <-- allowed                                      <-- Started::allow (or drop)
+//!          waits        <-- allowed                                <-- Started::allow (or drop)
 //! ```
 //!
 //! The watch needs CAP_SYS_ADMIN. Every exec of a file on the watched filesystems waits, so that

@@ -9,6 +9,11 @@ use std::collections::BTreeMap;
 
 use heapr_known::machine::HERE;
 use heapr_proc::page_bytes;
+use object::LittleEndian as LE;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{
+    FileHeader as _, ProgramHeader as _, Rela as _, SectionHeader as _, SectionTable, Sym as _, SymbolTable,
+};
 
 use crate::arch::RelocationKind;
 use crate::error::{Error, Result};
@@ -43,136 +48,58 @@ struct Relocation {
     addend: i64,
 }
 
+type Header = FileHeader64<LE>;
+type Sections<'d> = SectionTable<'d, Header>;
+type Symbols<'d> = SymbolTable<'d, Header>;
+
+/// Largest address in the file.
+const IMAGE_BYTES_MAX: u64 = 64 << 20;
+
 const DAMAGED: Error = Error::BadAgent { what: "an offset lies outside of it" };
 
-fn slice(bytes: &[u8], offset: u64, count: u64) -> Result<&[u8]> {
-    let start = usize::try_from(offset).map_err(|_| DAMAGED)?;
-    let end = start.checked_add(usize::try_from(count).map_err(|_| DAMAGED)?).ok_or(DAMAGED)?;
-    bytes.get(start..end).ok_or(DAMAGED)
-}
-
-fn u64_at(bytes: &[u8], offset: u64) -> Result<u64> {
-    Ok(u64::from_le_bytes(slice(bytes, offset, 8)?.try_into().map_err(|_| DAMAGED)?))
-}
-
-fn u32_at(bytes: &[u8], offset: u64) -> Result<u32> {
-    Ok(u32::from_le_bytes(slice(bytes, offset, 4)?.try_into().map_err(|_| DAMAGED)?))
-}
-
-fn u16_at(bytes: &[u8], offset: u64) -> Result<u16> {
-    Ok(u16::from_le_bytes(slice(bytes, offset, 2)?.try_into().map_err(|_| DAMAGED)?))
-}
-
-fn string_at(bytes: &[u8], offset: u64) -> Result<String> {
-    let start = usize::try_from(offset).map_err(|_| DAMAGED)?;
-    let text = bytes.get(start..).ok_or(DAMAGED)?;
-    let end = text.iter().position(|&byte| byte == 0).ok_or(DAMAGED)?;
-    Ok(String::from_utf8_lossy(&text[..end]).into_owned())
+/// The fault of a file whose parts cannot be read.
+fn damaged(_: object::Error) -> Error {
+    DAMAGED
 }
 
 impl Image {
     /// Lays out the segments of the file.
     pub(crate) fn load(file: &[u8]) -> Result<Self> {
-        const PT_LOAD: u32 = 1;
-        const PT_DYNAMIC: u32 = 2;
-        const IMAGE_BYTES_MAX: u64 = 64 << 20;
-        if !file.starts_with(b"\x7fELF\x02\x01") || u16_at(file, 18)? != HERE.elf_number {
-            return Err(Error::BadAgent { what: "it is no shared object for this processor" });
+        const OTHER: Error = Error::BadAgent { what: "it is no shared object for this processor" };
+        let header = Header::parse(file).map_err(|_| OTHER)?;
+        let is_for_here = header.endian().is_ok() && header.e_machine(LE) == elf::Machine(HERE.elf_number);
+        if !is_for_here {
+            return Err(OTHER);
         }
-        let (headers, count) = (u64_at(file, 32)?, u16_at(file, 56)?);
         let mut segments = Vec::new();
         let mut loads = Vec::new();
-        let mut dynamic = None;
-        for number in 0..u64::from(count) {
-            let header = headers + number * 56;
-            let (kind, flags) = (u32_at(file, header)?, u32_at(file, header + 4)?);
-            let (file_off, svma) = (u64_at(file, header + 8)?, u64_at(file, header + 16)?);
-            let (file_bytes, memory_bytes) = (u64_at(file, header + 32)?, u64_at(file, header + 40)?);
-            if svma.saturating_add(memory_bytes) > IMAGE_BYTES_MAX || file_bytes > memory_bytes {
+        for header in header.program_headers(LE, file).map_err(damaged)? {
+            let (svma, memory_bytes) = (header.p_vaddr(LE), header.p_memsz(LE));
+            if svma.saturating_add(memory_bytes) > IMAGE_BYTES_MAX || header.p_filesz(LE) > memory_bytes {
                 return Err(DAMAGED);
             }
-            match kind {
-                PT_LOAD => {
-                    let offset = svma & !(page_bytes() - 1);
-                    let bytes = (svma + memory_bytes).next_multiple_of(page_bytes()) - offset;
-                    let (is_executable, is_writable) = (flags & 1 != 0, flags & 2 != 0);
-                    segments.push(Segment { offset, bytes, is_executable, is_writable });
-                    loads.push((file_off, svma, file_bytes));
-                }
-                PT_DYNAMIC => dynamic = Some((svma, memory_bytes)),
-                _ => {}
+            if header.p_type(LE) == elf::PT_LOAD {
+                let offset = svma & !(page_bytes() - 1);
+                let bytes = (svma + memory_bytes).next_multiple_of(page_bytes()) - offset;
+                let flags = header.p_flags(LE);
+                let (is_executable, is_writable) = (flags.contains(elf::PF_X), flags.contains(elf::PF_W));
+                segments.push(Segment { offset, bytes, is_executable, is_writable });
+                loads.push((svma, header.data(LE, file).map_err(|()| DAMAGED)?));
             }
         }
         let end = segments.iter().map(|segment| segment.offset + segment.bytes).max().ok_or(DAMAGED)?;
         let mut bytes = vec![0; usize::try_from(end).map_err(|_| DAMAGED)?];
-        for (file_off, svma, file_bytes) in loads {
+        for (svma, content) in loads {
             let start = usize::try_from(svma).map_err(|_| DAMAGED)?;
-            let source = slice(file, file_off, file_bytes)?;
-            bytes.get_mut(start..start + source.len()).ok_or(DAMAGED)?.copy_from_slice(source);
+            bytes.get_mut(start..start + content.len()).ok_or(DAMAGED)?.copy_from_slice(content);
         }
-        let mut image = Self { bytes, segments, exports: BTreeMap::new(), relocations: Vec::new() };
-        image.read_dynamic(dynamic.ok_or(Error::BadAgent { what: "it has no dynamic section" })?)?;
-        Ok(image)
-    }
-
-    fn read_dynamic(&mut self, (svma, section_bytes): (u64, u64)) -> Result<()> {
-        let mut tags = BTreeMap::new();
-        for entry in (0..section_bytes).step_by(16) {
-            tags.insert(u64_at(&self.bytes, svma + entry)?, u64_at(&self.bytes, svma + entry + 8)?);
+        let sections = header.sections(LE, file).map_err(damaged)?;
+        let symbols = sections.symbols(LE, file, elf::SHT_DYNSYM).map_err(damaged)?;
+        if symbols.is_empty() {
+            return Err(Error::BadAgent { what: "it has no dynamic symbols" });
         }
-        let tag = |number: u64| tags.get(&number).copied().unwrap_or(0);
-        let (strings, symbols, gnu_hash) = (tag(5), tag(6), tag(0x6fff_fef5));
-        let symbol = |index: u64| -> Result<(String, u64, u16)> {
-            let at = symbols + index * 24;
-            let name = string_at(&self.bytes, strings + u64::from(u32_at(&self.bytes, at)?))?;
-            Ok((name, u64_at(&self.bytes, at + 8)?, u16_at(&self.bytes, at + 6)?))
-        };
-        let is_weak = |index: u64| -> Result<bool> {
-            const STB_WEAK: u8 = 2;
-            Ok(slice(&self.bytes, symbols + index * 24 + 4, 1)?[0] >> 4 == STB_WEAK)
-        };
-        let mut relocations = Vec::new();
-        for (table, table_bytes) in [(tag(7), tag(8)), (tag(23), tag(2))] {
-            for at in (table..table + table_bytes).step_by(24) {
-                let info = u64_at(&self.bytes, at + 8)?;
-                let name = if info >> 32 == 0 { String::new() } else { symbol(info >> 32)?.0 };
-                relocations.push(Relocation {
-                    offset: u64_at(&self.bytes, at)?,
-                    kind: info as u32,
-                    is_weak: !name.is_empty() && is_weak(info >> 32)?,
-                    symbol: name,
-                    addend: u64_at(&self.bytes, at + 16)?.cast_signed(),
-                });
-            }
-        }
-        // The symbols end where the hash table's chains end.
-        let mut exports = BTreeMap::new();
-        let (bucket_count, first, bloom_count) = (
-            u32_at(&self.bytes, gnu_hash)?,
-            u32_at(&self.bytes, gnu_hash + 4)?,
-            u32_at(&self.bytes, gnu_hash + 8)?,
-        );
-        let buckets = gnu_hash + 16 + u64::from(bloom_count) * 8;
-        let chains = buckets + u64::from(bucket_count) * 4;
-        for number in 0..u64::from(bucket_count) {
-            let mut index = u64::from(u32_at(&self.bytes, buckets + number * 4)?);
-            if index < u64::from(first) {
-                continue;
-            }
-            loop {
-                let (name, value, section) = symbol(index)?;
-                if section != 0 {
-                    exports.insert(name, value);
-                }
-                if u32_at(&self.bytes, chains + (index - u64::from(first)) * 4)? & 1 != 0 {
-                    break;
-                }
-                index += 1;
-            }
-        }
-        self.exports = exports;
-        self.relocations = relocations;
-        Ok(())
+        let relocations = relocations_of(file, &sections, &symbols)?;
+        Ok(Self { bytes, segments, exports: exports_of(&symbols)?, relocations })
     }
 
     /// Names of the functions that the agent needs from the target.
@@ -215,27 +142,126 @@ impl Image {
                 Some(RelocationKind::ThreadOffset) => tls_offset.cast_unsigned(),
                 None => return Err(Error::BadAgent { what: "it has a relocation of an unknown kind" }),
             };
-            let at = usize::try_from(relocation.offset).map_err(|_| DAMAGED)?;
-            let place = self.bytes.get_mut(at..at + 8).ok_or(DAMAGED)?;
-            place.copy_from_slice(&value.to_le_bytes());
+            set(&mut self.bytes, relocation.offset, value)?;
         }
         Ok(())
     }
 
     /// Reads a word of the image.
     pub(crate) fn word(&self, offset: u64) -> Result<u64> {
-        u64_at(&self.bytes, offset)
+        Ok(u64::from_le_bytes(self.part(offset, 8)?.try_into().map_err(|_| DAMAGED)?))
     }
 
     /// Changes a word of the image.
     pub(crate) fn set_word(&mut self, offset: u64, value: u64) -> Result<()> {
-        let at = usize::try_from(offset).map_err(|_| DAMAGED)?;
-        self.bytes.get_mut(at..at + 8).ok_or(DAMAGED)?.copy_from_slice(&value.to_le_bytes());
-        Ok(())
+        set(&mut self.bytes, offset, value)
     }
 
     /// Returns bytes of the image.
     pub(crate) fn part(&self, offset: u64, count: u64) -> Result<&[u8]> {
-        slice(&self.bytes, offset, count)
+        self.bytes.get(range(offset, count)?).ok_or(DAMAGED)
+    }
+}
+
+fn range(offset: u64, count: u64) -> Result<std::ops::Range<usize>> {
+    let start = usize::try_from(offset).map_err(|_| DAMAGED)?;
+    let end = start.checked_add(usize::try_from(count).map_err(|_| DAMAGED)?).ok_or(DAMAGED)?;
+    Ok(start..end)
+}
+
+fn set(bytes: &mut [u8], offset: u64, value: u64) -> Result<()> {
+    bytes.get_mut(range(offset, 8)?).ok_or(DAMAGED)?.copy_from_slice(&value.to_le_bytes());
+    Ok(())
+}
+
+/// Offsets of the names that other modules can use.
+fn exports_of(symbols: &Symbols<'_>) -> Result<BTreeMap<String, u64>> {
+    let mut exports = BTreeMap::new();
+    for symbol in symbols.iter() {
+        if !symbol.is_undefined(LE) && !symbol.is_local() {
+            exports.insert(name_of(symbols, symbol)?, symbol.st_value(LE));
+        }
+    }
+    Ok(exports)
+}
+
+fn relocations_of(file: &[u8], sections: &Sections<'_>, symbols: &Symbols<'_>) -> Result<Vec<Relocation>> {
+    let mut relocations = Vec::new();
+    for section in sections.iter() {
+        // Relocations of sections that are not loaded are those of debug information.
+        if !section.sh_flags(LE).contains(elf::SHF_ALLOC) {
+            continue;
+        }
+        let Some((list, table)) = section.rela(LE, file).map_err(damaged)? else { continue };
+        for relocation in list {
+            let symbol = relocation.symbol(LE, false);
+            if symbol.is_some() && table != symbols.section() {
+                return Err(DAMAGED);
+            }
+            let symbol = symbol.map(|index| symbols.symbol(index)).transpose().map_err(damaged)?;
+            relocations.push(Relocation {
+                offset: relocation.r_offset(LE),
+                kind: relocation.r_type(LE, false).0,
+                symbol: symbol.map_or(Ok(String::new()), |symbol| name_of(symbols, symbol))?,
+                is_weak: symbol.is_some_and(|symbol| symbol.is_weak()),
+                addend: relocation.r_addend(LE),
+            });
+        }
+    }
+    Ok(relocations)
+}
+
+fn name_of(symbols: &Symbols<'_>, symbol: &elf::Sym64<LE>) -> Result<String> {
+    let name = symbol.name(LE, symbols.strings()).map_err(damaged)?;
+    Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// File of the C library of this process.
+    fn library() -> Vec<u8> {
+        let mappings = heapr_proc::mappings::read(std::process::id()).unwrap();
+        let is_library = |name: &str| name.contains("/libc.so") || name.contains("/ld-musl");
+        let library = mappings.iter().find(|mapping| is_library(&mapping.name)).unwrap();
+        std::fs::read(&library.name).unwrap()
+    }
+
+    /// The loader of this process is the oracle.
+    #[test]
+    fn an_image_has_what_the_loader_has() {
+        let image = Image::load(&library()).unwrap();
+        let distance = image.export("free").unwrap().wrapping_sub(image.export("malloc").unwrap());
+        let loaded = (libc::free as *const () as u64).wrapping_sub(libc::malloc as *const () as u64);
+        assert_eq!(distance, loaded);
+        assert!(!image.relocations.is_empty());
+        let code = image.segments.iter().find(|segment| segment.is_executable).unwrap();
+        assert!(!code.is_writable);
+        let at = image.export("malloc").unwrap();
+        assert!((code.offset..code.offset + code.bytes).contains(&at));
+        // SAFETY: the code of a function of at least 16 bytes.
+        let now = unsafe { std::slice::from_raw_parts(libc::malloc as *const u8, 16) };
+        assert_eq!(image.part(at, 16).unwrap(), now);
+        assert!(image.part(u64::MAX, 8).is_err() && image.word(image.bytes.len() as u64 - 7).is_err());
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_or_an_image() {
+        let whole = library();
+        for bytes in [0, 10, 63, 64, 100, 1000, whole.len() / 2, whole.len() - 1] {
+            assert!(Image::load(&whole[..bytes]).is_err(), "{bytes} bytes");
+        }
+        // Each byte of the headers, with values that make sizes and offsets large.
+        for at in 0..64 + 56 * 4 {
+            for value in [0xff, 0] {
+                let mut changed = whole.clone();
+                changed[at] = value;
+                if let Ok(mut image) = Image::load(&changed) {
+                    assert!(image.bytes.len() as u64 <= IMAGE_BYTES_MAX + page_bytes());
+                    let _ = image.relocate(0x1000, -8, |_| Some(0));
+                }
+            }
+        }
     }
 }

@@ -20,6 +20,7 @@ use heapr_wire::{
 };
 
 use crate::arch::{AllRegistersCountdown, Countdown, Place, Prologue, Sampling, Way, island_of};
+use crate::areas::{Ground, TOO_MANY};
 use crate::change::Change;
 use crate::detach::find_record_among;
 use crate::error::{Error, Result};
@@ -223,7 +224,8 @@ fn hook_here(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
         return Err(no_moment("no thread has room on its stack"));
     };
     let borrowed = Borrowed::new(pid, memory, gadgets, &thread)?;
-    hooks::write(pid, memory, borrowed, &planned, agent.record.as_mut(), &mut report)?;
+    let ground = Ground { pid, memory, mappings: &mappings };
+    hooks::write(ground, borrowed, &planned, agent.record.as_mut(), &mut report)?;
     report.pause = stopped.resume();
     Ok(report)
 }
@@ -317,7 +319,7 @@ fn plan_functions(
             continue;
         }
         let Some(number) = free.next() else {
-            report.refuse(function, "there are too many");
+            report.refuse(function, TOO_MANY);
             continue;
         };
         let counted = sampling.and_then(|sampling| {

@@ -8,8 +8,13 @@ use std::sync::{Arc, OnceLock};
 
 use heapr_proc::page_bytes;
 use heapr_wire::{BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, Injection, REDIRECTED_MAX};
+use object::LittleEndian as LE;
+use object::elf::{self, Sym64};
+use object::pod;
+use object::read::elf::{ProgramHeader as _, Sym as _};
 
 use crate::arch::ProgramHeaders;
+use crate::elf_in_memory::{find_dynamic, program_headers_at};
 use crate::error::{Error, Result};
 use crate::memory::{TargetMemory, Unreachable};
 use crate::static_symbols::StaticSymbols;
@@ -74,19 +79,13 @@ pub(crate) struct Modules {
 const LINK_BYTES: usize = 40;
 /// Largest number of modules that are read.
 const MODULES_MAX: usize = 20_000;
-const DYNAMIC_ENTRIES_MAX: u64 = 4096;
 const NAME_BYTES_MAX: usize = 4096;
+const SYMBOL_BYTES: u64 = size_of::<Sym64<LE>>() as u64;
 /// Largest number of namespaces in glibc.
 const NAMESPACES_MAX: usize = 16;
 
 const AT_PHDR: u64 = 3;
 const AT_PHNUM: u64 = 5;
-const PT_LOAD: u64 = 1;
-const PT_DYNAMIC: u64 = 2;
-const PT_INTERP: u64 = 3;
-const PT_PHDR: u64 = 6;
-const PT_TLS: u64 = 7;
-const DT_DEBUG: u64 = 21;
 
 impl Modules {
     /// Reads the list.
@@ -185,20 +184,16 @@ fn read_module(
 ) -> Option<Module> {
     let mut module = Module { name, is_main, bias, ..Module::default() };
     let absolute = |value: u64| if value < bias { bias.wrapping_add(value) } else { value };
-    for number in 0..DYNAMIC_ENTRIES_MAX {
-        let mut entry = [0; 16];
-        memory.read(dynamic_avma.wrapping_add(number * 16), &mut entry).ok()?;
-        let (tag, value) = entry.split_at(8);
-        let tag = u64::from_le_bytes(tag.try_into().ok()?);
-        let value = u64::from_le_bytes(value.try_into().ok()?);
+    find_dynamic::<()>(memory, dynamic_avma, |tag, value| {
         match tag {
-            0 => break,
-            5 => module.strings_avma = absolute(value),
-            6 => module.symbols_avma = absolute(value),
-            0x6fff_fef5 => module.gnu_hash_avma = absolute(value),
+            elf::DT_STRTAB => module.strings_avma = absolute(value),
+            elf::DT_SYMTAB => module.symbols_avma = absolute(value),
+            elf::DT_GNU_HASH => module.gnu_hash_avma = absolute(value),
             _ => {}
         }
-    }
+        None
+    })
+    .ok()?;
     Some(module)
 }
 
@@ -216,19 +211,16 @@ fn find_source(pid: u32, memory: &impl TargetMemory) -> Result<Source> {
     let (mut bias, mut dynamic_svma) = (headers_avma & !(page_bytes() - 1), None);
     let mut tls_align = 1;
     let (mut has_own_entry, mut is_at_its_address, mut has_loader) = (false, true, false);
-    for number in 0..count.min(1000) {
-        let mut header = [0; 56];
-        memory.read(headers_avma + number * 56, &mut header).map_err(memory_error)?;
-        let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().unwrap_or_default());
-        match word(0) & 0xffff_ffff {
-            PT_PHDR => {
+    for header in program_headers_at(memory, headers_avma, count).map_err(memory_error)? {
+        match header.p_type(LE) {
+            elf::PT_PHDR => {
                 has_own_entry = true;
-                bias = headers_avma.wrapping_sub(word(16));
+                bias = headers_avma.wrapping_sub(header.p_vaddr(LE));
             }
-            PT_INTERP => has_loader = true,
-            PT_TLS => tls_align = word(48),
-            PT_DYNAMIC => dynamic_svma = Some(word(16)),
-            PT_LOAD if word(8) == 0 => is_at_its_address = word(16) != 0,
+            elf::PT_INTERP => has_loader = true,
+            elf::PT_TLS => tls_align = header.p_align(LE),
+            elf::PT_DYNAMIC => dynamic_svma = Some(header.p_vaddr(LE)),
+            elf::PT_LOAD if header.p_offset(LE) == 0 => is_at_its_address = header.p_vaddr(LE) != 0,
             _ => {}
         }
     }
@@ -238,22 +230,14 @@ fn find_source(pid: u32, memory: &impl TargetMemory) -> Result<Source> {
     let of_file = Source::File(ProgramHeaders { bias, headers_avma, count }, tls_align);
     let Some(dynamic_svma) = dynamic_svma else { return Ok(of_file) };
     let dynamic_avma = bias.wrapping_add(dynamic_svma);
-    for number in 0..DYNAMIC_ENTRIES_MAX {
-        let at = dynamic_avma.wrapping_add(number * 16);
-        match memory.read_u64(at).map_err(memory_error)? {
-            0 => break,
-            // A static position-independent program has this entry too, but it stays empty.
-            DT_DEBUG if has_loader => {
-                let debug_avma = memory.read_u64(at.wrapping_add(8)).map_err(memory_error)?;
-                return match debug_avma {
-                    0 => {
-                        Err(Error::Unsupported { pid, reason: "its loader has not started it yet, or hides" })
-                    }
-                    _ => Ok(Source::Loader(debug_avma)),
-                };
-            }
-            _ => {}
+    // A static position-independent program has this entry too, but it stays empty.
+    let wanted = |tag, value| (tag == elf::DT_DEBUG && has_loader).then_some(value);
+    match find_dynamic(memory, dynamic_avma, wanted).map_err(memory_error)? {
+        Some(0) => {
+            return Err(Error::Unsupported { pid, reason: "its loader has not started it yet, or hides" });
         }
+        Some(debug_avma) => return Ok(Source::Loader(debug_avma)),
+        None => {}
     }
     let loader = read_module(memory, String::new(), false, bias, dynamic_avma);
     let debug = loader.and_then(|loader| loader.symbol(memory, "_r_debug"));
@@ -287,8 +271,6 @@ impl Module {
     /// Symbol that the module defines under a name. Versions are ignored: the first one found
     /// counts.
     pub(crate) fn symbol(&self, memory: &impl TargetMemory, name: &str) -> Option<Symbol> {
-        const STT_TLS: u8 = 6;
-        const STT_GNU_IFUNC: u8 = 10;
         if let Some(statics) = &self.statics {
             return statics.symbols.get(name).map(|symbol| Symbol {
                 address_avma: self.bias.wrapping_add(symbol.svma),
@@ -302,24 +284,21 @@ impl Module {
         let read = || SymbolHashes::read(memory, self.gnu_hash_avma).map(Arc::new);
         let hashes = self.hashes.get_or_init(read).as_ref()?;
         hashes.find(memory, hash_of(name), |index| {
-            let mut symbol = [0; 24];
-            let symbol_avma = self.symbols_avma + u64::from(index) * 24;
-            memory.read(symbol_avma, &mut symbol).ok()?;
-            let name_off = u32::from_le_bytes(symbol[..4].try_into().ok()?);
-            let kind = symbol[4] & 15;
-            let section = u16::from_le_bytes(symbol[6..8].try_into().ok()?);
-            let value = u64::from_le_bytes(symbol[8..16].try_into().ok()?);
+            let symbol_avma = self.symbols_avma.checked_add(u64::from(index) * SYMBOL_BYTES)?;
+            let bytes = memory.read_vec(symbol_avma, SYMBOL_BYTES as usize).ok()?;
+            let (symbol, _) = pod::from_bytes::<Sym64<LE>>(&bytes).ok()?;
+            let value = symbol.st_value(LE);
             let value = self.redirected.get(&(symbol_avma + 8)).copied().unwrap_or(value);
-            if section == 0 || value == 0 || kind == STT_TLS {
+            if symbol.is_undefined(LE) || value == 0 || symbol.st_type() == elf::STT_TLS {
                 return None;
             }
-            let name_avma = self.strings_avma.checked_add(u64::from(name_off))?;
+            let name_avma = self.strings_avma.checked_add(u64::from(symbol.st_name(LE)))?;
             let found = memory.read_vec(name_avma, name.len() + 1).ok()?;
             let is_it = found.strip_suffix(&[0]) == Some(name.as_bytes());
             is_it.then_some(Symbol {
                 address_avma: self.bias.wrapping_add(value),
-                size_bytes: u64::from_le_bytes(symbol[16..24].try_into().ok()?),
-                is_indirect: kind == STT_GNU_IFUNC,
+                size_bytes: symbol.st_size(LE),
+                is_indirect: symbol.st_type() == elf::STT_GNU_IFUNC,
             })
         })
     }
@@ -331,17 +310,16 @@ impl Module {
         address_avma: u64,
     ) -> Option<u64> {
         const SYMBOLS_MAX: usize = 1 << 20;
-        let count = (self.strings_avma.checked_sub(self.symbols_avma)? / 24) as usize;
+        let count = (self.strings_avma.checked_sub(self.symbols_avma)? / SYMBOL_BYTES) as usize;
         if count == 0 || count > SYMBOLS_MAX {
             return None;
         }
-        let table = memory.read_vec(self.symbols_avma, count * 24).ok()?;
-        let ends = table.chunks_exact(24).filter_map(|symbol| {
-            let value = u64::from_le_bytes(symbol[8..16].try_into().ok()?);
-            let size = u64::from_le_bytes(symbol[16..24].try_into().ok()?);
-            let is_function = matches!(symbol[4] & 15, 2 | 10) && symbol[6..8] != [0, 0];
-            let end = self.bias.wrapping_add(value).wrapping_add(size);
-            (is_function && end <= address_avma).then_some(end)
+        let table = memory.read_vec(self.symbols_avma, count * SYMBOL_BYTES as usize).ok()?;
+        let (symbols, _) = pod::slice_from_bytes::<Sym64<LE>>(&table, count).ok()?;
+        let ends = symbols.iter().filter_map(|symbol| {
+            let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
+            let end = self.bias.wrapping_add(symbol.st_value(LE)).wrapping_add(symbol.st_size(LE));
+            (is_function && !symbol.is_undefined(LE) && end <= address_avma).then_some(end)
         });
         ends.max()
     }

@@ -11,10 +11,11 @@ use std::collections::HashMap;
 
 use heapr_known::machine::HERE;
 use heapr_proc::{Mapping, mappings};
+use heapr_unwind::UnwindRule;
 
-use crate::memory::ProcessMemory;
+use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::stop::StoppedThread;
-use crate::unwind_rule::{UnwindIndex, UnwindRule};
+use crate::unwind_index::UnwindIndex;
 
 /// Largest number of frames of a waiting thread; a damaged stack may lead in a circle.
 const FRAMES_MAX: usize = 4096;
@@ -59,6 +60,7 @@ impl<'a> ReturnChains<'a> {
     /// cover all frames.
     fn of_thread(&mut self, mappings: &[Mapping], thread: &StoppedThread) -> Option<Vec<u64>> {
         let memory = self.memory;
+        let word_at = |avma: u64| memory.read_u64(avma).ok();
         let mut registers = thread.registers.by_dwarf();
         let mut chain = Vec::new();
         let mut is_interrupted = true;
@@ -69,7 +71,7 @@ impl<'a> ReturnChains<'a> {
             // A return address may lie behind the caller's last instruction, hence minus 1.
             let rule = self.rule(mappings, pc_avma.wrapping_sub(u64::from(!is_interrupted)))?;
             is_interrupted = rule.is_of_signal;
-            let caller = rule.caller(memory, &registers)?;
+            let caller = rule.caller(&HERE.columns, &registers, &word_at)?;
             // A signal handler may have a separate stack.
             if !is_interrupted && caller[HERE.columns.stack_pointer]? <= sp_avma {
                 return None;

@@ -5,7 +5,7 @@
 //! count of buckets, first symbol, words of the filter, shift   4 bytes each
 //! filter                                                       8 bytes a word
 //! buckets                                                      4 bytes each: number of a symbol
-//! chains                                                       4 bytes a symbol: hash, last bit: the end
+//! chains                                                       4 bytes each: hash, last bit: end
 //! ```
 
 use crate::memory::TargetMemory;

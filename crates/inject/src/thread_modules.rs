@@ -4,6 +4,11 @@
 //! The number is in the loader's entry of a module. Its offset differs between versions; a library
 //! publishes it for debuggers ([`PLACE`]; since glibc 2.34 the C library itself does).
 
+use object::LittleEndian as LE;
+use object::elf::PT_TLS;
+use object::read::elf::ProgramHeader as _;
+
+use crate::elf_in_memory::program_headers;
 use crate::error::Result;
 use crate::memory::{ProcessMemory, TargetMemory};
 use crate::modules::Modules;
@@ -13,8 +18,6 @@ const PLACE: &str = "_thread_db_link_map_l_tls_modid";
 /// Exclusive limit of the offset in bytes.
 const PLACE_MAX: u32 = 1 << 14;
 const NAME_BYTES_MAX: usize = 4096;
-const HEADERS_MAX: u16 = 64;
-const PT_TLS: u32 = 7;
 
 /// A module with thread-local variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,16 +64,9 @@ fn main_bytes(pid: u32) -> Option<u64> {
 
 /// Size of a module's thread-local variables, from the file headers at an address.
 fn local_bytes(memory: &impl TargetMemory, start_avma: u64) -> Option<u64> {
-    const HEADER_BYTES: u64 = 56;
-    if memory.read_u32(start_avma).ok()?.to_le_bytes() != *b"\x7fELF" {
-        return None;
-    }
-    let headers_off = memory.read_u64(start_avma.checked_add(32)?).ok()?;
-    let count = (memory.read_u32(start_avma.checked_add(56)?).ok()? as u16).min(HEADERS_MAX);
-    let headers_avma = start_avma.checked_add(headers_off)?;
-    let headers = (0..u64::from(count)).map(|number| headers_avma.wrapping_add(number * HEADER_BYTES));
-    let mut of_threads = headers.filter(|&header_avma| memory.read_u32(header_avma) == Ok(PT_TLS));
-    memory.read_u64(of_threads.next()?.checked_add(40)?).ok()
+    let headers = program_headers(memory, start_avma)?;
+    let of_threads = headers.iter().find(|header| header.p_type(LE) == PT_TLS)?;
+    Some(of_threads.p_memsz(LE))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
+use heapr_unwind::covered_ranges;
 use object::Endianness;
 use object::elf::{FileHeader64, Machine, PF_X, PT_LOAD, SHT_DYNSYM};
 use object::read::ReadCache;
@@ -61,7 +61,10 @@ impl CodePlaces {
             .collect();
         let unwound = sections
             .section_by_name(endian, b".eh_frame")
-            .and_then(|(_, section)| Some(unwound(section.sh_addr(endian), section.data(endian, data).ok()?)))
+            .and_then(|(_, section)| {
+                let bytes = section.data(endian, data).ok()?;
+                Some(covered_ranges(bytes, section.sh_addr(endian), UNWOUND_MAX))
+            })
             .unwrap_or_default();
         let machine = header.e_machine(endian);
         let imports = imports(endian, machine, data, &sections).unwrap_or_default();
@@ -122,20 +125,4 @@ fn imports<'d>(
         }
     }
     Some(found)
-}
-
-fn unwound(table_svma: u64, bytes: &[u8]) -> Vec<(u64, u64)> {
-    let table = EhFrame::from(EndianSlice::new(bytes, LittleEndian));
-    let bases = BaseAddresses::default().set_eh_frame(table_svma);
-    let (mut entries, mut found) = (table.entries(&bases), Vec::new());
-    while let Ok(Some(entry)) = entries.next() {
-        if let CieOrFde::Fde(entry) = entry
-            && let Ok(entry) = entry.parse(EhFrame::cie_from_offset)
-            && found.len() < UNWOUND_MAX
-        {
-            let start = entry.initial_address();
-            found.push((start, start.saturating_add(entry.len())));
-        }
-    }
-    found
 }

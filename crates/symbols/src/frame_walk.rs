@@ -11,11 +11,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Register, RegisterRule,
-    UnwindContext, UnwindSection as _,
-};
 use heapr_known::machine::{Columns, Machine, SMALLEST_PAGE_BYTES};
+use heapr_unwind::{FrameRegisters, UnwindIndex, UnwindRule};
 use memmap2::Mmap;
 use object::{Object as _, ObjectSection as _, ObjectSegment as _};
 
@@ -44,9 +41,6 @@ pub struct WalkedFrame {
     /// Exclusive end, behind the return address.
     pub end_avma: u64,
 }
-
-/// Registers by their numbers in unwind tables ([`Machine::columns`]).
-type WalkRegisters = Vec<u64>;
 
 /// Unwinder for the stacks of one process.
 #[derive(Debug)]
@@ -94,35 +88,17 @@ impl UnwindFile {
         of_it.map(|&(offset, _, svma)| svma.wrapping_sub(offset).wrapping_add(file_off))
     }
 
-    /// Computes the caller's registers.
-    fn step(
-        &self,
-        svma: u64,
-        columns: &Columns,
-        registers: &WalkRegisters,
-        read: &dyn Fn(u64) -> Option<u64>,
-    ) -> Option<WalkRegisters> {
-        let slice = |range: &Range<usize>| EndianSlice::new(&self.bytes[range.clone()], LittleEndian);
-        let bases = BaseAddresses::default().set_eh_frame_hdr(self.index.0).set_eh_frame(self.table.0);
-        let index = EhFrameHdr::from(slice(&self.index.1)).parse(&bases, 8).ok()?;
-        let table = EhFrame::from(slice(&self.table.1));
-        let mut context = UnwindContext::new();
-        let row = index
-            .table()?
-            .unwind_info_for_address(&table, &bases, &mut context, svma, EhFrame::cie_from_offset)
-            .ok()?;
-        let &CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
-        let cfa = registers.get(usize::from(register.0))?.wrapping_add_signed(offset);
-        let mut caller = registers.clone();
-        for number in columns.preserved.iter().copied().chain([columns.return_address]) {
-            match row.register(Register(number as u16)) {
-                Some(RegisterRule::Offset(offset)) => caller[number] = read(cfa.wrapping_add_signed(offset))?,
-                Some(RegisterRule::SameValue) | None if number != columns.return_address => {}
-                _ => return None,
-            }
-        }
-        caller[columns.stack_pointer] = cfa;
-        Some(caller)
+    /// Returns the rule for the code at an address of the file.
+    fn rule(&self, svma: u64) -> Option<UnwindRule> {
+        let (index_svma, ref index) = self.index;
+        let (table_svma, ref table) = self.table;
+        let (index, table) = (&self.bytes[index.clone()], &self.bytes[table.clone()]);
+        let bytes_at = |at_svma: u64, count: usize| {
+            let start = usize::try_from(at_svma.checked_sub(table_svma)?).ok()?;
+            Some(table.get(start..start.checked_add(count)?)?.to_vec())
+        };
+        let entry_svma = UnwindIndex { bytes: index, address: index_svma }.entry_address(svma)?;
+        UnwindRule::of_entry(&bytes_at, entry_svma, svma)
     }
 }
 
@@ -143,35 +119,42 @@ impl FrameWalker {
         most: usize,
     ) -> Vec<WalkedFrame> {
         let mut frames: Vec<WalkedFrame> = Vec::new();
-        let register = |&index: &usize| registers.get(index).copied().unwrap_or(0);
-        let mut registers: WalkRegisters = self.columns.thread_indices.iter().map(register).collect();
+        let register = |&index: &usize| registers.get(index).copied();
+        let mut registers: FrameRegisters = self.columns.thread_indices.iter().map(register).collect();
         let Columns { stack_pointer, return_address, .. } = self.columns;
-        while frames.len() < most {
-            let (pc_avma, start_avma) = (registers[return_address], registers[stack_pointer]);
+        while frames.len() < most
+            && let (Some(pc_avma), Some(start_avma)) = (registers[return_address], registers[stack_pointer])
+        {
             // A return address may lie behind the caller's last instruction, hence minus 1.
             let looked_up_avma = if frames.is_empty() { pc_avma } else { pc_avma.wrapping_sub(1) };
             let Some(caller) = self.step(looked_up_avma, &registers, read) else { break };
-            if caller[stack_pointer] <= start_avma {
+            let (Some(end_avma), Some(_)) = (caller[stack_pointer], caller[return_address]) else { break };
+            if end_avma <= start_avma {
                 break;
             }
-            frames.push(WalkedFrame { pc_avma, start_avma, end_avma: caller[stack_pointer] });
+            frames.push(WalkedFrame { pc_avma, start_avma, end_avma });
             registers = caller;
         }
         frames
     }
 
+    /// Computes the caller's registers. A signal's frame has no caller here: the interrupted
+    /// function may have another stack.
     fn step(
         &mut self,
         avma: u64,
-        registers: &WalkRegisters,
+        registers: &FrameRegisters,
         read: &dyn Fn(u64) -> Option<u64>,
-    ) -> Option<WalkRegisters> {
+    ) -> Option<FrameRegisters> {
         let behind = self.code.partition_point(|code| code.start_avma <= avma);
         let code = self.code[..behind].last().filter(|code| avma < code.end_avma)?;
         let file = self.files.entry(code.path.clone()).or_insert_with_key(|path| UnwindFile::of(path));
         let file = file.as_ref()?;
-        let svma = file.svma(code.file_off.checked_add(avma - code.start_avma)?)?;
-        file.step(svma, &self.columns, registers, read)
+        let rule = file.rule(file.svma(code.file_off.checked_add(avma - code.start_avma)?)?)?;
+        if rule.is_of_signal {
+            return None;
+        }
+        rule.caller(&self.columns, registers, read)
     }
 }
 

@@ -204,8 +204,10 @@ pub const EXECUTABLE_NAME_BYTES_MAX: usize = 48;
 /// One traced process image. Written by the agent of that process; freed (state 0) by the recorder.
 ///
 /// ```text
-/// FREE -> CLAIMED (agent: compare-exchange) -> LIVE (agent, release) -> DISABLED (agent) -> FREE (recorder, when the
-/// process has ended and all its buffers are drained)
+/// FREE -> CLAIMED    agent: compare-exchange
+///      -> LIVE       agent, release
+///      -> DISABLED   agent
+///      -> FREE       recorder, when the process has ended and all its buffers are drained
 /// ```
 #[derive(Debug)]
 #[repr(C, align(128))]
@@ -349,8 +351,9 @@ pub const OWNER_NODES: u64 = 2;
 ///
 /// ```text
 /// owner = 0                         free
-/// owner = kind:4 | slot:20 | sequence:40   (sequence counts the buffers of that thread or process from 0)
+/// owner = kind:4 | slot:20 | sequence:40
 /// ```
+/// The sequence counts the buffers of that thread or process from 0.
 ///
 /// Claim (agent): CAS owner 0 -> owner; then store `owner_generation`. The words `published` and
 /// `closed` are 0 when free: the recorder zeroes them before it stores owner = 0 (release).

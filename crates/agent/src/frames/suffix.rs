@@ -23,9 +23,10 @@ const WORDS_MAX: usize = 24;
 /// ```text
 ///  63                             16  15                0
 /// +---------------------------------+------------------+
-/// | value                           | offset           |    offset: words above the start's stack pointer
+/// | value                           | offset           |
 /// +---------------------------------+------------------+
 /// ```
+/// The offset is in words above the start's stack pointer.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 struct SuffixWord(u64);

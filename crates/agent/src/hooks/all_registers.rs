@@ -18,6 +18,7 @@ use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS, called};
 
 use crate::arch::all_registers_entry::{AllRegistersCall, all_registers_entry};
 use crate::arch::light_entry::{LightAnswer, LightCall, light_entry};
+use crate::arch::trampoline_frame::TrampolineFrame;
 use crate::hooks::Caller;
 use crate::hooks::forwarded::{self, kinds};
 use crate::hooks::inner_calls;
@@ -42,9 +43,8 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut AllRegistersCall) -> usize 
     // SAFETY: (1).
     let call = unsafe { &mut *call };
     // SAFETY: (1).
-    let kept = unsafe { &*(call.frame.function() as *const HookedFunction) };
-    let caller = Caller::new(call.frame.entry(), call.frame.bp(), kept.called);
-    match outcome_of(kept, call.arguments(), caller) {
+    let (kept, outcome) = unsafe { outcome_of_call(&call.frame, call.arguments()) };
+    match outcome {
         Outcome::Answered(answer) => call.set_answer(answer),
         Outcome::Silent => {}
         Outcome::PassOn => return kept.own(),
@@ -60,13 +60,24 @@ pub(crate) unsafe extern "C" fn make_light_call(call: *mut LightCall) -> LightAn
     // SAFETY: (1).
     let call = unsafe { &*call };
     // SAFETY: (1).
-    let kept = unsafe { &*(call.frame.function() as *const HookedFunction) };
-    let caller = Caller::new(call.frame.entry(), call.frame.bp(), kept.called);
-    match outcome_of(kept, call.arguments(), caller) {
+    let (kept, outcome) = unsafe { outcome_of_call(&call.frame, call.arguments()) };
+    match outcome {
         Outcome::Answered(answer) => LightAnswer { answer, goes_on_avma: 0 },
         Outcome::Silent => LightAnswer { answer: 0, goes_on_avma: 0 },
         Outcome::PassOn => LightAnswer { answer: 0, goes_on_avma: kept.own() },
     }
+}
+
+/// Makes the call of a trampoline's frame, and returns its function and its outcome.
+///
+/// # Safety
+/// 1. The frame is that of one of the functions below.
+#[inline(always)]
+unsafe fn outcome_of_call(frame: &TrampolineFrame, words: &Arguments) -> (&'static HookedFunction, Outcome) {
+    // SAFETY: (1); the functions are never removed.
+    let kept = unsafe { &*(frame.function() as *const HookedFunction) };
+    let caller = Caller::new(frame.entry(), frame.bp(), kept.called);
+    (kept, outcome_of(kept, words, caller))
 }
 
 #[inline(always)]

@@ -15,6 +15,7 @@ use crate::languages;
 use crate::modules;
 use crate::record::events;
 use crate::record::thread::Scope;
+use crate::record::writing::Records;
 
 pub(crate) unsafe extern "C" fn malloc<const NESTS: bool>(size: usize, entry: Entry, bp: usize) -> Pointer {
     let caller = Caller::new(entry, bp, const { called("malloc") });
@@ -196,7 +197,7 @@ pub(crate) unsafe extern "C" fn __libc_realloc<const NESTS: bool>(
 pub(crate) unsafe extern "C" fn dlclose(handle: Pointer, entry: Entry, _bp: usize) -> c_int {
     let status = REAL.dlclose(handle);
     if let Some(mut scope) = Scope::enter(entry.sp()) {
-        modules::forget_unloaded(&mut events::Records { scope: &mut scope });
+        modules::forget_unloaded(&mut Records { scope: &mut scope });
     }
     status
 }

@@ -6,7 +6,7 @@ use core::ffi::{c_char, c_int};
 
 use heapr_wire::arch::call_numbers;
 
-use crate::arch::entries::syscall_entry;
+use crate::arch::mapping_entries::syscall_entry;
 use crate::hooks::real::SYSCALL;
 use crate::hooks::sandbox::{self, SYS_PRCTL, SYS_SECCOMP};
 use crate::hooks::{exec, start_for_call};

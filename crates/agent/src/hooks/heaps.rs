@@ -6,7 +6,8 @@
 //! malloc and mmap.
 //!
 //! ```text
-//! handle = generation:56 number:8      generation: raised when a heap gets the number, and when it is destroyed; odd in between
+//! handle = generation:56 number:8
+//! generation: raised when a heap gets the number, and when it is destroyed; odd in between
 //! ```
 //! Thus the handle of a destroyed heap is recognised, and calls with it do nothing. A new heap gets
 //! the number that one of the same name had before, if that is free. So arenas that come and go

@@ -2,7 +2,9 @@
 //! the agent can check them.
 //!
 //! ```text
-//! program --rjem_calloc--> counted --> rjem_calloc --rjem_malloc--> counted --> rjem_malloc --malloc--> counted --> ...
+//! program     --rjem_calloc--> counted --> rjem_calloc
+//! rjem_calloc --rjem_malloc--> counted --> rjem_malloc
+//! rjem_malloc --malloc-------> counted --> ...
 //! ```
 //! The countdown may end with any of the three calls, and only the first is the program's. The
 //! others are recognised by the code that their stack leads through. That is checked only for

@@ -2,7 +2,8 @@
 //! no call reaches through the loader, can only be hooked from outside.
 //!
 //! ```text
-//! agent: wanted += 1, waits     --> inspector: reads the files' symbols, stops the process to install hooks, if any
+//! agent: wanted += 1, waits     --> inspector: reads the files' symbols
+//!                                   stops the process to install hooks, if any
 //! agent: continues              <-- done = wanted
 //! ```
 //!
@@ -22,8 +23,8 @@ use crate::hooks::inner_table;
 use crate::hooks::{self, Caller, by_handle, inner_calls};
 use crate::modules::{self, link_map};
 use crate::process::own_files::{decimal, for_each_line};
-use crate::record::events;
 use crate::record::thread::Scope;
+use crate::record::writing::Records;
 use crate::state::AGENT;
 use crate::state::own_stack;
 
@@ -57,7 +58,7 @@ fn after_load(_kept: &HookedFunction, _words: &Arguments, caller: Caller) -> Out
     if UNLOADS.swap(unloads, Relaxed) != unloads
         && let Some(mut scope) = Scope::enter(caller.sp())
     {
-        modules::forget_unloaded(&mut events::Records { scope: &mut scope });
+        modules::forget_unloaded(&mut Records { scope: &mut scope });
     }
     let asked = LOADS.load(Relaxed);
     if loads != asked {

@@ -8,8 +8,8 @@ use heapr_wire::{
     FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE, called,
 };
 
-use crate::arch::entries::{self, mapping_entries, mmap64_entry};
 use crate::arch::entry::Entry;
+use crate::arch::mapping_entries::{mapping_entries, mapping_hooks, mmap64_entry};
 use crate::hooks::real::{MMAP, MREMAP, REAL};
 use crate::hooks::start_for_mapping;
 use crate::hooks::{Caller, Pointer, SLOTS, SlotIndex, stack_for};
@@ -210,7 +210,7 @@ pub(crate) static MAPPING_SLOTS: MappingSlots = MappingSlots {
     mremap: AtomicPtr::new(mremap_first as *mut ()),
 };
 
-entries::mapping_hooks! { MMAP, after_mmap; MREMAP, before_mremap, after_mremap }
+mapping_hooks! { MMAP, after_mmap; MREMAP, before_mremap, after_mremap }
 
 mapping_entries! { MAPPING_SLOTS, start_for_mapping;
     mmap mmap_first "0"

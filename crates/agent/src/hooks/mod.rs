@@ -13,6 +13,7 @@ pub(crate) mod real;
 
 pub(crate) mod all_registers;
 pub(crate) mod arenas;
+mod around;
 pub(crate) mod by_handle;
 mod c_functions;
 pub(crate) mod call_by_number;

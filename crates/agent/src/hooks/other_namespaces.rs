@@ -6,7 +6,8 @@
 //! changed before such a library is bound:
 //!
 //! ```text
-//! library --malloc--> loader --looks up--> table of the C library: malloc = trampoline --> hook --> the C library's malloc
+//! library --malloc--> loader --looks up--> table of the C library: malloc = trampoline
+//! trampoline --> hook --> the C library's malloc
 //! ```
 //! `RTLD_DEEPBIND` itself stays in effect for the library's other symbols.
 //!
@@ -17,8 +18,8 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 
-use crate::arch::entries::{calloc_watcher, loader_entries};
 use crate::arch::entry::Entry;
+use crate::arch::loader_entries::{calloc_watcher, loader_entries};
 use crate::arch::thread_pointer;
 use crate::hooks::by_handle;
 use crate::hooks::real::{DLMOPEN, DLOPEN, REAL};

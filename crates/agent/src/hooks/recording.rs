@@ -4,16 +4,20 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_wire::{
-    FLAG_SAMPLED, FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, HEAP_MALLOC,
-    PACKED_SIZE_MAX, stack_word,
+    FLAG_SAMPLED, FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_SPECIAL, HEAP_MALLOC, PACKED_SIZE_MAX,
+    stack_word,
 };
 
-use super::caller::{Caller, NO_STACK, node_of, stack_for};
-use super::{Pointer, inner_calls, sampling};
+use super::around::{
+    note_resize_without_block, outermost, stack_after_resize, stack_before_resize, stored_block,
+};
+use super::caller::{Caller, node_of, stack_for};
+use super::{Pointer, sampling};
 use crate::arch::entry::Entry;
 use crate::languages;
 use crate::record::events;
 use crate::record::thread::Scope;
+use crate::record::writing::write_short;
 use crate::stack;
 use crate::state::AGENT;
 
@@ -74,24 +78,14 @@ extern "C" fn allocated_in_general(block: Pointer, size: usize, entry: Entry, bp
     }
 }
 
-/// Calls `real` for a new block, and `record` after it. `NESTS`: the allocator may make nested
-/// calls in the meantime, and this may be one.
+/// Calls `real` for a new block, and `record` after it. `NESTS`: see [`outermost`].
 #[inline(always)]
 pub(crate) fn new_block<const NESTS: bool>(
     caller: Caller,
     real: impl FnOnce() -> Pointer,
     record: impl FnOnce(Pointer),
 ) -> Pointer {
-    if !NESTS {
-        let block = real();
-        record(block);
-        return block;
-    }
-    let Some(begun) = inner_calls::begin(caller.entry) else { return real() };
-    let block = real();
-    inner_calls::end(begun);
-    record(block);
-    block
+    outermost::<NESTS, _, _>(caller, || {}, || {}, real, |(), &block| record(block))
 }
 
 /// Records that a block is about to be freed.
@@ -128,18 +122,10 @@ extern "C" fn note_free_in_general(block: Pointer, entry: Entry, bp: usize, call
     about_to_free(block, Caller::new(entry, bp, called));
 }
 
-/// Records a free before `real`. `NESTS`: see [`new_block`].
+/// Records a free before `real`. `NESTS`: see [`outermost`].
 #[inline(always)]
 pub(crate) fn freed<const NESTS: bool, T>(block: Pointer, caller: Caller, real: impl FnOnce() -> T) -> T {
-    if !NESTS {
-        about_to_free(block, caller);
-        return real();
-    }
-    let Some(begun) = inner_calls::begin(caller.entry) else { return real() };
-    about_to_free(block, caller);
-    let answer = real();
-    inner_calls::end(begun);
-    answer
+    outermost::<NESTS, _, _>(caller, || {}, || about_to_free(block, caller), real, |(), _| {})
 }
 
 /// Fast path of [`about_to_free`]; must record the same if there is no special flag (heapr's test
@@ -154,10 +140,10 @@ pub(crate) fn free_plainly(block: Pointer, entry: Entry) -> bool {
     if pool.control().flags.load(Relaxed) & FLAG_STACK_FREE != 0 {
         return false;
     }
-    events::write_short(scope.level(), block as usize, [])
+    write_short(scope.level(), block as usize, [])
 }
 
-/// Records a realloc around `real`: see [`crate::hooks`] for the order, and [`new_block`] for
+/// Records a realloc around `real`: see [`crate::hooks`] for the order, and [`outermost`] for
 /// `NESTS`.
 #[inline(always)]
 pub(crate) fn reallocated<const NESTS: bool>(
@@ -172,40 +158,29 @@ pub(crate) fn reallocated<const NESTS: bool>(
     if sampling::is_on() {
         return sampling::reallocated::<NESTS>(block, size, caller, real);
     }
-    let mut begun = 0;
-    if NESTS {
-        let Some(before) = inner_calls::begin(caller.entry) else { return real() };
-        begun = before;
-    }
-    let mut early = None;
-    let is_prepared = Scope::enter(caller.sp()).is_some_and(|mut scope| {
-        if languages::are_in_blocks() {
-            early = Some(stack_for(&mut scope, caller, FLAG_STACK_REALLOC));
+    let prepare = || {
+        let mut early = None;
+        let is_prepared = Scope::enter(caller.sp()).is_some_and(|mut scope| {
+            early = stack_before_resize(&mut scope, caller);
+            events::realloc_prepare(&mut scope, HEAP_MALLOC, block as usize)
+        });
+        (is_prepared, early)
+    };
+    let commit = |(is_prepared, early): (bool, Option<u64>), &new: &Pointer| {
+        let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+        if !is_prepared {
+            // The recorder does not know that the old block may move, so the result can only be
+            // counted as lost.
+            return;
         }
-        events::realloc_prepare(&mut scope, HEAP_MALLOC, block as usize)
-    });
-    let new = real();
-    if NESTS {
-        inner_calls::end(begun);
-    }
-    let Some(mut scope) = Scope::enter(caller.sp()) else { return new };
-    if !is_prepared {
-        // The recorder does not know that the old block may move, so the result can only be counted
-        // as lost.
-        return new;
-    }
-    if !new.is_null() {
-        let stack = match early {
-            Some(stack) => stack,
-            None => stack_for(&mut scope, caller, FLAG_STACK_REALLOC),
-        };
-        events::realloc_commit(&mut scope, HEAP_MALLOC, new as usize, size, stack);
-    } else if size == 0 {
-        events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK);
-    } else {
-        events::realloc_abort(&mut scope, HEAP_MALLOC, block as usize, size);
-    }
-    new
+        if new.is_null() {
+            note_resize_without_block(&mut scope, block, size);
+        } else {
+            let stack = stack_after_resize(&mut scope, caller, early);
+            events::realloc_commit(&mut scope, HEAP_MALLOC, new as usize, size, stack);
+        }
+    };
+    outermost::<NESTS, _, _>(caller, || {}, prepare, real, commit)
 }
 
 /// Calls a function that stores the new block at `answer` and returns a status; see [`new_block`].
@@ -219,8 +194,7 @@ pub(crate) fn aligned_block<const NESTS: bool>(
     let mut status = 0;
     let block = || {
         status = real();
-        // SAFETY: on success the function has stored a block through the program's pointer.
-        if status == 0 { unsafe { *answer } } else { core::ptr::null_mut() }
+        stored_block(answer, status)
     };
     new_block::<NESTS>(caller, block, |block| allocated(block, size, caller));
     status

@@ -2,10 +2,10 @@
 //! and jump on to the allocator.
 //!
 //! ```text
-//! malloc  --> counted down --> the real malloc                     nearly always: nothing comes back
-//!                         \--> real malloc, stack, record          a sample
-//! free    --> page marked? --> the real free                       nearly always
-//!                         \--> record --> the real free            a sample, or one near it
+//! malloc  --> counted down --> the real malloc              nearly always: nothing comes back
+//!                         \--> real malloc, stack, record   a sample
+//! free    --> page marked? --> the real free                nearly always
+//!                         \--> record --> the real free     a sample, or one near it
 //! ```
 //! A sample's page is marked until the recorder has seen its free: [`crate::state::page_marks`]. A
 //! decision before the real call is final: a call that fails, or an allocator's nested call, is no
@@ -21,15 +21,15 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-use heapr_wire::{
-    DisableReason, FLAG_SAMPLED, FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MALLOC, SAMPLE_ALL, called,
-};
+use heapr_wire::{DisableReason, FLAG_SAMPLED, FLAG_STACK_ALLOC, HEAP_MALLOC, SAMPLE_ALL, called};
 
 use crate::arch::entry::Entry;
 use crate::arch::{thread_pointer, usdt};
+use crate::hooks::around::{
+    note_resize_without_block, outermost, stack_after_resize, stack_before_resize, stored_block,
+};
 use crate::hooks::real::REAL;
 use crate::hooks::{self, Caller, NO_STACK, Pointer, inner_calls, inside, stack_for};
-use crate::languages;
 use crate::record::countdown::{self, Draw};
 use crate::record::events;
 use crate::record::thread::Scope;
@@ -160,15 +160,13 @@ pub(crate) fn made(draw: Option<Draw>, block: Pointer, size: usize, caller: Call
 /// entry. It is drawn before the real call, because its nested calls are counted, too.
 #[cold]
 pub(crate) fn new_block_inside(size: usize, caller: Caller, real: impl FnOnce() -> Pointer) -> Pointer {
-    let Some(begun) = inner_calls::begin(caller.entry()) else {
-        passed(caller);
-        return real();
-    };
-    let draw = counted(caller, size);
-    let block = real();
-    inner_calls::end(begun);
-    made(draw, block, size, caller);
-    block
+    outermost::<true, _, _>(
+        caller,
+        || passed(caller),
+        || counted(caller, size),
+        real,
+        |draw, &block| made(draw, block, size, caller),
+    )
 }
 
 /// Makes and records a call of an embedded allocator's function that stores the block at `answer`
@@ -183,8 +181,7 @@ pub(crate) fn stored_block_inside(
     let mut status = 0;
     new_block_inside(size, caller, || {
         status = real();
-        // SAFETY: on success the function has stored a block through the program's pointer.
-        if status == 0 { unsafe { *answer } } else { core::ptr::null_mut() }
+        stored_block(answer, status)
     });
     status
 }
@@ -292,6 +289,7 @@ pub(crate) fn reallocated<const NESTS: bool>(
     caller: Caller,
     real: impl FnOnce() -> Pointer,
 ) -> Pointer {
+    // Not by `outermost`: the facts would be moved about, on the program's stack.
     let mut begun = 0;
     if NESTS {
         let Some(before) = inner_calls::begin(caller.entry()) else {
@@ -321,8 +319,8 @@ fn prepare(resized: &mut Resized, caller: Caller) -> bool {
     }
     is_of_interest
         && Scope::enter(caller.sp()).is_some_and(|mut scope| {
-            if resized.draw != Some(Draw::Passed) && languages::are_in_blocks() {
-                resized.early = Some(stack_for(&mut scope, caller, FLAG_STACK_REALLOC));
+            if resized.draw != Some(Draw::Passed) {
+                resized.early = stack_before_resize(&mut scope, caller);
             }
             events::realloc_prepare(&mut scope, HEAP_MALLOC, resized.block as usize)
         })
@@ -337,16 +335,12 @@ fn commit(resized: Resized, new: Pointer, caller: Caller) {
     }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     if new.is_null() {
-        if size == 0 {
-            events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK);
-        } else {
-            events::realloc_abort(&mut scope, HEAP_MALLOC, block as usize, size);
-        }
+        note_resize_without_block(&mut scope, block, size);
         return;
     }
     match draw {
         Some(Draw::Sample(mean_bytes)) if !inside::is_made_inside(&mut scope, caller) => {
-            let stack = early.unwrap_or_else(|| stack_for(&mut scope, caller, FLAG_STACK_REALLOC));
+            let stack = stack_after_resize(&mut scope, caller, early);
             page_marks::add(new as usize);
             tell_probe(new as usize, size, mean_bytes);
             events::resized_sample(&mut scope, new as usize, size, stack, mean_bytes);
@@ -354,7 +348,7 @@ fn commit(resized: Resized, new: Pointer, caller: Caller) {
         // The result was not drawn: the old sample is reported as freed.
         Some(_) => events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK),
         None => {
-            let stack = early.unwrap_or_else(|| stack_for(&mut scope, caller, FLAG_STACK_REALLOC));
+            let stack = stack_after_resize(&mut scope, caller, early);
             page_marks::add_each(new as usize);
             events::realloc_commit(&mut scope, HEAP_MALLOC, new as usize, size, stack);
         }
@@ -408,8 +402,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(
     let mut status = 0;
     run_out(size, caller, || {
         status = REAL.posix_memalign(answer, alignment, size);
-        // SAFETY: on success the function has stored a block through the program's pointer.
-        if status == 0 { unsafe { *answer } } else { core::ptr::null_mut() }
+        stored_block(answer, status)
     });
     status
 }

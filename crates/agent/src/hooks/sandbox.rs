@@ -2,8 +2,9 @@
 //! (`PR_SET_TSC`). The agent's actions must not get the program killed.
 //!
 //! ```text
-//! a filter --each call of the agent is checked against it--> calls that would end the program are not made any more
-//! strict mode, or no time stamp counter ------------------> recording ends
+//! a filter                              --> each call of the agent is checked against it;
+//!                                           one that would end the program is not made
+//! strict mode, or no time stamp counter --> recording ends
 //! ```
 //!
 //! All restrictions are inherited by children. An image that could not even start the agent is

@@ -1,7 +1,8 @@
 //! Changed symbol tables: a lookup of a module's function gives another function.
 //!
 //! ```text
-//! dlsym(handle, "malloc") --> the module's table: malloc = trampoline --> hook --> the module's malloc
+//! dlsym(handle, "malloc") --> the module's table: malloc = trampoline
+//! trampoline --> hook --> the module's malloc
 //! ```
 //! Calls that were bound before are unchanged. The former value of each entry is saved for an
 //! injector that comes later.

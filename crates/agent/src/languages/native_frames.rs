@@ -2,9 +2,10 @@
 //! with these functions.
 //!
 //! ```text
-//! frames  outermost  [index 2: main]  [index 5: work, each]  innermost      (indexes of native frames)
+//! frames  outermost  [index 2: main]  [index 5: work, each]  innermost
 //! places             main:60          work:41  each:12
 //! ```
+//! The indexes are those of native frames.
 
 use core::sync::atomic::Ordering::Relaxed;
 

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use heapr_ring::sys;
 
-use super::Found;
+use super::found::Found;
 use crate::unwind::frame_index::FrameIndex;
 use crate::unwind::section_index::ToIndex;
 use crate::unwind::{Form, SEGMENTS_MAX, UnwindTables};

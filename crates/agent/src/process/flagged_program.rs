@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! HEAPR_FLAGGED=/run/user/1000/heapr/flagged      the variable, in every program of that shell
-//!   flagged.heap, flagged.snapshot                files that a session with flagged targets keeps while it runs:
+//!   flagged.heap, flagged.snapshot                files of a running session with flagged targets:
 //!     session 4711:5                                where its shared buffers are
 //!     name redis-server                             the programs that it wants, a line for each
 //! ```

@@ -7,3 +7,4 @@ pub(crate) mod thread;
 pub(crate) mod thread_key;
 pub(crate) mod thread_state;
 pub(crate) mod thread_states;
+pub(crate) mod writing;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cached  [main] [loop] [base] [f] [g]        `base` of its frames may still be met
-//! fresh   [top] [z] [y] ...                   innermost first, each with the words that its rule has read
+//! fresh   [top] [z] [y] ...                   innermost first, with the words of their rules
 //! now     [main] [loop] [base] .. [y] [z] [top]
 //! ```
 //!
@@ -18,9 +18,10 @@
 //! ```text
 //! stacks, from the innermost frame outwards     cached as proof
 //! any one                                       yes
-//! another one, then the thread's own            yes: see [`crate::frames::cached_stack::is_within`]
+//! another one, then the thread's own            yes
 //! any other combination                         no: the next stack is unwound in full
 //! ```
+//! See [`crate::frames::cached_stack::is_within`].
 
 use crate::arch::{Rule, Step};
 use crate::frames::cached_stack::{CachedStack, WORDS_PER_FRAME};
@@ -29,8 +30,8 @@ use crate::frames::path_node;
 use crate::frames::stack_range::StackRange;
 use crate::frames::suffix_table::Tag;
 use crate::modules::rules;
-use crate::record::events::{self, Records};
 use crate::record::thread::Scope;
+use crate::record::writing::{self, Records};
 use crate::stack::suffix_cache;
 use crate::stack::verify::{self, FRESH_FRAMES_MAX};
 use crate::stack::{cached_rule, finish};
@@ -130,7 +131,7 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
             Some(rule) => rule,
             None => {
                 if let Some(slot) = slot(scope) {
-                    events::add(&slot.rule_miss_count, 1);
+                    writing::add(&slot.rule_miss_count, 1);
                 }
                 let Some(rule) = rules::look_up(state.pc as u64, &mut Records { scope }) else {
                     // The address is data: wrong or missing unwind information led here.
@@ -217,10 +218,10 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
         suffix_cache::keep(scope, tag, start, base, fresh);
     }
     if let Some(slot) = slot(scope) {
-        events::add(&slot.stack_count, 1);
-        events::add(&slot.frames_unwound, unwound);
+        writing::add(&slot.stack_count, 1);
+        writing::add(&slot.frames_unwound, unwound);
         if is_cut {
-            events::add(&slot.stacks_truncated, 1);
+            writing::add(&slot.stacks_truncated, 1);
         }
     }
     finish(scope, node, start)

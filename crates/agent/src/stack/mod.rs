@@ -7,8 +7,9 @@
 //! ```text
 //! frames   outermost                                   innermost
 //!          [0: start_thread] [1: main] [2: f] [3: g]
-//! words    |w0 w1|           |w2|      |w3 w4||w5|        (frame i's words end at frames[i].words_end)
+//! words    |w0 w1|           |w2|      |w3 w4||w5|
 //! ```
+//! The words of frame i end at `frames[i].words_end`.
 //!
 //! A new stack is unwound from the innermost frame until its state equals that of a cached frame.
 //! Then the words from that frame outwards are read again and compared. If all are equal, the rest
@@ -32,17 +33,20 @@
 //! the stack's node, or hands over to the next function if it cannot prove the stack:
 //!
 //! ```text
-//! function            is for                                            continues with
-//! capture             any stack                                         capture_as
-//! capture_plainly     any stack, if the session wants nothing special   capture_as
-//! capture_as          the thread's own stack, and one is cached         capture_at_top, capture_by_suffix; else capture_elsewhere
-//! capture_elsewhere   another stack, or none is cached                  capture_at_top, capture_by_suffix; else capture_anew
-//! capture_at_top      a start that is the cached stack's                its node; else capture_changed
-//! capture_changed     such a start, and a word that has changed         repair; else capture_by_suffix
-//! capture_by_suffix   another start                                     suffix_cache; else unwind_again, unwind_onto_kept
-//! unwind_again        a suffix that repeats                             unwind_onto_kept
-//! unwind_onto_kept    frames out to the cached stack                    plain_frames; else any_frames
-//! capture_anew        a stack of which no cached frame is proof         any_frames
+//! function           is for                                   continues with
+//! capture            any stack                                capture_as
+//! capture_plainly    any stack, if nothing special is wanted  capture_as
+//! capture_as         the thread's own stack, one is cached    capture_at_top, capture_by_suffix;
+//!                                                             else capture_elsewhere
+//! capture_elsewhere  another stack, or none is cached         capture_at_top, capture_by_suffix;
+//!                                                             else capture_anew
+//! capture_at_top     a start that is the cached stack's       its node; else capture_changed
+//! capture_changed    such a start, a word has changed         repair; else capture_by_suffix
+//! capture_by_suffix  another start                            suffix_cache; else unwind_again,
+//!                                                             unwind_onto_kept
+//! unwind_again       a suffix that repeats                    unwind_onto_kept
+//! unwind_onto_kept   frames out to the cached stack           plain_frames; else any_frames
+//! capture_anew       a stack without proof by a cached frame  any_frames
 //! ```
 //!
 //! Whichever path is taken, the frames must be those of a full unwind ([`verify`]). With

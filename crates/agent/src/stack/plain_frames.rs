@@ -8,9 +8,11 @@
 //! cache, and which stack it is on. For plain frames all of this is known beforehand:
 //!
 //! ```text
-//! cached [main] [loop] [base] [f] [g]            base needs no frame pointer, and neither does x, y or z
-//! now    [main] [loop] [base] [x] [y] [z]        x, y, z: one word each, the return address, below the caller's stack pointer
+//! cached [main] [loop] [base] [f] [g]
+//! now    [main] [loop] [base] [x] [y] [z]
 //! ```
+//! None of base, x, y and z needs a frame pointer. Each of x, y and z has read one word: the return
+//! address, below the caller's stack pointer.
 //!
 //! If a frame is not plain, the cached stack is unchanged, and the general path follows. (Of
 //! 640,000 unwound stacks of clang 607,000 are plain, with 6.6 frames each.)
@@ -21,8 +23,8 @@ use crate::frames::frame::{Frame, Start, Word, read};
 use crate::frames::path_node;
 use crate::frames::stack_range::StackRange;
 use crate::frames::suffix_table::Tag;
-use crate::record::events;
 use crate::record::thread::Scope;
+use crate::record::writing;
 use crate::stack;
 use crate::stack::suffix_cache;
 
@@ -45,8 +47,8 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, range: StackRange, new: Op
     let level = scope.level();
     // SAFETY: null, or a slot of the pool, which is never unmapped.
     if let Some(slot) = unsafe { level.slot.as_ref() } {
-        events::add(&slot.stack_count, 1);
-        events::add(&slot.frames_unwound, passed as u64);
+        writing::add(&slot.stack_count, 1);
+        writing::add(&slot.frames_unwound, passed as u64);
     }
     let node = level.kept.node;
     Some(stack::finish(scope, node, start))

@@ -7,8 +7,9 @@
 //!
 //! ```text
 //! cached [main] [loop: a] [f] [g] [leaf]        words   |..|..|..|..|..|
-//! now    [main] [loop: b] [h] [g] [leaf]                    ^^ ^^          the innermost that changed: where to begin
+//! now    [main] [loop: b] [h] [g] [leaf]                    ^^ ^^
 //! ```
+//! The repair begins at the innermost word that has changed.
 //!
 //! The frames inwards of the change are valid. From there outwards each frame is unwound, and
 //! replaces the cached one, until a cached frame is met whose words have not changed. No frame is
@@ -29,8 +30,8 @@ use crate::frames::path_node;
 use crate::frames::repairs::{Repairs, WORDS_MAX};
 use crate::frames::stack_range::StackRange;
 use crate::modules;
-use crate::record::events;
 use crate::record::thread::ScopeHandle;
+use crate::record::writing;
 use crate::stack;
 use crate::tree;
 
@@ -59,8 +60,8 @@ pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usiz
     unsafe { commit(kept, work) };
     // SAFETY: null, or a slot of the pool, which is never unmapped.
     if let Some(slot) = unsafe { level.slot.as_ref() } {
-        events::add(&slot.stack_count, 1);
-        events::add(&slot.frames_unwound, work.count as u64);
+        writing::add(&slot.stack_count, 1);
+        writing::add(&slot.frames_unwound, work.count as u64);
     }
     Some(level.kept.node)
 }

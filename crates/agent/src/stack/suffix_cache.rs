@@ -6,9 +6,11 @@
 //!
 //! ```text
 //! cached   [main] [loop] [f] [g]
-//! recent          [loop] [h] [k]        the suffix that began at k: its words, the base that it leads to, its node
-//! now      [main] [loop] [h] [k]        as recent: its words and those from the base outwards are unchanged
+//! recent          [loop] [h] [k]
+//! now      [main] [loop] [h] [k]
 //! ```
+//! Recent is the suffix that began at k: its words, the base that it leads to, its node. The
+//! present stack is as recent if these words, and those from the base outwards, are unchanged.
 
 use crate::arch::{RETURN_ADDRESS_BELOW, Rule};
 use crate::frames::cached_stack::{CachedStack, INNERMOST};

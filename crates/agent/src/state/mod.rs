@@ -2,11 +2,12 @@
 //! fork must reset.
 //!
 //! ```text
-//! UNSTARTED --first hook or constructor--> STARTING --> ACTIVE --> DISABLED   (for good, with a reason)
+//! UNSTARTED --first hook or constructor--> STARTING --> ACTIVE --> DISABLED
 //!                                              \---------------------^
 //! ```
 //!
-//! Disabling points every trampoline at the real function: the program then runs on at full speed.
+//! `DISABLED` is for good, with a reason. Disabling points every trampoline at the real function:
+//! the program then runs on at full speed.
 
 mod buffer_claims;
 pub(crate) mod callback;

@@ -4,7 +4,8 @@
 //! .eh_frame_hdr   version, encodings, sorted table (first address -> FDE)
 //! .eh_frame       CIE: augmentation, alignments, initial instructions
 //!                 FDE: address range, instructions
-//! .debug_frame    the same for debuggers, not mapped by the loader; addresses as the linker wrote them
+//! .debug_frame    the same for debuggers, not mapped by the loader;
+//!                 addresses as the linker wrote them
 //! ```
 //! The rules come from the DWARF standard (version 5, section 6.4) and the Linux Standard Base
 //! (section 10.6).

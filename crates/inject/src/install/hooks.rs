@@ -4,77 +4,45 @@ use std::mem::offset_of;
 
 use heapr_wire::Injection;
 
-use crate::arch::{COUNTING_BYTES, Countdown, Island, JUMP_DISTANCE, JumpBytes, Landing, Way};
+use crate::arch::{COUNTING_BYTES, Countdown, Island, JumpBytes, Landing, Way};
+use crate::areas::{Areas, Ground};
 use crate::error::{Error, Result};
-use crate::mapping_flags::PROT_READ_EXECUTE;
 use crate::memory::TargetMemory as _;
+use crate::plan::Hook;
 use crate::record::{Patch, Record};
 use crate::remote::Borrowed;
 use crate::report::AttachReport;
 
 impl super::Install<'_> {
     pub(super) fn make_islands(
-        &mut self,
+        &self,
         thread: &mut Borrowed<'_>,
         image_avma: u64,
         record: &mut Record,
         report: &mut AttachReport,
     ) -> Result<Vec<Option<Landing>>> {
-        let count = self.plan.hooks.len();
-        let mut islands: Vec<Island> = Vec::new();
+        let ground @ Ground { pid, memory, .. } = self.ground();
+        let mut areas = Areas::new(ground, self.plan.hooks.len());
         let mut landings = Vec::new();
-        for number in 0..count {
-            let entry_avma = self.plan.hooks[number].prologue.entry_avma;
-            let near =
-                islands.iter().position(|island| island.start_avma.abs_diff(entry_avma) < JUMP_DISTANCE);
-            let near = match near {
-                Some(near) => near,
-                None => {
-                    let bytes = Island::bytes_for(count);
-                    let start = self.map(thread, entry_avma, bytes, JUMP_DISTANCE)?;
-                    record.islands.push((start, bytes));
-                    self.keep(record)?;
-                    let island = Island::new(start, record.start_avma, record.gate_avma());
-                    islands.push(island.map_err(|reason| self.unsupported(reason))?);
-                    islands.len() - 1
-                }
-            };
-            let hook = &self.plan.hooks[number];
-            let own = (image_avma, self.plan.image.bytes.len() as u64);
-            let way = match hook.way.clone() {
-                Way::Convention { trampoline_avma, mut ranges, keeps_inner, .. } => {
-                    ranges.push(own);
-                    let trampoline_avma = image_avma + trampoline_avma;
-                    let counted = hook.counted.filter(|_| !self.plan.calls_nest());
-                    let counted = counted.zip(self.countdown(record)?);
-                    Way::Convention { trampoline_avma, ranges, keeps_inner, counted }
-                }
-                Way::Kept { entry_avma, function_avma, counted } => Way::Kept {
-                    entry_avma: image_avma + entry_avma,
-                    function_avma: image_avma + function_avma,
-                    counted: counted
-                        .zip(self.countdown(record)?)
-                        .map(|(counted, countdown)| counted.in_state(countdown)),
-                },
-            };
-            let island = &mut islands[near];
-            let added = island
-                .add(&hook.prologue, &way)
-                .and_then(|landing| Ok((landing, Island::jump_from(&hook.prologue, landing)?)));
+        for hook in &self.plan.hooks {
+            let entry_avma = hook.prologue.entry_avma;
+            let way = self.way(image_avma, hook, record)?;
+            let near = areas.near(thread, entry_avma, Some(&mut *record))?;
+            let added = near.and_then(|island| {
+                let landing = island.add(&hook.prologue, &way)?;
+                Ok((landing, Island::jump_from(&hook.prologue, landing)?))
+            });
             match added {
                 Ok((landing, new)) => {
-                    let pid = self.request.pid;
                     let mut original = JumpBytes::default();
-                    self.memory
-                        .read(entry_avma, &mut original)
-                        .map_err(|source| Error::Memory { pid, source })?;
-                    let target_avma = landing.target_avma;
+                    memory.read(entry_avma, &mut original).map_err(|source| Error::Memory { pid, source })?;
+                    let Landing { target_avma, counts, .. } = landing;
                     record.patches.push(Patch {
                         address_avma: entry_avma,
                         original,
                         new,
                         target_avma,
-                        counts: landing.counts,
+                        counts,
                     });
                     report.hooks.push(hook.name.clone());
                     landings.push(Some(landing));
@@ -87,11 +55,29 @@ impl super::Install<'_> {
         }
         record.code = self.plan.code.clone();
         report.not_hooked.extend(self.plan.not_hooked.iter().cloned());
-        for (island, &(start, bytes)) in islands.iter().zip(&record.islands) {
-            self.write(start, &island.bytes)?;
-            self.protect(thread, start, bytes, PROT_READ_EXECUTE)?;
-        }
+        areas.write(thread)?;
         Ok(landings)
+    }
+
+    /// Path of a function's calls to the agent's image at `image_avma`.
+    fn way(&self, image_avma: u64, hook: &Hook, record: &Record) -> Result<Way> {
+        let own = (image_avma, self.plan.image.bytes.len() as u64);
+        Ok(match hook.way.clone() {
+            Way::Convention { trampoline_avma, mut ranges, keeps_inner, .. } => {
+                ranges.push(own);
+                let trampoline_avma = image_avma + trampoline_avma;
+                let counted = hook.counted.filter(|_| !self.plan.calls_nest());
+                let counted = counted.zip(self.countdown(record)?);
+                Way::Convention { trampoline_avma, ranges, keeps_inner, counted }
+            }
+            Way::Kept { entry_avma, function_avma, counted } => Way::Kept {
+                entry_avma: image_avma + entry_avma,
+                function_avma: image_avma + function_avma,
+                counted: counted
+                    .zip(self.countdown(record)?)
+                    .map(|(counted, countdown)| counted.in_state(countdown)),
+            },
+        })
     }
 
     /// Location of the threads' countdowns; `None`: calls are not counted.

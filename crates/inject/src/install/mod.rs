@@ -10,13 +10,13 @@ mod agent_start;
 mod hooks;
 mod thread_key;
 
-use crate::address_room;
 use crate::arch::{BASIC_BYTES, FRAME_BYTES_MAX, basic_functions, stub};
+use crate::areas::Ground;
 use crate::attach_request::AttachRequest;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
-use crate::mapping_flags::{MAP_FLAGS, PROT_READ_EXECUTE, PROT_READ_WRITE};
-use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::mapping_flags::PROT_READ_EXECUTE;
+use crate::memory::ProcessMemory;
 use crate::plan::Plan;
 use crate::record::{BASIC_OFFSET, RECORD_BYTES, Record, SCRATCH_BYTES, STUB_OFFSET};
 use crate::remote::Borrowed;
@@ -131,7 +131,8 @@ impl Install<'_> {
         self.step()?;
         let image_bytes = (self.plan.image.bytes.len() as u64).next_multiple_of(page_bytes());
         let bytes = RECORD_BYTES + image_bytes + SCRATCH_BYTES + STACK_BYTES;
-        let start = self.map(thread, self.plan.hooks[0].prologue.entry_avma, bytes, u64::MAX)?;
+        let near_avma = self.plan.hooks[0].prologue.entry_avma;
+        let start = self.ground().map_near(thread, near_avma, bytes, u64::MAX)?;
         let record = &mut done.record;
         let image_avma = start + RECORD_BYTES;
         record.start_avma = start;
@@ -188,27 +189,9 @@ impl Install<'_> {
         self.write(record.start_avma, &record.to_bytes())
     }
 
-    /// Maps memory near an address.
-    fn map(&self, thread: &mut Borrowed<'_>, near_avma: u64, bytes: u64, distance: u64) -> Result<u64> {
-        let pid = self.request.pid;
-        let no_room = Error::Unsupported { pid, reason: "there is no free address range near its allocator" };
-        // The kernel refuses a range that was mapped since the list was read; then the list is read
-        // again.
-        let mut mappings = self.mappings.to_vec();
-        for _ in 0..4 {
-            let Some(hint) = address_room::room_near(&mappings, near_avma, bytes, distance) else {
-                return Err(no_room);
-            };
-            let arguments = [hint, bytes, PROT_READ_WRITE, MAP_FLAGS, u64::MAX, 0];
-            match thread.system_call(libc::SYS_mmap, arguments)? {
-                Ok(address) if address == hint => return Ok(address),
-                Ok(address) => drop(thread.system_call(libc::SYS_munmap, [address, bytes, 0, 0, 0, 0])?),
-                Err(libc::EEXIST) => {}
-                Err(errno) => return Err(Error::RemoteCall { pid, call: "mmap", errno }),
-            }
-            mappings = self.memory.mappings().map_err(|_| Error::Ended { pid })?;
-        }
-        Err(no_room)
+    /// The process, for mapping memory in it.
+    fn ground(&self) -> Ground<'_> {
+        Ground { pid: self.request.pid, memory: self.memory, mappings: self.mappings }
     }
 
     fn protect(&self, thread: &mut Borrowed<'_>, start: u64, bytes: u64, protection: u64) -> Result<()> {

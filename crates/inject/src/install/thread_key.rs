@@ -72,7 +72,7 @@ impl super::Install<'_> {
     /// offset.
     ///
     /// ```text
-    /// thread pointer -> | struct pthread            | to the alignment | value of key 0 | of key 1 | ...
+    /// thread pointer -> | struct pthread | to the alignment | value of key 0 | of key 1 | ...
     /// ```
     fn make_key_of_musl(&mut self, thread: &mut Borrowed<'_>, record: &mut Record) -> Result<()> {
         const ALIGN_MIN: u64 = 8;

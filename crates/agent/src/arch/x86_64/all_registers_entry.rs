@@ -37,26 +37,19 @@ impl AllRegistersCall {
     }
 }
 
+/// Restores the registers of [`AllRegistersCall`], at which rsp is.
+macro_rules! restore_registers {
+    () => {
+        "pop r11; pop r10; pop r9; pop r8; pop rdi; pop rsi; pop rdx; pop rcx; pop rax; popfq"
+    };
+}
+
 /// Defines the entry, which lets `$make_call` make the call.
 macro_rules! all_registers_entry {
     ($make_call:path) => {
-        /// Entered from a trampoline that has pushed rbp and the function's `Kept`.
-        #[unsafe(naked)]
-        pub(crate) unsafe extern "C" fn all_registers_entry() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                ".cfi_def_cfa rbp, 16",
-                ".cfi_offset rbp, -16",
-                "pushfq",
-                "push rax",
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "push rdi",
-                "push r8",
-                "push r9",
-                "push r10",
-                "push r11",
+        $crate::arch::trampoline_frame::trampoline_entry! {
+            all_registers_entry [
+                "pushfq; push rax; push rcx; push rdx; push rsi; push rdi; push r8; push r9; push r10; push r11",
                 "and rsp, -16",
                 "sub rsp, 256",
                 ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
@@ -70,36 +63,17 @@ macro_rules! all_registers_entry {
                 "lea rsp, [rbp - 88]",
                 "test rax, rax",
                 "jnz 7f",
-                "pop r11",
-                "pop r10",
-                "pop r9",
-                "pop r8",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
-                "pop rax",
-                "popfq",
+                $crate::arch::all_registers_entry::restore_registers!(),
                 "lea rsp, [rsp + 8]",
                 $crate::arch::trampoline_frame::return_to_program!(),
                 "7:",
                 $crate::arch::trampoline_frame::replace_frame_by!("rax"),
-                "pop r11",
-                "pop r10",
-                "pop r9",
-                "pop r8",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
-                "pop rax",
-                "popfq",
-                $crate::arch::trampoline_frame::go_on!(),
-                ".cfi_endproc",
-                make_call = sym $make_call,
-            );
+                $crate::arch::all_registers_entry::restore_registers!(),
+                $crate::arch::trampoline_frame::go_on!()
+            ]
+            make_call = sym $make_call,
         }
     };
 }
 
-pub(crate) use all_registers_entry;
+pub(crate) use {all_registers_entry, restore_registers};

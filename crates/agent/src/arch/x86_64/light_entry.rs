@@ -35,20 +35,9 @@ pub(crate) struct LightAnswer {
 /// Defines the entry, which lets `$make_call` make the call.
 macro_rules! light_entry {
     ($make_call:path) => {
-        /// Entered from a trampoline that has pushed rbp and the function's `Kept`.
-        #[unsafe(naked)]
-        pub(crate) unsafe extern "C" fn light_entry() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                ".cfi_def_cfa rbp, 16",
-                ".cfi_offset rbp, -16",
-                "push rax",
-                "push r9",
-                "push r8",
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "push rdi",
+        $crate::arch::trampoline_frame::trampoline_entry! {
+            light_entry [
+                "push rax; push r9; push r8; push rcx; push rdx; push rsi; push rdi",
                 "mov rdi, rsp",
                 "call {make_call}",
                 "test rdx, rdx",
@@ -57,17 +46,10 @@ macro_rules! light_entry {
                 $crate::arch::trampoline_frame::return_to_program!(),
                 "7:",
                 $crate::arch::trampoline_frame::replace_frame_by!("rdx"),
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
-                "pop r8",
-                "pop r9",
-                "pop rax",
-                $crate::arch::trampoline_frame::go_on!(),
-                ".cfi_endproc",
-                make_call = sym $make_call,
-            );
+                "pop rdi; pop rsi; pop rdx; pop rcx; pop r8; pop r9; pop rax",
+                $crate::arch::trampoline_frame::go_on!()
+            ]
+            make_call = sym $make_call,
         }
     };
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod all_registers_entry;
 pub(crate) mod argument_list;
+pub(crate) mod assembly;
 pub(crate) mod columns;
 pub(crate) mod entries;
 pub(crate) mod entry;
@@ -10,7 +11,9 @@ mod equal_words;
 pub(crate) mod go_stacks;
 pub(crate) mod leaving;
 pub(crate) mod light_entry;
+pub(crate) mod loader_entries;
 pub(crate) mod loading;
+pub(crate) mod mapping_entries;
 #[cfg(any(feature = "cdylib", test))]
 mod memory_functions;
 mod ordered_time;

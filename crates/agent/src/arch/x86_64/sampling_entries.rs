@@ -30,23 +30,43 @@ macro_rules! count_down {
     };
 }
 
+/// Jumps to `$label` if the page of the first argument, an address, is marked. The address's lower
+/// half determines the page's word, whatever the upper half is. Uses rax and rcx.
+macro_rules! jump_if_marked {
+    ($label:literal) => {
+        concat!(
+            "mov eax, edi; shr eax, 12; mov rcx, [rip + {marks}]; cmp byte ptr [rcx + rax * 4], 0; jne ",
+            $label
+        )
+    };
+}
+
+/// Goes on to the real function; at `2` to the hook, with the two extra words after `$words`
+/// arguments. `$more` follows.
+macro_rules! counting_entry {
+    ($name:ident [$($count:tt)*] $words:tt [$($more:tt)*] $real:path, $field:expr, $hook:path $(, ($($operands:tt)*))?) => {
+        $crate::arch::assembly::assembly_fn! {
+            pub(super) $name [
+                $($count)*,
+                "jmp qword ptr [rip + {real} + {field}]",
+                "2:",
+                $crate::arch::assembly::place_words!($words),
+                "jmp {hook}"
+                $($more)*
+            ]
+            real = sym $real,
+            field = const $field,
+            hook = sym $hook,
+            $($($operands)*)?
+        }
+    };
+}
+
 /// Functions that return a block, each with the number of its arguments, and which one is the size.
 macro_rules! block_entries {
     ($real:path; $($name:ident $words:tt $size:tt $field:expr, $hook:path;)*) => {$(
-        #[unsafe(naked)]
-        pub(super) unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                $crate::arch::sampling_entries::count_down!($size),
-                "jmp qword ptr [rip + {real} + {field}]",
-                "2:",
-                $crate::arch::entries::place_words!($words),
-                "jmp {hook}",
-                ".cfi_endproc",
-                real = sym $real,
-                field = const $field,
-                hook = sym $hook,
-            );
+        $crate::arch::sampling_entries::counting_entry! {
+            $name [$crate::arch::sampling_entries::count_down!($size)] $words [] $real, $field, $hook
         }
     )*};
 }
@@ -54,23 +74,13 @@ macro_rules! block_entries {
 /// calloc, whose words are multiplied.
 macro_rules! calloc_entry {
     ($real:path; $field:expr, $hook:path) => {
-        #[unsafe(naked)]
-        pub(super) unsafe extern "C" fn calloc() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
+        $crate::arch::sampling_entries::counting_entry! {
+            calloc [
                 "mov rax, rdi",
                 "mul rsi",
                 "jo 2f",
-                $crate::arch::sampling_entries::count_down!("rax"),
-                "jmp qword ptr [rip + {real} + {field}]",
-                "2:",
-                $crate::arch::entries::place_words!(2),
-                "jmp {hook}",
-                ".cfi_endproc",
-                real = sym $real,
-                field = const $field,
-                hook = sym $hook,
-            );
+                $crate::arch::sampling_entries::count_down!("rax")
+            ] 2 [] $real, $field, $hook
         }
     };
 }
@@ -78,58 +88,27 @@ macro_rules! calloc_entry {
 /// realloc: the old block may be a sample, and the new one.
 macro_rules! realloc_entry {
     ($real:path; $marks:path, $field:expr, $hook:path, $candidate:path) => {
-        #[unsafe(naked)]
-        pub(super) unsafe extern "C" fn realloc() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "mov eax, edi",
-                "shr eax, 12",
-                "mov rcx, [rip + {marks}]",
-                "cmp byte ptr [rcx + rax * 4], 0",
-                "jne 3f",
-                $crate::arch::sampling_entries::count_down!(2),
-                "jmp qword ptr [rip + {real} + {field}]",
-                "2:",
-                $crate::arch::entries::place_words!(2),
-                "jmp {hook}",
-                "3:",
-                $crate::arch::entries::place_words!(2),
-                "jmp {candidate}",
-                ".cfi_endproc",
-                marks = sym $marks,
-                real = sym $real,
-                field = const $field,
-                hook = sym $hook,
-                candidate = sym $candidate,
-            );
+        $crate::arch::sampling_entries::counting_entry! {
+            realloc [
+                $crate::arch::sampling_entries::jump_if_marked!("3f"),
+                $crate::arch::sampling_entries::count_down!(2)
+            ] 2 [
+                , "3:", $crate::arch::assembly::place_words!(2), "jmp {candidate}"
+            ] $real, $field, $hook, (marks = sym $marks, candidate = sym $candidate,)
         }
     };
 }
 
-/// free: the address's lower half determines the page's word, whatever the upper half is.
+/// free of a block, which may be a sample.
 macro_rules! free_entry {
     ($real:path; $marks:path, $field:expr, $hook:path) => {
-        #[unsafe(naked)]
-        pub(super) unsafe extern "C" fn free() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "mov eax, edi",
-                "shr eax, 12",
-                "mov rcx, [rip + {marks}]",
-                "cmp byte ptr [rcx + rax * 4], 0",
-                "jne 2f",
-                "jmp qword ptr [rip + {real} + {field}]",
-                "2:",
-                $crate::arch::entries::place_words!(1),
-                "jmp {hook}",
-                ".cfi_endproc",
-                marks = sym $marks,
-                real = sym $real,
-                field = const $field,
-                hook = sym $hook,
-            );
+        $crate::arch::sampling_entries::counting_entry! {
+            free [$crate::arch::sampling_entries::jump_if_marked!("2f")] 1 []
+            $real, $field, $hook, (marks = sym $marks,)
         }
     };
 }
 
-pub(crate) use {block_entries, calloc_entry, count_down, free_entry, realloc_entry};
+pub(crate) use {
+    block_entries, calloc_entry, count_down, counting_entry, free_entry, jump_if_marked, realloc_entry,
+};

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! return address                     from the program
-//! caller's rbp     <- rbp            pushed by the trampoline, like the next word: a frame with frame pointer
-//! the function's Kept
+//! caller's rbp     <- rbp            pushed by the trampoline: a frame with frame pointer
+//! the function's Kept                pushed by the trampoline
 //! ```
 
 use super::entry::Entry;
@@ -45,6 +45,16 @@ pub(crate) unsafe fn function_of_call(entry_sp: usize) -> usize {
     unsafe { *(entry_sp.wrapping_sub(16) as *const usize) }
 }
 
+/// Defines an entry to which the trampolines jump: its code in brackets, and its operands.
+macro_rules! trampoline_entry {
+    ($name:ident [$($code:tt)*] $($operands:tt)*) => {
+        $crate::arch::assembly::assembly_fn! {
+            /// Entered from a trampoline that has pushed rbp and the function's `Kept`.
+            pub(crate) $name [".cfi_def_cfa rbp, 16", ".cfi_offset rbp, -16", $($code)*] $($operands)*
+        }
+    };
+}
+
 /// Return to the program from an entry: rsp is at the saved rbp.
 macro_rules! return_to_program {
     () => {
@@ -68,4 +78,4 @@ macro_rules! go_on {
     };
 }
 
-pub(crate) use {go_on, replace_frame_by, return_to_program};
+pub(crate) use {go_on, replace_frame_by, return_to_program, trampoline_entry};

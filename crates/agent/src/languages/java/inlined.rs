@@ -2,9 +2,10 @@
 //! inlined.
 //!
 //! ```text
-//! descriptions of calls    | offset in the code | offset of its packed scope | …    up to a last one
-//! a scope                  | scope of the caller | method | instruction | …      as small numbers
+//! descriptions of calls    | offset in the code | offset of its packed scope | …
+//! a scope                  | scope of the caller | method | instruction | …
 //! ```
+//! The descriptions end with a last one. Scopes are in small numbers.
 
 use crate::languages::java::small_numbers::SmallNumbers;
 use crate::languages::readable::Readable;

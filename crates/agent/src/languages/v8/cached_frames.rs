@@ -12,8 +12,8 @@ use crate::languages::native_frames::NativeFrames;
 use crate::languages::v8::finding::{Finder, Search, Words};
 use crate::languages::v8::layout::Layout;
 use crate::modules::rules;
-use crate::record::events::Records;
 use crate::record::thread::Scope;
+use crate::record::writing::Records;
 use crate::stack::cached_rule;
 
 /// Number of native stacks whose innermost frames are known not to be JavaScript's.

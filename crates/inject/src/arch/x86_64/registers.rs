@@ -1,6 +1,7 @@
 //! Registers of a thread.
 
 use heapr_known::machine::HERE;
+use heapr_unwind::FrameRegisters;
 use libc::c_long;
 
 /// Layout of `struct user_regs_struct`.
@@ -59,19 +60,11 @@ pub(crate) const SIGNAL_FRAME_SP_WORDS: usize = 21;
 /// Number of registers of `struct user_regs_struct`.
 const REGISTERS: usize = size_of::<Registers>() / 8;
 
-/// Known registers of a frame, by their numbers in unwind tables
-/// ([`heapr_known::machine::Columns`]).
-pub(crate) type FrameRegisters = [Option<u64>; HERE.columns.thread_indices.len()];
-
 impl Registers {
     /// General registers by their numbers in unwind tables.
     pub(crate) fn by_dwarf(&self) -> FrameRegisters {
         let words = self.words();
-        let mut registers = FrameRegisters::default();
-        for (place, &index) in registers.iter_mut().zip(HERE.columns.thread_indices) {
-            *place = words.get(index).copied();
-        }
-        registers
+        HERE.columns.thread_indices.iter().map(|&index| words.get(index).copied()).collect()
     }
 
     /// True if the thread is a worker of io_uring. It appears in the task list of the process, and
