@@ -297,6 +297,9 @@ mod tests {
         // A finding of low confidence does not count as growth.
         assert_eq!(said(&[of(Kind::Growth, Confidence::Low, None, 1)], Sight::Whole), "Nothing grows.");
         assert!(said(&[], Sight::Nothing).starts_with("No allocation was recorded"));
+        let of_one = |findings: &[Finding]| verdict(findings, Sight::Whole, NoGrowth::OneMoment, || None);
+        assert_eq!(of_one(&[]), "Nothing stands out.");
+        assert_eq!(of_one(&[of(Kind::Peak, Confidence::High, None, 1)]), "");
         let unknown = NoGrowth::Unknown { moment_count: 2 };
         assert_eq!(
             verdict(&[], Sight::Whole, unknown, || Some("f holds 9.".to_owned())),
