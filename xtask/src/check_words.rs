@@ -57,7 +57,7 @@ const OPENINGS: &[&str] = &[
     "Whether nothing",
 ];
 /// First words that only the help of an option may have, where they continue the option's name.
-const OPENINGS_OF_HELP: &[&str] = &["Which", "And", "Also"];
+const OPENINGS_OF_HELP: &[&str] = &["Which", "Also"];
 /// First words that make a relative clause with one of [`RELATIVE`].
 const PREPOSITIONS: &[&str] = &["By", "From", "To", "For", "With", "In", "At", "On"];
 const RELATIVE: &[&str] = &["which", "what", "whom", "whose"];

@@ -338,6 +338,9 @@ mod tests {
             "What was recorded in blocks does not grow; whether the rest does is not known: 50.0 MiB of 60.0 MiB are in \
              none."
         );
+        let of_one = |findings: &[Finding]| verdict(findings, Sight::Whole, NoGrowth::OneMoment, || None);
+        assert_eq!(of_one(&[]), "Nothing stands out.");
+        assert_eq!(of_one(&[of(Kind::Peak, Confidence::High, None, 1)]), "");
         let unknown = NoGrowth::Unknown { moment_count: 2 };
         assert_eq!(
             verdict(&[], Sight::Whole, unknown, || Some("f holds 9.".to_owned())),

@@ -3,7 +3,6 @@
 use super::made_text::use_everything;
 use super::model::small;
 use super::{read, read_file};
-use crate::Error;
 
 #[test]
 fn compressed_text_is_recognized() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Dice, indexed, popular, text};
+use super::{Dice, indexed, popular};
 use crate::analysis::{Naming, path_from_root};
 use crate::devtools::{Heap, RetainersView, display_text, edge_text};
 use crate::index::END_ROWS;
