@@ -1,5 +1,5 @@
 //! Native memory that rises and falls at once, again and again, in the process of a runtime with a
-//! collector: as blocks do whose owners wait for a collection.
+//! collector. Blocks whose owners wait for a collection do that.
 
 use heapr_known::runtimes::{self, Runtime};
 use heapr_query::{Confidence, Owner, file_name};

@@ -277,7 +277,7 @@ impl Growing<'_> {
         finding
     }
 
-    /// What the references of a snapshot tell of the site's blocks.
+    /// Text on the references that a snapshot has to the site's blocks.
     fn lost(&self, recording: &Recording<'_>) -> Option<LostText> {
         let process = self.site.process;
         let cell = recording.lost_blocks.get(process.0 as usize)?;

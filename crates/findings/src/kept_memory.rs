@@ -1,4 +1,4 @@
-//! Where the resident memory without a file is, from readings of the mappings during a recording.
+//! Division of the resident memory without a file, from readings of the mappings.
 
 use heapr_table::quantity::{bytes, duration, plural};
 use heapr_trace::{MemoryPart, MemoryReading, ProcessIndex, Trace};

@@ -27,7 +27,7 @@ struct Sums {
 }
 
 impl LostBlocks {
-    /// Reads the references. `None`: the file has none of the process, or they are damaged, or
+    /// Reads the references. Returns `None` if the file lacks them or has them damaged, and if
     /// memory that could lead to blocks is missing.
     pub(crate) fn of(trace: &Trace, process: ProcessIndex) -> Option<Self> {
         let facts_of = |snapshot: &Snapshot| trace.graph_facts(snapshot, process).ok().flatten();
@@ -59,7 +59,7 @@ impl LostBlocks {
         Some(Self { time_ns: snapshot.time_ns, by_stack })
     }
 
-    /// What is told of the blocks of some stacks. `when` puts the time of the snapshot into words.
+    /// Text about the blocks of some stacks. `when` puts the time of the snapshot into words.
     pub(crate) fn text(
         &self,
         is_of_it: impl Fn(StackIndex) -> bool,
@@ -92,7 +92,7 @@ fn reached(graph: &HeapGraph) -> Vec<bool> {
     is_reached
 }
 
-/// What is told of a function's blocks: a part of the finding's sentence, or evidence.
+/// Text about a function's blocks: a part of the finding's sentence, or evidence.
 #[derive(Debug, PartialEq)]
 pub(crate) enum LostText {
     Sentence(String),

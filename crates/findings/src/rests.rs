@@ -86,8 +86,7 @@ impl Recording<'_> {
             })
     }
 
-    /// Amounts of a process's stacks at a moment, and the sums of its small stacks, each at a caller
-    /// of them.
+    /// Amounts of a process's stacks at a moment, and the sums of small stacks at their callers.
     pub(crate) fn rows_and_rests(
         &self,
         place: usize,

@@ -87,6 +87,7 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
         require_frames: recording.required(&own_frame),
         ..Chosen::default()
     };
+    let kept = kept(recording, work, process, until_ns);
     let finding = Finding {
         kind: Kind::Resident,
         sentence: format!(
@@ -103,11 +104,7 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
         bytes: unexplained,
         bytes_plus_minus: recording.half_of_bytes(live),
         is_left: false,
-        evidence: {
-            let mut evidence = evidence(recording, process, peak, is_pinned, &survivors);
-            evidence.extend(kept(recording, work, process, until_ns).into_iter().flat_map(kept_texts));
-            evidence
-        },
+        evidence: evidence(recording, process, peak, is_pinned, &survivors, kept),
         curve: match together {
             Some(_) => together::curve(recording, work),
             None => recording.curve(site),
@@ -131,8 +128,8 @@ fn live_about(recording: &Recording<'_>, work: &WorkTime, at_ns: u64) -> Option<
     Some((live, end))
 }
 
-/// Division of the resident memory at the last reading until a time, and the least bytes of the C
-/// library's heap that were in no live block then.
+/// Division of the resident memory at the last reading until a time. The bytes are the least of the
+/// C library's heap that were in no live block then.
 fn kept(
     recording: &Recording<'_>,
     work: &WorkTime,
@@ -231,6 +228,7 @@ fn evidence(
     peak: u64,
     is_pinned: bool,
     survivors: &Held,
+    kept: Option<(KeptMemory, u64)>,
 ) -> Vec<String> {
     let survivors = recording.said.blocks(survivors.live().count);
     let mut evidence = vec![
@@ -244,6 +242,7 @@ fn evidence(
         },
     ];
     evidence.extend(advice(recording.trace, process).map(str::to_owned));
+    evidence.extend(kept.into_iter().flat_map(kept_texts));
     evidence
 }
 

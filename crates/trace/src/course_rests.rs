@@ -6,8 +6,8 @@ use crate::course::LiveVariances;
 use crate::error::Malformed;
 use crate::{Course, CourseRest, CourseRow, ProcessIndex, StackIndex};
 
-/// Number of streams: numbers of rows by moment, then of all rows process and stack, live bytes,
-/// live blocks, blocks allocated so far, and the two variances.
+/// Number of streams. The first has the numbers of rows by moment. The others have of all rows the
+/// process and stack, live bytes, live blocks, blocks allocated so far, and the two variances.
 pub(crate) const REST_STREAMS: usize = 6;
 /// Largest number of rows that a writer produces.
 const ROWS_MAX: usize = 1 << 21;

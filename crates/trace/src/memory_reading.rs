@@ -5,7 +5,7 @@ use crate::bytes::{PutBytes, Take};
 use crate::error::Malformed;
 use crate::tables::Entry;
 
-/// What the resident memory of a process is at a time, as its mappings tell it.
+/// Division of the resident memory of a process at a time, as the mappings tell it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryReading {
     /// Time of the reading.

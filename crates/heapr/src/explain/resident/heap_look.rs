@@ -104,7 +104,7 @@ pub(super) fn look(
     Ok(read.finish(Some(held)))
 }
 
-/// Largest heap that is read without being requested: at some 500 MiB a second, half a second.
+/// Largest heap in bytes that is read without being requested.
 const CHEAP_BYTES: u64 = 256 << 20;
 
 /// Reads the heap without stopping the process; `None` if the heap is too large for that.

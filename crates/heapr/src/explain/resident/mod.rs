@@ -190,11 +190,7 @@ impl Resident {
         const LEAST_BYTES: u64 = 8 << 20;
         let unread = self.account.bytes(heapr_resident::Class::GlibcHeap);
         (unread >= LEAST_BYTES && self.account.heap.is_none()).then(|| {
-            format!(
-                "How much of malloc's {} is free was not looked at: --deep reads it, some 500 MiB a second, while the \
-                 process runs.",
-                bytes(unread)
-            )
+            format!("How much of malloc's {} is free was not looked at: --deep reads it.", bytes(unread))
         })
     }
 

@@ -65,15 +65,7 @@ pub(super) fn read(pid: u32, depth: Depth, watcher: &mut impl BlockWatcher) -> a
     let states = BothStates { kept: look.as_ref().map(|look| &look.states), pages: page_map };
     let mut account = Account::of(&subject, &memory, &states);
     if let Some(look) = &look {
-        let undivided = (depth == Depth::Cheap).then(|| account.pieces.clone());
-        account.divide_heap(&look.rundown, &subject.malloc.regions, &states, watcher);
-        // Answers with and without the option have the same lines each time.
-        account.pieces = undivided.unwrap_or(account.pieces);
-        let is_torn = account.heap.as_ref().is_some_and(|heap| !heap.findings.is_empty());
-        if depth == Depth::Cheap && is_torn {
-            account.heap = None;
-            limits.push("malloc's heap changed while it was read: --deep reads it at one moment".to_owned());
-        }
+        divide(&mut account, look, depth, &states, watcher, &mut limits);
     }
     let look = look.filter(|_| account.heap.is_some());
     if account.estimated_mappings > 0 && page_map.is_some() {
@@ -100,6 +92,28 @@ pub(super) fn read(pid: u32, depth: Depth, watcher: &mut impl BlockWatcher) -> a
         group: None,
         limits,
     })
+}
+
+/// Adds the contents of glibc's heap to an account. The lines are divided only if that was
+/// requested, so that answers with the same options can be compared.
+fn divide(
+    account: &mut Account,
+    look: &HeapLook,
+    depth: Depth,
+    states: &BothStates<'_>,
+    watcher: &mut impl BlockWatcher,
+    limits: &mut Vec<String>,
+) {
+    let undivided = (depth == Depth::Cheap).then(|| account.pieces.clone());
+    account.divide_heap(&look.rundown, &look.regions.regions, states, watcher);
+    if let Some(undivided) = undivided {
+        account.pieces = undivided;
+    }
+    let is_torn = account.heap.as_ref().is_some_and(|heap| !heap.findings.is_empty());
+    if depth == Depth::Cheap && is_torn {
+        account.heap = None;
+        limits.push("malloc's heap changed while it was read: --deep reads it at one moment".to_owned());
+    }
 }
 
 /// Returns heapr's own mappings in a process that it records. For an agent of another build only
@@ -156,11 +170,11 @@ fn why_not() -> String {
 /// Depth to which glibc's heap is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Its size alone.
+    /// The size alone.
     Outside,
-    /// Its blocks, while the process runs, if they are read in a fraction of a second.
+    /// The blocks, while the process runs, if they are read in a fraction of a second.
     Cheap,
-    /// Its blocks, at one moment if that is possible.
+    /// The blocks, at one moment if that is possible.
     Whole,
 }
 
