@@ -196,7 +196,7 @@ fn tells_growth(recording: &Recording<'_>) -> bool {
 /// Words for the memory of the largest process that is in no recorded block, if that is most of it.
 fn mostly_unseen(trace: &Trace) -> Option<String> {
     /// Smallest amount that is told: a program without a heap of its own has less.
-    const LEAST_BYTES: u64 = 8 << 20;
+    const LEAST_BYTES: u64 = 4 << 20;
     let account = trace.memory_accounts().iter().max_by_key(|account| account.anonymous_bytes)?;
     let unseen = account.unseen_bytes();
     if unseen < LEAST_BYTES || unseen < account.anonymous_bytes / 2 {
@@ -204,7 +204,8 @@ fn mostly_unseen(trace: &Trace) -> Option<String> {
     }
     let largest = account.parts.iter().filter(|part| part.is_unseen).max_by_key(|part| part.bytes);
     let of = largest.map(|part| format!(", {} of them {}", bytes(part.bytes), part.kind)).unwrap_or_default();
-    Some(format!("{} of {} are in none{of}", bytes(unseen), bytes(account.anonymous_bytes)))
+    let why = if trace.is_sampled() { "; a recording of samples leaves heaps of languages out" } else { "" };
+    Some(format!("{} of {} are in none{of}{why}", bytes(unseen), bytes(account.anonymous_bytes)))
 }
 
 /// Evidence behind the absence of a finding of growth.
