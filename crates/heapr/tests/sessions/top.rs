@@ -96,20 +96,15 @@ fn a_process_is_attached_to_and_let_go_by_a_key() {
     assert_eq!(stage.status(&session)["processes"][0]["pid"], child.id());
     // The stack with its source, and back.
     top.type_keys("\r");
-    top.wait_for("steady.c:");
-    top.clear();
-    top.type_keys("\x1b");
-    top.wait_for("OWN FUNCTION");
-    top.type_keys("?");
-    top.wait_for("sort by live");
-    top.clear();
+    top.wait_for_redrawn("steady.c:");
     top.type_keys("x");
-    top.wait_for("OWN FUNCTION");
-    top.clear();
-    top.resize(80, 24);
-    top.wait_for("OWN FUNCTION");
+    top.wait_for_redrawn("OWN FUNCTION");
+    top.type_keys("?");
+    top.wait_for_redrawn("sort by live");
+    top.type_keys("x");
+    top.wait_for_redrawn("OWN FUNCTION");
     top.type_keys("/early_alloc\r");
-    top.wait_for("filter: early_alloc");
+    top.wait_for_redrawn("filter: early_alloc");
     top.type_keys("q");
     assert!(top.wait(), "{}", top.shown());
     assert!(top.shown().contains("\x1b[?1049l"), "the first screen is back");
