@@ -67,7 +67,7 @@ const STEPS: &[Step] = &[
     ("report --sort soc old.heapr", 0, &["old.heapr"]),
     ("report --stacks old.heapr", 0, &["old.heapr"]),
     ("report old.heapr --cullframes a b --frames soc", 0, &["old.heapr"]),
-    ("report --pid 1,2 old.heapr --totals", 0, &["old.heapr"]),
+    ("report --pid 1,2 old.heapr --totals", 2, &["no process 1 in this trace"]),
 ];
 
 fn check(stage: &Stage, steps: &[Step]) {

@@ -101,26 +101,9 @@ impl OnTerminal {
         });
     }
 
-    /// Waits until a text is on the screen, which is drawn anew at each change of its size.
-    #[track_caller]
-    pub(crate) fn wait_for_redrawn(&mut self, text: &str) {
-        let mut columns = 100;
-        heapr_testkit::wait_until(&format!("the screen shows {text:?}"), || {
-            columns = if columns == 100 { 99 } else { 100 };
-            self.clear();
-            self.resize(columns, 30);
-            std::thread::sleep(std::time::Duration::from_millis(300));
-            self.shown().contains(text).then_some(())
-        });
-    }
-
     /// Types keys.
     pub(crate) fn type_keys(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
-    }
-
-    pub(crate) fn resize(&mut self, columns: u16, lines: u16) {
-        self.type_keys(&format!("\0{columns} {lines}\n"));
     }
 
     pub(crate) fn signal(&self, name: &str) {
