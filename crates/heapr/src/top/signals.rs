@@ -7,7 +7,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 /// Meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
-    /// The view is to end: also when the terminal is lost.
+    /// The view is to end.
     End,
     /// The program is to stop.
     Suspend,
@@ -25,6 +25,9 @@ pub(super) fn watch() -> anyhow::Result<Receiver<Told>> {
             let told = match signal {
                 SIGTSTP => Told::Suspend,
                 SIGCONT => Told::Resumed,
+                // The terminal is lost, and reading keys from it would never end. The recorder ends
+                // a session that depends on this process.
+                SIGHUP => std::process::exit(128 + SIGHUP),
                 _ => Told::End,
             };
             if sender.send(told).is_err() {

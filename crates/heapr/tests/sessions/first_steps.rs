@@ -26,7 +26,7 @@ const TIPS: &[Step] = &[
     ("run --verbose ./a", 127, &["no option --verbose", "before the program"]),
     ("run load.py", 127, &["type  heapr run python3 load.py"]),
     ("run ./load.py 1", 126, &["type  heapr run python3 ./load.py 1"]),
-    ("run script", 127, &["type  heapr run ./script"]),
+    ("run own-script", 127, &["type  heapr run ./own-script"]),
     ("run no-such-program", 127, &["no such program"]),
     ("run", 2, &["PROGRAM"]),
     ("recorde", 2, &["unrecognized subcommand"]),
@@ -67,7 +67,7 @@ const STEPS: &[Step] = &[
     ("report --sort soc old.heapr", 0, &["old.heapr"]),
     ("report --stacks old.heapr", 0, &["old.heapr"]),
     ("report old.heapr --cullframes a b --frames soc", 0, &["old.heapr"]),
-    ("report --pid 1,2 old.heapr --totals", 0, &["old.heapr"]),
+    ("report --pid 1,2 old.heapr --totals", 2, &["no process 1 in this trace"]),
 ];
 
 fn check(stage: &Stage, steps: &[Step]) {
@@ -89,8 +89,8 @@ fn mistakes_are_answered_by_what_to_type_and_steps_do_what_they_say() {
     let stage = Stage::new();
     fs::write(stage.path("load.py"), "print(1)\n").unwrap();
     fs::write(stage.path("text"), "text\n").unwrap();
-    fs::write(stage.path("script"), "#!/bin/sh\ntrue\n").unwrap();
-    fs::set_permissions(stage.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(stage.path("own-script"), "#!/bin/sh\ntrue\n").unwrap();
+    fs::set_permissions(stage.path("own-script"), fs::Permissions::from_mode(0o755)).unwrap();
     for command in ["report", "explain", "info", "view", "export --to collapsed", "diff"] {
         let words: Vec<&str> = command.split(' ').collect();
         // A session of another test may run, which `view` shows.

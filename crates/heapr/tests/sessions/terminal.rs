@@ -106,10 +106,6 @@ impl OnTerminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    pub(crate) fn resize(&mut self, columns: u16, lines: u16) {
-        self.type_keys(&format!("\0{columns} {lines}\n"));
-    }
-
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.pid.to_string();
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());

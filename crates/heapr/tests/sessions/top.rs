@@ -91,25 +91,8 @@ fn a_process_is_attached_to_and_let_go_by_a_key() {
     let mut child = stage.spawn_steady(200);
     let mut top = top_on_terminal(&stage, &[&child.id().to_string(), "--all"]);
     top.wait_for("steady_alloc");
-    top.wait_for("recorder ");
     let session = format!("top-{}", child.id());
     assert_eq!(stage.status(&session)["processes"][0]["pid"], child.id());
-    // The stack with its source, and back.
-    top.type_keys("\r");
-    top.wait_for("steady.c:");
-    top.clear();
-    top.type_keys("\x1b");
-    top.wait_for("OWN FUNCTION");
-    top.type_keys("?");
-    top.wait_for("sort by live");
-    top.clear();
-    top.type_keys("x");
-    top.wait_for("OWN FUNCTION");
-    top.clear();
-    top.resize(80, 24);
-    top.wait_for("OWN FUNCTION");
-    top.type_keys("/early_alloc\r");
-    top.wait_for("filter: early_alloc");
     top.type_keys("q");
     assert!(top.wait(), "{}", top.shown());
     assert!(top.shown().contains("\x1b[?1049l"), "the first screen is back");
