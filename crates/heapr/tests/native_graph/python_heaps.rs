@@ -1,6 +1,8 @@
 //! Snapshots of CPython's objects by the command line, from processes that were not prepared.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use heapr_testkit::{Growing, Outcome, not_run};
 
@@ -101,12 +103,13 @@ fn a_core_file_has_the_objects_of_the_process() {
     if Command::new("gcore").arg("-h").output().is_err() {
         return not_run("there is no gcore (gdb)");
     }
-    let Some(growing) = Growing::start("module-cache") else { return };
-    let live = stage.json(&["snapshot", "take", "-o", "live.heapsnapshot", &growing.pid()]);
-    let output = Command::new("gcore").arg("-o").arg(stage.path("core")).arg(growing.pid()).output();
-    let core = stage.path(&format!("core.{}", growing.pid()));
+    let Some(program) = growing("module-cache") else { return };
+    let pid = program.pid().to_string();
+    let live = stage.json(&["snapshot", "take", "-o", "live.heapsnapshot", &pid]);
+    let output = Command::new("gcore").arg("-o").arg(stage.path("core")).arg(&pid).output();
+    let core = stage.path(&format!("core.{pid}"));
     assert!(core.exists(), "{output:?}");
-    drop(growing);
+    drop(program);
     let core = core.to_str().unwrap();
     // The graph of its blocks says what else it has.
     let told = stage.ok(&["snapshot", "graph", "--core", core, "-o", "core.heapr"]);
@@ -133,19 +136,19 @@ fn a_core_file_has_the_objects_of_the_process() {
 #[test]
 fn snapshots_in_intervals_are_of_the_objects() {
     let stage = Stage::new();
-    let Some(growing) = Growing::start("class-list") else { return };
+    let Some(program) = growing("class-list") else { return };
+    let pid = program.pid().to_string();
     let folder = stage.path("files");
     std::fs::create_dir(&folder).unwrap();
     let folder = folder.to_str().unwrap();
-    let told =
-        stage.ok(&["snapshot", "every", "1", &growing.pid(), "--count", "3", "--keep", "2", "-o", folder]);
+    let told = stage.ok(&["snapshot", "every", "1", &pid, "--count", "3", "--keep", "2", "-o", folder]);
     let files: Vec<&str> = told.lines().filter(|line| line.ends_with(".heapsnapshot")).collect();
     assert_eq!(files.len(), 3, "{told}");
     let there: Vec<bool> = files.iter().map(|file| Path::new(file).exists()).collect();
     assert_eq!(there, [false, true, true], "{told}");
     assert!(stage.ok(&["snapshot", "summary", files[2]]).contains("__main__.Basket"));
     let Outcome { status, stderr, .. } =
-        stage.heapr(&["snapshot", "every", "1", &growing.pid(), "--count", "1", "-o", "a.heapsnapshot"]);
+        stage.heapr(&["snapshot", "every", "1", &pid, "--count", "1", "-o", "a.heapsnapshot"]);
     assert_eq!(status, 2, "{stderr}");
     assert!(stderr.contains("-o names no directory"), "{stderr}");
 }
