@@ -16,8 +16,10 @@ const TWICE: &[(&str, &str)] = &[
     ("cpufeatures", "of sha2, as that"),
     ("crypto-common", "of sha2, as that"),
     ("digest", "of sha2, as that"),
+    ("foldhash", "of hashbrown, as that"),
     ("hashbrown", "ours is 0.15, that of ratatui-core 0.17; see docs/dependencies.md"),
     ("sha2", "ours is 0.10, that of lzma-rust2 0.11; see docs/dependencies.md"),
+    ("syn", "that of crossterm's derives is 2, of the others' 3: at build time alone"),
 ];
 const LIST: &str = "docs/dependencies.md";
 

@@ -6,6 +6,7 @@
 mod answers;
 mod classes;
 mod closures;
+mod collection;
 mod collections;
 mod comparison;
 mod detached;
@@ -32,7 +33,8 @@ mod unused_variables;
 pub use answers::{owner_table, path_json, suspect_table};
 pub(crate) use closures::contexts_of_variables;
 pub use closures::{ContextOfVariables, Variable};
-pub use collections::{Collection, CollectionOrder, collections};
+pub use collection::Collection;
+pub use collections::{CollectionOrder, collections};
 pub use comparison::{
     ClassDifference, Comparison, ObjectDifference, compare, compare_as_devtools, compare_by_id,
     compare_by_place, compare_class,

@@ -102,3 +102,23 @@ impl DomState {
         }
     }
 }
+
+/// Class name for a kind of nodes without names of their own.
+pub(crate) fn group_name(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::HIDDEN => "(system)",
+        NodeKind::ARRAY => "(array)",
+        NodeKind::STRING => "(string)",
+        NodeKind::CODE => "(compiled code)",
+        NodeKind::CLOSURE => "Function",
+        NodeKind::REGEXP => "RegExp",
+        NodeKind::NUMBER => "(number)",
+        NodeKind::SYNTHETIC => "(synthetic)",
+        NodeKind::CONS_STRING => "(concatenated string)",
+        NodeKind::SLICED_STRING => "(sliced string)",
+        NodeKind::SYMBOL => "(symbol)",
+        NodeKind::BIGINT => "(bigint)",
+        NodeKind::OBJECT_SHAPE => "(object shape)",
+        _ => "(other)",
+    }
+}

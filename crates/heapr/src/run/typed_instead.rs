@@ -69,7 +69,7 @@ mod tests {
         let shown = script.to_string_lossy().into_owned();
         let words = [script, "a b".into()];
         assert_eq!(advice(&words), Some(format!("type  heapr run python3 {shown} 'a b'")));
-        assert_eq!(advice(&[file("b.py", "print(1)", 0o755)]).is_some(), true, "no shebang");
+        assert!(advice(&[file("b.py", "print(1)", 0o755)]).is_some(), "no shebang");
         assert_eq!(advice(&[file("c.py", "#!/usr/bin/python3", 0o755)]), None);
         assert_eq!(advice(&[file("text", "a", 0o644)]), None);
         assert!(advice(&["--verbose".into(), "./a".into()]).unwrap().contains("no option --verbose"));

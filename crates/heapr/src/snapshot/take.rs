@@ -16,8 +16,7 @@ use crate::{containers, processes};
 pub(crate) struct TakeArguments {
     #[command(flatten)]
     asked: TakeQuestion,
-    /// Heap to take [default: what the processes run; of python and java the native one where a session
-    /// records the process, or -o names a .heapr]
+    /// Heap to take [default: what the processes run; native of a recorded one, or for a .heapr]
     #[arg(long, value_enum, value_name = "HEAP")]
     heap: Option<HeapChoice>,
     #[command(flatten, next_help_heading = "JavaScript")]
@@ -104,7 +103,7 @@ fn is_of_java(
     may_be_managed(asked, v8, native, &["--max-pause", "--contents"]) && all_are(asked, is_one)
 }
 
-/// Whether nothing asks for another heap than that of a managed language, which has these options.
+/// True if nothing asks for another heap than that of a managed language, which has these options.
 fn may_be_managed(
     asked: &TakeQuestion,
     v8: &OnlyOf<TakeOptions>,
@@ -115,7 +114,7 @@ fn may_be_managed(
     !is_trace && !v8.is_given() && !native.has_other_than(options)
 }
 
-/// Whether there are processes, none is recorded, and all are of a kind.
+/// True if there are processes, none is recorded, and all are of a kind.
 fn all_are(asked: &TakeQuestion, is_one: impl Fn(u32) -> bool) -> bool {
     let pids = processes::named(&asked.pids, asked.tree).unwrap_or_default();
     !pids.is_empty() && native::watched(&pids).0.is_empty() && pids.iter().all(|&pid| is_one(pid))

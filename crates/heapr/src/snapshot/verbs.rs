@@ -37,8 +37,8 @@ pub(crate) trait Heaps {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct SummaryQuestion {
-    /// A V8 snapshot (.heapsnapshot or .heaptimeline, also .gz, .xz, .zst, .zip or .tar; - is
-    /// standard input), a heap dump of Java (.hprof), or a trace with snapshots (.heapr)
+    /// A V8 snapshot (.heapsnapshot, .heaptimeline; packed, too; - is standard input), a heap dump
+    /// of Java (.hprof), or a trace with snapshots (.heapr)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Order of the list [default: retained of a V8 heap, bytes of a native one]
@@ -162,7 +162,7 @@ impl<T> OnlyOf<T> {
         !self.given.is_empty()
     }
 
-    /// Whether this option was given.
+    /// True if the option was given.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.given.iter().any(|given| given == name)
     }

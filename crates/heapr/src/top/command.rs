@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use heapr_filters::ShownFrames;
 use heapr_server::{Files, Limits, Source};
 
 use super::arguments::TopArguments;
@@ -51,7 +50,7 @@ fn show(arguments: &TopArguments, target: &mut Target, is_on_screen: bool) -> an
     let host = Arc::new(CommandLineHost {
         names: arguments.names.clone(),
         own: arguments.own.clone(),
-        shown: arguments.filters.lang_frames.unwrap_or(ShownFrames::default()),
+        shown: arguments.filters.lang_frames.unwrap_or_default(),
         folder: PathBuf::new(),
         files: Vec::new(),
     });

@@ -39,6 +39,7 @@ pub(super) struct Query {
 
 /// Order to the reader.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a few are sent in a second")]
 pub(super) enum Order {
     /// Answers this question from here on.
     Query(Query),
@@ -50,6 +51,7 @@ pub(super) enum Order {
 
 /// News for the view.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a few are sent in a second")]
 pub(super) enum News {
     /// Reading, and the question that it answers.
     Reading(Query, Box<Reading>),

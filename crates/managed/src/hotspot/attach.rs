@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use heapr_known::runtimes::{self, Runtime};
 use heapr_proc::Fields;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -48,7 +49,7 @@ pub fn check_hotspot(pid: u32) -> Result<(), AttachError> {
     if is_mapped(|file| file.starts_with("libj9vm")) {
         return Err(AttachError::OpenJ9);
     }
-    if !is_mapped(|file| file.strip_suffix(" (deleted)").unwrap_or(file) == "libjvm.so") {
+    if !is_mapped(|file| runtimes::of_library(file) == Some(Runtime::Jvm)) {
         return Err(AttachError::NoHotSpot);
     }
     let words = heapr_proc::command_line(pid);

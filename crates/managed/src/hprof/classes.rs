@@ -63,7 +63,7 @@ pub(super) struct Class {
     pub(super) is_collection: bool,
     /// Whether instances keep their class, and so its loader.
     pub(super) keeps_loader: bool,
-    /// Whether it is of the program, or of a library that the runtime does not bring along.
+    /// True for classes of the program, or of a library that the runtime does not bring along.
     pub(super) is_of_the_program: bool,
     /// Position in the record of a string's `coder`.
     pub(super) coder: Option<usize>,
@@ -80,7 +80,7 @@ pub(super) enum ClassKind {
 }
 
 impl Class {
-    /// Whether it is a class of arrays of objects.
+    /// True for classes of arrays of objects.
     pub(super) fn is_array(&self) -> bool {
         self.name.ends_with("[]")
     }

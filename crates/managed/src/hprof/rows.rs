@@ -11,8 +11,8 @@ use super::records::{RootRecord, RootTag};
 
 /// Row of the classes that are never unloaded.
 pub(super) const SYSTEM_CLASSES: &str = "(system classes)";
-/// Row of objects that nothing in the dump leads to: dead ones, and those that the virtual machine
-/// holds by references that it does not write.
+/// Row of objects that nothing in the dump leads to. They are dead, or the virtual machine holds
+/// them by references that it does not write.
 pub(super) const GARBAGE: &str = "(garbage, or held by the virtual machine)";
 
 /// A group of references from outside of the heap.

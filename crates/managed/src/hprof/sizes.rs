@@ -1,8 +1,8 @@
 //! Sizes of objects, which a dump of HotSpot does not say.
 //!
-//! An object has a header, its fields, and room up to a multiple of 8. Whether headers have 8, 12 or
-//! 16 bytes and references 4 or 8 depends on the virtual machine's options. Neighbours decide: the
-//! least distance from an object of a class to the next object is the size of that class.
+//! An object has a header, its fields, and room up to a multiple of 8. Whether headers have 8, 12
+//! or 16 bytes and references 4 or 8 depends on the virtual machine's options. Neighbours decide:
+//! the least distance from an object of a class to the next object is the size of that class.
 
 use rustc_hash::FxHashMap;
 

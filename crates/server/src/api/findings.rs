@@ -13,8 +13,8 @@ use crate::trace_file::{Told, TraceFile};
 
 /// Largest number of events of a trace without a summary that is replayed at each request.
 const REPLAYED_MAX: u64 = 3_000_000;
-/// Growth of a longer trace, in percent of its events, at which its findings are looked for again:
-/// all of its replays take twice the time of the last one.
+/// Growth of a longer trace, in percent of its events, at which its findings are looked for again.
+/// So all of its replays take twice the time of the last one.
 const REPLAYED_PERCENT: u64 = 200;
 
 #[derive(Deserialize)]

@@ -1,6 +1,6 @@
 //! Collections of languages whose heaps show the tables: how many of their slots are in use.
 
-use super::collections::Collection;
+use super::collection::Collection;
 use super::heap_view::HeapView;
 use super::storage::is_storage;
 use crate::format::Table;

@@ -2,7 +2,8 @@
 //!
 //! An array's elements, a map's table and an object's property store are nodes of their own. If a
 //! single object leads to such a node, the node's bytes count for that object and the node itself
-//! has size 0. In snapshots with exposed internals, and in heaps of other languages, sizes stay at their nodes.
+//! has size 0. In snapshots with exposed internals, and in heaps of other languages, sizes stay at
+//! their nodes.
 
 use crate::devtools::name_set::NameSet;
 use crate::devtools::page_objects::has_user_roots;

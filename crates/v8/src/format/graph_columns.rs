@@ -1,6 +1,6 @@
 //! Heaps of other languages, built in memory in the columns of a snapshot.
 //!
-//! A reader of a large dump fills the columns itself: the text of a snapshot would be several times
+//! A reader of a large dump fills the columns itself. The text of a snapshot would be several times
 //! as large, and would have to be parsed again.
 
 use rustc_hash::FxHashMap;

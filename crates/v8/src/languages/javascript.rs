@@ -2,7 +2,7 @@
 
 use super::Language;
 use crate::NodeKind;
-use crate::objects::group_name;
+use crate::kinds::group_name;
 
 /// Row of JavaScript.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ pub(crate) struct Step<'a> {
     pub(crate) target: NodeKind,
 }
 
-/// What the analyses ask of a language.
+/// Answers of a language to the questions of the analyses.
 pub(crate) trait Language: Debug + Sync {
     /// Name in the header of a snapshot.
     fn name(&self) -> &'static str;

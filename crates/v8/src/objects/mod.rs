@@ -16,7 +16,6 @@ use crate::{DomState, EdgeKind, Location, Meta, NodeKind};
 pub use capture_mode::CaptureMode;
 pub use class::{Class, ConstructorPlace};
 pub use names::EdgeName;
-pub(crate) use names::group_name;
 pub use node_facts::{NodeFacts, NodeNumber};
 pub use page::{ObjectOrder, Page};
 pub use script_paths::ScriptPaths;

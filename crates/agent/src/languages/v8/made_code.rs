@@ -99,8 +99,8 @@ pub(crate) fn is_at(heap: &mut Heap<'_>, start: usize, pc: usize) -> bool {
 /// Reason why no code is found in which a return address lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoCode {
-    /// Range without code, from the address down to `low`. `is_large`: the range is larger than V8's
-    /// pieces of mapped code.
+    /// Range without code, from the address down to `low`. `is_large`: the range is larger than
+    /// V8's pieces of mapped code.
     Bare {
         low: usize,
         high: usize,

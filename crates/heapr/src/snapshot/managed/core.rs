@@ -16,7 +16,7 @@ pub(crate) struct CoreOutput {
     pub(crate) overwrites: bool,
     /// Whether the result is printed as JSON.
     pub(crate) is_json: bool,
-    /// Whether nothing is printed.
+    /// True if no text is printed.
     pub(crate) is_quiet: bool,
 }
 

@@ -29,8 +29,8 @@ pub(crate) struct JavaTakeOptions {
     pub(crate) is_quiet: bool,
 }
 
-/// Whether a snapshot without `--heap` is of Java's objects: the process runs a virtual machine that
-/// can be asked. If it cannot, the reason is told.
+/// True if a snapshot without `--heap` is of Java's objects: the process runs a virtual machine
+/// that can be asked. If it cannot, the reason is told.
 pub(crate) fn is_java_chosen(pid: u32, is_quiet: bool) -> bool {
     match check_hotspot(pid) {
         Ok(()) => true,

@@ -124,8 +124,8 @@ impl AllRegistersCountdown {
         written.has_flags.then(|| Self { words, sampling, scratch: [first, second], saved: saved.collect() })
     }
 
-    /// Variant of the plan with the countdown in a thread's state, for an attach; the address of the marks is
-    /// written later.
+    /// Variant of the plan with the countdown in a thread's state, for an attach; the address of
+    /// the marks is written later.
     pub(crate) fn in_state(&self, countdown: Countdown) -> Self {
         let sampling = Sampling { place: Place::State(countdown), ..self.sampling };
         Self { sampling, ..self.clone() }

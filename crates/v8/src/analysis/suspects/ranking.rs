@@ -252,15 +252,7 @@ impl Group {
             MANY.. => format!("collects {} objects", self.count),
             _ => "collects few objects".to_owned(),
         });
-        self.reasons.push(
-            match (self.is_of_the_program, holds_of_the_program) {
-                (true, _) => "is held by the program's code",
-                _ if self.hangs_on_the_runtime => "hangs on an object of the runtime that programs add to",
-                (false, true) => "is held by the runtime for the program's code",
-                (false, false) => "is held by the runtime",
-            }
-            .to_owned(),
-        );
+        self.reasons.push(self.holder(holds_of_the_program).to_owned());
         if self.growth.bytes.saturating_mul(LEAST_SHARE_OF_ALL) < total_bytes {
             self.confidence = Confidence::Low;
             self.reasons.push("is a small part of the whole growth".to_owned());
@@ -276,6 +268,16 @@ impl Group {
             self.confidence = Confidence::Low;
             self.score *= 0.1;
             self.reasons.push("is a root, which holds things of all kinds".to_owned());
+        }
+    }
+
+    /// Says whose code holds the group. `holds_of_the_program`: it holds the program's objects.
+    fn holder(&self, holds_of_the_program: bool) -> &'static str {
+        match (self.is_of_the_program, holds_of_the_program) {
+            (true, _) => "is held by the program's code",
+            _ if self.hangs_on_the_runtime => "hangs on an object of the runtime that programs add to",
+            (false, true) => "is held by the runtime for the program's code",
+            (false, false) => "is held by the runtime",
         }
     }
 
