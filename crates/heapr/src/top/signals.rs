@@ -1,7 +1,12 @@
-//! Signals of a program that owns the screen.
+//! Signals of a program that owns the screen, and the loss of its terminal.
 
+use std::io::IsTerminal as _;
+use std::process::exit;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 
 /// Meaning of a signal.
@@ -15,8 +20,15 @@ pub(super) enum Told {
     Resumed,
 }
 
-/// Starts to watch for signals.
+/// Time that the view has to end after a signal. Then the program ends without it: a view that waits
+/// for its terminal must not keep a process recorded.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// Starts to watch for signals, and for the loss of the terminal.
 pub(super) fn watch() -> anyhow::Result<Receiver<Told>> {
+    if std::io::stdout().is_terminal() {
+        std::thread::spawn(end_without_a_terminal);
+    }
     let mut signals =
         signal_hook::iterator::Signals::new([SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP])?;
     let (sender, receiver) = channel();
@@ -27,8 +39,14 @@ pub(super) fn watch() -> anyhow::Result<Receiver<Told>> {
                 SIGCONT => Told::Resumed,
                 // The terminal is lost, and reading keys from it would never end. The recorder ends
                 // a session that depends on this process.
-                SIGHUP => std::process::exit(128 + SIGHUP),
-                _ => Told::End,
+                SIGHUP => exit(128 + SIGHUP),
+                _ => {
+                    std::thread::spawn(move || {
+                        std::thread::sleep(ENDING);
+                        exit(128 + signal);
+                    });
+                    Told::End
+                }
             };
             if sender.send(told).is_err() {
                 return;
@@ -36,4 +54,18 @@ pub(super) fn watch() -> anyhow::Result<Receiver<Told>> {
         }
     });
     Ok(receiver)
+}
+
+/// Ends the program once the other side of its terminal is closed. The kernel sends no signal for it
+/// to a program whose controlling terminal is another one.
+fn end_without_a_terminal() {
+    let screen = std::io::stdout();
+    let mut screens = [PollFd::new(&screen, PollFlags::empty())];
+    loop {
+        match poll(&mut screens, None) {
+            Ok(_) if !screens[0].revents().is_empty() => exit(128 + SIGHUP),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
 }

@@ -121,6 +121,27 @@ fn nothing_is_left_when_it_is_killed_or_loses_its_terminal() {
 }
 
 #[test]
+fn the_loss_of_a_terminal_that_is_not_the_controlling_one_ends_it() {
+    let stage = Stage::new();
+    let mut child = stage.spawn_steady(200);
+    let pid = child.id().to_string();
+    let top = stage.command(&["top", &pid, "--all"]);
+    let mut command = std::process::Command::new("setsid");
+    command.arg("--wait").arg(top.get_program()).args(top.get_args());
+    for (name, value) in top.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+        command.env(name, value);
+    }
+    command.env("TMPDIR", stage.folder()).current_dir(stage.folder());
+    let mut terminal = OnTerminal::start(&command, 100, 30);
+    terminal.wait_for("OWN FUNCTION");
+    terminal.lose();
+    terminal.wait();
+    is_let_go(&stage, &mut child);
+    stage.release();
+    child.wait().unwrap();
+}
+
+#[test]
 fn it_stops_and_goes_on() {
     let stage = Stage::new();
     let mut child = stage.spawn_steady(200);
@@ -130,7 +151,8 @@ fn it_stops_and_goes_on() {
     let state = format!("/proc/{}/stat", top.pid);
     let is_stopped = || fs::read_to_string(&state).ok()?.contains(") T ").then_some(());
     heapr_testkit::wait_until("it has stopped", is_stopped);
-    assert!(top.shown().contains("\x1b[?1049l"), "the first screen is back meanwhile");
+    // The first screen is back meanwhile.
+    top.wait_for("\x1b[?1049l");
     top.clear();
     top.signal("-CONT");
     top.wait_for("OWN FUNCTION");
