@@ -180,10 +180,11 @@ export function startMock(port = 0) {
     incoming.on('end', async () => {
       const body = text === '' ? {} : JSON.parse(text);
       asked.push({ path: url.pathname, body });
+      // A batch is noted with its requests, before an answer is held back.
+      for (const request of body.requests ?? []) asked.push({ path: `/api/${request.path}`, body: request.body, isInBatch: true });
       for (const path of [url.pathname, ...(body.requests ?? []).map((request) => `/api/${request.path}`)]) await held.get(path);
       if (url.pathname === '/api/panels') {
         const answers = body.requests.map((request) => {
-          asked.push({ path: `/api/${request.path}`, body: request.body, isInBatch: true });
           const answer = request.body.filter?.require_frames?.includes('bad!!') ? BAD_PATTERN : ANSWERS[`/api/${request.path}`](request.body);
           return { status: answer.error ? 400 : 200, answer };
         });

@@ -139,8 +139,12 @@ test('any snapshot may be the one that is compared with', async () => {
   await shown.page.selectOption('[aria-label="Compared with"]', '2');
   await shown.page.waitForSelector('.row:has(.class-name:text-is("Session"))');
   await waitUntil(shown.page, () => !document.querySelector('.table.is-old'));
-  const row = (await exact(shown.page.locator('.row:has(.class-name:text-is("Session"))')))[0];
-  assert.equal(row[2], '6,000', 'deleted, as it goes back in time');
+  const row = async () => (await exact(shown.page.locator('.row:has(.class-name:text-is("Session"))')))[0];
+  assert.equal((await row())[1], '6,000', 'new: the first one given is before');
+  await shown.page.click('button:has-text("Turn")');
+  await waitUntil(shown.page, () => !document.querySelector('.table.is-old') && [...document.querySelectorAll('.quiet')].some((text) => text.textContent.endsWith(`→ ${document.querySelector('.file-tab.is-on').textContent.trim()}`)));
+  await shown.page.waitForSelector('.row:has(.class-name:text-is("Session"))');
+  assert.equal((await row())[2], '6,000', 'deleted, as it goes back in time');
 });
 
 test('the suspect is the store', async () => {

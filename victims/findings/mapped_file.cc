@@ -10,13 +10,15 @@
 
 static const size_t kBytes = 96u << 20;
 
-int main() {
-  // (A folder for temporary files in memory would make it no file.)
-  char path[] = "/var/tmp/heapr_mapped_file_XXXXXX";
+static char page[1 << 20];
+
+int main(int, char** arguments) {
+  // The file lies beside the program: a folder for temporary files may be in memory.
+  char path[4096];
+  std::snprintf(path, sizeof path, "%s.heapr_mapped_file_XXXXXX", arguments[0]);
   int file = mkstemp(path);
   if (file < 0) return 1;
-  char* page = static_cast<char*>(std::malloc(1 << 20));
-  std::memset(page, 7, 1 << 20);
+  std::memset(page, 7, sizeof page);
   for (size_t at = 0; at < kBytes; at += 1 << 20) {
     if (pwrite(file, page, 1 << 20, at) != 1 << 20) return 1;
   }
@@ -25,11 +27,11 @@ int main() {
   size_t sum = 0;
   for (int round = 0; round < 24; ++round) {
     for (size_t at = 0; at < kBytes; at += 4096) sum += data[at];
-    std::free(std::malloc(1000 + round));
+    void* volatile block = std::malloc(1000 + round);
+    std::free(block);
     usleep(50000);
   }
   std::printf("%zu\n", sum);
   unlink(path);
-  std::free(page);
   return 0;
 }

@@ -216,7 +216,9 @@ impl FilterArguments {
     /// The filters as text for a report: options that decide about counting, without culling.
     #[must_use]
     pub fn counted(&self) -> String {
-        let options = self.options().map(|(option, values, _)| format!("--{option} {}", values.join(" ")));
+        let options = self.options().flat_map(|(option, values, together)| {
+            values.chunks(together).map(move |values| format!("--{option} {}", values.join(" ")))
+        });
         let files = self.suppress.iter().map(|path| format!("--suppress {}", path.display()));
         let flags = [("--temporary", self.temporary), ("--hide-known", self.hide_known)];
         let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned());
@@ -331,5 +333,6 @@ mod tests {
         let filter: FilterArguments = serde_json::from_str(text).unwrap();
         let line = <Line as clap::Parser>::try_parse_from(filter.words()).unwrap();
         assert_eq!(line.filters, filter);
+        assert_eq!(filter.counted(), "--pid 7 --pid 8 --heap -1 --size 1 2K --at peak");
     }
 }

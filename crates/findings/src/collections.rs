@@ -1,9 +1,12 @@
 //! Native memory that rises and falls at once, again and again, in the process of a runtime with a
 //! collector. Blocks whose owners wait for a collection do that.
 
+use std::collections::HashSet;
+
 use heapr_known::runtimes::{self, Runtime};
 use heapr_query::{Confidence, Owner, file_name};
 use heapr_table::quantity::percent;
+use heapr_trace::{ProcessIndex, Trace};
 
 use crate::finding::{Chosen, Finding, Kind};
 use crate::growth::judged_moments;
@@ -21,6 +24,10 @@ const HELD_MIN_BYTES: u64 = 4 << 20;
 const HELD_MIN_SHARE: f64 = 0.25;
 /// Smallest share of rising steps among those that are no part of a fall.
 const RISING_MIN: f64 = 0.75;
+/// Smallest number of steps for each fall. Batches and noise fall every few steps.
+const STEPS_PER_FALL: usize = 4;
+/// Largest half interval of what was held before a fall, one part in so many of it.
+const UNSURE_PART: u64 = 4;
 
 /// Falls of a curve.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,14 +57,19 @@ impl SawTooth {
             rising += usize::from(held[place + 1] > held[place]);
             place += 1;
         }
-        let is_steady = rising as f64 >= steps as f64 * RISING_MIN && steps > falls.len();
+        let is_steady = rising as f64 >= steps as f64 * RISING_MIN && steps >= falls.len() * STEPS_PER_FALL;
         (falls.len() >= FALLS_MIN && is_steady).then_some(Self { falls })
     }
 }
 
 /// Finding about the function with the highest such curve.
 pub(crate) fn between_collections(recording: &Recording<'_>) -> Option<Finding> {
-    let sites = recording.sites.iter().filter(|site| site.owner == Owner::Program);
+    let collected = collected_processes(recording.trace);
+    if collected.is_empty() {
+        return None;
+    }
+    let is_judged = |site: &&Site| site.owner == Owner::Program && collected.contains(&site.process);
+    let sites = recording.sites.iter().filter(is_judged);
     let found = sites.filter_map(|site| {
         let (saw, from) = saw_tooth(recording, site)?;
         let top = saw.falls.iter().map(|&(top, _)| site.held[from + top].bytes).max()?;
@@ -71,7 +83,7 @@ pub(crate) fn between_collections(recording: &Recording<'_>) -> Option<Finding> 
     let low = saw.falls.iter().map(|&(_, low)| site.held[from + low]).max_by_key(|held| held.bytes)?;
     let said = recording.said;
     let sentence = format!(
-        "Memory grows between collections: {} holds up to {}, and falls {} times at once, to {} at most.",
+        "Memory rises and falls as between collections: {} holds up to {}, and falls {} times at once, to {} at most.",
         through.named(name),
         said.held(site.held[at].live()),
         saw.falls.len(),
@@ -98,7 +110,7 @@ pub(crate) fn between_collections(recording: &Recording<'_>) -> Option<Finding> 
     let finding = Finding {
         kind: Kind::Peak,
         sentence,
-        confidence: Confidence::Medium,
+        confidence: Confidence::Low,
         own_frame: Some(own_frame),
         bytes,
         bytes_plus_minus: site.held[at].live().bytes_plus_minus(),
@@ -110,26 +122,32 @@ pub(crate) fn between_collections(recording: &Recording<'_>) -> Option<Finding> 
     Some(finding.choosing(chosen, &recording.file))
 }
 
-/// Curve of a site in the judged moments, and the first of them.
+/// Curve of a site in the judged moments, and the first of them. `None`: it has another form, or the
+/// amounts are too uncertain to tell it.
 fn saw_tooth(recording: &Recording<'_>, site: &Site) -> Option<(SawTooth, usize)> {
     let work = &recording.processes[site.process.0 as usize];
-    if !has_collector(recording, site) {
-        return None;
-    }
     let (from, to) = judged_moments(&recording.work_done, work)?;
     let held: Vec<u64> = site.held.get(from..=to)?.iter().map(|held| held.bytes).collect();
     let most = work.live_bytes.iter().copied().max().unwrap_or(0);
-    Some((SawTooth::of(&held, most)?, from))
+    let saw = SawTooth::of(&held, most)?;
+    let is_unsure = |&(top, _): &(usize, usize)| {
+        let held = site.held[from + top];
+        held.live().bytes_plus_minus().saturating_mul(UNSURE_PART) > held.bytes
+    };
+    (!saw.falls.iter().any(is_unsure)).then_some((saw, from))
 }
 
-/// Whether the process of a site has a runtime whose collector frees native memory.
-fn has_collector(recording: &Recording<'_>, site: &Site) -> bool {
-    let trace = recording.trace;
-    let of_process = trace.mappings().iter().filter(|mapping| mapping.process == site.process);
-    let modules = of_process.filter_map(|mapping| trace.modules().get(mapping.module.0 as usize));
-    modules
-        .filter_map(|module| runtimes::of_file(file_name(&module.path)))
-        .any(|row| row.runtime.is_v8() || matches!(row.runtime, Runtime::Jvm | Runtime::Bun))
+/// Processes with a runtime whose collector frees native memory.
+fn collected_processes(trace: &Trace) -> HashSet<ProcessIndex> {
+    let collects = |path: &str| {
+        let file = file_name(path);
+        let runtime = runtimes::of_library(file).or_else(|| runtimes::of_program(file));
+        runtime.is_some_and(|runtime| runtime.is_v8() || matches!(runtime, Runtime::Jvm | Runtime::Bun))
+    };
+    let modules: Vec<bool> = trace.modules().iter().map(|module| collects(&module.path)).collect();
+    let has_one = |module: u32| modules.get(module as usize).is_some_and(|&collects| collects);
+    let mappings = trace.mappings().iter().filter(|mapping| has_one(mapping.module.0));
+    mappings.map(|mapping| mapping.process).collect()
 }
 
 #[cfg(test)]
@@ -157,6 +175,13 @@ mod tests {
         assert_eq!(falls((0..40).map(|_| 20)), None, "a cache");
         assert_eq!(falls((0..40).map(|at| 2 + at % 20)), None, "one fall");
         assert_eq!(falls((0..40).map(|at| if at % 2 == 0 { 20 } else { 1 })), None, "batches");
+        assert_eq!(falls((0..40).map(|at| if at % 2 == 1 { 20 } else { 1 })), None, "batches seen later");
+        let mut state = 7_u64;
+        let noise = (0..40).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % 20
+        });
+        assert_eq!(falls(noise), None, "noise without a rhythm");
         assert_eq!(
             falls((0..40).map(|at| if at % 10 < 9 { 20 } else { 1 })),
             None,

@@ -112,7 +112,7 @@ fn found(recording: &Recording<'_>) -> Found {
     findings.extend(churn::churn(recording));
     // A function whose growth is told does not fall back.
     let falling = between_collections(recording)
-        .filter(|falling| findings.iter().all(|known| known.own_frame != falling.own_frame));
+        .filter(|falling| !findings.iter().any(|known| is_growth_of(known, falling)));
     let peak = peak.filter(|peak| falling.as_ref().is_none_or(|falling| falling.own_frame != peak.own_frame));
     findings.extend(falling);
     findings.extend(told_once(peak, idle));
@@ -141,6 +141,11 @@ fn found(recording: &Recording<'_>) -> Found {
     }
 }
 
+/// Whether a finding tells growth of the function of another.
+fn is_growth_of(known: &Finding, other: &Finding) -> bool {
+    known.kind == Kind::Growth && known.own_frame == other.own_frame
+}
+
 /// Merges a peak with the idle memory of the same function into one finding.
 fn told_once(peak: Option<Finding>, idle: Option<Finding>) -> Vec<Finding> {
     match (peak, idle) {
@@ -164,10 +169,15 @@ fn tell_what_would_name(finding: &mut Finding) {
     ));
 }
 
-/// Sorts findings, the most important first: by certainty, then by harm, then by size.
+/// Sorts findings, the most important first: by certainty, then by harm, then by size. Growth of
+/// unknown size is not taken for small.
 pub(crate) fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let size = |finding: &Finding| match (finding.kind, finding.bytes) {
+        (Kind::Growth, 0) => u64::MAX,
+        (_, bytes) => bytes,
+    };
     findings.sort_rows_by_key(|finding| {
-        std::cmp::Reverse((finding.confidence, std::cmp::Reverse(harm(finding.kind)), finding.bytes))
+        std::cmp::Reverse((finding.confidence, std::cmp::Reverse(harm(finding.kind)), size(finding)))
     });
     findings.truncate(FINDINGS_MAX);
     findings

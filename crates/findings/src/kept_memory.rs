@@ -1,7 +1,128 @@
 //! Division of the resident memory without a file, from readings of the mappings.
 
 use heapr_table::quantity::{bytes, duration, plural};
-use heapr_trace::{MemoryPart, MemoryReading, ProcessIndex, Trace};
+use heapr_trace::{HeapId, MemoryReading, ProcessIndex, Trace};
+
+use crate::recording::Recording;
+use crate::work_time::WorkTime;
+
+/// Possible error of the time of a resident sample, in nanoseconds.
+const LOOK_NS: u64 = 100_000_000;
+/// Bytes beside each live block, at most: its header, and what rounding and alignment add to it.
+const BESIDE_BLOCK_BYTES: u64 = 32;
+/// Path of the module that stands for the blocks of the time before an attach.
+const EARLIER_BLOCKS: &str = "allocated before attach";
+
+/// Division of the memory at a reading, with the part of the C library's heap that is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) memory: KeptMemory,
+    /// Bytes of the C library's heap that were in no live block then; 0: not known.
+    pub(crate) free_bytes: u64,
+    /// Whether these are the least: the blocks' peak was taken off, and not what lived then.
+    is_least: bool,
+}
+
+impl Kept {
+    /// Division at the last reading until a time, for memory that was in blocks before.
+    pub(crate) fn freed(
+        recording: &Recording<'_>,
+        work: &WorkTime,
+        (process, until_ns): (ProcessIndex, u64),
+    ) -> Option<Self> {
+        let memory = KeptMemory::until(recording.trace, process, until_ns.saturating_add(LOOK_NS))?;
+        let live = live_then(recording, work, process, memory.time_ns);
+        let free_bytes = live.map_or(0, |live| memory.free_bytes(live));
+        Some(Self { memory, free_bytes, is_least: false })
+    }
+
+    /// Variant of [`Kept::freed`] for memory that was never in blocks: the most that ever was in
+    /// blocks is taken off. `peak`: bytes of the blocks at most, as far as moments tell it.
+    pub(crate) fn never_in_blocks(
+        recording: &Recording<'_>,
+        work: &WorkTime,
+        (process, until_ns): (ProcessIndex, u64),
+        peak: u64,
+    ) -> Option<Self> {
+        let memory = KeptMemory::until(recording.trace, process, until_ns.saturating_add(LOOK_NS))?;
+        let (peak_bytes, peak_count) = peak_of_all(recording, process);
+        let peak = peak.max(peak_bytes);
+        let peak = peak.saturating_add(recording.half_of_bytes(peak));
+        let moments = recording.summary.course.moments.iter();
+        let most = moments.map(|moment| moment.live_count).max().unwrap_or(0).max(peak_count);
+        let live = live_then(recording, work, process, memory.time_ns);
+        let free_bytes =
+            live.map_or(0, |(bytes, count)| memory.free_bytes((bytes.max(peak), count.max(most))));
+        Some(Self { memory, free_bytes, is_least: true })
+    }
+
+    /// Sentences about the division.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let mut texts = vec![self.memory.text()];
+        if self.free_bytes > 0 {
+            texts.push(format!(
+                "{} {} of the C library's heap were in no live block then",
+                if self.is_least { "at least" } else { "about" },
+                bytes(self.free_bytes)
+            ));
+        }
+        texts
+    }
+}
+
+/// Returns the most that was live in blocks about a time, and the end of the moments about it.
+pub(crate) fn live_about(recording: &Recording<'_>, work: &WorkTime, at_ns: u64) -> Option<(u64, usize)> {
+    // From the moment before to the moment after the sample: memory allocated in that step must not
+    // count as freed.
+    let times = &recording.times_ns;
+    let first = times.partition_point(|&time_ns| time_ns.saturating_add(LOOK_NS) <= at_ns);
+    let end = times.partition_point(|&time_ns| time_ns <= at_ns.saturating_add(LOOK_NS));
+    let first = first.saturating_sub(1).saturating_sub(work.first);
+    let end = (end + 1).checked_sub(work.first)?.min(work.live_bytes.len());
+    let live = work.live_bytes.get(first..end)?.iter().copied().max()?;
+    Some((live, end))
+}
+
+/// Bytes and number of a process's live blocks about a time; `None` if blocks of it may be unknown.
+fn live_then(
+    recording: &Recording<'_>,
+    work: &WorkTime,
+    process: ProcessIndex,
+    at_ns: u64,
+) -> Option<(u64, u64)> {
+    if !knows_all_blocks(recording.trace, process) {
+        return None;
+    }
+    let (live_bytes, _) = live_about(recording, work, at_ns)?;
+    // The blocks of all processes are at least as many as those of one.
+    let behind = recording.times_ns.partition_point(|&time_ns| time_ns <= at_ns);
+    let about = recording.summary.course.moments.get(behind.saturating_sub(1)..)?.iter().take(3);
+    let live_count = about.map(|moment| moment.live_count).max()?;
+    Some((live_bytes.saturating_add(recording.half_of_bytes(live_bytes)), live_count))
+}
+
+/// Whether each live block of a process is known. An attach knows the earlier ones if it read the
+/// heap, and follows their ends only if it does not sample.
+fn knows_all_blocks(trace: &Trace, process: ProcessIndex) -> bool {
+    let mappings = trace.mappings().iter().filter(|mapping| mapping.process == process);
+    let has_earlier = mappings
+        .filter_map(|mapping| trace.modules().get(mapping.module.0 as usize))
+        .any(|module| module.path == EARLIER_BLOCKS);
+    let is_from_start = !trace.session().command_line.is_empty();
+    trace.whole_loss().missing_events() == 0 && (is_from_start || has_earlier && !trace.is_sampled())
+}
+
+/// Bytes and number of blocks at the peaks of a process's heaps, which need not be at one time.
+fn peak_of_all(recording: &Recording<'_>, process: ProcessIndex) -> (u64, u64) {
+    let of_it = recording
+        .summary
+        .by_heap
+        .iter()
+        .filter(|(owner, heap, _)| *owner == process && *heap != HeapId::MMAP);
+    of_it.fold((0_u64, 0_u64), |(bytes, count), (_, _, totals)| {
+        (bytes.saturating_add(totals.peak_bytes), count.saturating_add(totals.peak_count))
+    })
+}
 
 /// Division of the resident memory without a file at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +157,7 @@ impl KeptMemory {
     /// Least bytes of the C library's heap that are in no live block. `live`: bytes and number of
     /// all live blocks of the process; some of them may lie elsewhere.
     pub(crate) fn free_bytes(&self, (live_bytes, live_count): (u64, u64)) -> u64 {
-        let beside = live_count.saturating_mul(MemoryPart::BESIDE_BLOCK_BYTES);
+        let beside = live_count.saturating_mul(BESIDE_BLOCK_BYTES);
         self.heap_bytes.saturating_sub(live_bytes.saturating_add(beside))
     }
 
@@ -82,7 +203,7 @@ mod tests {
 
     #[test]
     fn free_is_what_no_live_block_can_have() {
-        assert_eq!(kept().free_bytes((10 * MIB, MIB)), 54 * MIB);
+        assert_eq!(kept().free_bytes((10 * MIB, MIB)), 38 * MIB);
         assert_eq!(kept().free_bytes((90 * MIB, 1)), 0);
     }
 

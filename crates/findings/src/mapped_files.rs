@@ -2,7 +2,7 @@
 
 use heapr_query::{Confidence, file_name};
 use heapr_table::quantity::{bytes, duration, percent, plural};
-use heapr_trace::{MemoryReading, ResidentFile, ResidentSample, Trace};
+use heapr_trace::{MemoryReading, ProcessIndex, ResidentFile, ResidentSample, Trace};
 
 use crate::finding::{Finding, Kind, quoted};
 use crate::recording::Recording;
@@ -16,12 +16,21 @@ const ON_DISK_SHARE: f64 = 0.75;
 /// Smallest share of the files for one that is named by itself, and largest number of such files.
 const NAMED_SHARE: f64 = 0.1;
 const NAMED_MAX: usize = 3;
+/// Number of files at which the recorder cuts the list of a reading.
+const LISTED_MAX: usize = 16;
 
-/// Finding about the process with most resident memory in files, at the reading with most of it.
+/// Finding about the process with the largest resident set, at the reading with most of it in
+/// files. Files that it gives back before the end of its work are not told.
 pub(crate) fn mapped_files(recording: &Recording<'_>) -> Option<Finding> {
-    let reading = recording.trace.memory_readings().iter().max_by_key(|reading| file_bytes(reading))?;
+    let samples = recording.trace.resident_samples().iter();
+    let process = samples.max_by_key(|sample| sample.rss_bytes())?.process;
+    let readings = recording.trace.memory_readings().iter().filter(|reading| reading.process == process);
+    let reading = readings.max_by_key(|reading| file_bytes(reading))?;
     let sample = sample_near(recording.trace, reading)?;
     let all = file_bytes(reading);
+    if last_sample(recording, process)?.file_bytes < all / 2 {
+        return None;
+    }
     // Files in memory are no pages that the kernel can take back.
     if (sample.file_bytes as f64) < all as f64 * ON_DISK_SHARE {
         return None;
@@ -47,12 +56,13 @@ pub(crate) fn mapped_files(recording: &Recording<'_>) -> Option<Finding> {
     Some(Finding {
         kind: Kind::Resident,
         sentence: format!(
-            "Mapped files are resident: {} of the {} that are resident after {} are pages of {whose}.",
+            "Mapped files are resident: {} of the {} that are resident after {}{} are pages of {whose}.",
             bytes(all),
             bytes(resident),
             duration(reading.time_ns),
+            in_process(recording.trace, process),
         ),
-        confidence: Confidence::High,
+        confidence: Confidence::Medium,
         bytes: all,
         evidence,
         command: format!("heapr explain {}", quoted(&recording.file)),
@@ -69,7 +79,28 @@ fn is_worth_telling(bytes: u64, resident: u64) -> bool {
 }
 
 fn count_text(reading: &MemoryReading) -> String {
-    plural(reading.files.len() as u64, "file")
+    match reading.files.len() {
+        LISTED_MAX.. => format!("the {} largest files", reading.files.len()),
+        number => plural(number as u64, "file"),
+    }
+}
+
+/// Name of a process in the sentence; empty if the recording has no other.
+fn in_process(trace: &Trace, process: ProcessIndex) -> String {
+    let known = trace.processes().get(process.0 as usize).filter(|_| trace.processes().len() > 1);
+    known.map_or(String::new(), |known| {
+        format!(" in {} (process {})", file_name(&known.executable), known.pid)
+    })
+}
+
+/// Last counters of a process before the end of its work.
+fn last_sample<'t>(recording: &Recording<'t>, process: ProcessIndex) -> Option<&'t ResidentSample> {
+    let work = recording.processes.get(process.0 as usize);
+    let last = work.and_then(|work| recording.times_ns.get(work.end.checked_sub(1)?));
+    let until_ns = last.copied().unwrap_or(u64::MAX);
+    let samples = recording.trace.resident_samples().iter();
+    let of_it = samples.filter(|sample| sample.process == process && sample.time_ns <= until_ns);
+    of_it.max_by_key(|sample| sample.time_ns)
 }
 
 /// Sentence about further files with much of the memory.
@@ -102,6 +133,16 @@ mod tests {
         assert!(!is_worth_telling(236 * MIB, 900 * MIB), "the memory is elsewhere");
         assert!(!is_worth_telling(20 * MIB, 30 * MIB), "little");
         assert!(!is_worth_telling(0, 0));
+    }
+
+    #[test]
+    fn a_list_that_was_cut_has_the_largest_files() {
+        let of = |count: usize| MemoryReading {
+            files: vec![ResidentFile::default(); count],
+            ..MemoryReading::default()
+        };
+        assert_eq!(count_text(&of(3)), "3 files");
+        assert_eq!(count_text(&of(LISTED_MAX)), "the 16 largest files");
     }
 
     #[test]

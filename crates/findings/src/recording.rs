@@ -1,7 +1,7 @@
 //! Recording as input of the findings: the amounts of each own function over time.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use heapr_query::engine::{CodeTable, FrameId, HeldTree, JudgedFrames, NamedStack, RowSource, SymbolTree};
 use heapr_query::{
@@ -254,8 +254,16 @@ impl<'a> Recording<'a> {
         self.trace.stacks().process(stack).unwrap_or(ProcessIndex(0))
     }
 
-    /// Removes the sites that suppressions match.
+    /// Removes the sites that suppressions match, and the sums with stacks of them.
     fn leave_out(&mut self, rules: &Suppressions) {
+        let before: Vec<u32> = self.sites.iter().map(|site| site.number).collect();
+        self.leave_out_sites(rules);
+        let kept: HashSet<u32> = self.sites.iter().map(|site| site.number).collect();
+        let removed: HashSet<u32> = before.into_iter().filter(|number| !kept.contains(number)).collect();
+        self.leave_out_rests(&removed);
+    }
+
+    fn leave_out_sites(&mut self, rules: &Suppressions) {
         let (tree, trace) = (&self.tree, self.trace);
         if rules.are_of_names() {
             // The stacks of most sites share frames.

@@ -3,7 +3,7 @@
 //! A sum lies at a caller of its stacks. If all stacks that this caller leads to belong to one
 //! function, so does the sum. Otherwise the caller is known, and not the function.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use heapr_query::Owner;
 use heapr_trace::{CourseRest, CourseRow, ProcessIndex, StackIndex};
@@ -16,11 +16,14 @@ use crate::sites::NO_SITE;
 /// Marks in place of a site's number, while the stacks below a node are joined.
 const NO_STACK: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
+/// Mark of sites that suppressions match. A sum with stacks of them is told to nobody.
+const LEFT_OUT: u32 = u32::MAX - 2;
 
 /// Joins the sites of the stacks below a node.
 fn joined(one: u32, other: u32) -> u32 {
     match (one, other) {
         (NO_STACK, site) | (site, NO_STACK) => site,
+        (LEFT_OUT, _) | (_, LEFT_OUT) => LEFT_OUT,
         (one, other) if one == other => one,
         _ => SEVERAL,
     }
@@ -37,10 +40,10 @@ impl Recording<'_> {
         if owners.is_empty() {
             return owners;
         }
-        let below = self.sites_below(site_of);
+        let below = self.sites_below(site_of, &HashSet::new());
         for (&stack, owner) in &mut owners {
             *owner = match below.get(stack.0 as usize).copied().unwrap_or(NO_STACK) {
-                NO_STACK | SEVERAL => {
+                NO_STACK | SEVERAL | LEFT_OUT => {
                     let own = frames.get(self.near(stack) as usize);
                     let owner = own.filter(|own| !own.is_loading && own.frame.is_some());
                     RestOwner::Several(owner.map_or(Owner::Runtime, |own| own.owner))
@@ -51,15 +54,35 @@ impl Recording<'_> {
         owners
     }
 
-    /// By node of the stack tree: the site of all stacks that lead through it.
-    fn sites_below(&self, site_of: &[u32]) -> Vec<u32> {
+    /// Tells nobody the sums that have stacks of sites that were left out. `removed`: their
+    /// numbers.
+    pub(crate) fn leave_out_rests(&mut self, removed: &HashSet<u32>) {
+        if removed.is_empty() || self.rest_owners.is_empty() {
+            return;
+        }
+        let below = self.sites_below(&self.site_of, removed);
+        for (stack, owner) in &mut self.rest_owners {
+            if below.get(stack.0 as usize) == Some(&LEFT_OUT) {
+                *owner = RestOwner::Several(Owner::Runtime);
+            }
+        }
+    }
+
+    /// By node of the stack tree: the site of all stacks that lead through it. `removed`: numbers
+    /// of sites that were left out.
+    fn sites_below(&self, site_of: &[u32], removed: &HashSet<u32>) -> Vec<u32> {
         let stacks = self.trace.stacks();
         let mut below = vec![NO_STACK; site_of.len()];
         self.for_each_total(|totals| {
             let number = totals.stack.0 as usize;
             let site = site_of.get(number).copied().unwrap_or(NO_SITE);
             if let Some(known) = below.get_mut(number) {
-                *known = joined(*known, if site == NO_SITE { SEVERAL } else { site });
+                let site = match site {
+                    NO_SITE => SEVERAL,
+                    site if removed.contains(&site) => LEFT_OUT,
+                    site => site,
+                };
+                *known = joined(*known, site);
             }
         });
         // Callers have smaller numbers than callees.
@@ -141,5 +164,8 @@ mod tests {
         assert_eq!(joined(SEVERAL, 3), SEVERAL);
         assert_eq!(joined(SEVERAL, NO_STACK), SEVERAL);
         assert_eq!(joined(NO_STACK, NO_STACK), NO_STACK);
+        assert_eq!(joined(NO_STACK, LEFT_OUT), LEFT_OUT);
+        assert_eq!(joined(LEFT_OUT, LEFT_OUT), LEFT_OUT);
+        assert_eq!(joined(3, LEFT_OUT), LEFT_OUT, "a part of it must not be told");
     }
 }

@@ -9,12 +9,11 @@ use heapr_trace::{HeapId, Loss, ProcessIndex, ProcessOrigin};
 
 use crate::allocator_advice::advice;
 use crate::finding::{Chosen, Finding, Kind, quoted};
-use crate::kept_memory::KeptMemory;
+use crate::kept_memory::{Kept, live_about};
 use crate::peak::ALONE_SHARE;
 use crate::recording::Recording;
 use crate::site::Held;
 use crate::together::{self, AtPeak};
-use crate::work_time::WorkTime;
 
 /// Smallest amount of resident memory without blocks that is reported: in bytes, and as a share of
 /// the anonymous resident memory.
@@ -26,8 +25,6 @@ const PINNED_MIN_SHARE: f64 = 0.25;
 /// Smallest ratio of the blocks' peak to the unexplained memory, for memory that surely was in
 /// blocks.
 const WAS_IN_BLOCKS: f64 = 0.8;
-/// Possible error of the time of a resident sample, in nanoseconds.
-const LOOK_NS: u64 = 100_000_000;
 /// Smallest amount of memory outside malloc that is reported. An interpreter has some ten MB of its
 /// own.
 const UNSEEN_MIN_BYTES: u64 = 48 << 20;
@@ -55,7 +52,7 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
         if unexplained < UNSEEN_MIN_BYTES {
             return None;
         }
-        let kept = kept(recording, work, process, until_ns);
+        let kept = Kept::never_in_blocks(recording, work, (process, until_ns), peak);
         return Some(unseen(recording, (process, sample.time_ns), resident, peak, kept));
     }
     let survivors = survivors(recording, process, sample.time_ns);
@@ -87,7 +84,7 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
         require_frames: recording.required(&own_frame),
         ..Chosen::default()
     };
-    let kept = kept(recording, work, process, until_ns);
+    let kept = Kept::freed(recording, work, (process, until_ns));
     let finding = Finding {
         kind: Kind::Resident,
         sentence: format!(
@@ -115,75 +112,34 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
     Some(finding.choosing(chosen, &recording.file))
 }
 
-/// Returns the most that was live in blocks about a time, and the end of the moments about it.
-fn live_about(recording: &Recording<'_>, work: &WorkTime, at_ns: u64) -> Option<(u64, usize)> {
-    // From the moment before to the moment after the sample: memory allocated in that step must not
-    // count as freed.
-    let times = &recording.times_ns;
-    let first = times.partition_point(|&time_ns| time_ns.saturating_add(LOOK_NS) <= at_ns);
-    let end = times.partition_point(|&time_ns| time_ns <= at_ns.saturating_add(LOOK_NS));
-    let first = first.saturating_sub(1).saturating_sub(work.first);
-    let end = (end + 1).checked_sub(work.first)?.min(work.live_bytes.len());
-    let live = work.live_bytes.get(first..end)?.iter().copied().max()?;
-    Some((live, end))
-}
-
-/// Division of the resident memory at the last reading until a time. The bytes are the least of the
-/// C library's heap that were in no live block then.
-fn kept(
-    recording: &Recording<'_>,
-    work: &WorkTime,
-    process: ProcessIndex,
-    until_ns: u64,
-) -> Option<(KeptMemory, u64)> {
-    let kept = KeptMemory::until(recording.trace, process, until_ns.saturating_add(LOOK_NS))?;
-    let (live_bytes, _) = live_about(recording, work, kept.time_ns)?;
-    // The blocks of all processes are at least as many as those of one.
-    let behind = recording.times_ns.partition_point(|&time_ns| time_ns <= kept.time_ns);
-    let about = recording.summary.course.moments.get(behind.saturating_sub(1)..)?.iter().take(3);
-    let live_count = about.map(|moment| moment.live_count).max()?;
-    Some((kept, kept.free_bytes((live_bytes, live_count))))
-}
-
-fn kept_texts((kept, free_bytes): (KeptMemory, u64)) -> Vec<String> {
-    let mut texts = vec![kept.text()];
-    if free_bytes > 0 {
-        texts.push(format!(
-            "at least {} of the C library's heap were in no live block then",
-            bytes(free_bytes)
-        ));
-    }
-    texts
-}
-
 /// Finding of memory that was never in blocks. `peak`: bytes of the blocks at most.
 fn unseen(
     recording: &Recording<'_>,
     (process, time_ns): (ProcessIndex, u64),
     resident: u64,
     peak: u64,
-    kept: Option<(KeptMemory, u64)>,
+    kept: Option<Kept>,
 ) -> Finding {
     let rest = resident.saturating_sub(peak);
-    if let Some((kept, free_bytes)) = kept.filter(|(_, free_bytes)| free_bytes.saturating_mul(2) >= rest) {
+    if let Some(kept) = kept.filter(|kept| kept.free_bytes > 0 && kept.free_bytes.saturating_mul(2) >= rest) {
         let mut evidence = vec![format!(
             "{} are resident without a file after {}, and at most {} were live in blocks",
             bytes(resident),
             duration(time_ns),
             recording.bytes(peak)
         )];
-        evidence.extend(kept_texts((kept, free_bytes)));
+        evidence.extend(kept.texts());
         evidence.extend(advice(recording.trace, process).map(str::to_owned));
         return Finding {
             kind: Kind::Resident,
             sentence: format!(
                 "Malloc keeps free memory: at least {} of the {} that are resident in the C library's heap are in no \
                  live block.",
-                bytes(free_bytes),
-                bytes(kept.heap_bytes)
+                bytes(kept.free_bytes),
+                bytes(kept.memory.heap_bytes)
             ),
             confidence: Confidence::Medium,
-            bytes: free_bytes,
+            bytes: kept.free_bytes,
             evidence,
             command: format!("heapr info {}", quoted(&recording.file)),
             ..Finding::default()
@@ -202,7 +158,7 @@ fn unseen(
             bytes(resident),
             recording.bytes(peak),
             match kept {
-                Some((kept, _)) => kept.text(),
+                Some(kept) => kept.memory.text(),
                 None => "the rest was freed and is kept by malloc, or is not malloc's; it was not looked at"
                     .to_owned(),
             }
@@ -228,7 +184,7 @@ fn evidence(
     peak: u64,
     is_pinned: bool,
     survivors: &Held,
-    kept: Option<(KeptMemory, u64)>,
+    kept: Option<Kept>,
 ) -> Vec<String> {
     let survivors = recording.said.blocks(survivors.live().count);
     let mut evidence = vec![
@@ -242,7 +198,7 @@ fn evidence(
         },
     ];
     evidence.extend(advice(recording.trace, process).map(str::to_owned));
-    evidence.extend(kept.into_iter().flat_map(kept_texts));
+    evidence.extend(kept.iter().flat_map(Kept::texts));
     evidence
 }
 

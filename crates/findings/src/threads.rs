@@ -31,6 +31,7 @@ const STARTERS: &[&str] = &["pthread_create", "__pthread_create", "allocate_stac
 /// Finding about the process whose threads grow most.
 pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
     let mut all = lives(recording.trace);
+    let whole: Vec<bool> = all.iter().map(|lives| growing(lives).is_some()).collect();
     for (lives, work) in all.iter_mut().zip(&recording.processes) {
         let last = work.end.checked_sub(1).and_then(|last| recording.times_ns.get(last));
         last.iter().for_each(|&&worked_until_ns| lives.ignore_wait(worked_until_ns));
@@ -47,11 +48,12 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
         0 => "none has ended".to_owned(),
         ended => format!("{} have ended", count(ended as u64)),
     };
-    let end_ns = known.end_ns.unwrap_or(recording.trace.duration_ns());
+    let place = process.0 as usize;
+    let until_ns = all.get(place)?.span_ns.1;
     let sentence = format!(
         "Threads grow: {} threads are live {}, {} of them since {}, and {ended}{started}.",
         count(growing.live as u64),
-        recording.after(end_ns),
+        recording.after(until_ns),
         count(growing.since_start as u64),
         duration(growing.from_ns),
     );
@@ -73,7 +75,11 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
     Some(Finding {
         kind: Kind::Growth,
         sentence,
-        confidence: Confidence::High,
+        // A pool that is full, and waits, starts no threads in its last part either.
+        confidence: match whole.get(place) {
+            Some(true) => Confidence::High,
+            _ => Confidence::Medium,
+        },
         own_frame: starter.map(|(own_frame, _)| own_frame),
         bytes: stack_bytes,
         is_left: known.end_ns.is_some(),
@@ -87,6 +93,8 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
 struct Lives {
     /// Start and end of the process's time, in nanoseconds.
     span_ns: (u64, u64),
+    /// Nanoseconds behind that in which the process only waits.
+    wait_ns: u64,
     /// Start of each thread, and its end if that was seen before the process's.
     threads: Vec<(u64, Option<u64>)>,
 }
@@ -95,7 +103,7 @@ struct Lives {
 fn lives(trace: &Trace) -> Vec<Lives> {
     let span_of = |process: &Process| {
         let end_ns = process.end_ns.unwrap_or(trace.duration_ns());
-        Lives { span_ns: (process.start_ns, end_ns), threads: Vec::new() }
+        Lives { span_ns: (process.start_ns, end_ns), wait_ns: 0, threads: Vec::new() }
     };
     let mut all: Vec<Lives> = trace.processes().iter().map(span_of).collect();
     for thread in trace.threads() {
@@ -114,6 +122,7 @@ impl Lives {
         let (start_ns, end_ns) = self.span_ns;
         let least_ns = end_ns.saturating_sub(end_ns.saturating_sub(start_ns) / WAIT_MAX);
         self.span_ns.1 = worked_until_ns.clamp(least_ns, end_ns);
+        self.wait_ns = end_ns.saturating_sub(self.span_ns.1);
     }
 
     /// Takes threads that ended in the last part of the time for live: a process ends its threads
@@ -141,7 +150,11 @@ struct GrowingThreads {
 /// Judges whether the number of live threads grows over the whole time.
 fn growing(lives: &Lives) -> Option<GrowingThreads> {
     let (start_ns, end_ns) = lives.span_ns;
-    let step_ns = end_ns.checked_sub(start_ns).filter(|&span_ns| span_ns >= SPAN_MIN_NS)? / MOMENTS;
+    let span_ns = end_ns.checked_sub(start_ns)?;
+    if span_ns.saturating_add(lives.wait_ns) < SPAN_MIN_NS {
+        return None;
+    }
+    let step_ns = span_ns / MOMENTS;
     let at = |part: u64| start_ns + part * step_ns;
     let live_at = |time_ns: u64| {
         let is_live =
@@ -204,7 +217,7 @@ mod tests {
     /// Times are in milliseconds.
     fn judged(threads: impl Iterator<Item = (u64, Option<u64>)>) -> Option<usize> {
         let threads = threads.map(|(start, end)| (start * MS, end.map(|end| end * MS)));
-        let lives = Lives { span_ns: (0, 2400 * MS), threads: threads.collect() };
+        let lives = Lives { span_ns: (0, 2400 * MS), wait_ns: 0, threads: threads.collect() };
         growing(&lives).map(|growing| growing.live)
     }
 
@@ -218,7 +231,7 @@ mod tests {
     fn threads_that_end_with_their_process_are_live_and_times_are_those_of_the_recording() {
         let threads: Vec<(u64, Option<u64>)> =
             (0..240).map(|number| ((5000 + number * 10) * MS, Some(7390 * MS))).collect();
-        let mut lives = Lives { span_ns: (5000 * MS, 7400 * MS), threads };
+        let mut lives = Lives { span_ns: (5000 * MS, 7400 * MS), wait_ns: 0, threads };
         assert_eq!(growing(&lives), None, "they ended while the process went on");
         lives.ignore_last_ends();
         let growing = growing(&lives).expect("all are live");
@@ -228,10 +241,13 @@ mod tests {
     #[test]
     fn a_wait_at_the_end_is_no_time_without_new_threads() {
         let threads = |step: u64| (0..240).map(move |number| (number * step * MS, None)).collect();
-        let mut waits = Lives { span_ns: (0, 3100 * MS), threads: threads(10) };
+        let mut waits = Lives { span_ns: (0, 3100 * MS), wait_ns: 0, threads: threads(10) };
         waits.ignore_wait(2400 * MS);
         assert_eq!(growing(&waits).map(|growing| growing.live), Some(240));
-        let mut filled = Lives { span_ns: (0, 3100 * MS), threads: threads(4) };
+        let mut short = Lives { span_ns: (0, 2100 * MS), wait_ns: 0, threads: threads(8) };
+        short.ignore_wait(1920 * MS);
+        assert_eq!(growing(&short).map(|growing| growing.live), Some(240), "the wait is of its time, too");
+        let mut filled = Lives { span_ns: (0, 3100 * MS), wait_ns: 0, threads: threads(4) };
         filled.ignore_wait(960 * MS);
         assert_eq!((filled.span_ns.1, growing(&filled)), (2325 * MS, None), "a pool that is full, and waits");
     }
@@ -244,7 +260,7 @@ mod tests {
         assert_eq!(judged((0..240).map(|number| (number * 3, None))), None, "a pool that fills up");
         assert_eq!(judged((0..240).map(|_| (1200, None))), None, "a pool that is made later");
         let start: Vec<(u64, Option<u64>)> = (0..240).map(|number| (number * MS / 2, None)).collect();
-        let short = Lives { span_ns: (0, 120 * MS), threads: start };
+        let short = Lives { span_ns: (0, 120 * MS), wait_ns: 0, threads: start };
         assert_eq!(growing(&short), None, "a program that ends as soon as its threads are there");
     }
 }

@@ -8,6 +8,9 @@ use heapr_trace::{Amounts, Course, HeapId, StackIndex, Trace};
 /// and for orders by numbers of blocks.
 const NAMED_HELD: usize = 20_000;
 const NAMED_MADE: usize = 2_000;
+/// Largest number of stacks that are all named, the small ones too. Names cost time at the end of a
+/// run.
+const NAMED_ALL: usize = 2_000;
 /// Share of the live bytes that the named stacks must hold; further ones are not named.
 const NAMED_SHARE: f64 = 0.97;
 
@@ -32,14 +35,14 @@ pub(crate) fn wanted_stacks(
     let has_rests = course.moments.iter().any(|moment| !moment.rests.is_empty());
     let mut all: Vec<StackIndex> = Vec::new();
     rows.for_each(|totals| {
-        if has_rests && all.len() <= NAMED_HELD && totals.heap != HeapId::MMAP {
+        if has_rests && all.len() <= NAMED_ALL && totals.heap != HeapId::MMAP {
             all.push(totals.stack);
         }
         if totals.heap != HeapId::MMAP {
             orders.iter_mut().for_each(|order| order.add((order.amount)(&totals.amounts), totals.stack));
         }
     })?;
-    let mut chosen: Vec<StackIndex> = if all.len() <= NAMED_HELD { all } else { Vec::new() };
+    let mut chosen: Vec<StackIndex> = if all.len() <= NAMED_ALL { all } else { Vec::new() };
     orders.iter_mut().for_each(|order| order.choose(&mut chosen));
     // Stacks with the most live bytes at each moment.
     for moment in &course.moments {

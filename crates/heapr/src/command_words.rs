@@ -2,6 +2,7 @@
 //! tips for words that other tools have.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 /// Options in xperf's spelling, which take lists of words.
 const LISTS_OF_XPERF: [&str; 3] = ["--requireframes", "--cullframes", "--culllists"];
@@ -44,32 +45,38 @@ pub(crate) fn normal(words: Vec<OsString>) -> Vec<OsString> {
         return words;
     }
     let mut normal: Vec<OsString> = Vec::with_capacity(words.len());
-    // Option of xperf whose list is being read.
-    let mut list: Option<&OsStr> = None;
+    // Option of xperf whose list is being read, and whether it has a value yet.
+    let mut list: Option<(&OsStr, bool)> = None;
     let mut is_options = true;
     for word in &words {
         let is_option = is_options && word.as_encoded_bytes().starts_with(b"-");
-        match word.to_str() {
-            Some("--") if is_options => (is_options, list) = (false, None),
-            Some("--json") if is_option => {
-                normal.push("--format=json".into());
-                list = None;
-                continue;
+        if is_option || is_trace(word) {
+            if let Some((option, false)) = list.take() {
+                // The parser says that the value is missing.
+                normal.push(option.to_owned());
             }
-            Some(text) if LISTS_OF_XPERF.contains(&text) => {
-                list = Some(word);
-                continue;
-            }
-            _ if is_option => list = None,
-            _ => {}
+            is_options &= word != "--";
         }
-        if let Some(option) = list {
+        if is_option && word == "--json" {
+            normal.push("--format=json".into());
+        } else if is_option && LISTS_OF_XPERF.iter().any(|list| word == *list) {
+            list = Some((word.as_os_str(), false));
+        } else if let Some((option, has_value)) = &mut list {
             normal.push(joined(option, word));
+            *has_value = true;
         } else {
             normal.push(word.clone());
         }
     }
+    if let Some((option, false)) = list {
+        normal.push(option.to_owned());
+    }
     normal
+}
+
+/// True for the name of a trace, which no list of frames has.
+fn is_trace(word: &OsStr) -> bool {
+    Path::new(word).extension().is_some_and(|extension| extension == "heapr")
 }
 
 /// `--option=value`.
@@ -85,10 +92,17 @@ fn attaching(words: Vec<OsString>) -> Vec<OsString> {
     let mut rest = words.into_iter();
     let (heapr, _) = (rest.next(), rest.next());
     let mut normal: Vec<OsString> = heapr.into_iter().chain(["start".into()]).collect();
+    let (mut takes_value, mut is_program) = (false, false);
     for word in rest {
-        if !word.as_encoded_bytes().starts_with(b"-") && !normal.iter().any(|known| known == "--pid") {
+        let is_option = !is_program && word.as_encoded_bytes().starts_with(b"-");
+        if !is_program && !takes_value && !is_option {
             normal.push("--pid".into());
         }
+        is_program |= word.as_os_str() == "--";
+        takes_value = is_option
+            && word.to_str().is_some_and(|text| {
+                ["-p", "--pid", "--pids"].contains(&text) || crate::run::OPTIONS_WITH_VALUES.contains(&text)
+            });
         normal.push(word);
     }
     normal
@@ -102,7 +116,9 @@ pub(crate) fn tip(words: &[OsString]) -> Option<String> {
     let command_line = match command {
         "snapshot" if is_number(rest.first()) => format!("heapr snapshot take {}", rest.join(" ")),
         "start" if is_number(rest.first()) && !words.iter().any(is_target) => {
-            format!("heapr start --pid {}", rest.join(" "))
+            let is_other = |word: &String| !is_number(Some(word));
+            let (pids, others) = rest.split_at(rest.iter().position(is_other).unwrap_or(rest.len()));
+            format!("heapr start --pid {} {}", pids.join(","), others.join(" "))
         }
         _ => {
             let (_, typed) = TIPS.iter().find(|(known, _)| *known == command)?;
@@ -157,13 +173,21 @@ mod tests {
             normal("heapr report --require-frames a a.heapr"),
             "heapr report --require-frames a a.heapr"
         );
+        assert_eq!(
+            normal("heapr report --cullframes a b c.heapr d"),
+            "heapr report --cullframes=a --cullframes=b c.heapr d"
+        );
+        assert_eq!(normal("heapr report --culllists --stacks"), "heapr report --culllists --stacks");
+        assert_eq!(normal("heapr report --culllists"), "heapr report --culllists");
+        assert_eq!(normal("heapr report -- --culllists a"), "heapr report -- --culllists a");
         assert_eq!(normal("heapr info --json a"), "heapr info --format=json a");
         assert_eq!(normal("heapr info -- --json"), "heapr info -- --json");
         for line in ["heapr", "heapr run ls --json --cullframes a b", "heapr start -- ls --json"] {
             assert_eq!(normal(line), line);
         }
         assert_eq!(normal("heapr attach 7 -o x"), "heapr start --pid 7 -o x");
-        assert_eq!(normal("heapr attach -q 7 8"), "heapr start -q --pid 7 8");
+        assert_eq!(normal("heapr attach -q 7 8"), "heapr start -q --pid 7 --pid 8");
+        assert_eq!(normal("heapr attach -o x -p 7"), "heapr start -o x -p 7");
         assert_eq!(normal("heapr attach"), "heapr start");
     }
 
@@ -179,6 +203,7 @@ mod tests {
             ("heapr version", "heapr --version"),
             ("heapr snapshot 1234", "heapr snapshot take 1234"),
             ("heapr start 1234", "heapr start --pid 1234"),
+            ("heapr start 7 8 -q", "heapr start --pid 7,8 -q"),
             ("heapr leaks a$b", "heapr explain 'a$b'"),
         ] {
             assert_eq!(tip(&words(line)).as_deref(), Some(typed), "{line}");

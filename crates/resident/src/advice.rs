@@ -220,7 +220,15 @@ fn pinned(account: &Account, _: &Beside) -> Option<Advice> {
 fn huge_pages(account: &Account, _: &Beside) -> Option<Advice> {
     let all = &account.heap.as_ref()?.all;
     let of_heap = |class: Class| {
-        matches!(class, Class::LiveBlocks | Class::FreeWholePages | Class::FreePinned | Class::CachesTops)
+        // (Where the lines are not divided, they are one.)
+        matches!(
+            class,
+            Class::GlibcHeap
+                | Class::LiveBlocks
+                | Class::FreeWholePages
+                | Class::FreePinned
+                | Class::CachesTops
+        )
     };
     let heap = account.pieces.iter().filter(|piece| of_heap(piece.class));
     let huge_bytes: u64 = heap.map(|piece| piece.pages.anonymous_huge_bytes).sum();
@@ -334,8 +342,12 @@ fn allocator_fragments(account: &Account, _: &Beside) -> Option<Advice> {
     })
 }
 
+/// Smallest share of the files' pages that the kernel must count as files', and not as shared
+/// memory, which it cannot take back.
+const ON_DISK_SHARE: f64 = 0.75;
+
 /// Reports pages of mapped files, which no allocation has.
-fn mapped_files(account: &Account, _: &Beside) -> Option<Advice> {
+fn mapped_files(account: &Account, beside: &Beside) -> Option<Advice> {
     let mut files: BTreeMap<&str, u64> = BTreeMap::new();
     // Written pages of a private mapping are no file's any more.
     let pieces = account.pieces.iter().filter(|piece| piece.class == Class::Files);
@@ -344,7 +356,9 @@ fn mapped_files(account: &Account, _: &Beside) -> Option<Advice> {
     }
     let all: u64 = files.values().sum();
     let (name, most) = files.iter().max_by_key(|&(name, bytes)| (*bytes, std::cmp::Reverse(*name)))?;
-    (all >= 4 * LEAST_BYTES && all >= account.pages.rss_bytes / 2).then(|| Advice {
+    let is_much = all >= 4 * LEAST_BYTES && all >= account.pages.rss_bytes / 2;
+    let is_on_disk = beside.file_bytes as f64 >= all as f64 * ON_DISK_SHARE;
+    (is_much && is_on_disk).then(|| Advice {
         rule: "mapped_files",
         sentence: format!(
             "{} are pages of mapped files, {} of them of {name}: the kernel takes them back when memory is short; \
@@ -407,7 +421,12 @@ mod tests {
     }
 
     fn rules(account: &Account) -> Vec<&'static str> {
-        advice(account, &Beside::default()).iter().map(|advice| advice.rule).collect()
+        advice(account, &on_disk()).iter().map(|advice| advice.rule).collect()
+    }
+
+    /// All files are on a disk.
+    fn on_disk() -> Beside {
+        Beside { file_bytes: u64::MAX, ..Beside::default() }
     }
 
     const MIB: u64 = 1 << 20;
@@ -432,6 +451,17 @@ mod tests {
         assert_eq!(rules(&account(pinned, 80 * MIB)), ["pinned"]);
     }
 
+    #[test]
+    fn huge_pages_are_told_of_an_undivided_heap_too() {
+        let free = HeapDivision { live_bytes: 10 * MIB, pinned_bytes: 60 * MIB, ..HeapDivision::default() };
+        let mut huge = account(free, 80 * MIB);
+        assert!(!rules(&huge).contains(&"huge_pages"));
+        let mut heap = piece(Class::GlibcHeap, "main arena", 70, 70);
+        heap.pages.anonymous_huge_bytes = 60 * MIB;
+        huge.pieces = vec![heap];
+        assert!(rules(&huge).contains(&"huge_pages"));
+    }
+
     fn piece(class: Class, part: &str, mib: u64, written_mib: u64) -> crate::Piece {
         let pages = PageAmounts {
             rss_bytes: mib * MIB,
@@ -452,8 +482,10 @@ mod tests {
         let database = || piece(Class::Files, "data.mdb", 236, 0);
         let told = of(vec![database(), piece(Class::Code, "libc.so.6", 2, 0)], 247);
         assert_eq!(rules(&told), ["mapped_files"]);
-        let said = &advice(&told, &Beside::default())[0].sentence;
+        let said = &advice(&told, &on_disk())[0].sentence;
         assert!(said.contains("236.0 MiB of them of data.mdb"), "{said}");
+        let in_memory = Beside { file_bytes: 9 * MIB, ..Beside::default() };
+        assert!(advice(&told, &in_memory).is_empty(), "files in memory");
         assert_eq!(rules(&of(vec![database()], 900)), [""; 0], "most memory is elsewhere");
         assert_eq!(rules(&of(vec![piece(Class::Files, "data.mdb", 236, 236)], 247)), [""; 0], "written");
         assert_eq!(rules(&of(vec![piece(Class::Code, "libLLVM.so", 236, 0)], 247)), [""; 0], "code");

@@ -15,6 +15,8 @@ pub struct Beside {
     pub kernel_stack_bytes: u64,
     /// Bytes of reserved huge pages (hugetlbfs).
     pub reserved_huge_bytes: u64,
+    /// Resident pages of files, as the kernel counts them; the greatest number, if that is unknown.
+    pub file_bytes: u64,
     /// Number of threads.
     pub threads: u64,
 }
@@ -30,6 +32,7 @@ impl Beside {
             reserved_huge_bytes: pages
                 .reserved_huge_bytes
                 .max(counter(|counters| counters.reserved_huge_bytes)),
+            file_bytes: counters.map_or(u64::MAX, |counters| counters.file_bytes),
             threads,
         }
     }

@@ -101,6 +101,8 @@ pub(crate) struct Growth {
 pub(crate) struct Told {
     /// Number of events of that state.
     pub(crate) event_count: u64,
+    /// Number of source lines that were asked for.
+    pub(crate) source_lines: u32,
     pub(crate) answer: serde_json::Value,
 }
 

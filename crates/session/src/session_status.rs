@@ -48,6 +48,7 @@ impl Session {
             peak_bytes_plus_minus: totals.amounts().at_peak().bytes_plus_minus(),
             peak_time_ns: totals.peak_time_ns,
             marker_count: self.marker_count(),
+            snapshot_count: recorder.snapshot_count(),
             stacks: properties.stacks.to_text(),
             write_error: recorder.sink.write_error.as_ref().map(ToString::to_string),
             flag_watch: None,

@@ -100,6 +100,9 @@ pub struct SessionStatus {
     pub peak_time_ns: u64,
     /// Number of markers set.
     pub marker_count: u64,
+    /// Number of snapshots taken, with the one being taken.
+    #[serde(default)]
+    pub snapshot_count: u64,
     /// Events that carry stacks.
     pub stacks: String,
     /// Error since which the file is incomplete, if any.

@@ -122,39 +122,37 @@ impl FrameWalker {
         let register = |&index: &usize| registers.get(index).copied();
         let mut registers: FrameRegisters = self.columns.thread_indices.iter().map(register).collect();
         let Columns { stack_pointer, return_address, .. } = self.columns;
+        // A return address may lie behind the caller's last instruction. A function that a signal has
+        // interrupted resumes at its own instruction, and so does the innermost one.
+        let mut is_exact = true;
         while frames.len() < most
             && let (Some(pc_avma), Some(start_avma)) = (registers[return_address], registers[stack_pointer])
         {
-            // A return address may lie behind the caller's last instruction, hence minus 1.
-            let looked_up_avma = if frames.is_empty() { pc_avma } else { pc_avma.wrapping_sub(1) };
-            let Some(caller) = self.step(looked_up_avma, &registers, read) else { break };
+            let looked_up_avma = if is_exact { pc_avma } else { pc_avma.wrapping_sub(1) };
+            let Some((caller, is_of_signal)) = self.step(looked_up_avma, &registers, read) else { break };
             let (Some(end_avma), Some(_)) = (caller[stack_pointer], caller[return_address]) else { break };
             if end_avma <= start_avma {
                 break;
             }
             frames.push(WalkedFrame { pc_avma, start_avma, end_avma });
-            registers = caller;
+            (registers, is_exact) = (caller, is_of_signal);
         }
         frames
     }
 
-    /// Computes the caller's registers. A signal's frame has no caller here: the interrupted
-    /// function may have another stack.
+    /// Computes the caller's registers. The flag is true if a signal has interrupted the caller.
     fn step(
         &mut self,
         avma: u64,
         registers: &FrameRegisters,
         read: &dyn Fn(u64) -> Option<u64>,
-    ) -> Option<FrameRegisters> {
+    ) -> Option<(FrameRegisters, bool)> {
         let behind = self.code.partition_point(|code| code.start_avma <= avma);
         let code = self.code[..behind].last().filter(|code| avma < code.end_avma)?;
         let file = self.files.entry(code.path.clone()).or_insert_with_key(|path| UnwindFile::of(path));
         let file = file.as_ref()?;
         let rule = file.rule(file.svma(code.file_off.checked_add(avma - code.start_avma)?)?)?;
-        if rule.is_of_signal {
-            return None;
-        }
-        rule.caller(&self.columns, registers, read)
+        Some((rule.caller(&self.columns, registers, read)?, rule.is_of_signal))
     }
 }
 

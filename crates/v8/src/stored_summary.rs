@@ -25,6 +25,8 @@ pub struct StoredSummary {
     pub edge_count: u32,
     /// Whether the snapshot shows V8's internal objects.
     pub exposes_internals: bool,
+    /// Whether the heap's bytes are told by V8's kinds of objects; other languages have fewer.
+    pub has_kinds_of_v8: bool,
     /// Defects of the snapshot file.
     pub problems: Vec<String>,
     /// Heap bytes by kind.
@@ -85,10 +87,39 @@ impl StoredSummary {
             node_count: snapshot.node_count(),
             edge_count: snapshot.edge_count(),
             exposes_internals: heap.mode() == CaptureMode::ExposeInternals,
+            has_kinds_of_v8: snapshot.meta().language().has_kinds_of_v8(),
             problems: snapshot.problems().iter().map(ToString::to_string).collect(),
             statistics: heap.statistics(),
             classes: Vec::new(),
         }
+    }
+
+    /// Returns the key, the heading and the bytes of each kind of objects that the language has.
+    /// Sums come last; their headings are in parentheses.
+    #[must_use]
+    pub fn bytes_by_kind(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let found = self.statistics;
+        if !self.has_kinds_of_v8 {
+            let other_bytes = found.v8_heap_bytes.saturating_sub(found.string_bytes);
+            return vec![
+                ("strings", "strings", found.string_bytes),
+                ("other", "other objects", other_bytes),
+                ("native", "(native)", found.native_bytes),
+                ("total", "(total)", found.total_bytes),
+            ];
+        }
+        vec![
+            ("code", "code", found.code_bytes),
+            ("strings", "strings", found.string_bytes),
+            ("js_arrays", "JS arrays", found.js_array_bytes),
+            ("typed_arrays", "typed arrays", found.typed_array_bytes),
+            ("system", "system objects", found.system_bytes),
+            ("other_js", "other JS objects", found.other_js_bytes()),
+            ("other_native", "other non-JS objects", found.other_native_bytes()),
+            ("v8_heap", "(V8 heap)", found.v8_heap_bytes),
+            ("native", "(native)", found.native_bytes),
+            ("total", "(total)", found.total_bytes),
+        ]
     }
 }
 
@@ -99,7 +130,7 @@ pub struct SummaryStore {
 }
 
 /// Version of the format; changes with the meaning of the stored data.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Largest size of one summary, and of all together, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -156,6 +187,7 @@ mod tests {
             node_count: 3,
             edge_count: 2,
             exposes_internals: false,
+            has_kinds_of_v8: true,
             problems: vec![],
             statistics: Statistics { total_bytes: 5_000_000_000, ..Statistics::default() },
             classes: vec![],
@@ -179,6 +211,18 @@ mod tests {
         assert_eq!(store.load(&snapshot, ""), Some(summary()));
         fs::write(&snapshot, "somethinG").unwrap();
         assert_eq!(store.load::<StoredSummary>(&snapshot, ""), None);
+    }
+
+    #[test]
+    fn other_languages_have_no_kinds_of_v8() {
+        let mut summary = summary();
+        summary.statistics.v8_heap_bytes = 100;
+        summary.statistics.string_bytes = 30;
+        summary.has_kinds_of_v8 = false;
+        let rows = summary.bytes_by_kind();
+        let other = rows.iter().find(|(key, ..)| *key == "other");
+        assert_eq!(other, Some(&("other", "other objects", 70)));
+        assert!(rows.iter().all(|(_, heading, _)| !heading.contains("JS")), "{rows:?}");
     }
 
     #[test]

@@ -12,6 +12,8 @@ import type { SnapshotViewProps } from './view-props';
 
 const NAMES: Record<string, string> = {
   code: 'Code', strings: 'Strings', js_arrays: 'JS arrays', typed_arrays: 'Typed arrays', system: 'System objects', other_js: 'Other JS objects', other_native: 'Other non-JS objects (such as HTML and CSS)',
+  // Heaps of other languages than JavaScript have strings and others alone.
+  other: 'Other objects',
 };
 /** Sums of other rows, which are not parts of the ring. */
 const SUMS: Record<string, string> = { v8_heap: 'V8 heap', native: 'Native memory', total: 'Total' };

@@ -19,7 +19,10 @@ const PROGRAMS_SHOWN: usize = 3;
 pub(super) fn line(trace: &Trace, by_heap: &[(ProcessIndex, HeapId, Totals)]) -> Option<String> {
     let mut held: HashMap<ProcessIndex, Amounts> = HashMap::new();
     // Heaps have their peaks at different moments, so that a sum of peaks is the most that it was.
-    by_heap.iter().for_each(|(process, _, totals)| *held.entry(*process).or_default() += &totals.amounts());
+    // The pages of mappings hold the blocks of the other heaps, which would count twice.
+    for (process, _, totals) in by_heap.iter().filter(|(_, heap, _)| *heap != HeapId::MMAP) {
+        *held.entry(*process).or_default() += &totals.amounts();
+    }
     text(trace.processes(), &held)
 }
 

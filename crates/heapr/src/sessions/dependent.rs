@@ -9,11 +9,33 @@ use heapr_session::{Answer, ClientError, Request, SessionClient, SessionName, St
 use super::recorder_process::KEEP;
 use super::start::{Lifetime, begin};
 
+/// Beginning of the names of sessions that a view starts for itself: a process id follows.
+pub(crate) const OF_VIEW: &str = "top-";
+
+/// True if the name is one that views give their sessions.
+pub(super) fn is_of_view(name: &SessionName) -> bool {
+    let is_number = |part: &str| part.parse::<u32>().is_ok();
+    name.as_str().strip_prefix(OF_VIEW).is_some_and(|rest| rest.split('-').all(is_number))
+}
+
+/// End of a session.
+#[derive(Debug)]
+pub(crate) enum SessionEnd {
+    /// The recording is complete.
+    Kept(StopReport),
+    /// The recording is removed.
+    Removed,
+    /// The session had ended before.
+    Before,
+}
+
 /// Session that ends with this process at the latest, also if this process is killed: the recorder
 /// watches the other end of `socket`.
 #[derive(Debug)]
 pub(crate) struct DependentSession {
     name: SessionName,
+    /// Process id of the recorder; another session may get the name once this one has ended.
+    pub(crate) recorder_pid: u32,
     socket: UnixStream,
     is_kept: bool,
     /// Remarks on the targets.
@@ -28,7 +50,8 @@ impl DependentSession {
     pub(crate) fn start(request: &StartRequest) -> anyhow::Result<Self> {
         let name = SessionName::new(&request.properties.name)?;
         let (beginning, socket) = begin(request, Lifetime::OfStarter)?;
-        Ok(Self { name, socket, is_kept: false, remarks: beginning.remarks })
+        let (recorder_pid, remarks) = (beginning.recorder_pid, beginning.remarks);
+        Ok(Self { name, recorder_pid, socket, is_kept: false, remarks })
     }
 
     pub(crate) fn name(&self) -> &SessionName {
@@ -44,18 +67,50 @@ impl DependentSession {
         Ok(())
     }
 
-    /// Ends the session, and waits until its processes are let go. Returns the recording if it is
-    /// kept.
+    /// Ends the session, and waits until its processes are let go. A recording with a snapshot is
+    /// kept, too.
     ///
     /// # Errors
     /// The recorder does not answer.
-    pub(crate) fn end(self) -> anyhow::Result<Option<StopReport>> {
-        let request = if self.is_kept { Request::Stop } else { Request::Cancel };
-        match SessionClient::find(&self.name).and_then(|client| client.ask(request)) {
-            Ok(Answer::Stopped(report)) if self.is_kept => Ok(Some(report)),
-            // The session may have been ended by another command.
-            Ok(_) | Err(ClientError::NoSuchSession { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+    pub(crate) fn end(self) -> anyhow::Result<SessionEnd> {
+        Ok(end(&self.name, self.recorder_pid, self.is_kept)?)
+    }
+}
+
+/// Ends the session of this name if it is that of this recorder.
+///
+/// # Errors
+/// The recorder does not answer.
+pub(super) fn end(name: &SessionName, recorder_pid: u32, is_kept: bool) -> Result<SessionEnd, ClientError> {
+    let client = match SessionClient::find(name) {
+        Ok(client) => client,
+        Err(ClientError::NoSuchSession { .. }) => return Ok(SessionEnd::Before),
+        Err(error) => return Err(error),
+    };
+    let status = match client.ask(Request::Status)? {
+        Answer::Status(status) if status.recorder_pid == recorder_pid => status,
+        // The session was ended by another command, and its name is another's now.
+        _ => return Ok(SessionEnd::Before),
+    };
+    // A snapshot was asked for by somebody who wants to read it.
+    if !is_kept && status.snapshot_count == 0 {
+        client.ask(Request::Cancel)?;
+        return Ok(SessionEnd::Removed);
+    }
+    match client.ask(Request::Stop)? {
+        Answer::Stopped(report) => Ok(SessionEnd::Kept(report)),
+        _ => Ok(SessionEnd::Before),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_views_are_known() {
+        let is = |name: &str| is_of_view(&SessionName::new(name).unwrap());
+        assert!(is("top-7") && is("top-7-2"));
+        assert!(!is("top") && !is("top-") && !is("top-x") && !is("stop-7"));
     }
 }

@@ -16,7 +16,7 @@ use anyhow::bail;
 use clap::Parser as _;
 use heapr_session::{SessionClient, SessionName, sessions};
 
-pub(crate) use dependent::DependentSession;
+pub(crate) use dependent::{DependentSession, OF_VIEW, SessionEnd};
 pub(crate) use mark::MarkArguments;
 use recorder_process::RecorderArguments;
 pub(crate) use recorder_process::SUBCOMMAND as RECORDER;
@@ -60,16 +60,17 @@ pub(crate) fn cancel(arguments: &CancelArguments) -> anyhow::Result<ExitCode> {
     stop::cancel(arguments)
 }
 
-/// Finds the session of that name, or without a name the only one. A session of `heapr run` counts
-/// only if it is named, or if no other exists.
+/// Finds the session of that name, or without a name the only one. A session of `heapr run` or
+/// `heapr top` counts only if it is named, or if no other exists.
 pub(crate) fn find(name: Option<&str>) -> anyhow::Result<SessionClient> {
     if let Some(name) = name {
         return Ok(SessionClient::find(&SessionName::new(name)?)?);
     }
     let names: Vec<SessionName> =
         sessions().into_iter().filter_map(|entry| SessionName::new(&entry.name).ok()).collect();
-    let (runs, started): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.is_of_run());
-    match (started.as_slice(), runs.as_slice()) {
+    let is_of_other = |name: &&SessionName| name.is_of_run() || dependent::is_of_view(name);
+    let (others, started): (Vec<_>, Vec<_>) = names.iter().partition(is_of_other);
+    match (started.as_slice(), others.as_slice()) {
         ([only], _) | ([], [only]) => Ok(SessionClient::find(only)?),
         ([], []) => bail!("no session is running; start one with `heapr start`"),
         _ => {

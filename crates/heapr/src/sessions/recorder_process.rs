@@ -14,23 +14,25 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use heapr_session::{
-    BackgroundSession, ClientError, Failure, InheritedDescriptors, Request, SessionClient, SessionName,
-    StartRequest,
-};
+use heapr_session::{BackgroundSession, Failure, InheritedDescriptors, SessionName, StartRequest};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::dependent::{self, SessionEnd};
 use crate::symbolize;
+use crate::trace_file::open;
 
 /// Name of the internal command, which is no part of the command line that users see.
 pub(crate) const SUBCOMMAND: &str = "recorder-of-session";
 
 /// Interval at which the end of a session is requested again if its socket does not answer.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// Number of requests after which the session ends without its socket.
+const ASKED_MAX: usize = 50;
 
 /// Arguments of the hidden command.
 #[derive(Debug, clap::Parser)]
@@ -86,50 +88,84 @@ pub(super) fn run(arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     line.push(b'\n');
     let is_heard = (&starter).write_all(&line).is_ok();
     let Ok(mut session) = begun else { return Ok(ExitCode::from(2)) };
-    if !is_heard {
-        // `start` has gone, so the session is unknown to its user.
-        drop(session);
-        let _ = std::fs::remove_file(output);
-        return Ok(ExitCode::from(2));
-    }
-    let_go(inherited)?;
-    if arguments.ends_with_starter {
-        end_with(starter, SessionName::new(&arguments.name)?)?;
-    } else {
-        drop(starter);
+    let end = StarterEnd { stop, is_kept: Arc::default() };
+    let settled = is_heard.then(|| settle(inherited, starter, arguments, end.clone()));
+    if !matches!(settled, Some(Ok(()))) {
+        // A session that is only dropped would leave its targets traced.
+        session.run(&AtomicBool::new(true), |_| {});
+        // `start` may have gone, so that the session is unknown to its user.
+        if !is_heard || arguments.ends_with_starter {
+            let _ = std::fs::remove_file(output);
+        }
+        return settled.unwrap_or(Ok(())).map(|()| ExitCode::from(2));
     }
     session.use_spare_time();
+    let mut is_unwanted = false;
     // An error here has no reader. Names are missing in that case, and the report says of which
     // modules.
-    session.run(&stop, |summary| {
-        let _ = symbolize::embed_held(&output, &summary.held_modules, &summary.held_made_code);
+    session.run(&end.stop, |summary| {
+        // A recording that another command stops is that command's.
+        is_unwanted = arguments.ends_with_starter
+            && end.stop.load(Relaxed)
+            && !end.is_kept.load(Relaxed)
+            && open(&output).map_or(true, |trace| trace.snapshots().is_empty());
+        if !is_unwanted {
+            let _ = symbolize::embed_held(&output, &summary.held_modules, &summary.held_made_code);
+        }
     });
+    if is_unwanted {
+        let _ = std::fs::remove_file(&output);
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Facts that the end of the starter leaves for the session.
+#[derive(Debug, Clone)]
+struct StarterEnd {
+    /// Ends the session; signals set it, too.
+    stop: Arc<AtomicBool>,
+    /// True once the starter has sent [`KEEP`].
+    is_kept: Arc<AtomicBool>,
+}
+
+/// Lets go of what belongs to the starter, and watches it if the session depends on it.
+fn settle(
+    inherited: InheritedDescriptors,
+    starter: UnixStream,
+    arguments: &RecorderArguments,
+    end: StarterEnd,
+) -> anyhow::Result<()> {
+    let_go(inherited)?;
+    if arguments.ends_with_starter {
+        end_with(starter, SessionName::new(&arguments.name)?, end)?;
+    }
+    Ok(())
 }
 
 /// Starts a thread that ends the session by its own socket once `starter` is closed. The kernel
 /// closes the socket of a starter that is killed. The recording is removed unless the starter has
-/// sent [`KEEP`].
-fn end_with(mut starter: UnixStream, name: SessionName) -> anyhow::Result<()> {
+/// sent [`KEEP`], or it has a snapshot.
+fn end_with(mut starter: UnixStream, name: SessionName, end: StarterEnd) -> anyhow::Result<()> {
     let watch = move || {
-        let mut request = Request::Cancel;
         let mut byte = [0];
         loop {
             match starter.read(&mut byte) {
-                Ok(1..) if byte[0] == KEEP => request = Request::Stop,
+                Ok(1..) if byte[0] == KEEP => end.is_kept.store(true, Relaxed),
                 Ok(1..) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => break,
             }
         }
-        // A session that has ended already has no socket.
-        while let Ok(client) = SessionClient::find(&name) {
-            match client.ask(request.clone()) {
+        // This process ends with its session, so that it needs no request then.
+        for _ in 0..ASKED_MAX {
+            let is_kept = end.is_kept.load(Relaxed);
+            match dependent::end(&name, std::process::id(), is_kept) {
+                Ok(SessionEnd::Kept(_) | SessionEnd::Removed) => return,
                 // All places for clients may be taken for a moment.
-                Err(ClientError::NoAnswer { .. }) => std::thread::sleep(ASK_AGAIN),
-                _ => break,
+                Ok(SessionEnd::Before) | Err(_) => std::thread::sleep(ASK_AGAIN),
             }
         }
+        end.stop.store(true, Relaxed);
     };
     std::thread::Builder::new().name("heapr-starter".to_owned()).spawn(watch).context("no thread")?;
     Ok(())

@@ -63,6 +63,13 @@ pub(crate) struct StartArguments {
 
 pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     SessionName::new(&arguments.name)?;
+    if !arguments.pids.is_empty()
+        && let Ok(pid) = arguments.name.parse::<u32>()
+        && heapr_proc::is_alive(pid)
+    {
+        let pids = arguments.pids.join(",");
+        anyhow::bail!("{pid} would be the session's name; several processes: --pid {pids},{pid}");
+    }
     anyhow::ensure!(
         arguments.flagged || !arguments.pids.is_empty() || !arguments.program.is_empty(),
         "nothing to trace: give --pid PID or NAME, a program behind --, or --flagged"

@@ -16,7 +16,8 @@ use crate::{containers, processes};
 pub(crate) struct TakeArguments {
     #[command(flatten)]
     asked: TakeQuestion,
-    /// Heap to take [default: what the processes run; native of a recorded one, or for a .heapr]
+    /// Heap to take [default: that of Python or JavaScript, if the processes run it, else native;
+    /// native of a recorded one, or for a .heapr; java only if it is named]
     #[arg(long, value_enum, value_name = "HEAP")]
     heap: Option<HeapChoice>,
     #[command(flatten, next_help_heading = "JavaScript")]
@@ -40,11 +41,12 @@ pub(crate) struct EveryArguments {
 pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     let TakeArguments { asked, heap, v8, native } = arguments;
     let asked = asked.with_containers();
-    if is_of_java(&asked, heap, &v8, &native) {
+    // A Java virtual machine stands still for seconds: only where that is asked for.
+    if heap == Some(HeapChoice::Java) {
         v8.refuse_but(&[], "java's heap has no such option")?;
         native.refuse_but(&["--max-pause", "--contents"], "java's heap has no such option")?;
         let options = JavaTakeOptions {
-            max_pause: native.has("--max-pause").then(|| native.options.max_pause()),
+            max_pause: native.options.max_pause(),
             contents: native.options.managed()?.1.contents,
             is_quiet: v8.options.is_quiet(),
         };
@@ -85,39 +87,14 @@ fn is_of_python(
     if let Some(heap) = heap {
         return heap == HeapChoice::Python;
     }
-    let is_one = |pid| managed::is_chosen(pid, v8.options.is_quiet());
-    may_be_managed(asked, v8, native, &["--pause", "--max-pause", "--contents"]) && all_are(asked, is_one)
-}
-
-/// Whether the snapshots are of Java's objects, by the same rules.
-fn is_of_java(
-    asked: &TakeQuestion,
-    heap: Option<HeapChoice>,
-    v8: &OnlyOf<TakeOptions>,
-    native: &OnlyOf<NativeTakeOptions>,
-) -> bool {
-    if let Some(heap) = heap {
-        return heap == HeapChoice::Java;
-    }
-    let is_one = |pid| managed::is_java_chosen(pid, v8.options.is_quiet());
-    may_be_managed(asked, v8, native, &["--max-pause", "--contents"]) && all_are(asked, is_one)
-}
-
-/// True if nothing asks for another heap than that of a managed language, which has these options.
-fn may_be_managed(
-    asked: &TakeQuestion,
-    v8: &OnlyOf<TakeOptions>,
-    native: &OnlyOf<NativeTakeOptions>,
-    options: &[&str],
-) -> bool {
     let is_trace = asked.output.as_deref().and_then(Path::extension).is_some_and(|end| end == "heapr");
-    !is_trace && !v8.is_given() && !native.has_other_than(options)
-}
-
-/// True if there are processes, none is recorded, and all are of a kind.
-fn all_are(asked: &TakeQuestion, is_one: impl Fn(u32) -> bool) -> bool {
+    if is_trace || v8.is_given() || native.has_other_than(&["--pause", "--max-pause", "--contents"]) {
+        return false;
+    }
     let pids = processes::named(&asked.pids, asked.tree).unwrap_or_default();
-    !pids.is_empty() && native::watched(&pids).0.is_empty() && pids.iter().all(|&pid| is_one(pid))
+    !pids.is_empty()
+        && native::watched(&pids).0.is_empty()
+        && pids.iter().all(|&pid| managed::is_chosen(pid, v8.options.is_quiet()))
 }
 
 /// Whether `every` takes CPython's objects: nothing asks for another heap, no session records the

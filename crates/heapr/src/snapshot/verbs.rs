@@ -162,11 +162,6 @@ impl<T> OnlyOf<T> {
         !self.given.is_empty()
     }
 
-    /// True if the option was given.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.given.iter().any(|given| given == name)
-    }
-
     /// Whether an option besides these was given.
     pub(crate) fn has_other_than(&self, names: &[&str]) -> bool {
         self.given.iter().any(|given| !names.contains(&given.as_str()))

@@ -39,11 +39,11 @@ pub(crate) fn run(arguments: TopArguments) -> anyhow::Result<ExitCode> {
     let mut target = Target::of(&arguments)?;
     let outcome = show(&arguments, &mut target, is_on_screen);
     let ended = target.end();
-    outcome?;
-    if let Some(text) = ended? {
+    if let Ok(Some(text)) = &ended {
         tell!("heapr: {text}");
     }
-    Ok(ExitCode::SUCCESS)
+    outcome?;
+    ended.map(|_| ExitCode::SUCCESS)
 }
 
 fn show(arguments: &TopArguments, target: &mut Target, is_on_screen: bool) -> anyhow::Result<()> {
@@ -58,7 +58,8 @@ fn show(arguments: &TopArguments, target: &mut Target, is_on_screen: bool) -> an
     let files = Files::open_sources(&[source], host, Limits::default());
     let mut state = State::new(arguments.filters.clone(), target.title());
     state.message = target.remark().filter(|remark| !remark.is_empty());
-    let reader = Reader::start(files, target.session().clone(), arguments.interval, state.query());
+    let session = (target.session().clone(), target.recorder_pid());
+    let reader = Reader::start(files, session, arguments.interval, state.query());
     if is_on_screen {
         return screen::run(state, &reader, target);
     }

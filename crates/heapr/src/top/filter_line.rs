@@ -59,6 +59,18 @@ fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
+/// Writes words as a line that [`parse`] splits into the same words.
+pub(super) fn line(words: &[String]) -> String {
+    let quoted = |word: &String| {
+        let needs_quotes = |character: char| character.is_whitespace() || "'\"".contains(character);
+        if !word.is_empty() && !word.contains(needs_quotes) {
+            return word.clone();
+        }
+        format!("'{}'", word.replace('\'', "'\"'\"'"))
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +82,12 @@ mod tests {
         assert_eq!(filter.thread, ["a b"]);
         assert_eq!(filter.require_frames, ["render", "libfoo.so!"]);
         assert_eq!(parse("").unwrap(), FilterArguments::default());
+    }
+
+    #[test]
+    fn a_line_of_words_is_split_into_the_same_words() {
+        let given = ["--thread", "a b", "c", "it's \"d\"", ""].map(str::to_owned);
+        assert_eq!(words(&line(&given)).unwrap(), given);
     }
 
     #[test]

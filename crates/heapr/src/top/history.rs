@@ -25,7 +25,7 @@ pub(super) struct Moment {
 
 impl Moment {
     pub(super) fn of(reading: &Reading) -> Self {
-        let rows = reading.rows.iter().map(|row| (row.name.clone(), row.figures));
+        let rows = reading.rows.iter().map(|row| (row.key.clone(), row.figures));
         Self {
             time_ns: reading.time_ns,
             totals: reading.totals,
@@ -146,7 +146,8 @@ mod tests {
     fn reading(seconds: u64, live: u64, made: u64) -> Reading {
         let amount = |value| Some(Amount { value, plus_minus: 0 });
         let figures = Figures { live_bytes: amount(live), alloc_count: amount(made), ..Figures::default() };
-        let row = Row { name: "a".to_owned(), place: String::new(), stack: None, figures };
+        let name = "a".to_owned();
+        let row = Row { key: name.clone(), name, place: String::new(), stack: None, figures };
         Reading { time_ns: seconds * 1_000_000_000, totals: figures, rows: vec![row], ..Reading::default() }
     }
 

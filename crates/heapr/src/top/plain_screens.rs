@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
+use signal_hook::consts::SIGTSTP;
+use signal_hook::low_level::emulate_default_handler;
 
 use super::draw::{Look, draw};
 use super::reader::{News, Reader};
-use super::signals;
+use super::signals::{self, Told};
 use super::state::State;
 use crate::plain_text::{line_width, page_columns, printed};
 
@@ -24,8 +26,12 @@ pub(super) fn run(mut state: State, reader: &Reader, look: Look, is_single: bool
     let told = signals::watch()?;
     let mut readings = 0;
     loop {
-        if told.try_iter().any(|told| told == signals::Told::End) {
-            return Ok(());
+        for told in told.try_iter() {
+            match told {
+                Told::End => return Ok(()),
+                Told::Suspend => emulate_default_handler(SIGTSTP)?,
+                Told::Resumed => {}
+            }
         }
         let news = match reader.news.recv_timeout(PATIENCE) {
             Ok(news) => news,

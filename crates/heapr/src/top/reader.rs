@@ -71,7 +71,13 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn start(files: Arc<Files>, session: SessionName, interval: Duration, query: Query) -> Self {
+    /// Starts the thread for a session, given with its recorder's process id.
+    pub(super) fn start(
+        files: Arc<Files>,
+        session: (SessionName, u32),
+        interval: Duration,
+        query: Query,
+    ) -> Self {
         let (orders, received) = channel();
         let (sender, news) = channel();
         let mut work = Work {
@@ -103,7 +109,8 @@ enum NoReading {
 
 struct Work {
     files: Arc<Files>,
-    session: SessionName,
+    /// Session, and its recorder's process id.
+    session: (SessionName, u32),
     news: Sender<News>,
     query: Query,
     meter: RecorderMeter,
@@ -234,10 +241,10 @@ impl Work {
 
     /// Takes a snapshot on a thread of its own: the copy of a large heap takes long.
     fn snapshot(&self, pids: Vec<u32>) {
-        let (news, session) = (self.news.clone(), self.session.clone());
+        let (news, (session, recorder_pid)) = (self.news.clone(), self.session.clone());
         std::thread::spawn(move || {
-            let _ =
-                news.send(snapshot::take(&session, pids).map_or_else(News::SnapshotFailed, News::Snapshot));
+            let taken = snapshot::take(&session, recorder_pid, pids);
+            let _ = news.send(taken.map_or_else(News::SnapshotFailed, News::Snapshot));
         });
     }
 }

@@ -33,7 +33,9 @@ pub(super) struct Figures {
 /// Function of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
-    /// Name that is unique in a reading: symbol and module.
+    /// Key that is unique in a reading: symbol and path of the module.
+    pub(super) key: String,
+    /// Symbol and module.
     pub(super) name: String,
     /// Place in the source, `file.c:12`; empty: unknown.
     pub(super) place: String,
@@ -75,6 +77,8 @@ pub(super) struct Reading {
     pub(super) processes: Vec<Process>,
     /// First sentence of the findings.
     pub(super) finding: Option<String>,
+    /// Reason for which the figures are old or incomplete.
+    pub(super) trouble: Option<String>,
 }
 
 impl Reading {
@@ -85,6 +89,9 @@ impl Reading {
         self.stage = answer["state"].as_str().unwrap_or_default().to_owned();
         self.sample = status["sample"].as_str().map(str::to_owned);
         self.events_lost = status["events_lost"].as_u64().unwrap_or(0);
+        let text = |value: &Value| value.as_str().map(printable);
+        let incomplete = |error: String| format!("the recording is incomplete: {error}");
+        self.trouble = text(&answer["trouble"]).or_else(|| text(&status["write_error"]).map(incomplete));
         let process = |value: &Value| {
             Some(Process {
                 pid: u32::try_from(value["pid"].as_u64()?).ok()?,
@@ -127,7 +134,8 @@ fn row(answer: &Value) -> Row {
     let frame = &answer["frame"];
     let text = |name: &str| frame[name].as_str().map(printable);
     let file_name = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let module = text("module").map(file_name);
+    let path = text("module");
+    let module = path.clone().map(file_name);
     let name = match (text("symbol"), module) {
         (Some(symbol), Some(module)) => format!("{symbol} [{module}]"),
         (Some(symbol), None) => symbol,
@@ -140,6 +148,7 @@ fn row(answer: &Value) -> Row {
         (file, _) => file.unwrap_or_default(),
     };
     Row {
+        key: format!("{name} {}", path.unwrap_or_default()),
         name,
         place,
         stack: answer["stack"].as_str().map(str::to_owned),

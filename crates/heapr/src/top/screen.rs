@@ -98,7 +98,11 @@ pub(super) fn run(mut state: State, reader: &Reader, target: &mut Target) -> any
             Effect::Nothing => {}
             Effect::Ask => reader.order(Order::Query(state.query())),
             Effect::OpenStack(id) => reader.order(Order::Stack(id)),
-            Effect::Snapshot(pids) => reader.order(Order::Snapshot(pids)),
+            // The recording of a session that ends with this view would be removed.
+            Effect::Snapshot(pids) => match target.keep() {
+                Ok(_) => reader.order(Order::Snapshot(pids)),
+                Err(error) => state.message = Some(format!("no snapshot: {error:#}")),
+            },
             Effect::Quit => return Ok(()),
             Effect::Suspend => {
                 drop(screen);
@@ -115,7 +119,6 @@ fn take(state: &mut State, news: News, target: &mut Target) {
     let is_snapshot = matches!(news, News::Snapshot(_));
     state.take(news);
     if is_snapshot {
-        // The recording of a session that ends with this view would be removed.
         let kept = match target.keep() {
             Ok(Some(path)) => format!("; kept in {}", path.display()),
             Ok(None) => String::new(),

@@ -5,9 +5,11 @@ use std::process::exit;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use heapr_proc::Fields;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::low_level::emulate_default_handler;
 
 /// Meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +31,11 @@ pub(super) fn watch() -> anyhow::Result<Receiver<Told>> {
     if std::io::stdout().is_terminal() {
         std::thread::spawn(end_without_a_terminal);
     }
-    let mut signals =
-        signal_hook::iterator::Signals::new([SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP])?;
+    // A signal that the starter ignores, as nohup does, stays so. Bit 0 is signal 1.
+    let ignored = Fields::of_self().bits("SigIgn").unwrap_or(0);
+    let watched = [SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP];
+    let watched = watched.into_iter().filter(|signal| (ignored >> (signal - 1)) & 1 == 0);
+    let mut signals = signal_hook::iterator::Signals::new(watched)?;
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for signal in signals.forever() {
@@ -48,8 +53,13 @@ pub(super) fn watch() -> anyhow::Result<Receiver<Told>> {
                     Told::End
                 }
             };
+            // The view has ended, and no signal is to wait for the end of its session.
             if sender.send(told).is_err() {
-                return;
+                match told {
+                    Told::End => exit(128 + signal),
+                    Told::Suspend => drop(emulate_default_handler(SIGTSTP)),
+                    Told::Resumed => {}
+                }
             }
         }
     });

@@ -84,7 +84,7 @@ pub(super) struct State {
     pub(super) pid: Option<u32>,
     /// Filter that is being typed.
     pub(super) typed: Option<String>,
-    /// Name of the selected function: it stays selected when the order changes.
+    /// Key of the selected function: it stays selected when the order changes.
     selected: Option<String>,
     /// Index of the selected line.
     pub(super) at: usize,
@@ -99,7 +99,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(filter: FilterArguments, title: String) -> Self {
-        let filter_text = filter.words().join(" ");
+        let filter_text = filter_line::line(&filter.words());
         Self { title, filter, filter_text, page_lines: 10, ..Self::default() }
     }
 
@@ -122,7 +122,7 @@ impl State {
     pub(super) fn lines(&self) -> Vec<Line<'_>> {
         let Some(reading) = &self.reading else { return Vec::new() };
         let rows = reading.rows.iter().map(|row| {
-            let of = Of::Function(row.name.as_str());
+            let of = Of::Function(row.key.as_str());
             let growth = match &self.mark {
                 Some(mark) => self.history.growth_since(mark, of),
                 None => self.history.growth(of),
@@ -151,8 +151,8 @@ impl State {
             // An answer to a question that has changed meanwhile.
             News::Reading(query, _) if query != self.query() => {}
             News::Reading(_, reading) => {
-                if std::mem::take(&mut self.is_trouble) {
-                    self.message = None;
+                if std::mem::take(&mut self.is_trouble) || reading.trouble.is_some() {
+                    (self.message, self.is_trouble) = (reading.trouble.clone(), reading.trouble.is_some());
                 }
                 self.history.add(&reading);
                 self.reading = Some(*reading);
@@ -195,7 +195,7 @@ impl State {
     fn follow_selection(&mut self) {
         let lines = self.lines();
         let place =
-            self.selected.as_ref().and_then(|name| lines.iter().position(|line| line.row.name == *name));
+            self.selected.as_ref().and_then(|name| lines.iter().position(|line| line.row.key == *name));
         self.at = place.unwrap_or(self.at).min(lines.len().saturating_sub(1));
     }
 
@@ -319,7 +319,7 @@ impl State {
     fn select(&mut self, at: usize) {
         let lines = self.lines();
         let at = at.min(lines.len().saturating_sub(1));
-        let name = lines.get(at).map(|line| line.row.name.clone());
+        let name = lines.get(at).map(|line| line.row.key.clone());
         self.at = at;
         self.selected = name;
     }

@@ -3,17 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use heapr_session::{Answer, Request, SessionClient, SessionName, SessionProperties, StartRequest, sessions};
+use heapr_session::{
+    Answer, Request, SampleRate, SessionClient, SessionName, SessionProperties, StartRequest, sessions,
+};
 
 use super::arguments::TopArguments;
 use crate::processes;
-use crate::sessions::{self as session_commands, DependentSession};
+use crate::sessions::{self as session_commands, DependentSession, OF_VIEW, SessionEnd};
 use crate::snapshot::native::watchers;
+
+/// Largest recording that is not asked for, as it is removed at the end.
+const UNASKED_FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Session that is shown.
 #[derive(Debug)]
 pub(super) struct Target {
     session: SessionName,
+    recorder_pid: u32,
     path: PathBuf,
     title: String,
     /// Session that was started for this view, and ends with it.
@@ -27,10 +33,10 @@ impl Target {
     /// The target does not exist, or may not be attached to.
     pub(super) fn of(arguments: &TopArguments) -> anyhow::Result<Self> {
         let Some(word) = &arguments.target else {
-            return Self::running(session_commands::find(None)?, None);
+            return Self::running(session_commands::find(None)?, None, arguments);
         };
         if sessions().iter().any(|entry| entry.name == *word) {
-            return Self::running(session_commands::find(Some(word))?, None);
+            return Self::running(session_commands::find(Some(word))?, None, arguments);
         }
         let pids = processes::named(std::slice::from_ref(word), false)?;
         let [pid] = *pids.as_slice() else {
@@ -38,12 +44,19 @@ impl Target {
         };
         let (watchers, _) = watchers::find(&[pid]);
         match watchers.into_iter().next() {
-            Some(watcher) => Self::running(watcher.client, Some(pid)),
+            Some(watcher) => Self::running(watcher.client, Some(pid), arguments),
             None => Self::attached(pid, arguments),
         }
     }
 
-    fn running(client: SessionClient, pid: Option<u32>) -> anyhow::Result<Self> {
+    fn running(client: SessionClient, pid: Option<u32>, arguments: &TopArguments) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            arguments.output.is_none()
+                && !arguments.all
+                && matches!(arguments.sample, SampleRate::Auto { .. }),
+            "a session records it already, into its own file: -o, --all and --sample are for a process \
+             that is attached to"
+        );
         let Answer::Status(status) = client.ask(Request::Status)? else {
             bail!("session {} gives an answer that makes no sense", client.name())
         };
@@ -52,7 +65,8 @@ impl Target {
             Some(pid) => format!("process {pid}, recorded by session {session}"),
             None => format!("session {session}"),
         };
-        Ok(Self { session, path: PathBuf::from(status.output), title, started: None })
+        let recorder_pid = status.recorder_pid;
+        Ok(Self { session, recorder_pid, path: PathBuf::from(status.output), title, started: None })
     }
 
     fn attached(pid: u32, arguments: &TopArguments) -> anyhow::Result<Self> {
@@ -64,11 +78,12 @@ impl Target {
         let mut properties = SessionProperties::new(path.clone());
         let taken: Vec<String> = sessions().into_iter().map(|entry| entry.name).collect();
         let name = |number: Option<u32>| {
-            format!("top-{pid}{}", number.map(|number| format!("-{number}")).unwrap_or_default())
+            format!("{OF_VIEW}{pid}{}", number.map(|number| format!("-{number}")).unwrap_or_default())
         };
         properties.name = watchers::free_name(name, |name| taken.contains(name));
         properties.sample = (!arguments.all).then_some(arguments.sample);
         properties.overwrite = arguments.force;
+        properties.max_file_bytes = arguments.output.is_none().then_some(UNASKED_FILE_BYTES_MAX);
         let mut request = StartRequest::new(properties);
         request.pids = vec![pid];
         let mut started = DependentSession::start(&request)?;
@@ -78,11 +93,17 @@ impl Target {
         let command = processes::command_line(pid).unwrap_or_default();
         let name = command.split_whitespace().next().and_then(|path| path.rsplit('/').next());
         let title = format!("{} ({pid})", name.unwrap_or("process"));
-        Ok(Self { session: started.name().clone(), path, title, started: Some(started) })
+        let (session, recorder_pid) = (started.name().clone(), started.recorder_pid);
+        Ok(Self { session, recorder_pid, path, title, started: Some(started) })
     }
 
     pub(super) fn session(&self) -> &SessionName {
         &self.session
+    }
+
+    /// Process id of the recorder.
+    pub(super) fn recorder_pid(&self) -> u32 {
+        self.recorder_pid
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -109,7 +130,14 @@ impl Target {
     /// kept.
     pub(super) fn end(self) -> anyhow::Result<Option<String>> {
         let Some(started) = self.started else { return Ok(None) };
-        let report = started.end()?;
-        Ok(report.map(|report| format!("the recording is {}", Path::new(&report.output).display())))
+        Ok(match started.end()? {
+            SessionEnd::Kept(report) => {
+                Some(format!("the recording is {}", Path::new(&report.output).display()))
+            }
+            SessionEnd::Before if self.path.exists() => {
+                Some(format!("the session was ended before; its recording is {}", self.path.display()))
+            }
+            SessionEnd::Before | SessionEnd::Removed => None,
+        })
     }
 }

@@ -24,7 +24,8 @@ fn row(name: &str, live: u64, blocks: u64, made: u64) -> Row {
         alloc_count: amount(made),
         alloc_bytes: amount(made * 10),
     };
-    Row { name: name.to_owned(), place: "a.c:7".to_owned(), stack: Some(format!("s{blocks}.0")), figures }
+    let (name, place) = (name.to_owned(), "a.c:7".to_owned());
+    Row { key: name.clone(), name, place, stack: Some(format!("s{blocks}.0")), figures }
 }
 
 fn reading(seconds: u64, rows: Vec<Row>) -> Reading {

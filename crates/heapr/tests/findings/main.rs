@@ -114,7 +114,12 @@ fn judged(planted: &Planted, answer: &Value) -> Option<String> {
     }
     let (kind, name) = planted.finding.split_once(" in").unwrap_or((&planted.finding, ""));
     let is_right = if kind == "none" {
-        findings.iter().all(|finding| finding["kind"] != "growth")
+        /// Beginnings of sentences that are told of no healthy program, either.
+        const REFUSED: &[&str] = &["Malloc keeps", "Mapped files", "Memory rises and falls"];
+        findings.iter().all(|finding| {
+            let sentence = finding["sentence"].as_str().unwrap();
+            finding["kind"] != "growth" && !REFUSED.iter().any(|start| sentence.starts_with(start))
+        })
     } else {
         findings.first().is_some_and(|first| {
             first["kind"] == kind && first["sentence"].as_str().unwrap().contains(name.trim())

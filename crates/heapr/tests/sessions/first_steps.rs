@@ -23,6 +23,8 @@ const TIPS: &[Step] = &[
     ("dump 12", 2, &["type  heapr snapshot take 12"]),
     ("snapshot 1234", 2, &["type  heapr snapshot take 1234"]),
     ("start 1234", 2, &["type  heapr start --pid 1234"]),
+    ("start 7 8", 2, &["type  heapr start --pid 7,8"]),
+    ("start --pid 1 1", 2, &["1 would be the session's name", "--pid 1,1"]),
     ("run --verbose ./a", 127, &["no option --verbose", "before the program"]),
     ("run load.py", 127, &["type  heapr run python3 load.py"]),
     ("run ./load.py 1", 126, &["type  heapr run python3 ./load.py 1"]),
@@ -67,6 +69,7 @@ const STEPS: &[Step] = &[
     ("report --sort soc old.heapr", 0, &["old.heapr"]),
     ("report --stacks old.heapr", 0, &["old.heapr"]),
     ("report old.heapr --cullframes a b --frames soc", 0, &["old.heapr"]),
+    ("report --cullframes a b old.heapr --totals", 0, &["old.heapr"]),
     ("report --pid 1,2 old.heapr --totals", 2, &["no process 1 in this trace"]),
 ];
 

@@ -80,6 +80,7 @@ fn figures_are_those_of_a_report_of_the_same_session() {
     let filtered = stage.heapr(&["top", "known", "--once", "--size", "1K", "1M"]).ok().stdout;
     assert!(filtered.contains("in 17 blocks") && blocks(&filtered, "hold_small").is_none(), "{filtered}");
     stage.heapr(&["status", "known"]).ok();
+    stage.heapr(&["top", "known", "--once", "--all"]).fails_with(&["records it already"]);
     stage.heapr(&["top", "no-such-session", "--once"]).fails_with(&["no-such-session"]);
     stage.release();
     stage.heapr(&["cancel", "known"]);

@@ -1,31 +1,35 @@
 //! Attach protocol of HotSpot.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, fchown};
+use std::fs::FileType;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use heapr_known::runtimes::{self, Runtime};
 use heapr_proc::Fields;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::error::AttachError;
+use super::options;
+use super::request::Request;
 
-/// Longest wait for the socket after the signal.
-const SOCKET_WAIT: Duration = Duration::from_secs(10);
+/// Longest wait for the socket after the signal, and for the answer to a short command.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// Time between two looks for the socket.
 const STEP: Duration = Duration::from_millis(10);
 /// Longest answer that is read, in bytes.
-const ANSWER_MAX: u64 = 16 << 20;
+const ANSWER_MAX: usize = 16 << 20;
 /// Option that switches the protocol off.
 const DISABLED: &str = "-XX:+DisableAttachMechanism";
-/// Environment variables with options of a virtual machine.
-const VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 /// Bit of SIGQUIT in a mask of signals.
 const QUIT_BIT: u64 = 1 << 2;
+/// Name of HotSpot's thread that handles SIGQUIT, as far as the kernel keeps it.
+const SIGNAL_THREAD: &str = "Signal Dispatch";
 
 /// A process whose virtual machine takes commands.
 #[derive(Debug)]
@@ -41,10 +45,17 @@ pub struct Attached {
 /// # Errors
 /// The reason why it cannot be asked.
 pub fn check_hotspot(pid: u32) -> Result<(), AttachError> {
+    let unasked = Attached::unasked(pid)?;
+    if unasked.listens() { Ok(()) } else { check_signal(pid) }
+}
+
+/// Checks that a process runs HotSpot, by the libraries whose code it has mapped.
+fn check_library(pid: u32) -> Result<(), AttachError> {
     let mappings = heapr_proc::mappings::read(pid)
         .map_err(|source| AttachError::of_file(format!("/proc/{pid}/maps"), source))?;
     let is_mapped = |is_one: fn(&str) -> bool| {
-        mappings.iter().any(|mapping| is_one(mapping.name.rsplit('/').next().unwrap_or_default()))
+        let mut code = mappings.iter().filter(|mapping| mapping.is_executable && mapping.inode != 0);
+        code.any(|mapping| is_one(mapping.name.rsplit('/').next().unwrap_or_default()))
     };
     if is_mapped(|file| file.starts_with("libj9vm")) {
         return Err(AttachError::OpenJ9);
@@ -52,62 +63,22 @@ pub fn check_hotspot(pid: u32) -> Result<(), AttachError> {
     if !is_mapped(|file| runtimes::of_library(file) == Some(Runtime::Jvm)) {
         return Err(AttachError::NoHotSpot);
     }
-    let words = heapr_proc::command_line(pid);
-    let of_environment = VARIABLES.iter().filter_map(|name| heapr_proc::variable(pid, name));
-    // The last one counts.
-    let last = of_environment
-        .flat_map(|text| text.split_ascii_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>())
-        .chain(words)
-        .rfind(|word| word.ends_with("DisableAttachMechanism"));
-    if last.as_deref() == Some(DISABLED) {
-        return Err(AttachError::Disabled { option: DISABLED });
-    }
-    let fields = Fields::of_process(pid)
-        .map_err(|source| AttachError::of_file(format!("/proc/{pid}/status"), source))?;
-    if matches!(fields.text("State").and_then(|state| state.chars().next()), Some('T' | 't')) {
-        return Err(AttachError::Stopped);
-    }
-    let catches = fields.bits("SigCgt").is_some_and(|mask| mask & QUIT_BIT != 0);
-    if !catches && !socket_of(pid).exists() {
-        return Err(AttachError::SignalWouldKill);
-    }
     Ok(())
 }
 
-fn socket_of(pid: u32) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/root/tmp/.java_pid{}", heapr_proc::inner_pid(pid)))
+/// Checks that SIGQUIT does not end a process: it catches the signal, and has HotSpot's thread for
+/// it.
+fn check_signal(pid: u32) -> Result<(), AttachError> {
+    let catches = status(pid)?.bits("SigCgt").is_some_and(|mask| mask & QUIT_BIT != 0);
+    let mut threads = heapr_proc::threads(pid)
+        .map_err(|source| AttachError::of_file(format!("/proc/{pid}/task"), source))?;
+    let has_thread =
+        threads.any(|tid| heapr_proc::thread_name(pid, tid).is_some_and(|name| name == SIGNAL_THREAD));
+    if catches && has_thread { Ok(()) } else { Err(AttachError::SignalWouldKill) }
 }
 
-/// File that asks the virtual machine to listen. It is removed at the end.
-struct Request(PathBuf);
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-impl Request {
-    /// Makes the file in the working directory of the process, else in its directory of temporary
-    /// files.
-    fn make(pid: u32, (user, group): (u32, u32)) -> Result<Self, AttachError> {
-        let name = format!(".attach_pid{}", heapr_proc::inner_pid(pid));
-        let mut last = None;
-        for folder in [format!("/proc/{pid}/cwd"), format!("/proc/{pid}/root/tmp")] {
-            let path = Path::new(&folder).join(&name);
-            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-            let made = made.and_then(|file: File| {
-                let request = Self(path.clone());
-                let is_own = rustix::process::geteuid().as_raw() == user;
-                if is_own { Ok(request) } else { fchown(&file, Some(user), Some(group)).map(|()| request) }
-            });
-            match made {
-                Ok(request) => return Ok(request),
-                Err(source) => last = Some(AttachError::of_file(path, source)),
-            }
-        }
-        Err(last.unwrap_or(AttachError::NoHotSpot))
-    }
+fn status(pid: u32) -> Result<Fields, AttachError> {
+    Fields::of_process(pid).map_err(|source| AttachError::of_file(format!("/proc/{pid}/status"), source))
 }
 
 impl Attached {
@@ -116,63 +87,105 @@ impl Attached {
     /// # Errors
     /// The reason why it cannot be asked; the process is as before.
     pub fn to(pid: u32) -> Result<Self, AttachError> {
-        check_hotspot(pid)?;
-        let fields = Fields::of_process(pid)
-            .map_err(|source| AttachError::of_file(format!("/proc/{pid}/status"), source))?;
-        let effective = |name| fields.words(name).nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-        let attached = Self { pid, user: (effective("Uid"), effective("Gid")), socket: socket_of(pid) };
+        let failed = |error: rustix::io::Errno| AttachError::of_file(format!("/proc/{pid}"), error.into());
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(AttachError::NoHotSpot)?;
+        // The checks and the signal are for one process, also where its number is used again.
+        let process = pidfd_open(number, PidfdFlags::empty()).map_err(failed)?;
+        let attached = Self::unasked(pid)?;
         if !attached.listens() {
+            check_signal(pid)?;
             let _request = Request::make(pid, attached.user)?;
-            attached.signal()?;
+            check_signal(pid)?;
+            pidfd_send_signal(&process, Signal::QUIT).map_err(failed)?;
             attached.wait()?;
         }
         Ok(attached)
     }
 
-    fn listens(&self) -> bool {
-        UnixStream::connect(&self.socket).is_ok()
+    /// Looks at a process that may not listen yet.
+    fn unasked(pid: u32) -> Result<Self, AttachError> {
+        check_library(pid)?;
+        if options::is_last(pid, DISABLED) {
+            return Err(AttachError::Disabled { option: DISABLED });
+        }
+        let fields = status(pid)?;
+        let is_stopped = matches!(fields.text("State").and_then(|it| it.chars().next()), Some('T' | 't'));
+        if is_stopped || heapr_proc::is_frozen(pid) {
+            return Err(AttachError::Stopped);
+        }
+        let effective = |name| fields.words(name).nth(1).and_then(|word| word.parse::<u32>().ok());
+        let (Some(user), Some(group)) = (effective("Uid"), effective("Gid")) else {
+            let source = io::Error::new(io::ErrorKind::InvalidData, "it names no user and group");
+            return Err(AttachError::of_file(format!("/proc/{pid}/status"), source));
+        };
+        let name = format!(".java_pid{}", heapr_proc::inner_pid(pid));
+        let socket = PathBuf::from(format!("/proc/{pid}/root/tmp/{name}"));
+        Ok(Self { pid, user: (user, group), socket })
     }
 
-    fn signal(&self) -> Result<(), AttachError> {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).ok_or(AttachError::NoHotSpot)?;
-        kill_process(pid, Signal::QUIT)
-            .map_err(|error| AttachError::of_file(format!("/proc/{}", self.pid), error.into()))
+    /// True if the virtual machine's socket has a listener. A full queue has one, too.
+    fn listens(&self) -> bool {
+        match self.connect() {
+            Ok(_) => true,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+
+    /// Connects to the socket, if it is of the process's user or of root. It never waits.
+    fn connect(&self) -> io::Result<UnixStream> {
+        let metadata = std::fs::symlink_metadata(&self.socket)?;
+        let kind: FileType = metadata.file_type();
+        if !kind.is_socket() || (metadata.uid() != self.user.0 && metadata.uid() != 0) {
+            return Err(io::Error::other("it is no socket of the process's user"));
+        }
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket: OwnedFd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(self.socket.as_path())?)?;
+        let stream = UnixStream::from(socket);
+        stream.set_nonblocking(false)?;
+        Ok(stream)
     }
 
     fn wait(&self) -> Result<(), AttachError> {
         let begin = Instant::now();
-        while begin.elapsed() < SOCKET_WAIT {
-            if self.socket.exists() {
+        while begin.elapsed() < ANSWER_WAIT {
+            if self.listens() {
                 return Ok(());
             }
             sleep(STEP);
         }
-        Err(AttachError::NoAnswer { seconds: SOCKET_WAIT.as_secs() })
+        Err(AttachError::NoAnswer { seconds: ANSWER_WAIT.as_secs() })
     }
 
-    /// Gives a command with up to three arguments. Returns the text of the answer.
+    /// Gives a short command with up to three arguments. Returns the text of the answer.
     ///
     /// # Errors
-    /// The virtual machine does not answer, or refuses.
+    /// The virtual machine does not answer within 10 s, or refuses.
     pub fn command(&self, words: &[&str]) -> Result<String, AttachError> {
-        let failed = |source| AttachError::of_file(&self.socket, source);
-        let mut stream = UnixStream::connect(&self.socket).map_err(failed)?;
+        self.command_within(words, ANSWER_WAIT)
+    }
+
+    /// Gives a command whose answer may take so long.
+    pub(super) fn command_within(&self, words: &[&str], longest: Duration) -> Result<String, AttachError> {
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                AttachError::NoAnswer { seconds: longest.as_secs() }
+            }
+            _ => AttachError::of_file(&self.socket, source),
+        };
+        let mut stream = self.connect().map_err(failed)?;
         let mut message = b"1\0".to_vec();
         for at in 0..4 {
             message.extend_from_slice(words.get(at).unwrap_or(&"").as_bytes());
             message.push(0);
         }
+        stream.set_write_timeout(Some(ANSWER_WAIT)).map_err(failed)?;
         stream.write_all(&message).map_err(failed)?;
-        let mut answer = Vec::new();
-        stream.take(ANSWER_MAX).read_to_end(&mut answer).map_err(failed)?;
+        let answer = answer_within(&mut stream, longest).map_err(failed)?;
         let answer = String::from_utf8_lossy(&answer);
         let (result, text) = answer.split_once('\n').unwrap_or((&answer, ""));
         if result != "0" {
-            return Err(AttachError::Refused {
-                command: words.first().copied().unwrap_or_default().to_owned(),
-                result: result.chars().take(16).collect(),
-                text: text.lines().next().unwrap_or_default().to_owned(),
-            });
+            return Err(AttachError::refused(words.first().copied().unwrap_or_default(), result, text));
         }
         Ok(text.to_owned())
     }
@@ -183,6 +196,27 @@ impl Attached {
     pub fn used_bytes(&self) -> Option<u64> {
         used_bytes(&self.command(&["jcmd", "GC.heap_info"]).ok()?)
     }
+}
+
+/// Reads an answer up to its end, which must come within a time.
+fn answer_within(stream: &mut UnixStream, longest: Duration) -> io::Result<Vec<u8>> {
+    let begin = Instant::now();
+    let mut answer = Vec::new();
+    let mut piece = [0; 4096];
+    while answer.len() < ANSWER_MAX {
+        let rest = longest.saturating_sub(begin.elapsed());
+        if rest.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(rest))?;
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => answer.extend_from_slice(&piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(answer)
 }
 
 /// Sums what the generations have in use: lines such as `garbage-first heap total 256K, used 13K`.

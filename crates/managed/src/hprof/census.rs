@@ -67,6 +67,11 @@ impl Census {
         self.names.get(&id).map_or("", |text| text)
     }
 
+    /// Id of the name of a class, if the dump has a text for it.
+    pub(super) fn name_of_class(&self, class: u64) -> Option<u64> {
+        self.class_names.get(&class).copied().filter(|&name| !self.text(name).is_empty())
+    }
+
     /// Readable name of a class by its id.
     pub(super) fn class_name(&self, class: u64) -> String {
         match self.class_names.get(&class).map(|&name| self.text(name)) {

@@ -15,6 +15,9 @@ const PACKAGES: [&str; 8] = [
     "android.util.",
 ];
 
+/// Packages whose collections keep the contents of their subclasses, too.
+const PACKAGES_OF_PARENTS: [&str; 2] = ["java.util.", "android.util."];
+
 /// Ends of the names of collections' links.
 const LINKS: [&str; 9] =
     ["$Node", "$TreeNode", "$Entry", "$TreeBin", "$Index", "$Segment", "$StrongEntry", "$Bucket", "Entry"];
@@ -60,13 +63,29 @@ pub(super) fn is_storage(class: &str) -> bool {
 /// Whether objects of a class hold their contents by key or position.
 pub(super) fn is_collection(class: &str) -> bool {
     let outer = class.split('$').next().unwrap_or_default();
-    let inner = class.rsplit(['$', '.']).next().unwrap_or_default();
-    let is_view = ["Values", "EntrySet", "KeySet"].contains(&inner);
+    let inner = inner_name(class);
     is_of_known_package(class)
         && !is_storage(class)
-        && !is_view
+        && !is_view(class)
         && (COLLECTIONS.iter().any(|end| inner.ends_with(end))
             || outer == "java.util.Collections" && !inner.ends_with("Comparator"))
+}
+
+/// Whether subclasses of a class are collections, too. Abstract ones have no contents.
+pub(super) fn has_contents_of_subclasses(class: &str) -> bool {
+    PACKAGES_OF_PARENTS.iter().any(|package| class.starts_with(package))
+        && is_collection(class)
+        && !inner_name(class).starts_with("Abstract")
+}
+
+/// Whether objects of a class show the contents of another collection.
+pub(super) fn is_view(class: &str) -> bool {
+    is_of_known_package(class) && ["Values", "EntrySet", "KeySet"].contains(&inner_name(class))
+}
+
+/// Name of a class without its package and its outer classes.
+fn inner_name(class: &str) -> &str {
+    class.rsplit(['$', '.']).next().unwrap_or_default()
 }
 
 /// Whether a field of a collection leads to the collection that holds its contents.
@@ -119,6 +138,9 @@ mod tests {
         {
             assert!(!is_collection(other) && !is_storage(other), "{other}");
         }
+        assert!(has_contents_of_subclasses("java.util.LinkedHashMap"));
+        assert!(!has_contents_of_subclasses("java.util.AbstractSet"));
+        assert!(!has_contents_of_subclasses("io.netty.util.DefaultAttributeMap"));
         assert!(leads_to_inner("java.util.HashSet", "map"));
         assert!(leads_to_inner("java.util.Collections$SynchronizedMap", "m"));
         assert!(!leads_to_inner("java.util.HashMap", "table"));

@@ -57,8 +57,8 @@ pub enum HprofError {
         /// Offset of the fields, in bytes.
         offset: u64,
     },
-    /// More of something than 32 bits can number.
-    #[error("it has more than 4 billion {what}")]
+    /// More of something than can be numbered.
+    #[error("it has more {what} than can be numbered")]
     TooMany {
         /// Things in the plural.
         what: &'static str,

@@ -52,6 +52,8 @@ pub struct JavaHeap {
     pub snapshot: Snapshot,
     /// Facts in sentences.
     pub notes: Vec<String>,
+    /// Offset of the end of a dump that is cut.
+    pub cut_at: Option<u64>,
 }
 
 /// Reads a heap dump. `open` opens the unpacked dump at its beginning, and is called up to three
@@ -109,7 +111,7 @@ pub fn read_hprof(
     }
     let notes = notes(&census, &objects, &walked);
     let snapshot = snapshot::build(&census, objects, rows, texts_of_nodes.as_deref(), &walked)?;
-    Ok(JavaHeap { snapshot, notes })
+    Ok(JavaHeap { snapshot, notes, cut_at: walked.cut_at })
 }
 
 /// Returns facts on a dump that its reader should know.

@@ -1,5 +1,19 @@
 //! Names of classes as programmers write them.
 
+/// Largest number of dimensions of an array, as the virtual machine allows it.
+const DIMENSIONS_MAX: usize = 255;
+/// Largest number of characters of a name that is made of others.
+const MADE_NAME_MAX: usize = 256;
+
+/// Shortens a name that is made of others, if it is long.
+pub(super) fn cut(mut name: String) -> String {
+    let end = name.char_indices().nth(MADE_NAME_MAX).map(|(end, _)| end);
+    if let Some(end) = end {
+        name.truncate(end);
+    }
+    name
+}
+
 /// Converts a class name of a dump: `java/util/HashMap$Node` and `[Ljava.lang.String;` become
 /// `java.util.HashMap$Node` and `java.lang.String[]`.
 pub(super) fn readable(name: &str) -> String {
@@ -20,7 +34,7 @@ pub(super) fn readable(name: &str) -> String {
             element.strip_suffix(';').unwrap_or(element).replace('/', ".")
         }
     };
-    base + &"[]".repeat(dimensions)
+    base + &"[]".repeat(dimensions.min(DIMENSIONS_MAX))
 }
 
 #[cfg(test)]
@@ -41,5 +55,12 @@ mod tests {
         ] {
             assert_eq!(readable(name), expected);
         }
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(readable(&"[".repeat(4096)).len(), 2 * DIMENSIONS_MAX);
+        assert_eq!(cut("ä".repeat(300)).chars().count(), MADE_NAME_MAX);
+        assert_eq!(cut("short".to_owned()), "short");
     }
 }

@@ -14,7 +14,9 @@ use super::error::{HprofError, Result};
 use super::input::{Input, TAKE_MAX, number};
 
 /// Largest length of a name; the rest of a longer one is left out.
-const NAME_MAX: u32 = 1 << 16;
+const NAME_MAX: u32 = 1 << 12;
+/// Largest number of frames of a trace; the rest of a longer one is left out.
+const FRAMES_MAX: u32 = 1 << 16;
 /// Beginning of all dumps.
 pub(super) const BEGINNING: &[u8] = b"JAVA PROFILE 1.0";
 /// Largest length of the beginning, with its version.
@@ -258,7 +260,7 @@ fn trace<R: Read>(input: &mut Input<R>, length: u32, visitor: &mut impl Visitor)
     let (serial, thread, count) = (input.word()?, input.word()?, input.word()?);
     let most = (length - 12) / input.id_bytes as u32;
     let mut frames = Vec::new();
-    for _ in 0..count.min(most) {
+    for _ in 0..count.min(most).min(FRAMES_MAX) {
         frames.push(input.id()?);
     }
     visitor.trace(serial, thread, frames);

@@ -1,12 +1,14 @@
 //! Rows of roots: system classes, threads, frames, native references.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use heapr_v8::{EdgeKind, NodeKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::census::Census;
 use super::graph::Objects;
+use super::names::cut;
 use super::records::{RootRecord, RootTag};
 
 /// Row of the classes that are never unloaded.
@@ -14,6 +16,11 @@ pub(super) const SYSTEM_CLASSES: &str = "(system classes)";
 /// Row of objects that nothing in the dump leads to. They are dead, or the virtual machine holds
 /// them by references that it does not write.
 pub(super) const GARBAGE: &str = "(garbage, or held by the virtual machine)";
+
+/// Row of the threads and frames beyond the largest number of rows.
+const OTHER_THREADS: &str = "(other threads)";
+/// Largest number of rows of threads, and largest number of rows of frames.
+const ROWS_MAX: usize = 1 << 16;
 
 /// A group of references from outside of the heap.
 #[derive(Debug)]
@@ -65,11 +72,12 @@ pub(super) fn rows(census: &Census, names: &FxHashMap<u32, String>) -> Vec<Row> 
     let mut by_kind: BTreeMap<RootTag, Row> = BTreeMap::new();
     let mut of_threads: BTreeMap<u32, Row> = BTreeMap::new();
     let mut of_frames: BTreeMap<(u32, u32), Row> = BTreeMap::new();
+    let mut others = Row::new(OTHER_THREADS, NodeKind::SYNTHETIC);
     let mut seen: FxHashSet<(RootTag, u32, u32, u32)> = FxHashSet::default();
     let thread_name = |serial: u32| {
         let object = threads.get(&serial).map(|&(object, _)| object);
         match object.and_then(|object| names.get(&object)) {
-            Some(name) if !name.is_empty() => format!("thread {name}"),
+            Some(name) if !name.is_empty() => cut(format!("thread {name}")),
             _ => format!("thread {serial}"),
         }
     };
@@ -82,32 +90,46 @@ pub(super) fn rows(census: &Census, names: &FxHashMap<u32, String>) -> Vec<Row> 
         if !seen.insert((root.tag, root.thread, root.number, target)) {
             continue;
         }
-        let thread = |row: &mut BTreeMap<u32, Row>, name: &'static str| {
-            let row = row
-                .entry(root.thread)
-                .or_insert_with(|| Row::new(thread_name(root.thread), NodeKind::SYNTHETIC));
-            row.edges.push((EdgeKind::INTERNAL, name, target));
-        };
-        match root.tag {
-            RootTag::ThreadObject => thread(&mut of_threads, "(thread)"),
-            RootTag::JniLocal => thread(&mut of_threads, "(native local)"),
-            RootTag::Thread => thread(&mut of_threads, "(native)"),
-            RootTag::Frame => match frame_name(census, &threads, &root) {
-                Some(name) => {
-                    let key = (root.thread, root.number);
-                    let row = of_frames.entry(key).or_insert_with(|| Row::new(name, NodeKind::SYNTHETIC));
+        let of_thread = match root.tag {
+            RootTag::ThreadObject => "(thread)",
+            RootTag::JniLocal => "(native local)",
+            RootTag::Thread => "(native)",
+            RootTag::Frame => {
+                let name = || frame_name(census, &threads, &root);
+                if let Some(row) = row_of(&mut of_frames, (root.thread, root.number), name) {
                     row.edges.push((EdgeKind::INTERNAL, "(local)", target));
+                    continue;
                 }
-                None => thread(&mut of_threads, "(local)"),
-            },
+                "(local)"
+            }
             other => {
                 let (name, kind) = of_kind(other);
                 let row = by_kind.entry(other).or_insert_with(|| Row::new(name, kind));
                 row.edges.push((EdgeKind::ELEMENT, "", target));
+                continue;
             }
-        }
+        };
+        let name = || Some(thread_name(root.thread));
+        let row = row_of(&mut of_threads, root.thread, name).unwrap_or(&mut others);
+        row.edges.push((EdgeKind::INTERNAL, of_thread, target));
     }
-    by_kind.into_values().chain(of_threads.into_values()).chain(of_frames.into_values()).collect()
+    let others = (!others.edges.is_empty()).then_some(others);
+    let of_threads = of_threads.into_values().chain(of_frames.into_values());
+    by_kind.into_values().chain(of_threads).chain(others).collect()
+}
+
+/// Returns the row of a key. `None`: it has no name, or there are too many rows.
+fn row_of<K: Ord>(
+    rows: &mut BTreeMap<K, Row>,
+    key: K,
+    name: impl FnOnce() -> Option<String>,
+) -> Option<&mut Row> {
+    let is_full = rows.len() >= ROWS_MAX;
+    match rows.entry(key) {
+        Entry::Occupied(row) => Some(row.into_mut()),
+        Entry::Vacant(_) if is_full => None,
+        Entry::Vacant(place) => Some(place.insert(Row::new(name()?, NodeKind::SYNTHETIC))),
+    }
 }
 
 fn of_kind(tag: RootTag) -> (&'static str, NodeKind) {
@@ -136,5 +158,5 @@ fn frame_name(census: &Census, threads: &BTreeMap<u32, (u32, u32)>, root: &RootR
         (file, line @ 1..) => format!(" ({file}:{line})"),
         (file, _) => format!(" ({file})"),
     };
-    Some(format!("frame {class}.{method}{place}"))
+    Some(cut(format!("frame {class}.{method}{place}")))
 }

@@ -63,7 +63,7 @@ pub(super) fn build(
     let mut header = snapshot_header(&NODE_KINDS, columns.names.len() as u64, columns.targets.len() as u64);
     let of_classes = |is_one: fn(&super::classes::Class) -> bool| -> Vec<&str> {
         let mut names: Vec<&str> =
-            objects.classes.iter().filter(|class| is_one(class)).map(|class| class.name.as_str()).collect();
+            objects.classes.iter().filter(|class| is_one(class)).map(|class| &*class.name).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -125,8 +125,8 @@ fn names_of_nodes(census: &Census, objects: &mut Objects<'_>, texts: Option<&[u3
     let unknown = known.number(&mut objects.strings, "(unknown class)")?;
     let mut names = Vec::with_capacity(objects.class_of.len());
     for (node, &class) in objects.class_of.iter().enumerate() {
-        let is_text =
-            texts.is_some() && objects.classes.get(class as usize).is_some_and(|class| class.name == STRING);
+        let is_text = texts.is_some()
+            && objects.classes.get(class as usize).is_some_and(|class| &*class.name == STRING);
         names.push(if is_text {
             objects.kinds[node] = NodeKind::STRING;
             texts.and_then(|texts| texts.get(node)).copied().unwrap_or(0)

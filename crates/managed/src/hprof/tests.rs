@@ -261,6 +261,26 @@ fn records_of_android_are_read() {
 }
 
 #[test]
+fn subclasses_of_collections_are_ones_and_the_next_reference_of_a_queue_is_held() {
+    let mut made = Made::new("1.0.2", 8);
+    made.names();
+    let (name, empty) = ([made.id(17), b"next".to_vec()].concat(), vec![0; 16]);
+    made.record(1, None, &name);
+    let parts = [
+        [made.class(1, 0, 0, &[], &[]), made.class(4, 1, 0, &[], &[(5, OBJECT)])].concat(),
+        made.class(10, 4, LOADER, &[], &[(11, OBJECT)]),
+        [made.class(12, 1, 0, &[], &[(14, OBJECT), (17, OBJECT)]), made.class(13, 12, 0, &[], &[])].concat(),
+        made.instance(SESSION, 10, &[made.id(SOFT), made.id(LOST)].concat()),
+        [made.instance(LOST, 1, &[]), made.instance(ENTRY, 12, &empty)].concat(),
+        made.instance(SOFT, 13, &[made.id(0), made.id(ENTRY)].concat()),
+    ];
+    made.record(0x1c, None, &parts.concat());
+    let heap = heap(&made);
+    has(&heap, "app.Session", EdgeKind::INTERNAL, "table", "java.lang.Object");
+    has(&heap, "java.lang.ref.SoftReference", EdgeKind::PROPERTY, "next", "java.lang.ref.Reference");
+}
+
+#[test]
 fn texts_of_strings_are_shown_only_on_demand() {
     let made = Made::usual();
     assert_eq!(heap(&made).strings().find(b"a secret"), None);

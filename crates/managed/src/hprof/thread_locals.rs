@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::census::Census;
 use super::error::Result;
 use super::graph::{CLASS_OBJECT, Objects};
+use super::names::cut;
 
 /// Gives the edges to thread-local values the names of their keys.
 pub(super) fn name_values(census: &Census, objects: &mut Objects<'_>) -> Result<()> {
@@ -30,11 +31,11 @@ pub(super) fn name_values(census: &Census, objects: &mut Objects<'_>) -> Result<
             }
             let owner = match objects.classes.get(class as usize) {
                 _ if is_class_object => census.class_name(census.ids[node as usize]),
-                Some(class) => class.name.clone(),
+                Some(class) => class.name.to_string(),
                 None => continue,
             };
             let field = String::from_utf8_lossy(objects.strings.get(objects.edge_names[edge]));
-            names.insert(key, format!("thread-local {owner}.{field}"));
+            names.insert(key, cut(format!("thread-local {owner}.{field}")));
             if is_class_object {
                 is_static.insert(key);
             }
@@ -61,5 +62,5 @@ pub(super) fn name_values(census: &Census, objects: &mut Objects<'_>) -> Result<
 /// Name for a key that no variable has: its class.
 fn of_class(objects: &Objects<'_>, key: u32) -> String {
     let class = objects.class_of.get(key as usize).and_then(|&class| objects.classes.get(class as usize));
-    format!("thread-local ({})", class.map_or("unknown key", |class| class.name.as_str()))
+    cut(format!("thread-local ({})", class.map_or("unknown key", |class| &*class.name)))
 }

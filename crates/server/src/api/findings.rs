@@ -43,16 +43,30 @@ pub(super) fn findings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let trace = file.trace();
     let is_summed = trace.summary_totals().is_ok_and(|summary| summary.is_some());
     let event_count = trace.event_count();
-    let growth = file.growth.as_ref().filter(|_| !is_summed && event_count > REPLAYED_MAX);
-    let is_due =
-        |told: &Told| told.event_count.saturating_mul(REPLAYED_PERCENT) <= event_count.saturating_mul(100);
+    let is_long = !is_summed && event_count > REPLAYED_MAX;
+    if is_long && file.growth.is_none() {
+        return crate::request::json(&json!({
+            "schema": "heapr.view.findings/1",
+            "command": command(&["explain", &file.path.display().to_string()]),
+            "verdict": "What stands out is told when the recording has ended, or by heapr explain.",
+            "work_end_ns": null,
+            "until_ns": null,
+            "findings": [],
+        }));
+    }
+    let growth = file.growth.as_ref().filter(|_| is_long);
+    let is_due = |told: &Told| {
+        told.source_lines != request.source_lines
+            || told.event_count.saturating_mul(REPLAYED_PERCENT) <= event_count.saturating_mul(100)
+    };
     if let Some(told) = growth.and_then(|growth| growth.told()).filter(|told| !is_due(told)) {
         return crate::request::json(&told.answer);
     }
     file.wait_for_names(context.cancel)?;
     let answer = found(&file, request.source_lines, is_summed)?;
     if let Some(growth) = &file.growth {
-        growth.tell(Told { event_count, answer: answer.clone() });
+        let source_lines = request.source_lines;
+        growth.tell(Told { event_count, source_lines, answer: answer.clone() });
     }
     crate::request::json(&answer)
 }

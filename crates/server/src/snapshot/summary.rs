@@ -200,22 +200,11 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             "rows": kinds,
         }));
     }
-    let found = &file.summary()?.statistics;
-    let rows = [
-        ("code", found.code_bytes),
-        ("strings", found.string_bytes),
-        ("js_arrays", found.js_array_bytes),
-        ("typed_arrays", found.typed_array_bytes),
-        ("system", found.system_bytes),
-        ("other_js", found.other_js_bytes()),
-        ("other_native", found.other_native_bytes()),
-        ("v8_heap", found.v8_heap_bytes),
-        ("native", found.native_bytes),
-        ("total", found.total_bytes),
-    ];
+    let rows = file.summary()?.bytes_by_kind();
+    let rows = rows.into_iter().map(|(kind, _, bytes)| json!({"kind": kind, "bytes": bytes}));
     answer_json(&json!({
         "schema": "heapr.view.snapshot.statistics/1",
         "command": command,
-        "rows": rows.map(|(kind, bytes)| json!({"kind": kind, "bytes": bytes})),
+        "rows": rows.collect::<Vec<_>>(),
     }))
 }

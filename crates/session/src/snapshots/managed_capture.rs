@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use heapr_glibc_heap::{Error as RundownError, HeapMemory, Plan, ReadStore};
 use heapr_inject::{HeldProcess, HoldRequest, Look, ReadFrom, StoppedProcess, hold};
+use heapr_known::glibc::ARENA_HEAP_BYTES;
 use heapr_managed::{Contents, ManagedHeap, NativeBlock, PythonRequest, check_python, read_python};
 use heapr_native::Memory;
 use heapr_proc::{Mapping, mappings, not_as_it_is_in_forks};
@@ -16,6 +17,10 @@ use heapr_proc::{Mapping, mappings, not_as_it_is_in_forks};
 use crate::Error;
 use crate::snapshots::copied_memory::CopiedMemory;
 use crate::snapshots::heap_look::Still;
+
+/// Largest size of a C heap that is walked while the process stands still or a copy of it lives.
+/// The walk cannot be ended early.
+const WALKED_IN_PAUSE_BYTES: u64 = 64 << 20;
 
 /// Options for capturing a managed heap.
 #[derive(Debug, Clone, Copy)]
@@ -168,6 +173,17 @@ impl Allocator {
     }
 }
 
+/// Largest possible size of the C library's heap: memory from `brk`, and all mappings in which a
+/// heap of an arena may begin.
+fn c_heap_bytes(mappings: &[Mapping]) -> u64 {
+    let may_be_heap = |mapping: &&Mapping| {
+        let is_own = mapping.is_writable && !mapping.is_shared && mapping.inode == 0;
+        let first_heap_avma = mapping.start_avma.checked_next_multiple_of(ARENA_HEAP_BYTES);
+        is_own && (mapping.name == "[heap]" || first_heap_avma.is_some_and(|avma| avma < mapping.end_avma))
+    };
+    mappings.iter().filter(may_be_heap).map(Mapping::bytes).fold(0, u64::saturating_add)
+}
+
 /// Blocks by address, each once.
 pub(crate) fn native_blocks(found: impl Iterator<Item = heapr_glibc_heap::LiveBlock>) -> Vec<NativeBlock> {
     let mut blocks: Vec<NativeBlock> = found
@@ -179,6 +195,22 @@ pub(crate) fn native_blocks(found: impl Iterator<Item = heapr_glibc_heap::LiveBl
 }
 
 impl Looking {
+    /// Returns the blocks, unless finding them takes too much of the pause.
+    fn blocks_in_pause(
+        &mut self,
+        memory: &(impl HeapMemory + Sync),
+        held: &HeldProcess,
+        may_last: &dyn Fn() -> bool,
+    ) -> (Vec<NativeBlock>, Vec<String>) {
+        let is_small = c_heap_bytes(&self.mappings) <= WALKED_IN_PAUSE_BYTES;
+        // Without a plan the heap is not walked, and the reason is told.
+        if self.allocator.plan.is_err() || is_small && may_last() {
+            return self.allocator.blocks(memory, held);
+        }
+        let note = "native blocks are not in it: the heap is too large for the pause";
+        (Vec::new(), vec![note.to_owned()])
+    }
+
     fn read(
         &self,
         memory: &dyn Memory,
@@ -235,15 +267,45 @@ impl Look for Looking {
                 let memory = StoppedProcess::copy(copy);
                 let process = Arc::clone(&self.process);
                 let not_copied = std::mem::take(&mut self.not_copied);
-                let blocks = self.allocator.blocks(&memory, held);
+                let blocks = self.blocks_in_pause(&memory, held, &may_last);
                 self.read(&Still::of_copy(&memory, &process, &not_copied), blocks, &may_last)
             }
             ReadFrom::Process => {
                 self.mappings = mappings::read(self.pid).unwrap_or_default();
                 let process = Arc::clone(&self.process);
-                let blocks = self.allocator.blocks(&*process, held);
+                let blocks = self.blocks_in_pause(&*process, held, &may_last);
                 self.read(&Still::alone(&process), blocks, &may_last)
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_memory_of_the_c_heap_counts_for_its_size() {
+        let mapping = |start_avma, bytes, name: &str| Mapping {
+            start_avma,
+            end_avma: start_avma + bytes,
+            is_readable: true,
+            is_writable: true,
+            is_executable: false,
+            is_shared: false,
+            file_off: 0,
+            inode: 0,
+            name: name.to_owned(),
+        };
+        let arena_heap_avma = 5 * ARENA_HEAP_BYTES;
+        let mut all = vec![
+            mapping(0x1000, 3 << 20, "[heap]"),
+            mapping(arena_heap_avma, 1 << 20, ""),
+            mapping(arena_heap_avma + (2 << 20), 8 << 20, ""),
+            mapping(3 * ARENA_HEAP_BYTES - 4096, 8192, ""),
+        ];
+        assert_eq!(c_heap_bytes(&all), (4 << 20) + 8192);
+        all[0].is_shared = true;
+        assert_eq!(c_heap_bytes(&all), (1 << 20) + 8192);
     }
 }

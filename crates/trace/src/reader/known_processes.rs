@@ -79,6 +79,7 @@ impl Trace {
             .chain(self.rss_samples.iter().map(|entry| entry.process))
             .chain(self.resident_samples.iter().map(|entry| entry.process))
             .chain(self.memory_accounts.iter().map(|entry| entry.process))
+            .chain(self.memory_readings.iter().map(|entry| entry.process))
             .chain(self.losses.iter().filter_map(|entry| entry.process))
             .chain(self.heap_names.iter().map(|entry| entry.process))
             .chain(self.notices.iter().map(|entry| entry.process))
@@ -107,6 +108,8 @@ impl Trace {
         self.rss_samples.retain(|entry| is_known(entry.process));
         self.resident_samples.retain(|entry| is_known(entry.process));
         self.memory_accounts.retain(|entry| is_known(entry.process));
+        self.memory_readings.retain(|entry| is_known(entry.process));
+        self.memory_readings.sort_by_key(|entry| entry.time_ns);
         self.losses.iter_mut().for_each(|entry| entry.process = entry.process.filter(|of| is_known(*of)));
         self.heap_names.retain(|entry| is_known(entry.process));
         self.notices.retain(|entry| is_known(entry.process));

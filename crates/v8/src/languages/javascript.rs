@@ -35,6 +35,10 @@ impl Language for JavaScript {
         true
     }
 
+    fn has_kinds_of_v8(&self) -> bool {
+        true
+    }
+
     fn no_leak(&self, _root: &str) -> Option<&'static str> {
         None
     }

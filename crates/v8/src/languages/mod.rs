@@ -84,6 +84,11 @@ pub(crate) trait Language: Debug + Sync {
         false
     }
 
+    /// Whether a heap's bytes are told by V8's kinds of objects, such as code and arrays.
+    fn has_kinds_of_v8(&self) -> bool {
+        false
+    }
+
     /// Returns why objects that only a root of this name leads to are no leak.
     fn no_leak(&self, root: &str) -> Option<&'static str> {
         root.starts_with(GARBAGE).then_some(IS_GARBAGE)

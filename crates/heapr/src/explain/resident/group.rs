@@ -11,7 +11,7 @@ use heapr_table::quantity::{bytes, percent, share};
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
 
-use super::reading::{self, Depth};
+use super::reading;
 use crate::plain_text::line_width;
 
 /// Control group, explained.
@@ -43,7 +43,7 @@ pub(super) fn of_process(pid: u32) -> anyhow::Result<Group> {
     let (mut processes, mut classes) = (Vec::new(), BTreeMap::new());
     for pid in &memory.pids {
         // The process may have ended, or belong to another user.
-        let Ok(resident) = reading::read(*pid, Depth::Outside, &mut ()) else { continue };
+        let Ok(resident) = reading::read(*pid, false, &mut ()) else { continue };
         let is_refused = resident.account.is_of_counters;
         for line in resident.account.lines().iter().filter(|_| !is_refused) {
             *classes.entry(line.class).or_default() += line.pages.pss_bytes;

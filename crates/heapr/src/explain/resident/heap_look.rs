@@ -104,24 +104,6 @@ pub(super) fn look(
     Ok(read.finish(Some(held)))
 }
 
-/// Largest heap in bytes that is read without being requested.
-const CHEAP_BYTES: u64 = 256 << 20;
-
-/// Reads the heap without stopping the process; `None` if the heap is too large for that.
-pub(super) fn look_while_running(
-    pid: u32,
-    plan: &Plan,
-    process: &StoppedProcess,
-    pages: &PageMap,
-) -> anyhow::Result<Option<HeapLook>> {
-    if heap_bytes(pid, plan, process, pages)? > CHEAP_BYTES {
-        return Ok(None);
-    }
-    let mut room = plan.room(process);
-    let read = at_once(pid, plan, process, pages, &StillProcess::default(), &mut room)?;
-    Ok(Some(read.finish(None)))
-}
-
 /// Data of a reading, before it is put in order.
 struct HeapRead<'s> {
     mappings: Vec<MappingPages>,

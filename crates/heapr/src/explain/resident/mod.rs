@@ -29,7 +29,6 @@ use self::difference::Difference;
 use self::group::Group;
 pub(super) use self::moments::{Moments, of_answers, of_recording};
 use self::pinning::{BlockSum, PinnedBy};
-use self::reading::Depth;
 use self::v8_figures::V8Figures;
 use crate::output::Output;
 use crate::own_arguments::OwnArguments;
@@ -38,9 +37,8 @@ use crate::report::names::NameArguments;
 /// Options that only a process has.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ResidentArguments {
-    /// Look into glibc's heap at one moment, for which the process stands still for milliseconds;
-    /// a large heap is read while it runs. Without it a heap of up to 256 MiB is read while the
-    /// process runs, if nothing of it is swapped out
+    /// Look into glibc's heap: what is live, free in whole pages, free and pinned. The process
+    /// stands still for milliseconds; a large heap is read while it runs
     #[arg(long)]
     deep: bool,
     /// Ask V8 what its heap holds. It is asked over the process's inspector, which is opened for it
@@ -95,13 +93,7 @@ pub(super) struct Moment {
 
 /// Reads a process.
 pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Result<Resident> {
-    let depth = if options.deep { Depth::Whole } else { Depth::Cheap };
-    let mut resident = reading::read(pid, depth, &mut ())?;
-    if let Some(unread) = resident.unread_heap()
-        && !advice(&resident.account, &resident.beside).is_empty()
-    {
-        resident.limits.push(unread);
-    }
+    let mut resident = reading::read(pid, options.deep, &mut ())?;
     if options.v8 {
         match V8Figures::ask(pid) {
             Ok(figures) => resident.v8 = Some(figures),
@@ -169,19 +161,26 @@ impl Resident {
         findings.collect()
     }
 
-    /// Returns the sentence in place of findings, or about memory that was not looked at. The first
-    /// finding is the one with most to gain.
+    /// Returns the verdict of the findings.
     pub(super) fn verdict(&self) -> String {
-        if !advice(&self.account, &self.beside).is_empty() {
-            return String::new();
-        }
-        match self.unread_heap() {
-            _ if self.account.is_of_counters => {
+        let most = advice(&self.account, &self.beside).iter().map(|advice| advice.bytes).max();
+        match most {
+            Some(most) => format!(
+                "Of {} resident, up to {} could be saved.{}",
+                bytes(self.account.pages.rss_bytes),
+                bytes(most),
+                self.unread_heap().map_or(String::new(), |unread| format!(" {unread}"))
+            ),
+            None if self.account.is_of_counters => {
                 "Whether anything would save memory here is unknown: what its memory is was refused."
                     .to_owned()
             }
-            Some(unread) => format!("{unread} Nothing else that the rules know of would save memory here."),
-            None => "Nothing that the rules know of would save memory here.".to_owned(),
+            None => match self.unread_heap() {
+                Some(unread) => {
+                    format!("{unread} Nothing else that the rules know of would save memory here.")
+                }
+                None => "Nothing that the rules know of would save memory here.".to_owned(),
+            },
         }
     }
 
@@ -189,8 +188,12 @@ impl Resident {
     fn unread_heap(&self) -> Option<String> {
         const LEAST_BYTES: u64 = 8 << 20;
         let unread = self.account.bytes(heapr_resident::Class::GlibcHeap);
-        (unread >= LEAST_BYTES && self.account.heap.is_none()).then(|| {
-            format!("How much of malloc's {} is free was not looked at: --deep reads it.", bytes(unread))
+        (unread >= LEAST_BYTES).then(|| {
+            format!(
+                "How much of malloc's {} is free was not looked at: --deep does, and the process stands still for some \
+                 milliseconds.",
+                bytes(unread)
+            )
         })
     }
 

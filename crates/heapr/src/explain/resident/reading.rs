@@ -11,13 +11,10 @@ use super::heap_look::{self, BothStates, HeapLook};
 use super::quiet_memory::QuietMemory;
 use super::{Moment, Resident};
 
-/// Reads everything known of a process. The blocks of glibc's heap are shown to `watcher`, if they
-/// are read.
-pub(super) fn read(pid: u32, depth: Depth, watcher: &mut impl BlockWatcher) -> anyhow::Result<Resident> {
+/// Reads everything known of a process. `is_deep`: glibc's heap is read, too, and shown to
+/// `watcher`.
+pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> anyhow::Result<Resident> {
     let counters = ResidentCounters::of_process(pid);
-    // A reading would bring back what is swapped out.
-    let is_swapped = counters.as_ref().is_none_or(|counters| counters.swapped_bytes > 0);
-    let depth = if depth == Depth::Cheap && is_swapped { Depth::Outside } else { depth };
     let mut limits = Vec::new();
     let mut mappings = match smaps::read(pid) {
         Ok(mappings) if !mappings.is_empty() => mappings,
@@ -37,7 +34,7 @@ pub(super) fn read(pid: u32, depth: Depth, watcher: &mut impl BlockWatcher) -> a
     let addresses = addresses_of(&mappings);
     let memory = QuietMemory::new(&process, page_map, &addresses);
     let heap = heap_of(&memory, is_readable, &mut limits);
-    let look = look_into(depth, &heap, &process, page_map, &mut limits);
+    let look = if is_deep { look_into(&heap, &process, page_map, &mut limits) } else { None };
     let mut stack_pointers = heapr_proc::stack_pointers(pid);
     let (mut malloc, mut allocator) = match heap {
         Heap::Glibc(_, regions) => (regions, None),
@@ -65,9 +62,8 @@ pub(super) fn read(pid: u32, depth: Depth, watcher: &mut impl BlockWatcher) -> a
     let states = BothStates { kept: look.as_ref().map(|look| &look.states), pages: page_map };
     let mut account = Account::of(&subject, &memory, &states);
     if let Some(look) = &look {
-        divide(&mut account, look, depth, &states, watcher, &mut limits);
+        account.divide_heap(&look.rundown, &subject.malloc.regions, &states, watcher);
     }
-    let look = look.filter(|_| account.heap.is_some());
     if account.estimated_mappings > 0 && page_map.is_some() {
         limits.push(format!(
             "the pages of {} mappings changed while they were read",
@@ -92,28 +88,6 @@ pub(super) fn read(pid: u32, depth: Depth, watcher: &mut impl BlockWatcher) -> a
         group: None,
         limits,
     })
-}
-
-/// Adds the contents of glibc's heap to an account. The lines are divided only if that was
-/// requested, so that answers with the same options can be compared.
-fn divide(
-    account: &mut Account,
-    look: &HeapLook,
-    depth: Depth,
-    states: &BothStates<'_>,
-    watcher: &mut impl BlockWatcher,
-    limits: &mut Vec<String>,
-) {
-    let undivided = (depth == Depth::Cheap).then(|| account.pieces.clone());
-    account.divide_heap(&look.rundown, &look.regions.regions, states, watcher);
-    if let Some(undivided) = undivided {
-        account.pieces = undivided;
-    }
-    let is_torn = account.heap.as_ref().is_some_and(|heap| !heap.findings.is_empty());
-    if depth == Depth::Cheap && is_torn {
-        account.heap = None;
-        limits.push("malloc's heap changed while it was read: --deep reads it at one moment".to_owned());
-    }
 }
 
 /// Returns heapr's own mappings in a process that it records. For an agent of another build only
@@ -167,17 +141,6 @@ fn why_not() -> String {
     }
 }
 
-/// Depth to which glibc's heap is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Depth {
-    /// The size alone.
-    Outside,
-    /// The blocks, while the process runs, if they are read in a fraction of a second.
-    Cheap,
-    /// The blocks, at one moment if that is possible.
-    Whole,
-}
-
 /// Allocator that a process uses as its malloc.
 enum Heap {
     /// glibc's malloc, and the regions of its heap.
@@ -208,27 +171,17 @@ fn heap_of(memory: &impl HeapMemory, is_readable: bool, limits: &mut Vec<String>
 
 /// Reads the blocks of glibc's heap; `None`, with a reason in `limits`, where that is not possible.
 fn look_into(
-    depth: Depth,
     heap: &Heap,
     process: &StoppedProcess,
     page_map: Option<&PageMap>,
     limits: &mut Vec<String>,
 ) -> Option<HeapLook> {
-    let mut not_looked = |error: anyhow::Error| {
-        limits.push(format!("malloc's heap was not looked into: {error:#}"));
-    };
     match (heap, page_map) {
-        _ if depth == Depth::Outside => None,
-        (Heap::Glibc(plan, _), Some(pages)) if depth == Depth::Whole => {
-            heap_look::look(process.pid(), plan, process, pages).map_err(&mut not_looked).ok()
-        }
         (Heap::Glibc(plan, _), Some(pages)) => {
-            heap_look::look_while_running(process.pid(), plan, process, pages)
-                .map_err(&mut not_looked)
-                .ok()?
+            let look = heap_look::look(process.pid(), plan, process, pages);
+            look.map_err(|error| limits.push(format!("malloc's heap was not looked into: {error:#}"))).ok()
         }
         (Heap::Glibc(..), None) => None,
-        _ if depth == Depth::Cheap => None,
         _ => {
             limits.push("only glibc's heap can be looked into, and this process has none".to_owned());
             None

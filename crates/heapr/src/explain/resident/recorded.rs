@@ -5,7 +5,6 @@ use heapr_session::{Answer, EARLIER_BLOCKS_MODULE, Request, SessionClient};
 use heapr_table::SortRows as _;
 
 use super::pinning::RecordedBlocks;
-use super::reading::Depth;
 use super::{Resident, reading};
 use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
@@ -34,7 +33,7 @@ pub(super) fn look(
     let trace = open(std::path::Path::new(&taken.output))?;
     let snapshot = trace.snapshot(taken.number).context("the snapshot is not in the session's file")?;
     let mut blocks = RecordedBlocks::of(&trace, snapshot, pid)?;
-    let mut resident = reading::read(pid, Depth::Whole, &mut blocks)?;
+    let mut resident = reading::read(pid, true, &mut blocks)?;
     // Blocks from before the attach were not recorded.
     let is_from_start = !trace.modules().iter().any(|module| module.path == EARLIER_BLOCKS_MODULE);
     if let Some(heap) = &mut resident.account.heap

@@ -5,15 +5,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
-use super::reading::{self, Depth};
+use super::reading;
 
 /// Writes an answer for a process at each `interval`.
 pub(super) fn write(pid: u32, interval: Duration, is_deep: bool, out: &mut dyn Write) -> anyhow::Result<()> {
-    let depth = if is_deep { Depth::Whole } else { Depth::Outside };
     let start_ticks = heapr_proc::start_ticks(pid);
     // The pid may be reused by another process.
     while heapr_proc::is_alive(pid) && heapr_proc::start_ticks(pid) == start_ticks {
-        let Ok(resident) = reading::read(pid, depth, &mut ()) else { break };
+        let Ok(resident) = reading::read(pid, is_deep, &mut ()) else { break };
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let line = json!({
             "schema": "heapr.explain/1",

@@ -91,19 +91,8 @@ pub(super) fn notes(line: &Line, resident: &Resident) -> String {
                 bytes(heap.pinning_bytes)
             ));
         }
-        Class::GlibcHeap | Class::LiveBlocks => {
-            if resident.account.arena_count > 1 {
-                notes.push(plural(u64::from(resident.account.arena_count), "arena"));
-            }
-            if let Some(heap) = resident.account.heap.as_ref().filter(|_| line.class == Class::GlibcHeap) {
-                let division = &heap.all;
-                notes.push(format!(
-                    "live {}, free in whole pages {}, free and pinned {}",
-                    bytes(division.live_bytes),
-                    bytes(division.whole_bytes),
-                    bytes(division.pinned_bytes)
-                ));
-            }
+        Class::GlibcHeap | Class::LiveBlocks if resident.account.arena_count > 1 => {
+            notes.push(plural(u64::from(resident.account.arena_count), "arena"));
         }
         Class::ThreadStacks => notes.push(plural(resident.beside.threads, "thread")),
         Class::PythonArenas => {
@@ -145,9 +134,7 @@ fn heap(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
     let how = match moment.held {
         Some(held) => format!("the process stood still for {}", duration(held.as_nanos() as u64)),
         None => {
-            "the process ran while its heap was read: what changed meanwhile may be counted wrong, and what waits in \
-             threads' caches counts as live"
-                .to_owned()
+            "the process ran while its heap was read: what changed meanwhile may be counted wrong".to_owned()
         }
     };
     writeln!(

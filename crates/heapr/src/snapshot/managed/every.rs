@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use heapr_session::ManagedRequest;
 
-use super::take::take_one;
+use super::take::{output_after, take_one};
 use crate::processes;
 use crate::snapshot_take::{EveryQuestion, interrupt};
 
@@ -26,6 +26,8 @@ pub(crate) struct Limits {
 struct Watched {
     pid: u32,
     rounds: u32,
+    /// Number in the name of the last file; 0 before the first.
+    last_number: u32,
     files: VecDeque<PathBuf>,
     has_ended: bool,
 }
@@ -38,13 +40,14 @@ pub(crate) fn every(
     is_quiet: bool,
 ) -> anyhow::Result<ExitCode> {
     let (period, names) = asked.interval_and_names()?;
-    let folder = asked.output.as_deref();
-    if folder.is_some_and(|folder| !folder.is_dir()) {
+    let folder = asked.output.as_deref().unwrap_or(Path::new(""));
+    if asked.output.is_some() && !folder.is_dir() {
         bail!("-o names no directory, and each snapshot of python's heap has a file of its own");
     }
     let pids = processes::named_with_children(names, asked.tree)?;
     let is_cancelled = interrupt::watch()?;
-    let watch = |&pid: &u32| Watched { pid, rounds: 0, files: VecDeque::new(), has_ended: false };
+    let watch =
+        |&pid: &u32| Watched { pid, rounds: 0, last_number: 0, files: VecDeque::new(), has_ended: false };
     let mut all: Vec<Watched> = pids.iter().map(watch).collect();
     let mut next = Instant::now();
     while !is_cancelled.load(Ordering::Relaxed) && all.iter().any(|watched| !watched.has_ended) {
@@ -64,10 +67,12 @@ pub(crate) fn every(
 }
 
 impl Watched {
-    fn look(&mut self, folder: Option<&Path>, request: &ManagedRequest, limits: Limits, is_quiet: bool) {
-        match take_one(self.pid, folder, false, request) {
+    fn look(&mut self, folder: &Path, request: &ManagedRequest, limits: Limits, is_quiet: bool) {
+        let (path, number) = output_after(self.last_number, folder, self.pid);
+        match take_one(self.pid, path, false, request) {
             Ok(facts) => {
                 self.rounds += 1;
+                self.last_number = number;
                 if !is_quiet {
                     say!("{}", facts.path.display());
                 }

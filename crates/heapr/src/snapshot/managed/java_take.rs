@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use heapr_managed::{AttachError, Attached, Contents, HeapDump, check_hotspot, read_hprof};
-use heapr_session::may_be_read;
+use heapr_managed::{AttachError, Attached, Contents, HeapDump, read_hprof};
 use heapr_table::quantity::{bytes, duration, plural};
 use serde_json::{Value, json};
 
@@ -23,25 +22,10 @@ const PAUSE_PER_GIB: Duration = Duration::from_secs(9);
 
 /// Options of a snapshot of Java's objects.
 pub(crate) struct JavaTakeOptions {
-    /// Longest time for which the process may stand still, if that was given.
-    pub(crate) max_pause: Option<Duration>,
+    /// Longest time for which the process may stand still.
+    pub(crate) max_pause: Duration,
     pub(crate) contents: Contents,
     pub(crate) is_quiet: bool,
-}
-
-/// True if a snapshot without `--heap` is of Java's objects: the process runs a virtual machine
-/// that can be asked. If it cannot, the reason is told.
-pub(crate) fn is_java_chosen(pid: u32, is_quiet: bool) -> bool {
-    match check_hotspot(pid) {
-        Ok(()) => true,
-        Err(AttachError::NoHotSpot) => false,
-        Err(reason) => {
-            if !is_quiet && may_be_read(pid) {
-                tell!("heapr: process {pid}: {reason}; so its native heap is taken");
-            }
-            false
-        }
-    }
 }
 
 /// Runs the command.
@@ -68,7 +52,7 @@ pub(crate) fn take_java(asked: &TakeQuestion, options: &JavaTakeOptions) -> anyh
             }
             Err(error) => {
                 // The other processes are not affected.
-                tell!("heapr: process {pid}: {error:#}");
+                tell!("heapr: process {pid}: {error:#}{}", advice(&error));
                 status = ExitCode::from(2);
             }
         }
@@ -77,6 +61,14 @@ pub(crate) fn take_java(asked: &TakeQuestion, options: &JavaTakeOptions) -> anyh
         crate::plain_text::say_json(&json!({ "schema": "heapr.snapshot.take/1", "snapshots": taken }));
     }
     Ok(status)
+}
+
+/// What else can be done if the virtual machine cannot be asked.
+fn advice(error: &anyhow::Error) -> &'static str {
+    match error.downcast_ref::<AttachError>() {
+        None | Some(AttachError::NotAllowed { .. }) => "",
+        Some(_) => "; --heap native takes its native heap",
+    }
 }
 
 /// Facts of a written snapshot.
@@ -89,6 +81,7 @@ struct Facts {
     dump_bytes: u64,
     pause: Duration,
     taken_in: Duration,
+    notes: Vec<String>,
 }
 
 fn take_one(pid: u32, asked: &TakeQuestion, options: &JavaTakeOptions) -> anyhow::Result<Facts> {
@@ -99,11 +92,16 @@ fn take_one(pid: u32, asked: &TakeQuestion, options: &JavaTakeOptions) -> anyhow
     let file = OutputFile::create(&path, asked.force)?;
     let begin = Instant::now();
     let attached = Attached::to(pid)?;
-    told_before(pid, &attached, asked, options)?;
-    let dump = HeapDump::of(&attached)?;
+    let used_bytes = told_before(pid, &attached, asked, options)?;
+    let dump = HeapDump::of(&attached, Some(used_bytes), options.max_pause)?;
     let heap = read_hprof(&|| dump.open(), options.contents).context("its heap dump cannot be read")?;
-    for note in &heap.notes {
-        tell!("heapr: process {pid}: {note}");
+    if let Some(offset) = heap.cut_at {
+        bail!("its virtual machine wrote a heap dump that is cut at offset {offset}: is its disk full?");
+    }
+    if !options.is_quiet {
+        for note in &heap.notes {
+            tell!("heapr: process {pid}: {note}");
+        }
     }
     let snapshot = heap.snapshot;
     let cannot = || format!("cannot write {}", path.display());
@@ -122,44 +120,40 @@ fn take_one(pid: u32, asked: &TakeQuestion, options: &JavaTakeOptions) -> anyhow
         dump_bytes: dump.bytes(),
         pause: dump.written_in,
         taken_in: begin.elapsed(),
+        notes: heap.notes,
     })
 }
 
-/// Says how long the process will stand still. Refuses if that is more than allowed.
+/// Says how long the process will stand still. Refuses if that is more than allowed. Returns how
+/// many bytes of its heap are in use, at most.
 fn told_before(
     pid: u32,
     attached: &Attached,
     asked: &TakeQuestion,
     options: &JavaTakeOptions,
-) -> anyhow::Result<()> {
-    let used_bytes = attached.used_bytes();
-    let expected =
-        used_bytes.map(|used| PAUSE_AT_LEAST + PAUSE_PER_GIB.mul_f64(used as f64 / f64::from(1 << 30)));
-    if let Some(most) = options.max_pause {
-        let Some(expected) = expected else {
-            bail!(
-                "its virtual machine does not say how large its heap is, so that --max-pause cannot be kept"
-            )
-        };
-        ensure!(
-            expected <= most,
-            "its virtual machine would stand still for about {}, longer than --max-pause {}: nothing was asked of it",
-            duration(expected.as_nanos() as u64),
-            most.as_millis()
+) -> anyhow::Result<u64> {
+    let said_bytes = attached.used_bytes();
+    // The heap is a part of what is resident. Java 8 does not say how large it is.
+    let Some(used_bytes) = said_bytes.or_else(|| heapr_proc::resident_bytes(pid)) else {
+        bail!("its virtual machine does not say how large its heap is, so that --max-pause cannot be kept")
+    };
+    let expected = PAUSE_AT_LEAST + PAUSE_PER_GIB.mul_f64(used_bytes as f64 / f64::from(1 << 30));
+    let told = duration(expected.as_nanos() as u64);
+    ensure!(
+        expected <= options.max_pause,
+        "its virtual machine would stand still for up to about {told}, and may for {} ms: it did not stop; \
+         --max-pause allows more",
+        options.max_pause.as_millis()
+    );
+    if !options.is_quiet && asked.format == Format::Text {
+        let what = if said_bytes.is_some() { "of its Java heap" } else { "of memory" };
+        tell!(
+            "heapr: process {pid} uses {} {what}: its virtual machine collects garbage, and stands still for up \
+             to about {told} while it writes",
+            bytes(used_bytes)
         );
     }
-    if !options.is_quiet && asked.format == Format::Text {
-        match (used_bytes, expected) {
-            (Some(used), Some(expected)) => tell!(
-                "heapr: process {pid} uses {} of its Java heap: its virtual machine collects garbage, and stands still for up \
-                 to about {} while it writes",
-                bytes(used),
-                duration(expected.as_nanos() as u64)
-            ),
-            _ => tell!("heapr: process {pid}: its virtual machine stands still while it writes its heap"),
-        }
-    }
-    Ok(())
+    Ok(used_bytes)
 }
 
 impl Facts {
@@ -194,6 +188,7 @@ impl Facts {
             "dump_bytes": self.dump_bytes,
             "taken_ns": self.taken_in.as_nanos() as u64,
             "contents": if contents == Contents::Strings { "strings" } else { "names" },
+            "notes": self.notes,
         })
     }
 }

@@ -9,5 +9,5 @@ mod take;
 
 pub(super) use core::{CoreOutput, take_of_core};
 pub(super) use every::{Limits, every};
-pub(super) use java_take::{JavaTakeOptions, is_java_chosen, take_java};
+pub(super) use java_take::{JavaTakeOptions, take_java};
 pub(super) use take::{HeapChoice, is_chosen, take};

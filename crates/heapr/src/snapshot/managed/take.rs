@@ -80,7 +80,8 @@ pub(crate) fn take(
         if let Some(told) = told_before(pid, pause).filter(|_| !is_quiet && asked.format == Format::Text) {
             tell!("heapr: {told}");
         }
-        match take_one(pid, asked.output.as_deref(), asked.force, &request) {
+        let path = output(asked.output.as_deref(), pid, asked.force);
+        match take_one(pid, path, asked.force, &request) {
             Ok(facts) => {
                 if asked.format == Format::Text && !is_quiet {
                     facts.print();
@@ -111,14 +112,13 @@ pub(super) struct Facts {
     contents: Contents,
 }
 
-/// Takes a snapshot of one process.
+/// Takes a snapshot of one process into a file.
 pub(super) fn take_one(
     pid: u32,
-    asked: Option<&Path>,
+    path: PathBuf,
     overwrites: bool,
     request: &ManagedRequest,
 ) -> anyhow::Result<Facts> {
-    let path = output(asked, pid, overwrites);
     // Before the process stands still: a file that cannot be written costs it no pause.
     let file = create(&path, overwrites)?;
     let begin = Instant::now();
@@ -150,9 +150,7 @@ fn with_native_heap(error: heapr_session::Error) -> anyhow::Error {
 /// Path of the snapshot: the requested file, else `heapr.PID.heapsnapshot` in the requested or the
 /// working directory. The name has a number if that file exists and must not be overwritten.
 pub(super) fn output(asked: Option<&Path>, pid: u32, may_overwrite: bool) -> PathBuf {
-    let name = |number: Option<u32>| {
-        format!("heapr.{pid}{}.heapsnapshot", number.map(|number| format!(".{number}")).unwrap_or_default())
-    };
+    let name = |number: Option<u32>| name_of(pid, number.unwrap_or(1));
     let folder = match asked {
         Some(file) if !file.is_dir() => return file.to_path_buf(),
         Some(folder) => folder,
@@ -160,6 +158,27 @@ pub(super) fn output(asked: Option<&Path>, pid: u32, may_overwrite: bool) -> Pat
     };
     let is_taken = |name: &String| !may_overwrite && folder.join(name).symlink_metadata().is_ok();
     folder.join(free_name(name, is_taken))
+}
+
+/// Path of the first free file of a process in a folder whose number is beyond `last`, and its
+/// number. Numbers of deleted files are not given again, so that names are in order of time.
+pub(super) fn output_after(last: u32, folder: &Path, pid: u32) -> (PathBuf, u32) {
+    let mut number = last.saturating_add(1);
+    loop {
+        let path = folder.join(name_of(pid, number));
+        if number == u32::MAX || path.symlink_metadata().is_err() {
+            return (path, number);
+        }
+        number += 1;
+    }
+}
+
+/// Name of the snapshot of a process with a number; the first one's has none.
+fn name_of(pid: u32, number: u32) -> String {
+    match number {
+        0 | 1 => format!("heapr.{pid}.heapsnapshot"),
+        number => format!("heapr.{pid}.{number}.heapsnapshot"),
+    }
 }
 
 impl Facts {
@@ -200,5 +219,11 @@ mod tests {
         assert_eq!(output(Some(folder.path()), 7, true), first);
         let named = folder.path().join("x.heapsnapshot");
         assert_eq!(output(Some(&named), 7, false), named);
+        std::fs::write(&second, "").unwrap();
+        let third = folder.path().join("heapr.7.3.heapsnapshot");
+        assert_eq!(output_after(0, folder.path(), 7), (third.clone(), 3));
+        std::fs::remove_file(&first).unwrap();
+        assert_eq!(output_after(2, folder.path(), 7), (third, 3));
+        assert_eq!(output_after(0, folder.path(), 7), (first, 1));
     }
 }

@@ -34,27 +34,15 @@ pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
         Some(summary) => summary,
         None => StoredSummary::without_classes(&*open(&arguments.file, Wanted::Classes)?),
     };
-    let found = summary.statistics;
+    let total_bytes = summary.statistics.total_bytes;
     let mut sheet = Table::new(
         "heapr.snapshot.statistics/1",
         &[Column::text("kind", "Kind"), Column::bytes("bytes", "Bytes"), Column::text("share", "Share")],
     );
-    let lines = [
-        ("code", "code", found.code_bytes),
-        ("strings", "strings", found.string_bytes),
-        ("js_arrays", "JS arrays", found.js_array_bytes),
-        ("typed_arrays", "typed arrays", found.typed_array_bytes),
-        ("system", "system objects", found.system_bytes),
-        ("other_js", "other JS objects", found.other_js_bytes()),
-        ("other_native", "other non-JS objects", found.other_native_bytes()),
-        ("v8_heap", "(V8 heap)", found.v8_heap_bytes),
-        ("native", "(native)", found.native_bytes),
-        ("total", "(total)", found.total_bytes),
-    ];
     sheet.rows(
         usize::MAX,
-        lines.iter().map(|&(key, heading, bytes)| {
-            row![Cell::worded(key, heading), bytes, percent(bytes, found.total_bytes),]
+        summary.bytes_by_kind().into_iter().map(|(key, heading, bytes)| {
+            row![Cell::worded(key, heading), bytes, percent(bytes, total_bytes),]
         }),
     );
     print_table(&sheet, arguments.format, &[headline(&summary), String::new()])?;

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::Instant;
 
 use heapr_known::allocator_libraries;
-use heapr_trace::{HeapId, MemoryAccount, Notice, PartKind, ProcessOrigin, ResidentSample, StackIndex};
+use heapr_trace::{
+    HeapId, MemoryAccount, Notice, PartKind, ProcessIndex, ProcessOrigin, ResidentSample, StackIndex,
+};
 
 use super::account::{ALLOCATOR_BYTES, Blocks, Owners, account};
 use super::holders;
@@ -19,6 +22,12 @@ use crate::recorder::state::process_state::ProcessState;
 /// Least bytes outside of recorded blocks for a remark in the file.
 const UNSEEN_BYTES: u64 = 3 << 20;
 
+/// Live bytes of a process in blocks. Mappings are left out, as malloc's blocks lie in them.
+fn live_bytes(sink: &Sink, index: ProcessIndex) -> u64 {
+    let of_it = sink.summary.by_heap().filter(|(owner, heap, _)| *owner == index && *heap != HeapId::MMAP);
+    of_it.fold(0_u64, |sum, (_, _, totals)| sum.saturating_add(totals.outstanding_bytes))
+}
+
 impl Recorder {
     /// Reads the memory of a process, if that is due.
     pub(in crate::recorder) fn look_if_due(
@@ -31,10 +40,13 @@ impl Recorder {
         let amounts = LookedAt {
             own_bytes: counters.anonymous_bytes.saturating_add(counters.swapped_bytes),
             file_bytes: counters.file_bytes,
-            live_bytes: self.sink.summary.live_bytes_of(process.index),
         };
-        if process.look_times.is_due(amounts, now_ns) {
+        let (sink, index) = (&self.sink, process.index);
+        if process.look_times.is_due(amounts, now_ns, || live_bytes(sink, index)) {
+            let started = Instant::now();
             self.look_at_memory(place, now_ns);
+            let took_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.processes[place].look_times.took(now_ns, took_ns);
         }
     }
 

@@ -188,6 +188,11 @@ impl Recorder {
         }
     }
 
+    /// Returns the number of snapshots taken, with the one being taken.
+    pub(crate) fn snapshot_count(&self) -> u64 {
+        u64::from(self.snapshots.last_number)
+    }
+
     /// Requests the final snapshot of a session that keeps only the live heap.
     pub(crate) fn request_last_snapshot(&mut self) {
         let lives = self.processes.iter().any(|process| !process.has_ended && !process.is_done);
