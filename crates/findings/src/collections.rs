@@ -122,8 +122,8 @@ pub(crate) fn between_collections(recording: &Recording<'_>) -> Option<Finding> 
     Some(finding.choosing(chosen, &recording.file))
 }
 
-/// Curve of a site in the judged moments, and the first of them. `None`: it has another form, or the
-/// amounts are too uncertain to tell it.
+/// Curve of a site in the judged moments, and the first of them. `None`: it has another form, or
+/// the amounts are too uncertain to tell it.
 fn saw_tooth(recording: &Recording<'_>, site: &Site) -> Option<(SawTooth, usize)> {
     let work = &recording.processes[site.process.0 as usize];
     let (from, to) = judged_moments(&recording.work_done, work)?;

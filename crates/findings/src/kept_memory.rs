@@ -19,7 +19,7 @@ pub(crate) struct Kept {
     pub(crate) memory: KeptMemory,
     /// Bytes of the C library's heap that were in no live block then; 0: not known.
     pub(crate) free_bytes: u64,
-    /// Whether these are the least: the blocks' peak was taken off, and not what lived then.
+    /// True if the bytes are the least: the blocks' peak was taken off.
     is_least: bool,
 }
 

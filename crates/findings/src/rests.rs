@@ -16,7 +16,7 @@ use crate::sites::NO_SITE;
 /// Marks in place of a site's number, while the stacks below a node are joined.
 const NO_STACK: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
-/// Mark of sites that suppressions match. A sum with stacks of them is told to nobody.
+/// Mark of sites that suppressions match. Sums with stacks of them are left out, too.
 const LEFT_OUT: u32 = u32::MAX - 2;
 
 /// Joins the sites of the stacks below a node.
@@ -54,7 +54,7 @@ impl Recording<'_> {
         owners
     }
 
-    /// Tells nobody the sums that have stacks of sites that were left out. `removed`: their
+    /// Leaves out the sums that have stacks of sites that were left out. `removed`: their
     /// numbers.
     pub(crate) fn leave_out_rests(&mut self, removed: &HashSet<u32>) {
         if removed.is_empty() || self.rest_owners.is_empty() {

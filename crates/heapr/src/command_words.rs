@@ -4,6 +4,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use heapr_findings::quoted;
+
 /// Options in xperf's spelling, which take lists of words.
 const LISTS_OF_XPERF: [&str; 3] = ["--requireframes", "--cullframes", "--culllists"];
 /// Commands whose words may belong to another program.
@@ -141,15 +143,6 @@ fn is_target(word: &OsString) -> bool {
     ["-p", "--pid", "--pids", "--flagged", "--"].iter().any(|target| text == *target)
         || text.starts_with("--pid=")
         || (text.starts_with("-p") && !text.starts_with("--"))
-}
-
-/// A word as a shell reads it back.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\\''"))
 }
 
 #[cfg(test)]

@@ -122,8 +122,8 @@ impl FrameWalker {
         let register = |&index: &usize| registers.get(index).copied();
         let mut registers: FrameRegisters = self.columns.thread_indices.iter().map(register).collect();
         let Columns { stack_pointer, return_address, .. } = self.columns;
-        // A return address may lie behind the caller's last instruction. A function that a signal has
-        // interrupted resumes at its own instruction, and so does the innermost one.
+        // A return address may lie behind the caller's last instruction. A function that a signal
+        // has interrupted resumes at its own instruction, and so does the innermost one.
         let mut is_exact = true;
         while frames.len() < most
             && let (Some(pc_avma), Some(start_avma)) = (registers[return_address], registers[stack_pointer])

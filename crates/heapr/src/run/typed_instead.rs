@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::command_words::quoted;
+use heapr_findings::quoted;
 
 /// Commands that run scripts, each after the ending of their names.
 const COMMANDS_BY_ENDING: &str =

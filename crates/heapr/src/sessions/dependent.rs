@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 
 use anyhow::Context as _;
-use heapr_session::{Answer, ClientError, Request, SessionClient, SessionName, StartRequest, StopReport};
+use heapr_session::{SessionName, StartRequest};
 
-use super::recorder_process::KEEP;
+use super::session_end::{KEEP, SessionEnd, end};
 use super::start::{Lifetime, begin};
 
 /// Beginning of the names of sessions that a view starts for itself: a process id follows.
@@ -16,17 +16,6 @@ pub(crate) const OF_VIEW: &str = "top-";
 pub(super) fn is_of_view(name: &SessionName) -> bool {
     let is_number = |part: &str| part.parse::<u32>().is_ok();
     name.as_str().strip_prefix(OF_VIEW).is_some_and(|rest| rest.split('-').all(is_number))
-}
-
-/// End of a session.
-#[derive(Debug)]
-pub(crate) enum SessionEnd {
-    /// The recording is complete.
-    Kept(StopReport),
-    /// The recording is removed.
-    Removed,
-    /// The session had ended before.
-    Before,
 }
 
 /// Session that ends with this process at the latest, also if this process is killed: the recorder
@@ -74,32 +63,6 @@ impl DependentSession {
     /// The recorder does not answer.
     pub(crate) fn end(self) -> anyhow::Result<SessionEnd> {
         Ok(end(&self.name, self.recorder_pid, self.is_kept)?)
-    }
-}
-
-/// Ends the session of this name if it is that of this recorder.
-///
-/// # Errors
-/// The recorder does not answer.
-pub(super) fn end(name: &SessionName, recorder_pid: u32, is_kept: bool) -> Result<SessionEnd, ClientError> {
-    let client = match SessionClient::find(name) {
-        Ok(client) => client,
-        Err(ClientError::NoSuchSession { .. }) => return Ok(SessionEnd::Before),
-        Err(error) => return Err(error),
-    };
-    let status = match client.ask(Request::Status)? {
-        Answer::Status(status) if status.recorder_pid == recorder_pid => status,
-        // The session was ended by another command, and its name is another's now.
-        _ => return Ok(SessionEnd::Before),
-    };
-    // A snapshot was asked for by somebody who wants to read it.
-    if !is_kept && status.snapshot_count == 0 {
-        client.ask(Request::Cancel)?;
-        return Ok(SessionEnd::Removed);
-    }
-    match client.ask(Request::Stop)? {
-        Answer::Stopped(report) => Ok(SessionEnd::Kept(report)),
-        _ => Ok(SessionEnd::Before),
     }
 }
 

@@ -3,6 +3,7 @@
 mod dependent;
 mod mark;
 mod recorder_process;
+mod session_end;
 mod start;
 mod status;
 mod status_text;
@@ -16,10 +17,11 @@ use anyhow::bail;
 use clap::Parser as _;
 use heapr_session::{SessionClient, SessionName, sessions};
 
-pub(crate) use dependent::{DependentSession, OF_VIEW, SessionEnd};
+pub(crate) use dependent::{DependentSession, OF_VIEW};
 pub(crate) use mark::MarkArguments;
 use recorder_process::RecorderArguments;
 pub(crate) use recorder_process::SUBCOMMAND as RECORDER;
+pub(crate) use session_end::SessionEnd;
 pub(crate) use start::{StartArguments, advice};
 pub(crate) use status::StatusArguments;
 pub(crate) use stop::{CancelArguments, StopArguments};

@@ -22,7 +22,7 @@ use heapr_session::{BackgroundSession, Failure, InheritedDescriptors, SessionNam
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::dependent::{self, SessionEnd};
+use super::session_end::{self, KEEP, SessionEnd};
 use crate::symbolize;
 use crate::trace_file::open;
 
@@ -45,9 +45,6 @@ pub(super) struct RecorderArguments {
     #[arg(long)]
     ends_with_starter: bool,
 }
-
-/// Byte by which a starter, on which the session depends, keeps the recording.
-pub(super) const KEEP: u8 = b'k';
 
 /// First answer of the recorder, once it has begun.
 #[derive(Debug, Serialize, Deserialize)]
@@ -159,7 +156,7 @@ fn end_with(mut starter: UnixStream, name: SessionName, end: StarterEnd) -> anyh
         // This process ends with its session, so that it needs no request then.
         for _ in 0..ASKED_MAX {
             let is_kept = end.is_kept.load(Relaxed);
-            match dependent::end(&name, std::process::id(), is_kept) {
+            match session_end::end(&name, std::process::id(), is_kept) {
                 Ok(SessionEnd::Kept(_) | SessionEnd::Removed) => return,
                 // All places for clients may be taken for a moment.
                 Ok(SessionEnd::Before) | Err(_) => std::thread::sleep(ASK_AGAIN),

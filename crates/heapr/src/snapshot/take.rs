@@ -16,8 +16,8 @@ use crate::{containers, processes};
 pub(crate) struct TakeArguments {
     #[command(flatten)]
     asked: TakeQuestion,
-    /// Heap to take [default: that of Python or JavaScript, if the processes run it, else native;
-    /// native of a recorded one, or for a .heapr; java only if it is named]
+    /// Heap to take [default: python or javascript, if the processes run it, else native; java only
+    /// if it is named]
     #[arg(long, value_enum, value_name = "HEAP")]
     heap: Option<HeapChoice>,
     #[command(flatten, next_help_heading = "JavaScript")]

@@ -22,8 +22,8 @@ pub(super) enum Told {
     Resumed,
 }
 
-/// Time that the view has to end after a signal. Then the program ends without it: a view that waits
-/// for its terminal must not keep a process recorded.
+/// Time that the view has to end after a signal. Then the program ends without it: a view that
+/// waits for its terminal must not keep a process recorded.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Starts to watch for signals, and for the loss of the terminal.
@@ -66,8 +66,8 @@ pub(super) fn watch() -> anyhow::Result<Receiver<Told>> {
     Ok(receiver)
 }
 
-/// Ends the program once the other side of its terminal is closed. The kernel sends no signal for it
-/// to a program whose controlling terminal is another one.
+/// Ends the program once the other side of its terminal is closed. The kernel sends no signal for
+/// it to a program whose controlling terminal is another one.
 fn end_without_a_terminal() {
     let screen = std::io::stdout();
     let mut screens = [PollFd::new(&screen, PollFlags::empty())];

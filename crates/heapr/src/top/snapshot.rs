@@ -3,8 +3,8 @@
 use heapr_session::{Answer, GraphRequest, Request, SessionClient, SessionName};
 use heapr_table::quantity::{bytes_within, plural_within};
 
-/// Takes a snapshot of these processes, of a single one with its graph, in the session of this name
-/// if it is still that of this recorder. Returns a sentence on it.
+/// Takes a snapshot of these processes, of a single one with its graph. The session of this name
+/// must still be that of this recorder. Returns a sentence on it.
 pub(super) fn take(session: &SessionName, recorder_pid: u32, pids: Vec<u32>) -> Result<String, String> {
     let graph = (pids.len() == 1).then(GraphRequest::default);
     let has_graph = graph.is_some();

@@ -50,7 +50,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder where a dump has room: one of so many bytes in use, if their number is known.
+    /// Makes the folder where a dump has room. `used_bytes`: bytes in use in the heap, if known.
     pub(super) fn make(pid: u32, user: (u32, u32), used_bytes: Option<u64>) -> Result<Self, AttachError> {
         let needed_bytes =
             used_bytes.map_or(0, |used| used.saturating_add(used / 4).saturating_add(SPARE_BYTES));

@@ -18,7 +18,7 @@ const SNAPSHOTS: usize = 3;
 /// Longest pause that the programs' heaps could need, on any machine.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// Installed Java development kits with HotSpot. If there is none, the test is reported as not run.
+/// Installed Java development kits with HotSpot. Without one the test is reported as left out.
 fn kits() -> Vec<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
     let mut kits: Vec<PathBuf> = folders

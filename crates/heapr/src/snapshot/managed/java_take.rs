@@ -63,7 +63,7 @@ pub(crate) fn take_java(asked: &TakeQuestion, options: &JavaTakeOptions) -> anyh
     Ok(status)
 }
 
-/// What else can be done if the virtual machine cannot be asked.
+/// Advice for a virtual machine that cannot be asked.
 fn advice(error: &anyhow::Error) -> &'static str {
     match error.downcast_ref::<AttachError>() {
         None | Some(AttachError::NotAllowed { .. }) => "",

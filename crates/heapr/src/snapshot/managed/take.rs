@@ -173,7 +173,7 @@ pub(super) fn output_after(last: u32, folder: &Path, pid: u32) -> (PathBuf, u32)
     }
 }
 
-/// Name of the snapshot of a process with a number; the first one's has none.
+/// Name of the snapshot of a process with a number, which is left out for the first.
 fn name_of(pid: u32, number: u32) -> String {
     match number {
         0 | 1 => format!("heapr.{pid}.heapsnapshot"),
