@@ -21,6 +21,9 @@ const SPAN_MIN_NS: u64 = 2_000_000_000;
 /// Largest number of ended threads, as a share of those that are live.
 const ENDED_MAX: f64 = 0.25;
 
+/// Largest number of threads that a pool usually has.
+const POOL_MAX: usize = 256;
+
 /// Largest share of a process's time, one in so many, for which it waits at its end. A program that
 /// waits starts no threads, and has not stopped to start them.
 const WAIT_MAX: u64 = 4;
@@ -78,6 +81,7 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
         // A pool that is full, and waits, starts no threads in its last part either.
         confidence: match whole.get(place) {
             Some(true) => Confidence::High,
+            _ if growing.live > POOL_MAX => Confidence::High,
             _ => Confidence::Medium,
         },
         own_frame: starter.map(|(own_frame, _)| own_frame),
