@@ -1,4 +1,5 @@
-// Runs axe-core on every view: no violation of WCAG A and AA, nor of good practice. The themes differ in colours alone.
+// Runs axe-core on every view: no violation of WCAG A and AA, nor of good practice. The themes
+// differ in colours alone.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -74,7 +74,7 @@ impl Explorer {
         ((frame.0 as usize) < frames.count()).then(|| frames.view(FrameId(frame.0)))
     }
 
-    /// Whether the module or symbol of each frame contains `text`, ignoring case.
+    /// Returns for each frame if its module or symbol contains `text`, ignoring case.
     #[must_use]
     pub fn frames_with_text(&self, text: &str) -> Vec<bool> {
         let text = text.to_lowercase();

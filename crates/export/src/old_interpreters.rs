@@ -43,7 +43,7 @@ fn version(name: &str) -> Option<(u32, u32)> {
     let rest = name.strip_prefix("python")?;
     let (major, rest) = rest.split_once('.')?;
     let end = rest.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(rest.len());
-    // What follows is the kind of the build, or the library's own version.
+    // The rest is the kind of the build, or the library's own version.
     let is_known = ["", "m", "dm", "d"].contains(&rest[end..].split('.').next()?);
     Some((major.parse().ok()?, rest[..end].parse().ok()?)).filter(|_| is_known)
 }

@@ -30,7 +30,8 @@ fn largest_process(trace: &Trace) -> Option<ProcessIndex> {
 }
 
 /// Line about the largest resident set: the sum without heapr's own memory, then its parts. `most`
-/// has words for the largest part of recorded blocks, as `largest stack: f  a.py:3`, with their process.
+/// has words for the largest part of recorded blocks, as `largest stack: f  a.py:3`, with their
+/// process.
 #[must_use]
 pub fn resident_line(
     trace: &Trace,

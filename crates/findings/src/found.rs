@@ -39,7 +39,7 @@ pub struct Found {
     /// End of the program's work, when it began to free its memory; `None`: it did not free a large
     /// part.
     pub work_end_ns: Option<u64>,
-    /// Whether the file was unreadable, so that nothing can be judged.
+    /// True if the file was unreadable, so that nothing can be judged.
     pub is_unread: bool,
 }
 
@@ -141,7 +141,7 @@ fn found(recording: &Recording<'_>) -> Found {
     }
 }
 
-/// Whether a finding tells growth of the function of another.
+/// True if `known` tells growth of the function of `other`.
 fn is_growth_of(known: &Finding, other: &Finding) -> bool {
     known.kind == Kind::Growth && known.own_frame == other.own_frame
 }

@@ -101,7 +101,7 @@ fn live_then(
     Some((live_bytes.saturating_add(recording.half_of_bytes(live_bytes)), live_count))
 }
 
-/// Whether each live block of a process is known. An attach knows the earlier ones if it read the
+/// True if each live block of a process is known. An attach knows the earlier ones if it read the
 /// heap, and follows their ends only if it does not sample.
 fn knows_all_blocks(trace: &Trace, process: ProcessIndex) -> bool {
     let mappings = trace.mappings().iter().filter(|mapping| mapping.process == process);

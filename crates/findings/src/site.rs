@@ -54,7 +54,7 @@ pub(crate) struct Site {
     pub(crate) process: ProcessIndex,
     /// Owner of the code: the program, a library, or the runtime. Loaded code is the runtime's.
     pub(crate) owner: Owner,
-    /// Whether the blocks are those of an `import` or the like, which the function waits for.
+    /// True for blocks of an `import` or the like, which the function waits for.
     pub(crate) is_loading: bool,
     /// Number of the site, in [`crate::recording::Recording::site_of`];
     /// [`crate::sites::NO_SITE`] if it is a sum of sites.

@@ -21,7 +21,7 @@ pub(crate) struct Through {
     /// Innermost function of a library, with its package: `hiredis.so!Reader_gets (hiredis 2.1.0)`.
     /// `None`: no library lies in between.
     pub(crate) library: Option<String>,
-    /// Whether only a part of the blocks comes through the library.
+    /// True if only a part of the blocks comes through the library.
     is_in_part: bool,
     /// Sentence with the functions from the line down to the allocation.
     pub(crate) path: Option<String>,

@@ -61,7 +61,7 @@ pub(crate) fn look() -> bool {
     match layout::chosen().filter(|_| is_found) {
         Some(layout) => {
             let interpreter_id = table.and_then(DebugOffsets::interpreter_id);
-            // What an interpreter states is unknown where it cannot be read.
+            // Without readable memory the interpreter's own offset is unknown.
             let of_table = if table.is_some() { 0 } else { layout.interpreter_id };
             interpreter::know(interpreter_id.unwrap_or(of_table));
             STATE.store(FOUND, Release);
