@@ -5,21 +5,28 @@
 //! be caught in the middle of a change.
 #![forbid(unsafe_code)]
 
+mod dump_error;
+mod dumped_heap;
 mod error;
 mod heap;
 mod hotspot;
 mod hprof;
+mod id_map;
 mod object_map;
 mod pages;
 mod python;
+mod ruby_dump;
 mod snapshot_file;
 mod symbols;
 
+pub use dump_error::DumpError;
+pub use dumped_heap::DumpedHeap;
 pub use error::{Error, Result};
 pub use heap::{
     Edge, EdgeKind, EdgeName, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind, Strings,
 };
 pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
-pub use hprof::{HPROF_BEGINNING_BYTES, HprofError, JavaHeap, is_hprof, read_hprof};
+pub use hprof::{HPROF_BEGINNING_BYTES, is_hprof, read_hprof};
 pub use python::{Contents, PythonRequest, check_python, read_python};
+pub use ruby_dump::{RUBY_BEGINNING_BYTES, is_ruby_dump, read_ruby_dump};
 pub use snapshot_file::write_snapshot;

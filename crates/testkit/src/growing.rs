@@ -1,4 +1,4 @@
-//! Programs of `victims/python/heaps`, which grow by a step for each line on their input.
+//! Programs of `victims/*/heaps`, which grow by a step for each line on their input.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -13,7 +13,7 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Starts a program, and waits until it is ready; `None` if it ends before, as where a module
+    /// Starts a program of Python, and waits until it is ready; `None` if it ends before, as where a module
     /// is missing.
     ///
     /// # Panics
@@ -21,14 +21,22 @@ impl Growing {
     #[must_use]
     pub fn start(python: &Path, name: &str) -> Option<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/python/heaps").join(name);
-        let mut child = Command::new(python)
+        let mut command = Command::new(python);
+        command
             .arg("main.py")
             .current_dir(folder.canonicalize().expect("the program's folder"))
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the interpreter starts");
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        Self::of(command)
+    }
+
+    /// Starts a command, and waits until it is ready; `None` if it ends before.
+    ///
+    /// # Panics
+    /// Panics if the command does not start.
+    #[must_use]
+    pub fn of(mut command: Command) -> Option<Self> {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let (input, output) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
         let mut program = Self { child, input, output: BufReader::new(output) };
         (program.line() == "READY\n").then_some(program)

@@ -3,6 +3,7 @@
 
 mod generated;
 mod growing;
+mod java;
 mod outcome;
 mod skipped;
 mod stage;
@@ -10,6 +11,7 @@ mod waiting;
 
 pub use generated::{WRITE, check_part};
 pub use growing::Growing;
+pub use java::{JavaProgram, java_kits};
 pub use outcome::{Outcome, run, run_within};
 pub use skipped::{cannot_run_here, not_run};
 pub use stage::Stage;

@@ -2,10 +2,14 @@
 
 use rustc_hash::FxHashMap;
 
-use super::error::{HprofError, Result};
-use super::id_map::IdMap;
+use super::loaders;
 use super::names::readable;
 use super::records::{ArrayRecord, ClassRecord, FrameRecord, RootRecord, Visitor};
+use crate::dump_error::{DumpError, Result};
+use crate::id_map::IdMap;
+
+/// Largest number of classes of loaders that are never unloaded.
+const LASTING_MAX: usize = 8;
 
 /// Facts of a dump that are needed before its references can be read.
 #[derive(Debug)]
@@ -22,6 +26,10 @@ pub(super) struct Census {
     /// Index of a class by its id.
     pub(super) class_of_id: FxHashMap<u64, u32>,
     pub(super) roots: Vec<RootRecord>,
+    /// Ids of the classes of loaders that a virtual machine never unloads.
+    lasting_classes: Vec<u64>,
+    /// Ids of the loaders that a virtual machine never unloads.
+    pub(super) lasting_loaders: Vec<u64>,
     /// Ids of all objects in the order of the dump, which is the order of their numbers.
     pub(super) ids: Vec<u64>,
     pub(super) map: IdMap,
@@ -43,6 +51,8 @@ impl Census {
             classes: Vec::new(),
             class_of_id: FxHashMap::default(),
             roots: Vec::new(),
+            lasting_classes: Vec::new(),
+            lasting_loaders: Vec::new(),
             ids: Vec::new(),
             map: IdMap::new(),
             repeated_count: 0,
@@ -91,7 +101,7 @@ impl Census {
             return Ok(());
         }
         if self.ids.len() >= u32::MAX as usize / 2 {
-            return Err(HprofError::TooMany { what: "objects" });
+            return Err(DumpError::TooMany { what: "objects" });
         }
         self.ids.push(id);
         Ok(())
@@ -125,12 +135,18 @@ impl Visitor for Census {
         if let std::collections::hash_map::Entry::Vacant(slot) = self.class_of_id.entry(class.id) {
             slot.insert(next);
             self.object(class.id)?;
+            if loaders::is_lasting(&self.class_name(class.id)) && self.lasting_classes.len() < LASTING_MAX {
+                self.lasting_classes.push(class.id);
+            }
             self.classes.push(class);
         }
         Ok(())
     }
 
-    fn instance(&mut self, id: u64, _class: u64, _values: &[u8]) -> Result<()> {
+    fn instance(&mut self, id: u64, class: u64, _values: &[u8]) -> Result<()> {
+        if self.lasting_classes.contains(&class) {
+            self.lasting_loaders.push(id);
+        }
         self.object(id)
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::buffers::BufferFields;
 use super::census::Census;
 use super::collections;
 use super::records::Type;
@@ -66,13 +67,15 @@ pub(super) struct Class {
     pub(super) known_bytes: u32,
     pub(super) is_storage: bool,
     pub(super) is_collection: bool,
-    /// Whether instances keep their class, and so its loader.
-    pub(super) keeps_loader: bool,
+    /// Id of the loader that instances hold; 0 for loaders that are never unloaded.
+    pub(super) held_loader: u64,
     /// True for classes of the program, or of a library that the runtime does not bring along.
     pub(super) is_of_the_program: bool,
     /// Position in the record of a string's `coder`.
     pub(super) coder: Option<usize>,
     pub(super) kind: ClassKind,
+    /// Fields of a direct buffer.
+    pub(super) buffer: Option<BufferFields>,
 }
 
 /// Classes of which more is read.
@@ -108,7 +111,7 @@ impl Class {
                 known_bytes: if has_true_sizes { record.instance_bytes } else { 0 },
                 is_storage: collections::is_storage(&names[number]),
                 is_collection: parents.is_collection(&chain),
-                keeps_loader: record.loader != 0,
+                held_loader: if census.lasting_loaders.contains(&record.loader) { 0 } else { record.loader },
                 is_of_the_program: !runtime_loaders.contains(&record.loader),
                 coder: None,
                 kind: match &*names[number] {
@@ -116,6 +119,7 @@ impl Class {
                     "java.lang.ThreadLocal$ThreadLocalMap$Entry" => ClassKind::ThreadLocalEntry,
                     _ => ClassKind::Other,
                 },
+                buffer: None,
             };
             let field_count: usize = chain.iter().map(|&at| census.classes[at].fields.len()).sum();
             match fields_left.checked_sub(field_count) {
@@ -139,13 +143,16 @@ impl Class {
             "java.lang.ref.WeakReference" | "java.lang.ref.PhantomReference" => Some(Reference::Weak),
             _ => None,
         });
+        let mut buffer = BufferFields::default();
         for &at in chain {
+            buffer.class(&names[at]);
             let is_internal = self.is_storage || self.is_collection && parents.are_collections[at];
             for &(name, kind) in &census.classes[at].fields {
                 let text = census.text(name);
                 if self.kind == ClassKind::String && text == "coder" {
                     self.coder = Some(self.record_bytes);
                 }
+                buffer.field(&names[at], text, kind, self.record_bytes);
                 if kind == Type::Object {
                     let role = role(&names[at], text, reference, is_internal);
                     self.fields.push(Field { offset: self.record_bytes, name, role });
@@ -156,6 +163,7 @@ impl Class {
                 self.record_bytes += kind.bytes(id_bytes);
             }
         }
+        self.buffer = buffer.of_direct();
     }
 }
 

@@ -3,16 +3,19 @@
 use heapr_v8::{EdgeKind, NodeKind, Strings};
 use rustc_hash::FxHashMap;
 
+use super::buffers::NativeMemories;
 use super::census::Census;
 use super::classes::{Class, ClassKind, Reference, Role};
-use super::error::{HprofError, Result};
 use super::input::number;
 use super::records::{ArrayRecord, ClassRecord, Type, Visitor};
+use crate::dump_error::{DumpError, Result};
 
 /// Class number of class objects.
 pub(super) const CLASS_OBJECT: u32 = u32::MAX;
 /// Class number of arrays of a primitive type: this minus the number of the type.
 const PRIMITIVE_ARRAYS: u32 = u32::MAX - 1;
+/// Class number of native memory.
+pub(super) const NATIVE_MEMORY: u32 = u32::MAX - 17;
 /// Class number of objects whose class the dump lacks.
 pub(super) const NO_CLASS: u32 = u32::MAX - 16;
 
@@ -52,6 +55,8 @@ pub(super) struct Objects<'a> {
     pub(super) edge_kinds: Vec<EdgeKind>,
     pub(super) strings: Strings,
     name_numbers: FxHashMap<u64, u32>,
+    /// Numbers of the names of each class's fields.
+    field_names: Vec<Box<[u32]>>,
     text_numbers: FxHashMap<&'static str, u32>,
     /// Classes by the id of their loader.
     loaded_by: FxHashMap<u64, Vec<u32>>,
@@ -60,6 +65,8 @@ pub(super) struct Objects<'a> {
     /// Collections that are part of another one.
     pub(super) inner: Vec<u32>,
     pub(super) thread_locals: Vec<ThreadLocal>,
+    /// Native memory, whose nodes come after all objects.
+    pub(super) memories: NativeMemories,
     /// Array of characters of each string, and the string; `true` for UTF-16.
     pub(super) characters: Vec<(u32, u32, bool)>,
     /// Position in the array of objects that is being read.
@@ -80,7 +87,7 @@ impl<'a> Objects<'a> {
         // Room that is never touched costs nothing.
         let items = census.item_count.min(dump_bytes / census.id_bytes() as u64);
         let edge_room = object_count * 2 + usize::try_from(items).unwrap_or(0);
-        Ok(Self {
+        let mut objects = Self {
             census,
             classes,
             class_of: Vec::with_capacity(object_count),
@@ -92,21 +99,32 @@ impl<'a> Objects<'a> {
             edge_kinds: Vec::with_capacity(edge_room),
             strings,
             name_numbers: FxHashMap::default(),
+            field_names: Vec::with_capacity(classes.len()),
             text_numbers: FxHashMap::default(),
             loaded_by,
             referents: Vec::new(),
             inner: Vec::new(),
             thread_locals: Vec::new(),
+            memories: NativeMemories::default(),
             characters: Vec::new(),
             array_position: 0,
             unknown_count: 0,
-        })
+        };
+        for class in classes {
+            let numbers: Result<Box<[u32]>> =
+                class.fields.iter().map(|field| objects.name(field.name)).collect();
+            objects.field_names.push(numbers?);
+        }
+        Ok(objects)
     }
 
     /// Ends the reading. Objects that the second reading did not come to have no references.
     pub(super) fn finish(&mut self) {
         while self.class_of.len() < self.census.ids.len() {
             self.begin(NO_CLASS, NodeKind::OBJECT, 0);
+        }
+        for _ in 0..self.memories.all.len() {
+            self.begin(NATIVE_MEMORY, NodeKind::NATIVE, 0);
         }
         self.first_edges.push(self.targets.len() as u32);
         for &node in &self.inner {
@@ -172,7 +190,7 @@ impl<'a> Objects<'a> {
 
     fn edge(&mut self, kind: EdgeKind, name: u32, target: u32) -> Result<()> {
         if self.targets.len() >= u32::MAX as usize - (1 << 24) {
-            return Err(HprofError::TooMany { what: "references" });
+            return Err(DumpError::TooMany { what: "references" });
         }
         self.targets.push(target);
         self.edge_names.push(name);
@@ -204,8 +222,7 @@ impl<'a> Objects<'a> {
         Ok(())
     }
 
-    fn field_edge(&mut self, owner: u32, field: super::classes::Field, target: u32) -> Result<()> {
-        let name = self.name(field.name)?;
+    fn field_edge(&mut self, owner: u32, field: super::classes::Field, name: u32, target: u32) -> Result<()> {
         let kind = match field.role {
             Role::Plain => EdgeKind::PROPERTY,
             Role::Internal | Role::Inner | Role::Characters => EdgeKind::INTERNAL,
@@ -281,14 +298,17 @@ impl Visitor for Objects<'_> {
                 self.unknown_count += 1;
             }
             let id_bytes = self.census.id_bytes();
-            for &field in &class_facts.fields {
+            for (at, &field) in class_facts.fields.iter().enumerate() {
                 let Some(value) = values.get(field.offset..field.offset + id_bytes) else { break };
                 if let Some(target) = self.census.map.get(number(value)) {
-                    self.field_edge(owner, field, target)?;
+                    let name = self.field_names[number_of_class as usize][at];
+                    self.field_edge(owner, field, name, target)?;
                 }
             }
-            if class_facts.keeps_loader {
-                self.edge_to_id(EdgeKind::INTERNAL, "(class)", class)?;
+            self.edge_to_id(EdgeKind::INTERNAL, "(loader)", class_facts.held_loader)?;
+            if let Some(memory) = class_facts.buffer.and_then(|buffer| buffer.memory(values, id_bytes)) {
+                let (name, number) = (self.text("(memory)")?, self.memories.number(memory));
+                self.edge(EdgeKind::INTERNAL, name, self.census.ids.len() as u32 + number)?;
             }
             self.note(owner, class_facts, values, first_edge);
         }
@@ -306,9 +326,8 @@ impl Visitor for Objects<'_> {
         let class = self.class_number(array.class);
         self.array_position = 0;
         self.begin(class, NodeKind::ARRAY, array.count);
-        if self.classes.get(class as usize).is_some_and(|class| class.keeps_loader) {
-            self.edge_to_id(EdgeKind::INTERNAL, "(class)", array.class)?;
-        }
+        let held_loader = self.classes.get(class as usize).map_or(0, |class| class.held_loader);
+        self.edge_to_id(EdgeKind::INTERNAL, "(loader)", held_loader)?;
         Ok(u64::MAX)
     }
 

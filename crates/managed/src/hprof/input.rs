@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::error::{HprofError, Result};
+use crate::dump_error::{DumpError, Result};
 
 /// Bytes that are read at once.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -34,40 +34,52 @@ impl<R: Read> Input<R> {
     pub(super) fn is_at_end(&mut self) -> Result<bool> {
         match self.fill(1) {
             Ok(()) => Ok(false),
-            Err(HprofError::Ends { .. }) => Ok(true),
+            Err(DumpError::Ends { .. }) => Ok(true),
             Err(error) => Err(error),
         }
     }
 
     /// Reads on until `count` bytes are in the buffer.
+    #[inline]
     fn fill(&mut self, count: usize) -> Result<()> {
-        if self.end - self.begin >= count {
-            return Ok(());
-        }
+        if self.end - self.begin >= count { Ok(()) } else { self.read_on(count) }
+    }
+
+    #[cold]
+    fn read_on(&mut self, count: usize) -> Result<()> {
         self.buffer.copy_within(self.begin..self.end, 0);
         self.end -= self.begin;
         self.begin = 0;
         while self.end < count {
             match self.reader.read(&mut self.buffer[self.end..]) {
-                Ok(0) => return Err(HprofError::Ends { offset: self.offset + self.end as u64 }),
+                Ok(0) => return Err(DumpError::Ends { offset: self.offset + self.end as u64 }),
                 Ok(more) => self.end += more,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 // A packed file that is cut ends here.
                 Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                    return Err(HprofError::Ends { offset: self.offset + self.end as u64 });
+                    return Err(DumpError::Ends { offset: self.offset + self.end as u64 });
                 }
                 Err(source) => {
-                    return Err(HprofError::Io { offset: self.offset + self.end as u64, source });
+                    return Err(DumpError::Io { offset: self.offset + self.end as u64, source });
                 }
             }
         }
         Ok(())
     }
 
+    /// Returns the next bytes, which are those of a record's beginning.
+    #[inline]
+    pub(super) fn beginning<const N: usize>(&mut self, count: usize) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        bytes[..count].copy_from_slice(self.take(count)?);
+        Ok(bytes)
+    }
+
     /// Returns the next bytes, at most [`TAKE_MAX`].
+    #[inline]
     pub(super) fn take(&mut self, count: usize) -> Result<&[u8]> {
         if count > TAKE_MAX {
-            return Err(HprofError::TooLong { bytes: count as u64, offset: self.offset });
+            return Err(DumpError::TooLong { bytes: count as u64, offset: self.offset });
         }
         self.fill(count)?;
         let from = self.begin;

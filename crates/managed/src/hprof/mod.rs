@@ -8,13 +8,13 @@
 //! ```
 //! The dump is read in order, in pieces of 1 MiB: it may be packed, and larger than the memory.
 
+mod buffers;
 mod census;
 mod classes;
 mod collections;
-mod error;
 mod graph;
-mod id_map;
 mod input;
+mod loaders;
 mod names;
 mod reach;
 mod records;
@@ -26,13 +26,14 @@ mod thread_locals;
 
 use std::io::{self, Read};
 
-use heapr_v8::{EdgeKind, Snapshot};
+use heapr_v8::EdgeKind;
 use rustc_hash::FxHashSet;
 
+use crate::dump_error::DumpError;
+use crate::dumped_heap::DumpedHeap;
 use crate::python::Contents;
 use census::Census;
 use classes::Class;
-pub use error::HprofError;
 use graph::Objects;
 use records::{BEGINNING, walk};
 
@@ -45,17 +46,6 @@ pub fn is_hprof(beginning: &[u8]) -> bool {
     beginning.starts_with(BEGINNING)
 }
 
-/// Heap of Java as a snapshot, and facts on the dump that a reader should know.
-#[derive(Debug)]
-pub struct JavaHeap {
-    /// Snapshot.
-    pub snapshot: Snapshot,
-    /// Facts in sentences.
-    pub notes: Vec<String>,
-    /// Offset of the end of a dump that is cut.
-    pub cut_at: Option<u64>,
-}
-
 /// Reads a heap dump. `open` opens the unpacked dump at its beginning, and is called up to three
 /// times.
 ///
@@ -64,12 +54,12 @@ pub struct JavaHeap {
 pub fn read_hprof(
     open: &dyn Fn() -> io::Result<Box<dyn Read + Send>>,
     contents: Contents,
-) -> std::result::Result<JavaHeap, HprofError> {
-    let open = || open().map_err(|source| HprofError::Io { offset: 0, source });
+) -> std::result::Result<DumpedHeap, DumpError> {
+    let open = || open().map_err(|source| DumpError::Io { offset: 0, source });
     let mut census = Census::new();
     let walked = walk(open()?, &mut census)?;
     if census.ids.is_empty() {
-        return Err(HprofError::NoObjects);
+        return Err(DumpError::NoObjects);
     }
     census.finish(walked.id_bytes);
     let is_of_android = walked.version.ends_with("1.0.3");
@@ -81,13 +71,16 @@ pub fn read_hprof(
     let threads = rows::threads(&census);
     let strings_of_threads = rows::names_of_threads(&objects, &threads);
     let mut texts_of_nodes = None;
-    let only: FxHashSet<u32> = strings_of_threads.values().copied().collect();
-    let thread_texts = if contents == Contents::Strings {
+    let loaders = loaders::of_the_program(&census, &classes);
+    let strings_of_loaders = loaders::strings_of_names(&objects, &loaders);
+    let names_of_loaders = strings_of_loaders.values().flatten();
+    let only: FxHashSet<u32> = strings_of_threads.values().chain(names_of_loaders).copied().collect();
+    let told_texts = if contents == Contents::Strings {
         let mut numbers = vec![0; objects.class_of.len()];
         let mut found = rustc_hash::FxHashMap::default();
         let characters = std::mem::take(&mut objects.characters);
         let mut known = snapshot::TextNumbers::default();
-        texts::read(open()?, &census, &characters, None, |string, text| {
+        texts::read(open()?, &census, &characters, |string, text| {
             if only.contains(&string) {
                 found.insert(string, text.to_owned());
             }
@@ -103,15 +96,17 @@ pub fn read_hprof(
     };
     let names = strings_of_threads
         .into_iter()
-        .filter_map(|(thread, string)| Some((thread, thread_texts.get(&string)?.clone())))
+        .filter_map(|(thread, string)| Some((thread, told_texts.get(&string)?.clone())))
         .collect();
+    let loader_names = loaders::names(&objects, &strings_of_loaders, &told_texts);
     let mut rows = rows::rows(&census, &names);
     for edge in reach::add_unreached(&objects, &mut rows) {
         objects.edge_kinds[edge] = EdgeKind::WEAK;
     }
     let notes = notes(&census, &objects, &walked);
-    let snapshot = snapshot::build(&census, objects, rows, texts_of_nodes.as_deref(), &walked)?;
-    Ok(JavaHeap { snapshot, notes, cut_at: walked.cut_at })
+    let names_of_nodes = snapshot::Names { texts: texts_of_nodes.as_deref(), loaders: loader_names };
+    let snapshot = snapshot::build(&census, objects, rows, &names_of_nodes, &walked)?;
+    Ok(DumpedHeap { snapshot, notes, cut_at: walked.cut_at })
 }
 
 /// Returns facts on a dump that its reader should know.

@@ -10,8 +10,8 @@
 
 use std::io::Read;
 
-use super::error::{HprofError, Result};
 use super::input::{Input, TAKE_MAX, number};
+use crate::dump_error::{DumpError, Result};
 
 /// Largest length of a name; the rest of a longer one is left out.
 const NAME_MAX: u32 = 1 << 12;
@@ -48,7 +48,7 @@ impl Type {
             9 => Self::Short,
             10 => Self::Int,
             11 => Self::Long,
-            kind => return Err(HprofError::UnknownType { kind, offset }),
+            kind => return Err(DumpError::UnknownType { kind, offset }),
         })
     }
 
@@ -158,6 +158,10 @@ pub(super) trait Visitor {
     fn instance(&mut self, id: u64, class: u64, values: &[u8]) -> Result<()>;
     /// Receives an array. Returns how many bytes of its contents are wanted.
     fn array(&mut self, array: ArrayRecord) -> Result<u64>;
+    /// Whether the rest of the dump is not wanted.
+    fn is_done(&self) -> bool {
+        false
+    }
     /// Receives wanted contents, whole items at a time.
     fn contents(&mut self, _array: ArrayRecord, _bytes: &[u8]) -> Result<()> {
         Ok(())
@@ -182,7 +186,7 @@ pub(super) fn walk(reader: impl Read, visitor: &mut impl Visitor) -> Result<Walk
     let version = header(&mut input)?;
     let mut walked = Walked { version, id_bytes: input.id_bytes, bytes: 0, cut_at: None };
     match records(&mut input, visitor) {
-        Err(HprofError::Ends { offset }) => walked.cut_at = Some(offset),
+        Err(DumpError::Ends { offset }) => walked.cut_at = Some(offset),
         other => other?,
     }
     walked.bytes = input.offset();
@@ -195,16 +199,16 @@ fn header<R: Read>(input: &mut Input<R>) -> Result<String> {
         match input.byte() {
             Ok(0) => break,
             Ok(byte) => text.push(byte),
-            Err(HprofError::Ends { .. }) => return Err(HprofError::NotHprof),
+            Err(DumpError::Ends { .. }) => return Err(DumpError::NotHprof),
             Err(error) => return Err(error),
         }
     }
     if !text.starts_with(BEGINNING) {
-        return Err(HprofError::NotHprof);
+        return Err(DumpError::NotHprof);
     }
     let id_bytes = input.word()?;
     if !matches!(id_bytes, 4 | 8) {
-        return Err(HprofError::IdBytes { id_bytes });
+        return Err(DumpError::IdBytes { id_bytes });
     }
     input.id_bytes = id_bytes as usize;
     input.skip(8)?;
@@ -212,7 +216,7 @@ fn header<R: Read>(input: &mut Input<R>) -> Result<String> {
 }
 
 fn records<R: Read>(input: &mut Input<R>, visitor: &mut impl Visitor) -> Result<()> {
-    while !input.is_at_end()? {
+    while !visitor.is_done() && !input.is_at_end()? {
         let tag = input.byte()?;
         input.skip(4)?;
         let length = input.word()?;
@@ -277,10 +281,13 @@ fn parts<R: Read>(input: &mut Input<R>, tag: u8, length: u32, visitor: &mut impl
             return Ok(());
         }
         part(input, visitor)?;
+        if visitor.is_done() {
+            return Ok(());
+        }
         while !goes_on && input.offset() > end {
             // The length of the record of a whole heap wraps at 4 GiB.
             if !is_whole_heap {
-                return Err(HprofError::Overrun { offset: input.offset() });
+                return Err(DumpError::Overrun { offset: input.offset() });
             }
             end += 1 << 32;
         }
@@ -326,7 +333,7 @@ fn part<R: Read>(input: &mut Input<R>, visitor: &mut impl Visitor) -> Result<()>
         // An object that no reference leads to.
         0x90 => None,
         0xff => root(RootTag::Unknown, 0),
-        tag => return Err(HprofError::UnknownPart { tag, offset }),
+        tag => return Err(DumpError::UnknownPart { tag, offset }),
     };
     let id = input.id()?;
     if let Some((tag, count)) = found {
@@ -383,19 +390,23 @@ fn typed<R: Read>(input: &mut Input<R>) -> Result<Type> {
 }
 
 fn instance<R: Read>(input: &mut Input<R>, visitor: &mut impl Visitor) -> Result<()> {
-    let id = input.id()?;
-    input.skip(4)?;
-    let class = input.id()?;
-    let count = input.word()?;
+    let of_id = input.id_bytes;
+    // Id, serial number of the trace, class, bytes of the values.
+    let begin: [u8; 24] = input.beginning(2 * of_id + 8)?;
+    let id = number(&begin[..of_id]);
+    let class = number(&begin[of_id + 4..2 * of_id + 4]);
+    let count = number(&begin[2 * of_id + 4..2 * of_id + 8]) as u32;
     let values = input.take(count as usize)?;
     visitor.instance(id, class, values)
 }
 
 fn object_array<R: Read>(input: &mut Input<R>, visitor: &mut impl Visitor) -> Result<()> {
-    let id = input.id()?;
-    input.skip(4)?;
-    let count = input.word()?;
-    let class = input.id()?;
+    let of_id = input.id_bytes;
+    // Id, serial number of the trace, number of items, class.
+    let begin: [u8; 24] = input.beginning(2 * of_id + 8)?;
+    let id = number(&begin[..of_id]);
+    let count = number(&begin[of_id + 4..of_id + 8]) as u32;
+    let class = number(&begin[of_id + 8..2 * of_id + 8]);
     contents(input, visitor, ArrayRecord { id, class, kind: Type::Object, count })
 }
 
@@ -404,10 +415,12 @@ fn primitive_array<R: Read>(
     visitor: &mut impl Visitor,
     has_contents: bool,
 ) -> Result<()> {
-    let id = input.id()?;
-    input.skip(4)?;
-    let count = input.word()?;
-    let kind = typed(input)?;
+    let of_id = input.id_bytes;
+    // Id, serial number of the trace, number of items, type.
+    let begin: [u8; 17] = input.beginning(of_id + 9)?;
+    let id = number(&begin[..of_id]);
+    let count = number(&begin[of_id + 4..of_id + 8]) as u32;
+    let kind = Type::of(begin[of_id + 8], input.offset())?;
     let array = ArrayRecord { id, class: 0, kind, count };
     if has_contents {
         return contents(input, visitor, array);

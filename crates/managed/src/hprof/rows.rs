@@ -12,7 +12,7 @@ use super::names::cut;
 use super::records::{RootRecord, RootTag};
 
 /// Row of the classes that are never unloaded.
-pub(super) const SYSTEM_CLASSES: &str = "(system classes)";
+const SYSTEM_CLASSES: &str = "(system classes)";
 /// Row of objects that nothing in the dump leads to. They are dead, or the virtual machine holds
 /// them by references that it does not write.
 pub(super) const GARBAGE: &str = "(garbage, or held by the virtual machine)";
@@ -28,19 +28,21 @@ pub(super) struct Row {
     pub(super) name: String,
     /// Native for rows that own what they lead to, synthetic for others.
     pub(super) kind: NodeKind,
+    /// Whether distances count from the row, which holds for more than a moment.
+    pub(super) is_owner: bool,
     /// Kind, name, number of the target. An empty name stands for a position.
     pub(super) edges: Vec<(EdgeKind, &'static str, u32)>,
 }
 
 impl Row {
     fn new(name: impl Into<String>, kind: NodeKind) -> Self {
-        Self { name: name.into(), kind, edges: Vec::new() }
+        Self { name: name.into(), kind, is_owner: false, edges: Vec::new() }
     }
 
     /// Row of items without names.
     pub(super) fn of_items(name: &str, kind: NodeKind, items: Vec<u32>) -> Self {
         let edges = items.into_iter().map(|item| (EdgeKind::ELEMENT, "", item)).collect();
-        Self { name: name.to_owned(), kind, edges }
+        Self { name: name.to_owned(), kind, is_owner: false, edges }
     }
 }
 
@@ -71,6 +73,7 @@ pub(super) fn rows(census: &Census, names: &FxHashMap<u32, String>) -> Vec<Row> 
     let threads = threads(census);
     let mut by_kind: BTreeMap<RootTag, Row> = BTreeMap::new();
     let mut of_threads: BTreeMap<u32, Row> = BTreeMap::new();
+    let mut of_native_code: BTreeMap<u32, Row> = BTreeMap::new();
     let mut of_frames: BTreeMap<(u32, u32), Row> = BTreeMap::new();
     let mut others = Row::new(OTHER_THREADS, NodeKind::SYNTHETIC);
     let mut seen: FxHashSet<(RootTag, u32, u32, u32)> = FxHashSet::default();
@@ -81,11 +84,13 @@ pub(super) fn rows(census: &Census, names: &FxHashMap<u32, String>) -> Vec<Row> 
             _ => format!("thread {serial}"),
         }
     };
-    // Classes of the boot loader are never unloaded. Not all of them are among the roots.
-    let of_boot = census.classes.iter().filter(|class| class.loader == 0);
-    let of_boot =
-        of_boot.map(|class| RootRecord { tag: RootTag::SystemClass, id: class.id, thread: 0, number: 0 });
-    for root in census.roots.iter().copied().chain(of_boot) {
+    // The virtual machine's own loaders and their classes are never unloaded. Not all of them are
+    // among the roots.
+    let is_lasting = |loader: u64| loader == 0 || census.lasting_loaders.contains(&loader);
+    let classes = census.classes.iter().filter(|class| is_lasting(class.loader)).map(|class| class.id);
+    let lasting = classes.chain(census.lasting_loaders.iter().copied());
+    let lasting = lasting.map(|id| RootRecord { tag: RootTag::SystemClass, id, thread: 0, number: 0 });
+    for root in census.roots.iter().copied().chain(lasting) {
         let Some(target) = census.map.get(root.id) else { continue };
         if !seen.insert((root.tag, root.thread, root.number, target)) {
             continue;
@@ -109,13 +114,24 @@ pub(super) fn rows(census: &Census, names: &FxHashMap<u32, String>) -> Vec<Row> 
                 continue;
             }
         };
+        // A thread that runs holds its object, and so its thread-local values, as long as it runs.
+        let of_kind = if root.tag == RootTag::ThreadObject { &mut of_threads } else { &mut of_native_code };
         let name = || Some(thread_name(root.thread));
-        let row = row_of(&mut of_threads, root.thread, name).unwrap_or(&mut others);
+        let row = row_of(of_kind, root.thread, name).unwrap_or(&mut others);
         row.edges.push((EdgeKind::INTERNAL, of_thread, target));
     }
+    for row in of_threads.values_mut() {
+        (row.kind, row.is_owner) = (NodeKind::NATIVE, true);
+    }
+    for row in of_native_code.values_mut() {
+        row.name = format!("{}, native code", row.name);
+    }
+    for (&tag, row) in &mut by_kind {
+        row.is_owner = tag == RootTag::SystemClass;
+    }
     let others = (!others.edges.is_empty()).then_some(others);
-    let of_threads = of_threads.into_values().chain(of_frames.into_values());
-    by_kind.into_values().chain(of_threads).chain(others).collect()
+    let of_threads = of_threads.into_values().chain(of_native_code.into_values());
+    by_kind.into_values().chain(of_threads).chain(of_frames.into_values()).chain(others).collect()
 }
 
 /// Returns the row of a key. `None`: it has no name, or there are too many rows.

@@ -120,6 +120,9 @@ pub(super) fn sizes(census: &Census, objects: &Objects<'_>) -> OwnBytes {
             _ => 0,
         });
     }
+    for memory in &objects.memories.all {
+        all.push(memory.bytes);
+    }
     all.sizes = Some(best);
     all
 }

@@ -5,11 +5,11 @@ use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use super::census::Census;
-use super::error::{HprofError, Result};
 use super::graph::{CLASS_OBJECT, Objects, primitive_of};
 use super::records::Walked;
-use super::rows::{Row, SYSTEM_CLASSES};
+use super::rows::Row;
 use super::sizes::sizes;
+use crate::dump_error::{DumpError, Result};
 
 /// Class of strings.
 const STRING: &str = "java.lang.String";
@@ -29,22 +29,31 @@ impl TextNumbers {
     }
 }
 
-/// Builds the snapshot. `texts` has the number of each string's text, by object; 0 without one.
+/// Names of objects that are not those of their classes.
+#[derive(Debug)]
+pub(super) struct Names<'a> {
+    /// Number of each string's text, by object; 0 without one.
+    pub(super) texts: Option<&'a [u32]>,
+    /// Names of the program's class loaders.
+    pub(super) loaders: FxHashMap<u32, String>,
+}
+
+/// Builds the snapshot.
 pub(super) fn build(
     census: &Census,
     mut objects: Objects<'_>,
     rows: Vec<Row>,
-    texts: Option<&[u32]>,
+    own_names: &Names<'_>,
     walked: &Walked,
 ) -> Result<Snapshot> {
     let mut own_bytes = sizes(census, &objects);
-    let names = names_of_nodes(census, &mut objects, texts)?;
+    let names = names_of_nodes(census, &mut objects, own_names)?;
     let first_node = 1 + rows.len() as u32;
     let mut strings = std::mem::take(&mut objects.strings);
     let mut columns = columns_of_rows(&mut strings, &rows)?;
     let first_edge = columns.targets.len() as u32;
     if columns.targets.len() + objects.targets.len() >= u32::MAX as usize {
-        return Err(HprofError::TooMany { what: "references" });
+        return Err(DumpError::TooMany { what: "references" });
     }
     objects.first_edges.iter_mut().for_each(|edge| *edge += first_edge);
     objects.targets.iter_mut().for_each(|target| *target += first_node);
@@ -55,7 +64,7 @@ pub(super) fn build(
     prepend(&mut columns.edge_names, std::mem::take(&mut objects.edge_names));
     prepend(&mut columns.edge_kinds, std::mem::take(&mut objects.edge_kinds));
     columns.strings = strings;
-    columns.ids = ids(census, first_node);
+    columns.ids = ids(census, first_node, objects.memories.all.len() as u32);
     columns.own_bytes = vec![0; first_node as usize];
     prepend(&mut columns.own_bytes, std::mem::take(&mut own_bytes.narrow));
     let wide = own_bytes.wide.iter().map(|(&node, &bytes)| (node + first_node, bytes));
@@ -68,6 +77,8 @@ pub(super) fn build(
         names.dedup();
         names
     };
+    let mut program = of_classes(|class| class.is_of_the_program);
+    program.extend(own_names.loaders.values().map(String::as_str));
     let sizes = own_bytes.sizes;
     let table = sizes.map(|it| json!({ "header_bytes": it.array_header(), "slot_bytes": it.reference }));
     header["heapr"] = json!({
@@ -76,7 +87,7 @@ pub(super) fn build(
         "ids": "positions",
         "table": table,
         "collections": of_classes(|class| class.is_collection),
-        "program": of_classes(|class| class.is_of_the_program),
+        "program": program,
     });
     Ok(Snapshot::of_columns(&header, columns)?)
 }
@@ -97,7 +108,7 @@ fn columns_of_rows(strings: &mut Strings, rows: &[Row]) -> Result<GraphColumns> 
     let mut known = TextNumbers::default();
     for (number, row) in (1..).zip(rows) {
         let name = known.number(strings, &row.name)?;
-        let is_owner = row.name == SYSTEM_CLASSES;
+        let is_owner = row.is_owner;
         columns.names.push(name);
         columns.kinds.push(row.kind);
         columns.targets.push(number);
@@ -116,7 +127,8 @@ fn columns_of_rows(strings: &mut Strings, rows: &[Row]) -> Result<GraphColumns> 
 }
 
 /// Returns the number of the name of each object. Strings whose texts are known become texts.
-fn names_of_nodes(census: &Census, objects: &mut Objects<'_>, texts: Option<&[u32]>) -> Result<Vec<u32>> {
+fn names_of_nodes(census: &Census, objects: &mut Objects<'_>, own_names: &Names<'_>) -> Result<Vec<u32>> {
+    let texts = own_names.texts;
     let mut known = TextNumbers::default();
     let mut of_classes = Vec::with_capacity(objects.classes.len());
     for class in objects.classes {
@@ -139,19 +151,27 @@ fn names_of_nodes(census: &Census, objects: &mut Objects<'_>, texts: Option<&[u3
             of_classes.get(class as usize).copied().unwrap_or(unknown)
         });
     }
+    for (memory, name) in objects.memories.all.iter().zip(&mut names[census.ids.len()..]) {
+        *name = known.number(&mut objects.strings, memory.name())?;
+    }
+    for (&loader, name) in &own_names.loaders {
+        names[loader as usize] = known.number(&mut objects.strings, name)?;
+    }
     Ok(names)
 }
 
-/// Returns the ids of the root, the rows and the objects. An object's id is its address; an eighth
-/// of it where addresses need more than 32 bits; its number where even that is too much.
-fn ids(census: &Census, first_node: u32) -> Vec<u32> {
+/// Returns the ids of the root, the rows, the objects, and native memory, which has the numbers
+/// after the rows. An object's id is its address; an eighth of it where addresses need more than 32
+/// bits; its number where even that is too much.
+fn ids(census: &Census, first_node: u32, memory_count: u32) -> Vec<u32> {
     let most = census.ids.iter().copied().max().unwrap_or(0);
     let least = census.ids.iter().copied().min().unwrap_or(0);
+    let first_object = first_node + memory_count;
     let divisor = if most < u64::from(u32::MAX) { 1 } else { 8 };
     let fits = most / divisor < u64::from(u32::MAX)
-        && least / divisor >= u64::from(first_node)
+        && least / divisor >= u64::from(first_object)
         && (divisor == 1 || census.ids.iter().all(|id| id % 8 == 0));
-    let of_objects = (first_node..).zip(&census.ids);
+    let of_objects = (first_object..).zip(&census.ids);
     let own = of_objects.map(|(number, &id)| if fits { (id / divisor) as u32 } else { number });
-    (0..first_node).chain(own).collect()
+    (0..first_node).chain(own).chain(first_node..first_object).collect()
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use heapr_v8::{EdgeKind, NodeKind, Snapshot};
 use proptest::prelude::*;
 
-use super::{HprofError, JavaHeap, read_hprof};
+use super::{DumpError, DumpedHeap, read_hprof};
 use crate::python::Contents;
 
 const OBJECT: u8 = 2;
@@ -163,7 +163,7 @@ impl Made {
     }
 }
 
-fn read(bytes: &[u8], contents: Contents) -> Result<JavaHeap, HprofError> {
+fn read(bytes: &[u8], contents: Contents) -> Result<DumpedHeap, DumpError> {
     let bytes = bytes.to_vec();
     read_hprof(&|| Ok(Box::new(std::io::Cursor::new(bytes.clone())) as Box<dyn Read + Send>), contents)
 }
@@ -202,7 +202,8 @@ fn check(heap: &Snapshot) {
     has(heap, "java.util.HashMap$Node[]", EdgeKind::ELEMENT, "1", "java.util.HashMap$Node");
     has(heap, "java.util.HashMap$Node", EdgeKind::INTERNAL, "value", "app.Session");
     has(heap, "app.Session", EdgeKind::PROPERTY, "body", "byte[]");
-    has(heap, "app.Session", EdgeKind::INTERNAL, "(class)", "class app.Session");
+    has(heap, "app.Session", EdgeKind::INTERNAL, "(loader)", "class loader (java.lang.Object)");
+    has(heap, "class loader (java.lang.Object)", EdgeKind::INTERNAL, "(class)", "class app.Session");
     has(heap, "java.lang.ref.SoftReference", EdgeKind::WEAK, "referent", "java.lang.Object");
     has(heap, "(system classes)", EdgeKind::ELEMENT, "0", "class java.lang.Object");
     has(heap, "(system classes)", EdgeKind::ELEMENT, "1", "class java.util.HashMap");
@@ -308,7 +309,7 @@ fn a_dump_that_is_cut_shows_what_it_has() {
     for length in 0..whole.len() {
         match read(&whole[..length], Contents::Strings) {
             Ok(_) => shown += 1,
-            Err(HprofError::NotHprof | HprofError::NoObjects | HprofError::Ends { .. }) => {}
+            Err(DumpError::NotHprof | DumpError::NoObjects | DumpError::Ends { .. }) => {}
             Err(error) => panic!("{length}: {error}"),
         }
     }
@@ -318,18 +319,18 @@ fn a_dump_that_is_cut_shows_what_it_has() {
 #[test]
 fn other_files_are_refused() {
     let refused = |bytes: &[u8]| read(bytes, Contents::Names).map(drop).unwrap_err();
-    assert!(matches!(refused(b"{\"snapshot\":{}}"), HprofError::NotHprof));
+    assert!(matches!(refused(b"{\"snapshot\":{}}"), DumpError::NotHprof));
     assert!(matches!(
         refused(b"JAVA PROFILE 1.0.2\0\0\0\0\x03\0\0\0\0\0\0\0\0"),
-        HprofError::IdBytes { id_bytes: 3 }
+        DumpError::IdBytes { id_bytes: 3 }
     ));
     let mut made = Made::new("1.0.2", 8);
     made.record(0x1c, None, &[0x77, 1, 2]);
-    assert!(matches!(refused(&made.bytes), HprofError::UnknownPart { tag: 0x77, offset } if offset == 40));
+    assert!(matches!(refused(&made.bytes), DumpError::UnknownPart { tag: 0x77, offset } if offset == 40));
     let mut made = Made::new("1.0.2", 8);
     let part = made.bytes(1, &[0; 64]);
     made.record(0x1c, Some(8), &part);
-    assert!(matches!(refused(&made.bytes), HprofError::Overrun { .. }));
+    assert!(matches!(refused(&made.bytes), DumpError::Overrun { .. }));
 }
 
 proptest! {

@@ -6,8 +6,8 @@ use std::io::Read;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::census::Census;
-use super::error::Result;
 use super::records::{ArrayRecord, ClassRecord, Type, Visitor, walk};
+use crate::dump_error::Result;
 
 /// Largest number of characters of a text.
 const CHARACTERS_MAX: u64 = 1024;
@@ -19,11 +19,9 @@ pub(super) type Characters = (u32, u32, bool);
 pub(super) struct Texts<'a, F> {
     census: &'a Census,
     wanted: &'a [Characters],
-    /// Strings whose texts are wanted; all if `None`.
-    only: Option<&'a FxHashSet<u32>>,
     /// Number of the next object.
     next: u32,
-    /// Strings of the array that is being read.
+    /// Strings of the array that is being read; those behind them are still wanted.
     strings: std::ops::Range<usize>,
     bytes: Vec<u8>,
     rest: u64,
@@ -35,11 +33,9 @@ pub(super) fn read<F: FnMut(u32, &str) -> Result<()>>(
     reader: impl Read,
     census: &Census,
     wanted: &[Characters],
-    only: Option<&FxHashSet<u32>>,
     receive: F,
 ) -> Result<()> {
-    let mut texts =
-        Texts { census, wanted, only, next: 0, strings: 0..0, bytes: Vec::new(), rest: 0, receive };
+    let mut texts = Texts { census, wanted, next: 0, strings: 0..0, bytes: Vec::new(), rest: 0, receive };
     walk(reader, &mut texts).map(drop)
 }
 
@@ -51,7 +47,9 @@ pub(super) fn of_some(
     only: &FxHashSet<u32>,
 ) -> Result<FxHashMap<u32, String>> {
     let mut found = FxHashMap::default();
-    read(reader, census, wanted, Some(only), |string, text| {
+    let wanted: Vec<Characters> =
+        wanted.iter().copied().filter(|(_, string, _)| only.contains(string)).collect();
+    read(reader, census, &wanted, |string, text| {
         found.insert(string, text.to_owned());
         Ok(())
     })?;
@@ -80,6 +78,10 @@ impl<F: FnMut(u32, &str) -> Result<()>> Visitor for Texts<'_, F> {
         Ok(())
     }
 
+    fn is_done(&self) -> bool {
+        self.strings.end >= self.wanted.len() && self.rest == 0
+    }
+
     fn array(&mut self, array: ArrayRecord) -> Result<u64> {
         let Some(number) = self.object(array.id) else { return Ok(0) };
         if !matches!(array.kind, Type::Byte | Type::Char) {
@@ -95,8 +97,7 @@ impl<F: FnMut(u32, &str) -> Result<()>> Visitor for Texts<'_, F> {
             end += 1;
         }
         self.strings = at..end;
-        let mut strings = self.wanted[at..end].iter();
-        if !strings.any(|&(_, string, _)| self.only.is_none_or(|only| only.contains(&string))) {
+        if at == end {
             return Ok(0);
         }
         self.bytes.clear();
@@ -119,9 +120,6 @@ impl<F: FnMut(u32, &str) -> Result<()>> Texts<'_, F> {
     fn pass_on(&mut self, array: ArrayRecord) -> Result<()> {
         for at in self.strings.clone() {
             let (_, string, is_wide) = self.wanted[at];
-            if self.only.is_some_and(|only| !only.contains(&string)) {
-                continue;
-            }
             let text = match (array.kind, is_wide) {
                 (Type::Char, _) => wide(self.bytes.as_chunks().0, u16::from_be_bytes),
                 // Strings of JDK 9 and later have their characters in the machine's order.

@@ -5,9 +5,9 @@ use heapr_v8::EdgeKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::census::Census;
-use super::error::Result;
 use super::graph::{CLASS_OBJECT, Objects};
 use super::names::cut;
+use crate::dump_error::Result;
 
 /// Gives the edges to thread-local values the names of their keys.
 pub(super) fn name_values(census: &Census, objects: &mut Objects<'_>) -> Result<()> {

@@ -29,8 +29,25 @@ const LEAST_STORE_BYTES: u64 = 256;
 pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> Vec<Collection> {
     match heap.meta().dialect.as_ref().and_then(|dialect| dialect.table) {
         Some(table) => in_order(table_collections::all(heap, table), order, top),
+        None if heap.meta().dialect.is_some() => in_order(with_items(heap), order, top),
         None => in_order(of_v8(heap), order, top),
     }
+}
+
+/// Returns the collections of a language whose collections refer to their items themselves. Such a
+/// heap does not show how many slots a collection has.
+fn with_items(heap: &impl HeapView) -> Vec<Collection> {
+    let Some(dialect) = &heap.meta().dialect else { return Vec::new() };
+    let is_one =
+        |node: &u32| heap.kind(*node) == NodeKind::OBJECT && dialect.is_collection(&heap.name(*node));
+    let collection = |node: u32| Collection {
+        node,
+        reference_count: count_edges(heap, node, |kind| kind == EdgeKind::ELEMENT),
+        store_bytes: heap.self_bytes(node),
+        retained_bytes: heap.retained_bytes(node),
+        fill_percent: None,
+    };
+    (0..heap.graph().node_count()).filter(is_one).map(collection).collect()
 }
 
 fn of_v8(heap: &impl HeapView) -> Vec<Collection> {

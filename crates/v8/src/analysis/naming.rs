@@ -83,8 +83,12 @@ impl Called {
     pub fn whole(&self, field: Option<&str>) -> String {
         if let Some(class) = &self.class {
             return match field {
+                // The name ends with the class already, or is that of the class.
+                None if self.text.ends_with(&format!("({class})")) || self.text == *class => {
+                    self.text.clone()
+                }
                 None => format!("{} ({class})", self.text),
-                Some(field) if self.fields.is_empty() => format!("{}: {field}", self.text),
+                Some(field) if self.fields.is_empty() => format!("{}: {field}", self.base),
                 Some(field) if field.starts_with('[') => format!("{}{field}", self.text),
                 Some(field) => format!("{}.{field}", self.text),
             };

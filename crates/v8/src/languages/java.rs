@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! class StaticMap: REGISTRY.byId (HashMap)      thread-local PoolLocal.AUDIT: lines (ArrayList)
+//! class loader /shop (org.apache.catalina.loader.ParallelWebappClassLoader)
 //! ```
 //! Tables, nodes and links of collections, and all arrays of objects, are stores: kind `array`.
 
@@ -21,6 +22,8 @@ const NAMED: [&str; 4] = ["class ", "thread ", "frame ", "("];
 const GARBAGE: &str = "(garbage, or held by the virtual machine)";
 /// Beginning of references to thread-local values.
 const THREAD_LOCAL: &str = "thread-local ";
+/// Beginning of the names of class loaders of the program.
+const LOADER: &str = "class loader ";
 /// Packages whose classes are known without them.
 const KNOWN_PACKAGES: [&str; 3] = ["java.util.concurrent.", "java.util.", "java.lang."];
 
@@ -65,7 +68,14 @@ impl Language for Java {
         }
     }
 
+    fn is_one_thing(&self, node: &str) -> bool {
+        node.starts_with(LOADER)
+    }
+
     fn class_of_base<'b>(&self, base: &'b str) -> &'b str {
+        if base.starts_with(LOADER) {
+            return base;
+        }
         if let Some(class) = base.strip_prefix("class ") {
             return class;
         }

@@ -1,11 +1,12 @@
 //! Languages whose heaps are analysed: the questions that the analyses ask of each.
 //!
 //! No analysis and no command knows a language. A language is a row: [`JAVASCRIPT`], [`PYTHON`],
-//! [`JAVA`].
+//! [`JAVA`], [`RUBY`].
 
 mod java;
 mod javascript;
 mod python;
+mod ruby;
 
 use std::fmt::Debug;
 
@@ -14,13 +15,14 @@ use crate::{EdgeKind, NodeKind};
 pub(crate) use java::JAVA;
 pub(crate) use javascript::JAVASCRIPT;
 pub(crate) use python::PYTHON;
+pub(crate) use ruby::RUBY;
 
 /// Name of the root of objects without any reference from outside of them.
 const GARBAGE: &str = "(garbage, not yet collected)";
 /// Reason why garbage is no leak.
 const IS_GARBAGE: &str = "is garbage that nothing refers to, until the collector runs";
 /// All languages.
-const ROWS: [&dyn Language; 3] = [&JAVASCRIPT, &PYTHON, &JAVA];
+const ROWS: [&dyn Language; 4] = [&JAVASCRIPT, &PYTHON, &JAVA, &RUBY];
 
 /// A reference on the way from a named holder down to an object.
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +96,12 @@ pub(crate) trait Language: Debug + Sync {
         root.starts_with(GARBAGE).then_some(IS_GARBAGE)
     }
 
+    /// Whether a node of this name, with all that it alone holds, counts as one thing: growth is
+    /// added up at it, and nothing below it is taken for its holder.
+    fn is_one_thing(&self, _node: &str) -> bool {
+        false
+    }
+
     /// Words for what is left out of the growth, if anything is.
     fn left_out(&self) -> Option<&'static str> {
         None
@@ -129,11 +137,27 @@ mod tests {
         assert_eq!(JAVA.class_of_base("thread-local PoolLocal.AUDIT"), "PoolLocal");
         assert_eq!(JAVA.class_of_base("frame a.Main.work (Main.java:9)"), "a.Main");
         assert_eq!(JAVA.class_of_base("class a.Main"), "a.Main");
+        let loader = "class loader app (java.net.URLClassLoader)";
+        assert_eq!(JAVA.class_of_base(loader), loader);
+        assert!(JAVA.is_one_thing(loader) && !JAVA.is_one_thing("class a.Main"));
+    }
+
+    #[test]
+    fn references_of_ruby_are_named_by_what_they_lead_to() {
+        let step = |kind, name| {
+            let (holder, target) = (NodeKind::OBJECT, NodeKind::OBJECT);
+            RUBY.field(Step { kind, name, holder, target })
+        };
+        assert_eq!(step(EdgeKind::PROPERTY, Some("(Hash)")).as_deref(), Some("(Hash)"));
+        assert_eq!(step(EdgeKind::ELEMENT, None).as_deref(), Some("[…]"));
+        assert_eq!(step(EdgeKind::INTERNAL, Some("(superclass)")), None);
+        assert_eq!(RUBY.class_of_base("module Shop"), "Shop");
+        assert!(RUBY.begins_names("class Event") && !RUBY.begins_names("Event"));
     }
 
     #[test]
     fn each_language_is_found_by_its_name() {
-        for row in [&JAVA as &dyn Language, &JAVASCRIPT, &PYTHON] {
+        for row in ROWS {
             assert_eq!(language(Some(row.name())).name(), row.name());
         }
         assert_eq!(language(None).name(), "python");

@@ -85,7 +85,17 @@ pub(super) fn late_owners<H: HeapView>(
     }
 
     let mut found = FxHashSet::default();
+    let language = heap.meta().language();
     for item in 0..node_count {
+        let is_new = other[item as usize] == NOT_THERE;
+        if is_new
+            && !language.has_kinds_of_v8()
+            && heap.kind(item) == NodeKind::OBJECT
+            && language.is_one_thing(&heap.name(item))
+        {
+            found.insert(item);
+            continue;
+        }
         let bytes = heap.retained_bytes(item);
         if ownership.item[item as usize] != item || bytes < LEAST_BYTES {
             continue;

@@ -113,13 +113,15 @@ pub(super) fn can_own(heap: &impl HeapView, node: u32) -> bool {
     }
 }
 
-/// Whether the node holds its contents under keys or positions, rather than in fields.
+/// Whether the node holds its contents under keys or positions, rather than in fields; or as one
+/// thing, whatever the field.
 pub(super) fn is_collection(heap: &impl HeapView, node: u32) -> bool {
     if heap.kind(node) != NodeKind::OBJECT {
         return false;
     }
     if let Some(dialect) = &heap.meta().dialect {
-        return dialect.is_collection(&heap.name(node));
+        let name = heap.name(node);
+        return dialect.is_collection(&name) || dialect.language.is_one_thing(&name);
     }
     match &*heap.name(node) {
         "Array" | "Map" | "Set" | "WeakMap" | "WeakSet" | "Promise" => true,

@@ -36,7 +36,7 @@ fn thread_of<H: HeapView>(heap: &H, node: u32) -> Option<String> {
         }
         at = above;
         let roots = heap.retainers().edges_into(at).iter().map(|&edge| heap.graph().source(edge));
-        let threads = roots.filter(|&root| heap.kind(root) == NodeKind::SYNTHETIC);
+        let threads = roots.filter(|&root| heap.kind(root) == NodeKind::NATIVE);
         let mut names = threads.filter_map(|root| Some(heap.name(root).strip_prefix(THREAD)?.to_owned()));
         if let Some(name) = names.next() {
             return Some(name);

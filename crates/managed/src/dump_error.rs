@@ -1,9 +1,9 @@
-//! Reasons for which a heap dump of Java cannot be read.
+//! Reasons for which a heap dump of a runtime cannot be read.
 
-/// Reason for which a heap dump of Java cannot be read.
+/// Reason for which a heap dump of Java or Ruby cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum HprofError {
+pub enum DumpError {
     /// Reading failed.
     #[error("it cannot be read at offset {offset}: {source}")]
     Io {
@@ -21,6 +21,17 @@ pub enum HprofError {
     /// Another beginning than that of a heap dump.
     #[error("it does not begin as a heap dump of Java does (\"JAVA PROFILE 1.0\")")]
     NotHprof,
+    /// Another beginning than that of a dump of `ObjectSpace`.
+    #[error("it does not begin as a heap dump of Ruby does (a line of ObjectSpace.dump_all)")]
+    NotRuby,
+    /// Line that is longer than any object's.
+    #[error("it has a line of more than {limit_bytes} bytes at offset {offset}: it is damaged")]
+    LongLine {
+        /// Offset of the line, in bytes.
+        offset: u64,
+        /// Largest length that is read.
+        limit_bytes: usize,
+    },
     /// Ids that are no addresses of 4 or 8 bytes.
     #[error("its ids have {id_bytes} bytes, and only 4 and 8 are known")]
     IdBytes {
@@ -71,5 +82,22 @@ pub enum HprofError {
     Graph(#[from] heapr_v8::Error),
 }
 
+impl DumpError {
+    /// Offset in the unpacked file, in bytes, if the reason has one.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        match *self {
+            Self::Io { offset, .. }
+            | Self::Ends { offset }
+            | Self::UnknownPart { offset, .. }
+            | Self::UnknownType { offset, .. }
+            | Self::Overrun { offset }
+            | Self::LongLine { offset, .. }
+            | Self::TooLong { offset, .. } => Some(offset),
+            _ => None,
+        }
+    }
+}
+
 /// Result of reading a heap dump.
-pub(super) type Result<T> = std::result::Result<T, HprofError>;
+pub(crate) type Result<T> = std::result::Result<T, DumpError>;

@@ -1,0 +1,134 @@
+//! Native memory of direct buffers: a node of its own, which the buffer holds.
+//!
+//! A dump has the address and the size of the memory as plain fields. Buffers that only show the
+//! memory of another one refer to that one (`att`), and hold no memory themselves.
+
+use rustc_hash::FxHashMap;
+
+use super::input::number;
+use super::records::Type;
+
+/// Class of all direct buffers of bytes, which own native memory or show it.
+const BUFFER: &str = "java.nio.DirectByteBuffer";
+
+/// Positions of a buffer's fields in its record.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct BufferFields {
+    is_direct: bool,
+    address: Option<usize>,
+    capacity: Option<usize>,
+    /// Buffer whose memory this one shows.
+    shown: Option<usize>,
+    /// Descriptor of a mapped file.
+    file: Option<usize>,
+}
+
+impl BufferFields {
+    /// Takes notice of a class, as a buffer's own or as a superclass.
+    pub(super) fn class(&mut self, name: &str) {
+        self.is_direct |= name == BUFFER;
+    }
+
+    /// Takes notice of a field.
+    pub(super) fn field(&mut self, declared_by: &str, name: &str, kind: Type, offset: usize) {
+        let field = match (declared_by, name, kind) {
+            ("java.nio.Buffer", "address", Type::Long) => &mut self.address,
+            ("java.nio.Buffer", "capacity", Type::Int) => &mut self.capacity,
+            (BUFFER, "att", Type::Object) => &mut self.shown,
+            ("java.nio.MappedByteBuffer", "fd", Type::Object) => &mut self.file,
+            _ => return,
+        };
+        *field = Some(offset);
+    }
+
+    /// Fields of a class whose instances are direct buffers.
+    pub(super) fn of_direct(self) -> Option<Self> {
+        (self.is_direct && self.address.is_some() && self.capacity.is_some()).then_some(self)
+    }
+
+    /// Returns the memory that an instance holds itself.
+    pub(super) fn memory(self, values: &[u8], id_bytes: usize) -> Option<NativeMemory> {
+        let value = |offset: Option<usize>, bytes: usize| {
+            let offset = offset?;
+            Some(number(values.get(offset..offset + bytes)?))
+        };
+        let address = value(self.address, 8)?;
+        let capacity_bytes = value(self.capacity, 4)?;
+        let shows_another = value(self.shown, id_bytes).is_some_and(|buffer| buffer != 0);
+        let is_file = value(self.file, id_bytes).is_some_and(|file| file != 0);
+        let is_real = address != 0 && (1..1 << 31).contains(&capacity_bytes) && !shows_another;
+        is_real.then_some(NativeMemory { address_avma: address, bytes: capacity_bytes, is_file })
+    }
+}
+
+/// Native memory that a buffer holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NativeMemory {
+    address_avma: u64,
+    pub(super) bytes: u64,
+    is_file: bool,
+}
+
+impl NativeMemory {
+    /// Name of its node.
+    pub(super) fn name(self) -> &'static str {
+        if self.is_file { "mapped file" } else { "native memory" }
+    }
+}
+
+/// Native memory of all buffers, each once.
+#[derive(Debug, Default)]
+pub(super) struct NativeMemories {
+    pub(super) all: Vec<NativeMemory>,
+    numbers: FxHashMap<u64, u32>,
+}
+
+impl NativeMemories {
+    /// Returns the number of a memory, which is new or known by its address.
+    pub(super) fn number(&mut self, memory: NativeMemory) -> u32 {
+        let next = self.all.len() as u32;
+        let number = *self.numbers.entry(memory.address_avma).or_insert(next);
+        match self.all.get_mut(number as usize) {
+            None => self.all.push(memory),
+            Some(known) => known.bytes = known.bytes.max(memory.bytes),
+        }
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields() -> BufferFields {
+        let mut fields = BufferFields::default();
+        fields.field(BUFFER, "att", Type::Object, 0);
+        fields.field("java.nio.MappedByteBuffer", "fd", Type::Object, 4);
+        fields.field("java.nio.Buffer", "address", Type::Long, 8);
+        fields.field("java.nio.Buffer", "capacity", Type::Int, 16);
+        fields.field("app.Buffer", "capacity", Type::Int, 0);
+        fields.class(BUFFER);
+        fields
+    }
+
+    fn values(shown: u32, file: u32, address: u64, capacity: u32) -> Vec<u8> {
+        [&shown.to_be_bytes()[..], &file.to_be_bytes(), &address.to_be_bytes(), &capacity.to_be_bytes()]
+            .concat()
+    }
+
+    #[test]
+    fn a_buffer_has_memory_unless_it_shows_another_ones() {
+        let fields = fields().of_direct().unwrap();
+        let memory = |values: Vec<u8>| fields.memory(&values, 4);
+        let own = memory(values(0, 0, 0x7f00_0000_1000, 64)).unwrap();
+        assert_eq!((own.bytes, own.name()), (64, "native memory"));
+        assert_eq!(memory(values(0, 8, 0x7f00_0000_1000, 64)).unwrap().name(), "mapped file");
+        assert!(memory(values(8, 0, 0x7f00_0000_1000, 64)).is_none());
+        assert!(memory(values(0, 0, 0, 64)).is_none());
+        assert!(memory(values(0, 0, 0x1000, u32::MAX)).is_none());
+        assert!(memory(vec![0; 7]).is_none());
+        assert!(BufferFields { is_direct: false, ..fields }.of_direct().is_none());
+        let mut memories = NativeMemories::default();
+        assert_eq!((memories.number(own), memories.number(own), memories.all.len()), (0, 0, 1));
+    }
+}

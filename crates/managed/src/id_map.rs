@@ -1,0 +1,240 @@
+//! Numbers of objects by their ids.
+//!
+//! Ids are addresses, most of them 8 bytes or more apart in regions that are nearly full, and a
+//! dump has them mostly in their order. A page is a set of bits for 2 KiB of addresses. It has the
+//! number of its first id if its ids are numbered in order, else a list of numbers.
+
+use rustc_hash::FxHashMap;
+
+/// Ids of a page: one for each 4 bytes.
+const PAGE_IDS: usize = 512;
+const WORDS: usize = PAGE_IDS / 64;
+/// Stands for no page.
+const NO_PAGE: u64 = u64::MAX;
+/// Stands for no index of a page.
+const NO_INDEX: u32 = u32::MAX;
+/// Largest number of places of the table for each page.
+const PLACES_PER_PAGE: u64 = 32;
+
+/// Set of the ids of a page.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    bits: [u64; WORDS],
+    /// Number of ids before each word.
+    before: [u16; WORDS],
+    /// Number of the first id, or index of the list of numbers.
+    first: u32,
+    is_listed: bool,
+}
+
+const EMPTY: Page = Page { bits: [0; WORDS], before: [0; WORDS], first: u32::MAX, is_listed: false };
+
+impl Page {
+    /// Number of ids of the page that are smaller than that of a slot; `None` if the slot is empty.
+    #[inline]
+    fn rank(&self, slot: usize) -> Option<u32> {
+        let word = self.bits[slot / 64];
+        if word >> (slot % 64) & 1 == 0 {
+            return None;
+        }
+        let inside = (word & ((1 << (slot % 64)) - 1)).count_ones();
+        Some(u32::from(self.before[slot / 64]) + inside)
+    }
+
+    fn count(&self) -> u32 {
+        u32::from(self.before[WORDS - 1]) + self.bits[WORDS - 1].count_ones()
+    }
+}
+
+/// Set of ids that gives each its number.
+#[derive(Debug)]
+pub(crate) struct IdMap {
+    indexes: FxHashMap<u64, u32>,
+    pages: Vec<Page>,
+    last: (u64, u32),
+    /// Index of each page of ids that are multiples of 4, from the lowest one on. Empty if they lie
+    /// too far apart.
+    table: Vec<u32>,
+    lowest: u64,
+    /// Numbers of the ids of pages that are not numbered in order.
+    numbers: Vec<u32>,
+}
+
+/// Page and position of an id. Ids that differ in the lowest two bits are on different pages.
+fn split(id: u64) -> (u64, usize) {
+    ((id >> 11) << 2 | id & 3, (id >> 2) as usize % PAGE_IDS)
+}
+
+fn joined(page: u64, slot: usize) -> u64 {
+    (page >> 2) << 11 | (slot as u64) << 2 | page & 3
+}
+
+impl IdMap {
+    pub(crate) fn new() -> Self {
+        Self {
+            indexes: FxHashMap::default(),
+            pages: Vec::new(),
+            last: (NO_PAGE, 0),
+            table: Vec::new(),
+            lowest: 0,
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Adds an id. Returns whether it is new.
+    pub(crate) fn insert(&mut self, id: u64) -> bool {
+        let (page, slot) = split(id);
+        if self.last.0 != page {
+            let next = self.pages.len() as u32;
+            let index = *self.indexes.entry(page).or_insert(next);
+            if index == next {
+                self.pages.push(EMPTY);
+            }
+            self.last = (page, index);
+        }
+        let word = &mut self.pages[self.last.1 as usize].bits[slot / 64];
+        let bit = 1 << (slot % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    /// Ends the adding: `ids` are all ids in the order of their numbers.
+    pub(crate) fn finish(&mut self, ids: &[u64]) {
+        for page in &mut self.pages {
+            let mut sum = 0;
+            for (word, before) in page.bits.iter().zip(&mut page.before) {
+                *before = sum;
+                sum += word.count_ones() as u16;
+            }
+        }
+        self.make_table();
+        // Numbers in order give one first number, whichever id it is counted from.
+        for (number, &id) in (0_u32..).zip(ids) {
+            let Some((index, rank)) = self.rank(id) else { continue };
+            let page = &mut self.pages[index];
+            let first = number.wrapping_sub(rank);
+            if page.first == u32::MAX {
+                page.first = first;
+            }
+            page.is_listed |= page.first != first;
+        }
+        let mut listed_count = 0;
+        for page in self.pages.iter_mut().filter(|page| page.is_listed) {
+            page.first = listed_count;
+            listed_count += page.count();
+        }
+        self.numbers = vec![0; listed_count as usize];
+        if listed_count == 0 {
+            return;
+        }
+        for (number, &id) in (0..).zip(ids) {
+            let Some((index, rank)) = self.rank(id) else { continue };
+            if self.pages[index].is_listed {
+                self.numbers[(self.pages[index].first + rank) as usize] = number;
+            }
+        }
+    }
+
+    /// Makes the table of pages, if these lie near to each other.
+    fn make_table(&mut self) {
+        let aligned = || self.indexes.keys().filter(|&page| page & 3 == 0).map(|page| page >> 2);
+        let (Some(lowest), Some(highest)) = (aligned().min(), aligned().max()) else { return };
+        if highest - lowest >= (self.pages.len() as u64 + 1) * PLACES_PER_PAGE {
+            return;
+        }
+        let mut table = vec![NO_INDEX; (highest - lowest) as usize + 1];
+        for (page, &index) in self.indexes.iter().filter(|&(page, _)| page & 3 == 0) {
+            table[((page >> 2) - lowest) as usize] = index;
+        }
+        (self.table, self.lowest) = (table, lowest);
+    }
+
+    /// Index of the page of an id, and the number of smaller ids on it.
+    #[inline]
+    fn rank(&self, id: u64) -> Option<(usize, u32)> {
+        let (page, slot) = split(id);
+        let index = if page & 3 == 0 && !self.table.is_empty() {
+            *self.table.get(usize::try_from((page >> 2).wrapping_sub(self.lowest)).ok()?)?
+        } else {
+            *self.indexes.get(&page)?
+        };
+        let rank = self.pages.get(index as usize)?.rank(slot)?;
+        Some((index as usize, rank))
+    }
+
+    /// Number of an id by its page and rank.
+    #[inline]
+    fn number(&self, index: usize, rank: u32) -> u32 {
+        let page = &self.pages[index];
+        let number = page.first.wrapping_add(rank);
+        if page.is_listed { self.numbers.get(number as usize).copied().unwrap_or(0) } else { number }
+    }
+
+    /// Returns the number of an id.
+    #[inline]
+    pub(crate) fn get(&self, id: u64) -> Option<u32> {
+        if id == 0 {
+            return None;
+        }
+        let (index, rank) = self.rank(id)?;
+        Some(self.number(index, rank))
+    }
+
+    /// Calls `visit` with all ids that are multiples of 4 and their numbers, by ascending id.
+    pub(crate) fn visit(&self, mut visit: impl FnMut(u64, u32)) {
+        let mut sorted: Vec<(u64, u32)> = self.indexes.iter().map(|(&page, &index)| (page, index)).collect();
+        sorted.sort_unstable();
+        for (page, index) in sorted.into_iter().filter(|(page, _)| page & 3 == 0) {
+            let mut rank = 0;
+            for (at, &word) in self.pages[index as usize].bits.iter().enumerate() {
+                let mut rest = word;
+                while rest != 0 {
+                    let slot = at * 64 + rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    visit(joined(page, slot), self.number(index as usize, rank));
+                    rank += 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ids: &[u64], absent: &[u64]) {
+        let mut map = IdMap::new();
+        assert!(ids.iter().all(|&id| map.insert(id)));
+        assert!(!map.insert(ids[0]) && !map.insert(ids[ids.len() - 1]));
+        map.finish(ids);
+        for (number, &id) in (0..).zip(ids) {
+            assert_eq!(map.get(id), (id != 0).then_some(number), "{id:#x}");
+        }
+        assert!(absent.iter().all(|&id| map.get(id).is_none()));
+        let (mut last, mut count) = (0, 0);
+        map.visit(|id, number| {
+            assert!(id >= last && ids[number as usize] == id);
+            (last, count) = (id, count + 1);
+        });
+        assert_eq!(count, ids.iter().filter(|&&id| id % 4 == 0).count());
+    }
+
+    #[test]
+    fn every_id_has_its_number_and_no_other_has_one() {
+        let in_order: Vec<u64> = (0..5000).map(|at| 0x6_8740_0000 + at * 24).collect();
+        let absent = [0, 8, 0x6_8740_0008, 0x6_8740_0000 - 24, 0x6_8740_0000 + 5000 * 24, u64::MAX];
+        check(&in_order, &absent);
+        // Class objects come first, wherever they lie.
+        let mut classes_first: Vec<u64> = in_order.iter().copied().filter(|id| id % 720 == 0).collect();
+        classes_first.extend(in_order.iter().copied().filter(|id| id % 720 != 0));
+        check(&classes_first, &absent);
+        let mut backwards = in_order;
+        backwards.reverse();
+        check(&backwards, &absent);
+        // Ids that lie too far apart for a table, and ids that are no addresses.
+        backwards.extend([1, 2, 3, 4, 5, 0xffff_ffff_ffff_fff8, 0xffff_ffff_ffff_fffe, 0x7f00_0000_1234]);
+        check(&backwards, &absent);
+    }
+}
