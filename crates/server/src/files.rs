@@ -13,7 +13,7 @@ use heapr_v8::analysis::Comparison;
 use crate::entry::{Change, Content, Entry};
 use crate::error::{Error, Result};
 use crate::follower;
-use crate::host::Host;
+use crate::host::{HeapError, Host};
 use crate::resident_file::ResidentFile;
 use crate::result_cache::ResultCache;
 use crate::session::RunningSession;
@@ -105,7 +105,7 @@ impl Files {
                 Source::File(path) => (path, None),
                 Source::Session { name, path } => (path, Some(Arc::new(RunningSession::new(name.clone())))),
             };
-            Arc::new(Entry::new(path, session.is_none() && is_snapshot(path), session))
+            Arc::new(Entry::new(path, session.is_none() && is_heap(path, &*host), session))
         };
         let files = Arc::new(Self {
             entries: RwLock::new(sources.iter().map(entry).collect()),
@@ -142,12 +142,12 @@ impl Files {
                             Ok(Some(file)) => Ok(Content::Resident(Arc::new(file))),
                             Ok(None) => SnapshotFile::open(&path, &*host)
                                 .map(|snapshot| Content::Snapshot(Arc::new(snapshot))),
-                            Err(message) => Err((message, None)),
+                            Err(message) => Err(HeapError { message, offset: None }),
                         }
                     }));
                 let content = match opened {
                     Ok(Ok(content)) => content,
-                    Ok(Err((message, offset))) => Content::Failed { message, offset },
+                    Ok(Err(HeapError { message, offset })) => Content::Failed { message, offset },
                     Err(_) => Content::Failed {
                         message: "reading it has failed: this is an error of heapr's".to_owned(),
                         offset: None,
@@ -181,7 +181,7 @@ impl Files {
 
     /// Begins to open one more file, and returns its number.
     pub(crate) fn add(&self, path: &Path) -> usize {
-        let entry = Arc::new(Entry::new(path, is_snapshot(path), None));
+        let entry = Arc::new(Entry::new(path, is_heap(path, &*self.host), None));
         let number = {
             let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
             entries.push(Arc::clone(&entry));
@@ -249,6 +249,11 @@ impl Files {
             _ => Err(Error::OtherKind { file: number, wanted: "snapshot" }),
         }
     }
+}
+
+/// Whether a file is a heap, of V8 or in another format, or a saved answer.
+fn is_heap(path: &Path, host: &dyn Host) -> bool {
+    is_snapshot(path) || host.is_other_heap(path)
 }
 
 /// Whether a file is a V8 snapshot or a saved answer. Such a file begins as JSON or as gzip or zstd

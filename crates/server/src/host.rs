@@ -4,8 +4,17 @@ use std::sync::Arc;
 
 use heapr_query::{OwnCode, SymbolSource};
 use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
-use heapr_v8::{IndexStore, SourceMaps};
+use heapr_v8::{IndexStore, Snapshot, SourceMaps};
 use serde::Serialize;
+
+/// Error of reading a heap from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeapError {
+    /// Message in words.
+    pub message: String,
+    /// Offset in the unpacked file, in bytes, if known.
+    pub offset: Option<u64>,
+}
 
 /// Blocks of a native heap about which the same facts are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,6 +51,21 @@ pub trait Host: std::fmt::Debug + Send + Sync + 'static {
     fn source_maps(&self, snapshot: &std::path::Path) -> Option<Arc<SourceMaps>> {
         let _ = snapshot;
         None
+    }
+
+    /// Whether a file is a heap in another format than V8's, which [`Self::read_other_heap`] reads.
+    fn is_other_heap(&self, path: &std::path::Path) -> bool {
+        let _ = path;
+        false
+    }
+
+    /// Reads a heap in another format than V8's, such as a heap dump of Java.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    fn read_other_heap(&self, path: &std::path::Path) -> Result<Snapshot, HeapError> {
+        let _ = path;
+        Err(HeapError { message: "its format is unknown".to_owned(), offset: None })
     }
 
     /// Trace that a page's snapshot was made from. The command line works on the trace in its

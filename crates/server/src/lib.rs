@@ -47,7 +47,7 @@ mod uploads;
 pub use api::answer_json;
 pub use error::{Error, Result};
 pub use files::{Files, Limits, Source};
-pub use host::{GraphKind, Host};
+pub use host::{GraphKind, HeapError, Host};
 pub use native::snapshot_json;
 pub use page::has_page;
 pub use profile_server::{MakeProfile, ProfileServer};

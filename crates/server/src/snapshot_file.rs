@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::host::{HeapError, Host};
 use crate::result_cache::ResultCache;
 
 /// Facts of a snapshot that are sent before any query.
@@ -89,6 +89,13 @@ pub(crate) struct SnapshotFile {
     pub(crate) prepared: Mutex<Vec<(ObjectOrder, bool)>>,
 }
 
+impl From<V8Error> for HeapError {
+    fn from(error: V8Error) -> Self {
+        let (message, offset) = told(&error);
+        Self { message, offset }
+    }
+}
+
 fn told(error: &V8Error) -> (String, Option<u64>) {
     let offset = match error {
         V8Error::Io { offset, .. }
@@ -104,21 +111,21 @@ fn told(error: &V8Error) -> (String, Option<u64>) {
 impl SnapshotFile {
     /// Opens a snapshot by its index, which is made if it is missing and the host wants one. An
     /// error has its offset, if known.
-    pub(crate) fn open(path: &Path, host: &dyn Host) -> Result<Self, (String, Option<u64>)> {
-        let options = ReadOptions::default();
-        let view = match host.snapshot_indexes(path) {
-            Some(store) => store.view_or_read(path, &options),
-            None => Snapshot::open(path, &options)
-                .and_then(Heap::with_summary)
-                .map(|heap| SnapshotView::of_heap(Arc::new(heap))),
+    pub(crate) fn open(path: &Path, host: &dyn Host) -> Result<Self, HeapError> {
+        let read = || match host.is_other_heap(path) {
+            true => host.read_other_heap(path),
+            false => Ok(Snapshot::open(path, &ReadOptions::default())?),
         };
-        let view = view.map_err(|error| told(&error))?;
+        let view = match host.snapshot_indexes(path) {
+            Some(store) => store.view_or_read_by(path, read)?,
+            None => SnapshotView::of_heap(Arc::new(Heap::with_summary(read()?)?)),
+        };
         let view = match host.source_maps(path) {
             Some(maps) => view.with_source_maps(maps),
             None => view,
         };
         // Computed at once: every page asks for it first.
-        view.summary().map_err(|error| told(&error))?;
+        view.summary()?;
         Ok(Self {
             path: path.to_owned(),
             trace: host.trace_of(path),

@@ -5,7 +5,7 @@
 mod graph_of_core;
 mod kept_folder;
 mod limit;
-mod managed;
+pub(crate) mod managed;
 pub(crate) mod native;
 mod take;
 pub(crate) mod v8;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::slice;
 
-use managed::java_dump::JavaDumpArguments;
+use managed::dump_file::DumpArguments;
 use native::Native;
 use v8::V8;
 use v8::source_maps::SourceMapArguments;
@@ -28,8 +28,8 @@ pub(crate) struct SnapshotArguments {
     command: SnapshotCommand,
     #[command(flatten, next_help_heading = "V8 heaps")]
     source_maps: SourceMapArguments,
-    #[command(flatten, next_help_heading = "Heap dumps of Java")]
-    java_dumps: JavaDumpArguments,
+    #[command(flatten, next_help_heading = "Heap dumps of Java and Ruby")]
+    dumps: DumpArguments,
 }
 
 /// The commands of `heapr snapshot`.
@@ -95,7 +95,7 @@ pub(crate) struct SuspectsArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: SnapshotArguments) -> anyhow::Result<ExitCode> {
     arguments.source_maps.apply();
-    arguments.java_dumps.apply();
+    arguments.dumps.apply();
     match arguments.command {
         SnapshotCommand::Take(arguments) => take::take(*arguments),
         SnapshotCommand::Every(arguments) => take::every(*arguments),

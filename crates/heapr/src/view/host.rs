@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use heapr_filters::ShownFrames;
 use heapr_query::{OwnCode, SymbolSource};
-use heapr_server::{GraphKind, Host};
+use heapr_server::{GraphKind, HeapError, Host};
 use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
-use heapr_v8::{IndexStore, SourceMaps};
+use heapr_v8::{IndexStore, Snapshot, SourceMaps};
 
 use super::sources::trace_of_graph;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
+use crate::snapshot::managed::dump_file;
 use crate::snapshot::native::{GraphArguments, graph_kinds, why};
 use crate::snapshot::v8::index_cache;
 use crate::snapshot::v8::source_maps::maps_for;
@@ -50,6 +51,18 @@ impl Host for CommandLineHost {
 
     fn source_maps(&self, snapshot: &Path) -> Option<Arc<SourceMaps>> {
         maps_for(snapshot)
+    }
+
+    fn is_other_heap(&self, path: &Path) -> bool {
+        dump_file::is_dump(path)
+    }
+
+    fn read_other_heap(&self, path: &Path) -> Result<Snapshot, HeapError> {
+        let of_dump = |message: String, offset| HeapError { message, offset };
+        match dump_file::read(path) {
+            Some(read) => read.map_err(|error| of_dump(error.to_string(), error.offset())),
+            None => Err(of_dump("it is no heap dump any more".to_owned(), Some(0))),
+        }
     }
 
     fn trace_of(&self, snapshot: &Path) -> Option<PathBuf> {

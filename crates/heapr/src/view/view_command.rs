@@ -16,6 +16,7 @@ use crate::output::OutputFile;
 use crate::own_arguments::OwnArguments;
 use crate::plain_text::printable;
 use crate::report::names::NameArguments;
+use crate::snapshot::managed::dump_file::DumpArguments;
 use crate::snapshot::v8::source_maps::SourceMapArguments;
 use heapr_filters::ShownFrames;
 use heapr_filters::quantity::parse_bytes;
@@ -24,8 +25,8 @@ use heapr_table::quantity::bytes;
 /// Arguments of `heapr view`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
-    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), files of
-    /// other tools, names of running sessions. Other tools are heaptrack, massif, DHAT, jemalloc,
+    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), heap dumps
+    /// of Java (.hprof) and Ruby, files of other tools, names of running sessions. Other tools are heaptrack, massif, DHAT, jemalloc,
     /// pprof and V8 (.heapprofile) [default: the session that runs, or the newest trace here]
     #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
@@ -55,11 +56,14 @@ pub(crate) struct ViewArguments {
     lang_frames: ShownFrames,
     #[command(flatten)]
     source_maps: SourceMapArguments,
+    #[command(flatten)]
+    dumps: DumpArguments,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     arguments.source_maps.apply();
+    arguments.dumps.apply();
     // Only this user can read the folder, which is removed when the page ends.
     let folder = tempfile::tempdir().context("cannot make a directory for heaps")?;
     let host = Arc::new(CommandLineHost {

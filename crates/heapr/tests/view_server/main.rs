@@ -1,6 +1,7 @@
 //! Answers of `heapr view` over HTTP, as the page requests them, compared with the command line's
 //! output.
 
+mod heap_dumps;
 mod native_snapshots;
 mod running_session;
 mod static_page;

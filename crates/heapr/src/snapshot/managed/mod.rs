@@ -1,9 +1,9 @@
 //! Snapshots of the heaps of managed languages.
 
 mod core;
+pub(crate) mod dump_file;
 mod every;
 mod heap_facts;
-pub(super) mod java_dump;
 mod java_take;
 mod take;
 

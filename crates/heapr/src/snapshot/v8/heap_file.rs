@@ -11,7 +11,7 @@ use heapr_v8::view::SnapshotView;
 use heapr_v8::{ReadOptions, Snapshot, SourceMaps, StoredSummary};
 
 use crate::report::progress_bar::ProgressBar;
-use crate::snapshot::managed::java_dump;
+use crate::snapshot::managed::dump_file;
 use crate::snapshot::native::{GraphArguments, NativeHeap};
 use crate::snapshot::v8::index_cache::{self, PendingIndex};
 use crate::snapshot::v8::source_maps::{maps_for, tell_unused};
@@ -33,8 +33,8 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Snapshot> {
     if is_trace(file) {
         return read_native(file);
     }
-    if java_dump::is_dump(file) {
-        return java_dump::read(file);
+    if let Some(read) = dump_file::read_for_command(file) {
+        return read;
     }
     let bar = Mutex::new(ProgressBar::new("reading"));
     let progress = |done: u64, all: Option<u64>| {

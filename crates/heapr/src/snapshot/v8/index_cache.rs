@@ -10,7 +10,7 @@ use heapr_filters::quantity::parse_bytes;
 
 use crate::output::end_output;
 use crate::snapshot::kept_folder::directory_of;
-use crate::snapshot::managed::java_dump;
+use crate::snapshot::managed::dump_file;
 use crate::snapshot::verbs::is_trace;
 
 /// Smallest snapshot with an index, in bytes; smaller ones are read as quickly.
@@ -28,7 +28,7 @@ pub(crate) fn directory_for(file: &Path) -> Option<PathBuf> {
 /// Returns the store of indexes, if `file` should have one.
 pub(crate) fn store_for(file: &Path) -> Option<IndexStore> {
     // An index has the names alone.
-    if java_dump::reads_texts() && java_dump::is_dump(file) {
+    if dump_file::reads_texts() && dump_file::is_dump(file) {
         return None;
     }
     let store = IndexStore::new(directory_for(file)?);

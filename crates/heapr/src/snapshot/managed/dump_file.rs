@@ -1,0 +1,88 @@
+//! Heap dumps that runtimes write (Java's hprof, Ruby's `ObjectSpace.dump_all`), for all commands
+//! that read snapshots.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use anyhow::Context as _;
+use heapr_managed::{
+    Contents, DumpError, HPROF_BEGINNING_BYTES, RUBY_BEGINNING_BYTES, is_hprof, is_ruby_dump, read_hprof,
+    read_ruby_dump,
+};
+use heapr_v8::{Snapshot, open_unpacked};
+
+/// Options of all commands that read heap dumps.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct DumpArguments {
+    /// Show the texts of strings, too, of a heap dump of Java (hprof) or Ruby: names alone are read
+    /// by default
+    #[arg(long, global = true)]
+    texts: bool,
+}
+
+/// Options of the command line, for all dumps that are opened.
+static ASKED: OnceLock<DumpArguments> = OnceLock::new();
+
+impl DumpArguments {
+    /// Applies the options to all dumps opened later.
+    pub(crate) fn apply(self) {
+        ASKED.get_or_init(|| self);
+    }
+}
+
+/// Format of a heap dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DumpKind {
+    Java,
+    Ruby,
+}
+
+impl DumpKind {
+    /// Determines the format of a file, which may be packed, by its beginning. `None` for a pipe,
+    /// because the bytes read here would be lost.
+    fn of(file: &Path) -> Option<Self> {
+        if !file.is_file() {
+            return None;
+        }
+        let most = HPROF_BEGINNING_BYTES.max(RUBY_BEGINNING_BYTES);
+        let mut beginning = Vec::with_capacity(most);
+        open_unpacked(file).ok()?.take(most as u64).read_to_end(&mut beginning).ok()?;
+        match () {
+            () if is_hprof(&beginning) => Some(Self::Java),
+            () if is_ruby_dump(&beginning) => Some(Self::Ruby),
+            () => None,
+        }
+    }
+}
+
+/// Whether the texts of strings are read.
+pub(crate) fn reads_texts() -> bool {
+    ASKED.get().is_some_and(|asked| asked.texts)
+}
+
+/// Whether a file is a heap dump.
+pub(crate) fn is_dump(file: &Path) -> bool {
+    DumpKind::of(file).is_some()
+}
+
+/// Reads a heap dump, and tells its reader what it lacks. `None`: the file is no heap dump.
+pub(crate) fn read(file: &Path) -> Option<Result<Snapshot, DumpError>> {
+    let kind = DumpKind::of(file)?;
+    let contents = if reads_texts() { Contents::Strings } else { Contents::Names };
+    let heap = match kind {
+        DumpKind::Java => read_hprof(&|| open_unpacked(file), contents),
+        DumpKind::Ruby => read_ruby_dump(&|| open_unpacked(file), contents),
+    };
+    Some(heap.map(|heap| {
+        for note in &heap.notes {
+            warn!("{}: {note}", file.display());
+        }
+        heap.snapshot
+    }))
+}
+
+/// Reads a heap dump for a command. `None`: the file is no heap dump.
+pub(crate) fn read_for_command(file: &Path) -> Option<anyhow::Result<Snapshot>> {
+    Some(read(file)?.with_context(|| file.display().to_string()))
+}
