@@ -1,7 +1,7 @@
 //! Numbers of objects by their ids.
 //!
-//! Ids are addresses, most of them 8 bytes or more apart in regions that are nearly full, and a
-//! dump has them mostly in their order. A page is a set of bits for 2 KiB of addresses. It has the
+//! Ids are addresses, most of them 8 bytes or more apart in regions that are nearly full. A dump
+//! has them mostly in their order. A page is a set of bits for 2 KiB of addresses. It has the
 //! number of its first id if its ids are numbered in order, else a list of numbers.
 
 use rustc_hash::FxHashMap;

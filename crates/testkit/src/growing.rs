@@ -13,8 +13,8 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Starts a program of Python, and waits until it is ready; `None` if it ends before, as where a module
-    /// is missing.
+    /// Starts a program of Python, and waits until it is ready. `None` if it ends before, as where
+    /// a module is missing.
     ///
     /// # Panics
     /// Panics if the interpreter does not start.

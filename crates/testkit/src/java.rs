@@ -13,7 +13,7 @@ pub fn java_kits() -> Vec<PathBuf> {
     let mut kits: Vec<PathBuf> = folders
         .filter_map(|folder| folder.path().canonicalize().ok())
         .filter(|kit| kit.join("bin/javac").is_file() && kit.join("bin/java").is_file())
-        .filter(|kit| kit.join("lib/server/libjvm.so").is_file() && !kit.join("lib/j9vm").exists())
+        .filter(|kit| kit.join("lib/server").is_dir() && !kit.join("lib/j9vm").exists())
         .collect();
     kits.sort();
     kits.dedup();

@@ -3,10 +3,12 @@
 //! A dump has the address and the size of the memory as plain fields. Buffers that only show the
 //! memory of another one refer to that one (`att`), and hold no memory themselves.
 
+use heapr_v8::Strings;
 use rustc_hash::FxHashMap;
 
 use super::input::number;
 use super::records::Type;
+use crate::dump_error::Result;
 
 /// Class of all direct buffers of bytes, which own native memory or show it.
 const BUFFER: &str = "java.nio.DirectByteBuffer";
@@ -80,19 +82,26 @@ impl NativeMemory {
 #[derive(Debug, Default)]
 pub(super) struct NativeMemories {
     pub(super) all: Vec<NativeMemory>,
+    /// Number of the name of the references to each memory.
+    reference_names: Vec<u32>,
     numbers: FxHashMap<u64, u32>,
 }
 
 impl NativeMemories {
-    /// Returns the number of a memory, which is new or known by its address.
-    pub(super) fn number(&mut self, memory: NativeMemory) -> u32 {
+    /// Returns the number of a memory, which is new or known by its address, and the number of the
+    /// name of references to it. The name has the address, by which a recording knows the block.
+    pub(super) fn number(&mut self, memory: NativeMemory, strings: &mut Strings) -> Result<(u32, u32)> {
         let next = self.all.len() as u32;
         let number = *self.numbers.entry(memory.address_avma).or_insert(next);
         match self.all.get_mut(number as usize) {
-            None => self.all.push(memory),
+            None => {
+                let name = format!("(memory at {:#x})", memory.address_avma);
+                self.reference_names.push(strings.push(name.as_bytes())?);
+                self.all.push(memory);
+            }
             Some(known) => known.bytes = known.bytes.max(memory.bytes),
         }
-        number
+        Ok((number, self.reference_names[number as usize]))
     }
 }
 
@@ -128,7 +137,10 @@ mod tests {
         assert!(memory(values(0, 0, 0x1000, u32::MAX)).is_none());
         assert!(memory(vec![0; 7]).is_none());
         assert!(BufferFields { is_direct: false, ..fields }.of_direct().is_none());
-        let mut memories = NativeMemories::default();
-        assert_eq!((memories.number(own), memories.number(own), memories.all.len()), (0, 0, 1));
+        let (mut memories, mut strings) = (NativeMemories::default(), Strings::default());
+        let first = memories.number(own, &mut strings).unwrap();
+        assert_eq!(memories.number(own, &mut strings).unwrap(), first);
+        assert_eq!(memories.all.len(), 1);
+        assert_eq!(strings.get(first.1), b"(memory at 0x7f0000001000)");
     }
 }

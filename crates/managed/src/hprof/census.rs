@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::loaders;
+use super::lasting_loaders::is_lasting;
 use super::names::readable;
 use super::records::{ArrayRecord, ClassRecord, FrameRecord, RootRecord, Visitor};
 use crate::dump_error::{DumpError, Result};
@@ -135,7 +135,7 @@ impl Visitor for Census {
         if let std::collections::hash_map::Entry::Vacant(slot) = self.class_of_id.entry(class.id) {
             slot.insert(next);
             self.object(class.id)?;
-            if loaders::is_lasting(&self.class_name(class.id)) && self.lasting_classes.len() < LASTING_MAX {
+            if is_lasting(&self.class_name(class.id)) && self.lasting_classes.len() < LASTING_MAX {
                 self.lasting_classes.push(class.id);
             }
             self.classes.push(class);

@@ -307,7 +307,7 @@ impl Visitor for Objects<'_> {
             }
             self.edge_to_id(EdgeKind::INTERNAL, "(loader)", class_facts.held_loader)?;
             if let Some(memory) = class_facts.buffer.and_then(|buffer| buffer.memory(values, id_bytes)) {
-                let (name, number) = (self.text("(memory)")?, self.memories.number(memory));
+                let (number, name) = self.memories.number(memory, &mut self.strings)?;
                 self.edge(EdgeKind::INTERNAL, name, self.census.ids.len() as u32 + number)?;
             }
             self.note(owner, class_facts, values, first_edge);

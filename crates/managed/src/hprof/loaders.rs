@@ -10,23 +10,8 @@ use super::classes::Class;
 use super::graph::Objects;
 use super::names::cut;
 
-/// Loaders that a virtual machine never unloads.
-const LASTING: [&str; 6] = [
-    "jdk.internal.loader.ClassLoaders$AppClassLoader",
-    "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
-    "jdk.internal.loader.ClassLoaders$BootClassLoader",
-    "sun.misc.Launcher$AppClassLoader",
-    "sun.misc.Launcher$ExtClassLoader",
-    "java.lang.BootClassLoader",
-];
-
 /// Fields of loaders with a text that says which one it is, the most telling first.
 const NAMES: [&str; 3] = ["contextName", "_name", "name"];
-
-/// Whether loaders of a class are never unloaded.
-pub(super) fn is_lasting(class: &str) -> bool {
-    LASTING.contains(&class)
-}
 
 /// Returns the loaders of the program that could be unloaded.
 pub(super) fn of_the_program(census: &Census, classes: &[Class]) -> Vec<u32> {

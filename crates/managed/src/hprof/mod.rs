@@ -14,6 +14,7 @@ mod classes;
 mod collections;
 mod graph;
 mod input;
+mod lasting_loaders;
 mod loaders;
 mod names;
 mod reach;

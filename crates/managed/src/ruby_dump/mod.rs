@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!  {"type":"ROOT", "root":"vm", "references":["0x7f…", …]}
-//!  {"address":"0x7f…", "type":"HASH", "class":"0x7f…", "size":3, "references":[…], "memsize":192, …}
+//!  {"address":"0x7f…", "type":"HASH", "class":"0x7f…", "references":[…], "memsize":192, …}
 //! ```
 //! The file has no names of constants, variables and instance variables. A reference is therefore
 //! named by the class that it leads to: `class Event: (Hash)`.
 
+mod kinds;
 mod lines;
 mod naming;
 mod objects;

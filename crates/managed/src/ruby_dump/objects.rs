@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader, ErrorKind, Read};
 use heapr_v8::Strings;
 use rustc_hash::FxHashMap;
 
+use super::kinds::{Kind, shown_root};
 use super::lines::{Address, Line};
-use super::naming::{Kind, shown_root};
 use crate::dump_error::{DumpError, Result};
 use crate::id_map::IdMap;
 

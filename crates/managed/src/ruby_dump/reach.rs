@@ -35,8 +35,8 @@ impl Edges<'_> {
         true
     }
 
-    /// Returns garbage that no other garbage refers to, then an object of each circle; and the
-    /// edges of garbage to objects that are reached, which hold nothing.
+    /// Returns garbage that no other garbage refers to, then an object of each circle. Returns the
+    /// edges of garbage to objects that are reached, too: these hold nothing.
     pub(super) fn garbage(&self, roots: impl Iterator<Item = u32>) -> (Vec<u32>, Vec<usize>) {
         let count = self.first.len() as u32;
         let mut is_reached = vec![false; count as usize];

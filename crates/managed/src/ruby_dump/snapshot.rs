@@ -3,7 +3,7 @@
 use heapr_v8::{EdgeKind, GraphColumns, NODE_KINDS, NodeKind, Snapshot, snapshot_header};
 use serde_json::json;
 
-use super::naming::Kind;
+use super::kinds::Kind;
 use super::objects::Objects;
 use super::reach::Edges;
 use crate::dump_error::{DumpError, Result};
@@ -264,7 +264,7 @@ fn addresses_fit(objects: &Objects) -> bool {
 }
 
 /// Ids of the root, the rows and the objects. An object's id is made of its address, which is the
-/// same as long as it lives; a number in order of the file where addresses lie too far apart.
+/// same as long as it lives. Where addresses lie too far apart, it is a number in the file's order.
 fn ids(objects: &Objects, rows: &[Row]) -> Vec<u32> {
     let windows = windows(objects);
     let of_row = |name: &str| {

@@ -117,17 +117,16 @@ fn a_queue_of_direct_buffers_is_named() {
 
 #[test]
 fn class_loaders_that_a_thread_local_keeps_are_named_as_such() {
-    // One class object for each loader that cannot go.
-    leaks(
-        "class-loader",
-        "Redeploy",
-        "class loader app (java.net.URLClassLoader)",
-        "class Redeploy$Handler",
-        40,
-    );
     for kit in java_kits() {
         let found = suspects_of(&kit, "class-loader", "Redeploy");
-        let path: Vec<&str> = found.suspects[0].path.iter().map(|step| step.name.as_str()).collect();
+        let first = &found.suspects[0];
+        assert_eq!(first.name, "class loader app (java.net.URLClassLoader)", "{}", kit.display());
+        assert_eq!(first.confidence, Confidence::High, "{:?}", first.reasons);
+        // One class object for each of the 40 loaders that cannot go. Loaders are paired by place:
+        // which of those with one name are new is not certain.
+        let handlers = first.collects.iter().find(|it| it.class == "class Redeploy$Handler");
+        assert!(handlers.is_some_and(|it| (38..=42).contains(&it.count)), "{:?}", first.collects);
+        let path: Vec<&str> = first.path.iter().map(|step| step.name.as_str()).collect();
         assert!(path.contains(&"thread main"), "{path:?}");
     }
 }

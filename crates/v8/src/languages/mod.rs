@@ -96,8 +96,8 @@ pub(crate) trait Language: Debug + Sync {
         root.starts_with(GARBAGE).then_some(IS_GARBAGE)
     }
 
-    /// Whether a node of this name, with all that it alone holds, counts as one thing: growth is
-    /// added up at it, and nothing below it is taken for its holder.
+    /// Whether a node of this name counts as one thing with all that it alone holds. Growth is
+    /// added up at such a node, and nothing below it is its holder.
     fn is_one_thing(&self, _node: &str) -> bool {
         false
     }
