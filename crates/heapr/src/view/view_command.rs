@@ -25,9 +25,10 @@ use heapr_table::quantity::bytes;
 /// Arguments of `heapr view`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
-    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), heap dumps
-    /// of Java (.hprof) and Ruby, files of other tools, names of running sessions. Other tools are heaptrack, massif, DHAT, jemalloc,
-    /// pprof and V8 (.heapprofile) [default: the session that runs, or the newest trace here]
+    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), heap
+    /// dumps of Java (.hprof) and Ruby, files of other tools, names of running sessions. Other
+    /// tools are heaptrack, massif, DHAT, jemalloc, pprof and V8 (.heapprofile) [default: the
+    /// session that runs, or the newest trace here]
     #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
     /// Only print the address

@@ -13,7 +13,7 @@ fn kinds() -> Option<JavaProgram> {
     Some(JavaProgram::start(java_kits().first()?, "kinds", "Kinds", &[]))
 }
 
-fn row<'r>(rows: &'r [Value], is_one: impl Fn(&Value) -> bool) -> &'r Value {
+fn row(rows: &[Value], is_one: impl Fn(&Value) -> bool) -> &Value {
     rows.iter().find(|row| is_one(row)).unwrap_or_else(|| panic!("{rows:#?}"))
 }
 
@@ -122,4 +122,16 @@ fn native_memory_of_direct_buffers_counts_for_who_holds_them() {
         &["query", "a.hprof", "--class", r"^java\.nio\.DirectByteBuffer$", "--min-retained", "300000"],
     );
     assert_eq!(held.len(), 1, "{held:?}");
+
+    // The C library's heap has a block of that size at that address.
+    let buffer = format!("@{}", held[0]["id"]);
+    let references = stage.heapr(&["snapshot", "containment", "a.hprof", &buffer]).ok().stdout;
+    let address = references.split("(memory at ").nth(1).and_then(|rest| rest.split(')').next());
+    let address = address.unwrap_or_else(|| panic!("{references}"));
+    let pid = program.pid().to_string();
+    stage.heapr(&["snapshot", "take", "--graph", "-q", "-o", "a.heapr", &pid]).ok();
+    let block = stage.json(&["snapshot", "object", "a.heapr", address]);
+    // The C library rounds large blocks up to whole pages.
+    let is_it = |bytes: u64| (300_000..300_000 + 2 * 4096).contains(&bytes);
+    assert!(block["shallow_bytes"].as_u64().is_some_and(is_it), "{address}: {block}");
 }
