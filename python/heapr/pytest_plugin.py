@@ -61,6 +61,26 @@ def _limits(item):
     return [marker for marker in item.iter_markers() if marker.name in _MARKERS]
 
 
+def _wrong(marker):
+    """What is wrong with the arguments of a marker; None: nothing."""
+    judge = _JUDGES[marker.name]
+    try:
+        given = inspect.signature(judge).bind(None, None, *marker.args, **marker.kwargs)
+        parse_size(given.arguments["limit"])
+    except (TypeError, ValueError, AttributeError) as error:
+        return f"heapr: {marker.name}: {error}"
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    # A marker that makes no sense is an error of its test alone.
+    for marker in _limits(item):
+        wrong = _wrong(marker)
+        if wrong:
+            pytest.fail(wrong, pytrace=False)
+
+
 def _trace_file(item):
     folder = item.config.getoption("--heapr-keep")
     if not folder:
@@ -139,7 +159,7 @@ def pytest_runtest_makereport(item, call):
 def _judge(item, report, tracker):
     if report.outcome == "passed":
         for marker in _limits(item):
-            failure = {"limit_memory": _too_much, "limit_leaks": _leaks}[marker.name](item, tracker, *marker.args, **marker.kwargs)
+            failure = _JUDGES[marker.name](item, tracker, *marker.args, **marker.kwargs)
             if failure is not None:
                 text, title, allocations = failure
                 report.outcome, report.longrepr = "failed", text
@@ -147,6 +167,8 @@ def _judge(item, report, tracker):
                 break
     if _records_all(item.config):
         top = _top(item.config) or _STACKS
+        # Asked first: the answer has the totals, too.
+        allocations = tracker.allocations("peak", max(top, _STACKS), _PLACES)[:top]
         result = {
             "test": item.nodeid,
             "peak_bytes": tracker.peak_bytes,
@@ -154,7 +176,7 @@ def _judge(item, report, tracker):
             "allocation_count": tracker.allocation_count,
             "allocations": [
                 [one.size_bytes, one.block_count, [str(frame) for frame in one.frames]]
-                for one in tracker.allocations("peak", max(top, _STACKS), _PLACES)[:top]
+                for one in allocations
             ],
         }
         # With pytest-xdist reports cross to another process, and this goes with them.
@@ -186,6 +208,9 @@ def _leaks(item, tracker, limit, filter_fn=None, current_thread_only=False):
         f"{shown_size(leaks[0].size_bytes)}"
     )
     return text, "leaked allocations", leaks[:_STACKS]
+
+
+_JUDGES = {"limit_memory": _too_much, "limit_leaks": _leaks}
 
 
 def _listed(item, allocations):

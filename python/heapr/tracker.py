@@ -28,6 +28,15 @@ _SORTS = {
 _numbers = iter(range(1, 1 << 62))
 
 
+def _choosing(options):
+    """The options without those that choose frames alone: the totals are the same."""
+    words = list(options)
+    if "--lang-frames" in words:
+        at = words.index("--lang-frames")
+        del words[at : at + 2]
+    return tuple(words)
+
+
 class Frame(NamedTuple):
     """One call of a stack."""
 
@@ -71,8 +80,8 @@ class Tracker:
         self.file_name = os.path.abspath(file_name)
         self._small_objects = small_objects
         self._open = None
-        self._range = None
         self._answers = {}
+        self._totals = {}
         self.thread_id = None
 
     def __enter__(self):
@@ -109,37 +118,27 @@ class Tracker:
         self._malloc.free(self._malloc.malloc(self._marks[which]))
 
     def _stop(self):
-        ask("stop", self._name)
+        ask("stop", self._name, "--quiet")
 
-    def _question(self):
-        """The options that choose what was allocated inside."""
-        if self._range is None:
-            times = []
-            for size_bytes in self._marks:
-                options = ("--heap", "malloc", "--size", str(size_bytes), str(size_bytes + 1), "--totals")
-                totals = ask_json("report", self.file_name, *options)["totals"]
-                if totals["alloc_count"] != 1:
-                    raise HeaprError(f"{self.file_name}: begin or end of what was recorded is not in the trace")
-                times.append(totals["peak_time_ns"])
-            self._range = ("--range", f"{times[0] + 1}ns", f"{times[1]}ns")
-        return self._range
-
-    def _answer(self, what="peak", top=_TOP, options=()):
-        """Totals and stacks as ``heapr report`` has them, of what was allocated inside; asked once."""
+    def _answer(self, what=None, top=_TOP, options=()):
+        """Totals, and stacks if ``what`` says by which amount, of what was allocated inside; asked once."""
         key = (what, top, tuple(options))
         if key not in self._answers:
-            words = [*self._question(), *options, "--stacks", _SORTS[what][0]]
-            if top is not None:
+            words = ["--between-blocks", *map(str, self._marks), *options]
+            words += ["--stacks", _SORTS[what][0]] if what else ["--totals"]
+            if what and top is not None:
                 words += ["--top", str(top)]
             answer = ask_json("report", self.file_name, *words)
             if answer["totals"]["lost_events"]:
                 raise HeaprError(f"{self.file_name}: {answer['totals']['lost_events']} events were lost")
             self._answers[key] = answer
+            self._totals[_choosing(options)] = answer["totals"]
         return self._answers[key]
 
     def totals(self, *options):
         """The amounts of what was allocated inside and is chosen by options of ``heapr report``."""
-        return self._answer(options=options)["totals"]
+        known = self._totals.get(_choosing(options))
+        return self._answer(options=options)["totals"] if known is None else known
 
     @property
     def peak_bytes(self):
