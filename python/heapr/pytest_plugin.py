@@ -10,6 +10,7 @@ import inspect
 
 import pytest
 
+from . import shared_recording
 from .amounts import parse_size, shown_size
 from .program import HeaprError
 from .tracker import Tracker
@@ -53,6 +54,10 @@ def _limits_of_pytest_memray(config):
 def pytest_configure(config):
     for line in _MARKERS.values():
         config.addinivalue_line("markers", line)
+
+
+def pytest_unconfigure(config):
+    shared_recording.end()
 
 
 def _limits(item):
@@ -104,7 +109,8 @@ def pytest_pyfunc_call(pyfuncitem):
         return
     function = pyfuncitem.obj
     leaks = any(marker.name == "limit_leaks" for marker in limits)
-    tracker = Tracker(_trace_file(pyfuncitem))
+    file_name = _trace_file(pyfuncitem)
+    tracker = Tracker(file_name, is_one_of_many=file_name is None)
 
     def settle():
         # A circle that the collector has yet to find is no leak.

@@ -147,6 +147,37 @@ def test_limits_hold_in_processes_of_other_plugins(pytester, plugin, options):
     assert "Test was limited to 4.0 MiB but allocated 8." in outcome.stdout.str()
 
 
+@pytest.mark.parametrize("end", ["pass", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_no_session_is_left_when_the_run_ends_by_any_means(pytester, monkeypatch, end):
+    import time
+
+    from heapr.program import ask
+
+    monkeypatch.setenv("HEAPR_RUNTIME_DIR", str(pytester.path))
+    pytester.makepyfile(
+        test_end=f"""
+        import os, pytest, signal
+
+        @pytest.mark.limit_memory("4 MB")
+        def test_one():
+            assert len(bytearray(1 << 20))
+
+        @pytest.mark.limit_memory("4 MB")
+        def test_two():
+            assert len(bytearray(2 << 20))
+
+        def test_end():
+            {end}
+        """
+    )
+    outcome = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    assert outcome.ret == (0 if end == "pass" else -9)
+    patience = time.monotonic() + 120
+    while b"shared" in ask("status"):
+        assert time.monotonic() < patience
+        time.sleep(0.1)
+
+
 def test_options_may_stand_in_a_file(pytester):
     pytester.makeini("[pytest]\nheapr = true\nheapr_top = 1\n")
     pytester.makepyfile(test_two="def test_a():\n    pass\n\ndef test_b():\n    assert len(bytearray(5000000))\n")

@@ -23,10 +23,10 @@ const OF_KINDS: &[(&str, &str, &str)] = &[
 
 /// Divides kinds into those that can be made, and those that cannot, each with what is missing.
 /// `has_binary`: the program is given.
-pub(super) fn split<'a>(
-    asked: Vec<&'a Kind>,
+pub(super) fn split(
+    asked: Vec<&'static Kind>,
     has_binary: bool,
-) -> (Vec<&'a Kind>, Vec<(&'static str, String)>) {
+) -> (Vec<&'static Kind>, Vec<(&'static str, String)>) {
     let (mut can, mut cannot) = (Vec::new(), Vec::new());
     for kind in asked {
         match missing(kind, has_binary) {
