@@ -69,8 +69,8 @@ fn prepare(sources: &Path, version: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the packages and the script that publishes them. `dry`: the program of a dry run, if it has
-/// one, from which those packages are made that need nothing else.
+/// Makes the packages and the script that publishes them. `dry`: the program of a dry run, if it
+/// has one, from which the package is made that needs nothing else.
 fn packages(root: &Path, version: &str, dry: Option<Option<&Path>>) -> anyhow::Result<()> {
     // A process of its own: this one may have been built before the version was written.
     let mut dist = crate::cargo();

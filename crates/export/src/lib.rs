@@ -264,7 +264,7 @@ impl Format {
         Query { filter, cull, actions, top: usize::MAX, tells_lines: self.tells_lines, ..Query::default() }
     }
 
-    /// Whether its files are bytes that are no text.
+    /// True if the format is made of bytes that are no text.
     #[must_use]
     pub fn is_binary(self) -> bool {
         self.ending.ends_with("pb") || self.ending.ends_with("gz")

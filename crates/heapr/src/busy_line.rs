@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::plain_text::printable;
+use heapr_table::plain::printable;
 
 /// Time after which the line appears.
 const PATIENCE: Duration = Duration::from_secs(2);

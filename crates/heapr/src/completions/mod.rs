@@ -9,6 +9,7 @@
 
 mod candidates;
 mod traces;
+mod values;
 mod words;
 
 use std::ffi::OsString;

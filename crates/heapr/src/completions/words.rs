@@ -3,7 +3,8 @@
 
 use clap::{Arg, Command};
 
-use super::candidates::{self, Candidate, Candidates, Kind};
+use super::candidates::{Candidate, Candidates, Kind};
+use super::values;
 
 /// State behind the words that are complete.
 struct Place<'a> {
@@ -29,7 +30,7 @@ pub(super) fn completion(command: &Command, words: &[String], splits_at_equals: 
     }
     let Some((typed, before)) = words.split_last() else { return Candidates::new(Kind::Words) };
     if before.first() == Some(&"attach") {
-        return candidates::of_processes(typed);
+        return values::of_processes(typed);
     }
     let mut place = Place { command, option: None, positionals: 0, is_behind_dashes: false };
     for word in before {
@@ -54,7 +55,7 @@ impl<'a> Place<'a> {
             self.is_behind_dashes = true;
             self.positionals = 0;
         } else if !self.is_behind_dashes && word.len() > 1 && word.starts_with('-') {
-            self.option = self.option_of(word).filter(|_| !word.contains('=')).and_then(values);
+            self.option = self.option_of(word).filter(|_| !word.contains('=')).and_then(with_values);
         } else if let Some(below) =
             self.command.find_subcommand(word).filter(|_| self.positionals == 0 && !self.is_behind_dashes)
         {
@@ -104,7 +105,7 @@ impl<'a> Place<'a> {
         if let Some((option, must, may)) = self.option
             && may > 0
         {
-            let mut found = candidates::of_value(option, typed);
+            let mut found = values::of_value(option, typed);
             if must == 0 {
                 found.list.extend(self.of_positional(typed).list);
             }
@@ -132,7 +133,7 @@ impl<'a> Place<'a> {
     fn of_positional(&self, typed: &str) -> Candidates {
         self.positional().map_or_else(
             || Candidates::new(Kind::Words),
-            |argument| match candidates::of_value(argument, typed) {
+            |argument| match values::of_value(argument, typed) {
                 // A program is named by its path, or found in PATH.
                 found if found.kind == Kind::Commands && is_path(typed) => Candidates::new(Kind::Files),
                 found => found,
@@ -156,7 +157,7 @@ impl<'a> Place<'a> {
         let none = Candidates::new(Kind::Words);
         let Some((name, value)) = typed.split_once('=') else { return none };
         let Some(option) = self.option_of(name) else { return none };
-        let mut found = candidates::of_value(option, value);
+        let mut found = values::of_value(option, value);
         for Candidate { word, .. } in &mut found.list {
             *word = format!("{name}={word}");
         }
@@ -165,7 +166,7 @@ impl<'a> Place<'a> {
 }
 
 /// Returns an option with the numbers of values that it must and may have; `None` if it takes none.
-fn values(option: &Arg) -> Option<(&Arg, usize, usize)> {
+fn with_values(option: &Arg) -> Option<(&Arg, usize, usize)> {
     if !option.get_action().takes_values() || option.is_require_equals_set() {
         return None;
     }

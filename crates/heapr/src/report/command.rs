@@ -52,9 +52,9 @@ pub(crate) struct ReportArguments {
     /// --stack-events alloc,realloc,free), that free twice, and that free unknown blocks
     #[arg(long, conflicts_with_all = ["histogram", "totals", "layout"])]
     free_stacks: bool,
-    /// Only events between the allocations of two blocks of these sizes, which the plugin for pytest
-    /// makes
-    #[arg(long, value_names = ["B1", "B2"], num_args = 2, hide = true, conflicts_with = "range")]
+    /// Only events between the allocations of two blocks of these sizes, which the plugin for
+    /// pytest makes
+    #[arg(long, value_names = ["B1", "B2"], num_args = 2, action = clap::ArgAction::Set, hide = true, conflicts_with = "range")]
     between_blocks: Option<Vec<u64>>,
     /// Print the totals; nothing else that is not asked for
     #[arg(long)]

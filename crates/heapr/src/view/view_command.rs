@@ -25,7 +25,8 @@ use heapr_table::quantity::bytes;
 pub(crate) struct ViewArguments {
     /// Traces, heap snapshots, files of other tools, names of running sessions; they end in .heapr,
     /// .heapsnapshot, .heaptimeline, .heapprofile, also .gz and .zst. Other tools are heaptrack,
-    /// massif, DHAT, jemalloc, pprof and V8 [default: the session that runs, or the newest trace here]
+    /// massif, DHAT, jemalloc, pprof and V8 [default: the session that runs, or the newest trace
+    /// here]
     #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
     /// Only print the address

@@ -1,5 +1,5 @@
-//! Completion in bash, zsh and fish, on a terminal: the completed lines are run, and their effect is
-//! looked at.
+//! Completion in bash, zsh and fish, on a terminal: the completed lines are run, and their effect
+//! is looked at.
 
 use std::fs;
 use std::path::Path;
@@ -58,8 +58,8 @@ fn complete_in(name: &str) {
         return;
     }
     let stage = Stage::new();
-    // No other process has this name: the tests of all shells run at the same time.
-    let unique = format!("quaint{name}");
+    // No other process has this name, also where the tests run twice at the same time.
+    let unique = format!("q{}{}", &name[..1], std::process::id());
     let mut program = start_program(&stage, &unique);
     fs::write(stage.path("notes.txt"), "no trace\n").unwrap();
     fs::create_dir(stage.path("traces")).unwrap();
@@ -76,7 +76,7 @@ fn complete_in(name: &str) {
         ("heapr info tra\tthe\t > folder.txt\n", "folder.txt", "the one.heapr"),
         // A session by its name, a process by that of its program.
         ("heapr status web-\t > session.txt\n", "session.txt", "web-of-test"),
-        (&format!("heapr explain quaint{}\t > process.txt\n", &name[..1]), "process.txt", &unique),
+        (&format!("heapr explain {}\t > process.txt\n", &unique[..unique.len() - 1]), "process.txt", &unique),
     ] {
         terminal.type_keys(keys);
         wait_for_file(&stage, file, text);

@@ -1,5 +1,5 @@
-//! The first steps on a terminal, in the places where new users stand: as this user, as another
-//! user, without ptrace, and in namespaces as a container has them.
+//! The first steps on a terminal, in the places where new users stand. These are this user,
+//! another user, a process without ptrace, and namespaces as a container has them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -149,7 +149,7 @@ impl Place {
 
 /// Name of the program in a place: the tests of all places run at the same time.
 fn program_name(place: &str) -> String {
-    format!("steps{}", place.replace(' ', ""))
+    format!("{place}{}", std::process::id())
 }
 
 /// Whether Linux lets a process attach to others of its user.
