@@ -81,15 +81,11 @@ fn complete_in(name: &str) {
         terminal.type_keys(keys);
         wait_for_file(&stage, file, text);
     }
-    terminal.clear();
-    // Numbers are shown with the names of their programs.
+    // Numbers are offered with the names of their programs.
     let pid = program.id().to_string();
-    let (begin, _) = pid.split_at(pid.len() - 1);
-    terminal.type_keys(&format!("heapr doctor {begin}\t\t"));
-    heapr_testkit::wait_until("the process is offered by its number", || {
-        let shown = terminal.shown();
-        (shown.contains(&unique) || shown.contains(&format!("{pid} "))).then_some(())
-    });
+    let offered = stage.heapr(&["complete-for-shell", name, "doctor", &pid]).ok().stdout;
+    let line = offered.lines().find(|line| line.starts_with(&format!("{pid}\t")));
+    assert!(line.is_some_and(|line| line.len() > pid.len() + 1), "{offered}");
     stage.release();
     program.wait().unwrap();
 }
