@@ -91,7 +91,7 @@ enum Command {
     Info(Box<info::InfoArguments>),
     /// Write a trace in another tool's format.
     Export(Box<export::ExportArguments>),
-    /// Send what a recording or a session holds to Pyroscope, Parca or OpenTelemetry.
+    /// Send a recording or session to Pyroscope, Parca or OpenTelemetry.
     Push(Box<push::PushArguments>),
     /// Answer /debug/pprof/heap for a session or a recording, as programs of Go do.
     Serve(Box<serve::ServeArguments>),

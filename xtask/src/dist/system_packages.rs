@@ -8,8 +8,9 @@ use anyhow::Context as _;
 
 use super::payload::{Payload, copy_folder, write};
 
-/// Time of all files in packages, in seconds since 1970: the same files give the same package.
-const EPOCH: &str = "0";
+/// Time of all files in packages, in seconds since 1970: the same files give the same package. It
+/// is the begin of 1980, as rpmbuild takes 0 for no time.
+const EPOCH: &str = "315532800";
 const DESCRIPTION: &str = "records, snapshots and explains the heaps of running programs";
 
 /// Packs the payload below a folder named after the version; the debug information goes into a
