@@ -10,6 +10,7 @@ import inspect
 
 import pytest
 
+from . import shared_recording
 from .amounts import parse_size, shown_size
 from .program import HeaprError
 from .tracker import Tracker
@@ -55,10 +56,34 @@ def pytest_configure(config):
         config.addinivalue_line("markers", line)
 
 
+def pytest_unconfigure(config):
+    shared_recording.end()
+
+
 def _limits(item):
     if _limits_of_pytest_memray(item.config):
         return []
     return [marker for marker in item.iter_markers() if marker.name in _MARKERS]
+
+
+def _wrong(marker):
+    """What is wrong with the arguments of a marker; None: nothing."""
+    judge = _JUDGES[marker.name]
+    try:
+        given = inspect.signature(judge).bind(None, None, *marker.args, **marker.kwargs)
+        parse_size(given.arguments["limit"])
+    except (TypeError, ValueError, AttributeError) as error:
+        return f"heapr: {marker.name}: {error}"
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    # A marker that makes no sense is an error of its test alone.
+    for marker in _limits(item):
+        wrong = _wrong(marker)
+        if wrong:
+            pytest.fail(wrong, pytrace=False)
 
 
 def _trace_file(item):
@@ -84,7 +109,8 @@ def pytest_pyfunc_call(pyfuncitem):
         return
     function = pyfuncitem.obj
     leaks = any(marker.name == "limit_leaks" for marker in limits)
-    tracker = Tracker(_trace_file(pyfuncitem))
+    file_name = _trace_file(pyfuncitem)
+    tracker = Tracker(file_name, is_one_of_many=file_name is None)
 
     def settle():
         # A circle that the collector has yet to find is no leak.
@@ -139,7 +165,7 @@ def pytest_runtest_makereport(item, call):
 def _judge(item, report, tracker):
     if report.outcome == "passed":
         for marker in _limits(item):
-            failure = {"limit_memory": _too_much, "limit_leaks": _leaks}[marker.name](item, tracker, *marker.args, **marker.kwargs)
+            failure = _JUDGES[marker.name](item, tracker, *marker.args, **marker.kwargs)
             if failure is not None:
                 text, title, allocations = failure
                 report.outcome, report.longrepr = "failed", text
@@ -147,6 +173,8 @@ def _judge(item, report, tracker):
                 break
     if _records_all(item.config):
         top = _top(item.config) or _STACKS
+        # Asked first: the answer has the totals, too.
+        allocations = tracker.allocations("peak", max(top, _STACKS), _PLACES)[:top]
         result = {
             "test": item.nodeid,
             "peak_bytes": tracker.peak_bytes,
@@ -154,7 +182,7 @@ def _judge(item, report, tracker):
             "allocation_count": tracker.allocation_count,
             "allocations": [
                 [one.size_bytes, one.block_count, [str(frame) for frame in one.frames]]
-                for one in tracker.allocations("peak", max(top, _STACKS), _PLACES)[:top]
+                for one in allocations
             ],
         }
         # With pytest-xdist reports cross to another process, and this goes with them.
@@ -186,6 +214,9 @@ def _leaks(item, tracker, limit, filter_fn=None, current_thread_only=False):
         f"{shown_size(leaks[0].size_bytes)}"
     )
     return text, "leaked allocations", leaks[:_STACKS]
+
+
+_JUDGES = {"limit_memory": _too_much, "limit_leaks": _leaks}
 
 
 def _listed(item, allocations):

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from typing import List, NamedTuple, Optional
 
+from . import shared_recording
 from .own_process import may_be_traced
 from .program import HeaprError, ask, ask_json
 from .small_objects import from_malloc
@@ -26,6 +27,15 @@ _SORTS = {
     "leaked": ("so", "outstanding_bytes", "outstanding_count"),
 }
 _numbers = iter(range(1, 1 << 62))
+
+
+def _choosing(options):
+    """The options without those that choose frames alone: the totals are the same."""
+    words = list(options)
+    if "--lang-frames" in words:
+        at = words.index("--lang-frames")
+        del words[at : at + 2]
+    return tuple(words)
 
 
 class Frame(NamedTuple):
@@ -57,22 +67,28 @@ class Tracker:
     """Records this process from ``__enter__`` to ``__exit__``.
 
     :param file_name: where the trace is kept; without it a temporary file that goes with the tracker.
+    :param is_one_of_many: the process stays attached to afterwards, so that the next such block costs little. Without
+        a ``file_name``; the answers are asked for before the next block.
     :param small_objects: False leaves Python's small objects in its arenas of 1 MiB, as they are without heapr:
         they count one by one only where heapr knows this Python's own allocator.
     """
 
     _active = threading.Lock()
 
-    def __init__(self, file_name: Optional[str] = None, *, small_objects: bool = True):
+    def __init__(self, file_name: Optional[str] = None, *, small_objects: bool = True, is_one_of_many: bool = False):
         self._folder = None
+        self._shared = None
+        self._is_shared = is_one_of_many and file_name is None
+        if self._is_shared:
+            file_name = os.devnull
         if file_name is None:
             self._folder = tempfile.mkdtemp(prefix="heapr-")
             file_name = os.path.join(self._folder, "tracker.heapr")
         self.file_name = os.path.abspath(file_name)
         self._small_objects = small_objects
         self._open = None
-        self._range = None
         self._answers = {}
+        self._totals = {}
         self.thread_id = None
 
     def __enter__(self):
@@ -81,7 +97,6 @@ class Tracker:
         try:
             with contextlib.ExitStack() as stack:
                 stack.callback(Tracker._active.release)
-                self._name = f"python-{os.getpid()}-{next(_numbers)}"
                 self._malloc = ctypes.CDLL(None)
                 self._malloc.malloc.restype = ctypes.c_void_p
                 self._malloc.malloc.argtypes = [ctypes.c_size_t]
@@ -89,8 +104,7 @@ class Tracker:
                 self._marks = random.sample(range(1 << 20, 1 << 22), 2)
                 self.thread_id = threading.get_native_id()
                 stack.enter_context(may_be_traced())
-                ask("start", self._name, "--pid", str(os.getpid()), "--mmap", "--no-follow", "-o", self.file_name)
-                stack.callback(self._stop)
+                self._begin(stack)
                 if self._small_objects:
                     stack.enter_context(from_malloc())
                 self._open = stack.pop_all()
@@ -108,38 +122,38 @@ class Tracker:
     def _mark(self, which):
         self._malloc.free(self._malloc.malloc(self._marks[which]))
 
-    def _stop(self):
-        ask("stop", self._name)
+    def _begin(self, stack):
+        if self._is_shared:
+            self._shared = shared_recording.of_this_process()
+            self.file_name = self._shared.file_name
+            self._shared.on()
+            stack.callback(self._shared.off)
+            return
+        # A process can be in one session only.
+        shared_recording.end()
+        name = f"python-{os.getpid()}-{next(_numbers)}"
+        ask("start", name, "--pid", str(os.getpid()), "--mmap", "--no-follow", "-o", self.file_name)
+        stack.callback(ask, "stop", name, "--quiet")
 
-    def _question(self):
-        """The options that choose what was allocated inside."""
-        if self._range is None:
-            times = []
-            for size_bytes in self._marks:
-                options = ("--heap", "malloc", "--size", str(size_bytes), str(size_bytes + 1), "--totals")
-                totals = ask_json("report", self.file_name, *options)["totals"]
-                if totals["alloc_count"] != 1:
-                    raise HeaprError(f"{self.file_name}: begin or end of what was recorded is not in the trace")
-                times.append(totals["peak_time_ns"])
-            self._range = ("--range", f"{times[0] + 1}ns", f"{times[1]}ns")
-        return self._range
-
-    def _answer(self, what="peak", top=_TOP, options=()):
-        """Totals and stacks as ``heapr report`` has them, of what was allocated inside; asked once."""
+    def _answer(self, what=None, top=_TOP, options=()):
+        """Totals, and stacks if ``what`` says by which amount, of what was allocated inside; asked once."""
         key = (what, top, tuple(options))
         if key not in self._answers:
-            words = [*self._question(), *options, "--stacks", _SORTS[what][0]]
-            if top is not None:
+            words = ["--between-blocks", *map(str, self._marks), *options]
+            words += ["--stacks", _SORTS[what][0]] if what else ["--totals"]
+            if what and top is not None:
                 words += ["--top", str(top)]
             answer = ask_json("report", self.file_name, *words)
             if answer["totals"]["lost_events"]:
                 raise HeaprError(f"{self.file_name}: {answer['totals']['lost_events']} events were lost")
             self._answers[key] = answer
+            self._totals[_choosing(options)] = answer["totals"]
         return self._answers[key]
 
     def totals(self, *options):
         """The amounts of what was allocated inside and is chosen by options of ``heapr report``."""
-        return self._answer(options=options)["totals"]
+        known = self._totals.get(_choosing(options))
+        return self._answer(options=options)["totals"] if known is None else known
 
     @property
     def peak_bytes(self):

@@ -1,5 +1,7 @@
 """The plugin on the examples that pytest-memray's documentation has, and on their failures."""
 
+import pytest
+
 EXAMPLES = """
 import pytest
 
@@ -77,6 +79,14 @@ def test_memory_exceed() -> None:
 def test_a_limit_that_is_none():
     pass
 
+@pytest.mark.limit_memory()
+def test_a_limit_without_a_value():
+    pass
+
+@pytest.mark.limit_leaks("1 MB", no_such=True)
+def test_a_limit_with_an_unknown_argument():
+    pass
+
 def test_without_limit():
     assert len(bytearray(30 << 20))
 """
@@ -85,11 +95,13 @@ def test_without_limit():
 def test_examples_pass_and_fail_as_they_should(pytester):
     pytester.makepyfile(test_examples=EXAMPLES)
     outcome = pytester.runpytest_subprocess("--heapr", "--heapr-top", "2", "--strict-markers", "-p", "no:cacheprovider")
-    outcome.assert_outcomes(passed=9, failed=5)
+    outcome.assert_outcomes(passed=9, failed=4, errors=3)
     text = outcome.stdout.str()
     for line in (
         "Test was limited to 100.0 KiB but allocated",
         "'24 furlongs' is no size",
+        "limit_memory: missing a required argument: 'limit'",
+        "limit_leaks: got an unexpected keyword argument 'no_such'",
         "Test was allowed to leak 1.0 MiB per location but at least one location leaked 2.0 MiB",
         "Test was allowed to leak 100.0 KiB per location but at least one location leaked 312.",
         "heapr: allocations at the peak",
@@ -98,10 +110,72 @@ def test_examples_pass_and_fail_as_they_should(pytester):
         "peak 30.0 MiB, not freed",
     ):
         assert line in text, line
-    for name in ("test_too_much", "test_leak", "test_leak_of_small_objects", "test_memory_exceed", "test_a_limit_that_is_none"):
-        outcome.stdout.fnmatch_lines([f"FAILED *::{name} *"])
+    for name in ("test_too_much", "test_leak", "test_leak_of_small_objects", "test_memory_exceed"):
+        outcome.stdout.fnmatch_lines([f"FAILED *::{name}*"])
     summary = text[text.index("= heapr =") :]
-    assert summary.count("test_examples.py::") - summary.count("FAILED") == 2, summary
+    assert summary.count("test_examples.py::") - summary.count("FAILED") - summary.count("ERROR") == 2, summary
+
+
+LIMITED = """
+import pytest, subprocess, sys
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.limit_memory("4 MB")
+def test_within(number):
+    assert len(bytearray(1 << 20))
+
+@pytest.mark.limit_memory("4 MB")
+def test_over():
+    assert len(bytearray(8 << 20))
+
+@pytest.mark.limit_memory("4 MB")
+def test_a_child_is_another_process():
+    subprocess.run([sys.executable, "-c", "bytearray(64 << 20)"], check=True)
+"""
+
+
+@pytest.mark.parametrize("plugin, options", [("xdist", ("-n", "2")), ("pytest_forked", ("--forked",))])
+def test_limits_hold_in_processes_of_other_plugins(pytester, plugin, options):
+    pytest.importorskip(plugin)
+    pytester.makepyfile(test_plain="def test_plain():\n    pass\n")
+    if pytester.runpytest_subprocess(*options, "-p", "no:heapr").ret != 0:
+        pytest.skip(f"{plugin} does not run with this pytest")
+    pytester.path.joinpath("test_plain.py").unlink()
+    pytester.makepyfile(test_limited=LIMITED)
+    outcome = pytester.runpytest_subprocess(*options, "-p", "no:cacheprovider")
+    outcome.assert_outcomes(passed=5, failed=1)
+    assert "Test was limited to 4.0 MiB but allocated 8." in outcome.stdout.str()
+
+
+@pytest.mark.parametrize("end", ["pass", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_no_session_is_left_when_the_run_ends_by_any_means(pytester, monkeypatch, end):
+    import time
+
+    from heapr.program import ask
+
+    monkeypatch.setenv("HEAPR_RUNTIME_DIR", str(pytester.path))
+    pytester.makepyfile(
+        test_end=f"""
+        import os, pytest, signal
+
+        @pytest.mark.limit_memory("4 MB")
+        def test_one():
+            assert len(bytearray(1 << 20))
+
+        @pytest.mark.limit_memory("4 MB")
+        def test_two():
+            assert len(bytearray(2 << 20))
+
+        def test_end():
+            {end}
+        """
+    )
+    outcome = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    assert outcome.ret == (0 if end == "pass" else -9)
+    patience = time.monotonic() + 120
+    while b"shared" in ask("status"):
+        assert time.monotonic() < patience
+        time.sleep(0.1)
 
 
 def test_options_may_stand_in_a_file(pytester):

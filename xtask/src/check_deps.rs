@@ -64,7 +64,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("findings", &["known", "query", "trace", "table", "v8"]),
     ("graph", &[]),
     ("v8", &["files", "graph", "table"]),
-    ("mcp", &["files", "proc", "query", "table"]),
+    ("mcp", &["files", "filters", "proc", "query", "table"]),
     ("inspector", &["known", "proc", "table"]),
     (
         "server",

@@ -19,6 +19,7 @@ mod miri;
 mod module_circles;
 mod packages;
 mod processor_words;
+mod release;
 mod soak_attach;
 mod soak_graph_kills;
 mod soak_kills;
@@ -48,10 +49,11 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   check-dependencies     whether all that heapr is made of comes from the registry, once, with a licence that is
                          allowed, and stands in docs/dependencies.md
   check-licences         whether the licences of all that heapr is made of are allowed
-  dist [--binary FILE] [--only tar,deb,rpm,wheel,npm,image,static] [--check]
-                         every package, from a build for glibc 2.28 or from a program that is there; the static
-                         one from a build for musl. --check installs and uses each: Debian 11 to 13 (as root),
-                         a venv, an npm project, containers (podman), a root with nothing but musl
+  dist [--binary FILE] [--only tar,deb,rpm,wheel,npm,image,static] [--check] [--twice]
+                         every package that can be made here, from a build for glibc 2.28 or from a program that
+                         is there; the static one from a build for musl. SHA256SUMS and manifest.json beside them.
+                         --check installs and uses each: Debian 11 to 13 (as root), a venv, an npm project,
+                         containers (podman), a root with nothing but musl. --twice: two builds are equal
   header [--check]       crates/capi/heapr.h from the C API; or whether it is right
   matrix [--install] [--small] [--merge] [NAME…]
                          real programs under heapr run and heapr start --pid, and what of their memory is
@@ -59,6 +61,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   miri                   tests of some crates under Miri, where this machine has it
   packages               the system packages that build, tests and benchmarks need, one a line
   test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
+  release VERSION [--dry-run] [--binary FILE]
+                         version, changelog, commit, tag, all packages with checksums, and target/dist/publish, which
+                         sends them to the registries. --dry-run: the same on a copy of the sources
   soak attach [ROUNDS [PROGRAM…]]  attach to programs at work and detach, with pauses and speed
   soak graph-kills [ROUNDS [PROGRAM]]
                          every other graph of seven programs killed at a random moment: nothing is left
@@ -113,6 +118,7 @@ fn main() -> ExitCode {
         ["check-dependencies"] => dependency_policy::run(),
         ["check-licences"] => dist::check_licences(),
         ["dist", ref rest @ ..] => dist::run(rest),
+        ["release", ref rest @ ..] => release::run(rest),
         ["header"] => header::run(false),
         ["header", "--check"] => header::run(true),
         ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),
@@ -196,6 +202,12 @@ fn report_not_run(list: &str) -> usize {
         println!("  {}", line.replacen('\t', ": ", 2));
     }
     lines.iter().filter(|line| line.starts_with("missing")).count()
+}
+
+/// Version of the workspace, which all packages have: that of `Cargo.toml`.
+fn version() -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(root().join("Cargo.toml")).context("Cargo.toml")?;
+    Ok(release::version_in(&text).context("Cargo.toml has no version of the workspace")?.to_owned())
 }
 
 /// Root of the repository.

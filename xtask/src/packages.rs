@@ -8,6 +8,7 @@ use anyhow::Context as _;
 /// Debian packages and, for each, a file or command that shows that the package is installed.
 const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "nm"),
+    ("fish", "fish"),
     ("gcc", "gcc"),
     ("g++", "g++"),
     ("chromium", "chromium"),
@@ -50,6 +51,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("strace", "strace"),
     ("valgrind", "valgrind"),
     ("xz-utils", "xz"),
+    ("zsh", "zsh"),
 ];
 
 /// Prints the packages, one per line.

@@ -264,6 +264,12 @@ impl Format {
         Query { filter, cull, actions, top: usize::MAX, tells_lines: self.tells_lines, ..Query::default() }
     }
 
+    /// True if the format is made of bytes that are no text.
+    #[must_use]
+    pub fn is_binary(self) -> bool {
+        self.ending.ends_with("pb") || self.ending.ends_with("gz")
+    }
+
     /// Finds a format by its name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {

@@ -25,7 +25,7 @@ const TIPS: [(&str, &str); 22] = [
     ("stats", "heapr report … --totals"),
     ("summary", "heapr report … --totals"),
     ("script", "heapr report … --format json"),
-    ("flamegraph", "heapr export … --to flamegraph -o flamegraph.html"),
+    ("flamegraph", "heapr export … --to flamegraph -o flamegraph.svg"),
     ("convert", "heapr export … --to FORMAT -o FILE"),
     ("pprof", "heapr export … --to pprof -o FILE.pb.gz"),
     ("leaks", "heapr explain …"),

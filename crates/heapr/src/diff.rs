@@ -136,6 +136,11 @@ pub(crate) fn run(mut arguments: DiffArguments) -> anyhow::Result<ExitCode> {
         return profile_diff::run(arguments.before(), arguments.after(), arguments.format, top, limit);
     }
     let cull = arguments.filters.cull_list()?;
+    let _busy = crate::busy_line::begin(format!(
+        "comparing {} with {}",
+        arguments.before().display(),
+        arguments.after().display()
+    ));
     let sides = [
         side(arguments.before(), arguments.before_at.as_ref(), &arguments)?,
         side(arguments.after(), arguments.after_at.as_ref(), &arguments)?,

@@ -7,6 +7,7 @@
 #[macro_use]
 mod plain_text;
 
+mod busy_line;
 mod command_words;
 mod completions;
 mod config;
@@ -17,6 +18,7 @@ mod explain;
 mod export;
 mod finding_text;
 mod graph_contents;
+mod help;
 mod info;
 mod manual;
 mod mcp;
@@ -89,7 +91,7 @@ enum Command {
     Info(Box<info::InfoArguments>),
     /// Write a trace in another tool's format.
     Export(Box<export::ExportArguments>),
-    /// Send what a recording or a session holds to Pyroscope, Parca or OpenTelemetry.
+    /// Send a recording or session to Pyroscope, Parca or OpenTelemetry.
     Push(Box<push::PushArguments>),
     /// Answer /debug/pprof/heap for a session or a recording, as programs of Go do.
     Serve(Box<serve::ServeArguments>),
@@ -174,13 +176,28 @@ fn main_in_any_thread() -> ExitCode {
     if words.get(1).is_some_and(|word| word == sessions::RECORDER) {
         return ended(sessions::record(words));
     }
+    if words.get(1).is_some_and(|word| word == completions::COMMAND) {
+        return ended(completions::answer(words.get(2..).unwrap_or_default(), described()));
+    }
     let words = command_words::normal(words);
     if let Some(typed) = command_words::tip(&words) {
         let name = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
         tell!("heapr: {name}: type  {typed}");
         return ExitCode::from(2);
     }
-    ended(run_command(parsed_alone(words.clone()).unwrap_or_else(|| Arguments::parse_from(words))))
+    ended(run_command(parsed_alone(words.clone()).unwrap_or_else(|| parsed_whole(words))))
+}
+
+/// Parses a command line by the description of all commands, in the form that help shows. Ends the
+/// program with a message if the words are wrong, or ask for help.
+fn parsed_whole(words: Vec<OsString>) -> Arguments {
+    let mut found = described().get_matches_from(words);
+    Arguments::from_arg_matches_mut(&mut found).unwrap_or_else(|error| error.format(&mut described()).exit())
+}
+
+/// Returns the description of all commands, in the form that help shows.
+fn described() -> clap::Command {
+    help::shaped(Arguments::command())
 }
 
 fn ended(outcome: anyhow::Result<ExitCode>) -> ExitCode {
@@ -221,8 +238,8 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Node(arguments) => snapshot_take::run_node(*arguments),
         Command::Mcp(arguments) => mcp::run(arguments),
-        Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
-        Command::Man(arguments) => manual::run(&arguments, Arguments::command()),
+        Command::Completions(arguments) => completions::run(&arguments, described()),
+        Command::Man(arguments) => manual::run(&arguments, described()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+use crate::help;
 use crate::output::OutputFile;
 
 /// Arguments of `heapr man`.
@@ -84,11 +85,71 @@ fn write_all(command: &clap::Command, name: &str, folder: &Path, may_replace: bo
         .try_for_each(|below| write_all(below, &format!("{name}-{}", below.get_name()), folder, may_replace))
 }
 
+/// Returns the page of a command, whose name has its words with `-` between them.
 fn page(command: &clap::Command, name: &str) -> anyhow::Result<Vec<u8>> {
+    let path = name.strip_prefix("heapr").unwrap_or_default().trim_start_matches('-');
+    let path = words_of(command, path);
     let mut text = Vec::new();
-    let command = command.clone().display_name(name.to_owned());
-    clap_mangen::Man::new(command).title(name.to_owned()).render(&mut text)?;
-    Ok(text)
+    let shown = command.clone().display_name(name.to_owned());
+    let source = format!("heapr {}", crate::version::short());
+    let page = clap_mangen::Man::new(shown).title(name.to_uppercase()).source(source).manual("heapr");
+    page.render_title(&mut text)?;
+    page.render_name_section(&mut text)?;
+    page.render_synopsis_section(&mut text)?;
+    page.render_description_section(&mut text)?;
+    page.render_options_section(&mut text)?;
+    if visible(command).next().is_some() {
+        page.render_subcommands_section(&mut text)?;
+    }
+    let mut text = without_repetition(&String::from_utf8_lossy(&text));
+    let mut sections = String::from(".SH EXAMPLES\n");
+    for example in help::examples_of(&path) {
+        sections += &item(example.line, example.meaning);
+    }
+    for (title, facts) in [
+        ("EXIT STATUS", help::exit_status(&path).collect::<Vec<_>>()),
+        ("FILES", help::files(&path).collect()),
+        ("ENVIRONMENT", help::environment(&path).collect()),
+    ] {
+        if !facts.is_empty() {
+            sections += &format!(".SH \"{title}\"\n");
+        }
+        for fact in facts {
+            sections += &item(fact.name, fact.meaning);
+        }
+    }
+    sections += &format!(".SH VERSION\n{}\n", escaped(&format!("heapr {}", crate::version::short())));
+    text.push_str(&sections);
+    Ok(text.into_bytes())
+}
+
+/// Removes the definitions of quotes that each rendered section begins with, but for the first
+/// ones.
+fn without_repetition(text: &str) -> String {
+    let is_definition = |line: &&str| line.contains(".ds Aq ");
+    let definitions: Vec<&str> = text.lines().take_while(is_definition).collect();
+    let rest = text.lines().filter(|line| !definitions.contains(line));
+    definitions.iter().copied().chain(rest).map(|line| format!("{line}\n")).collect()
+}
+
+/// Returns the words of a command: those of its name, without `heapr`.
+fn words_of(command: &clap::Command, path: &str) -> String {
+    // Names of commands may have a `-` of their own: `snapshot-native-contexts`.
+    match path.strip_suffix(command.get_name()).map(|above| above.trim_end_matches('-')) {
+        Some("") | None => path.to_owned(),
+        Some(above) => format!("{above} {}", command.get_name()),
+    }
+}
+
+/// Returns an item of a section: its name in bold, and its text.
+fn item(name: &str, text: &str) -> String {
+    format!(".TP\n\\fB{}\\fR\n{}\n", escaped(name), escaped(text))
+}
+
+/// Returns text in which troff sees no commands.
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
 
 fn visible(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {

@@ -10,6 +10,7 @@ use heapr_table::json_text::json_lines;
 pub(crate) use heapr_table::plain::printable;
 use heapr_table::plain::{NO_LIMIT, harmless};
 
+use crate::busy_line;
 use crate::style::sequence;
 
 /// Prints a line on standard error.
@@ -71,7 +72,21 @@ fn plain(text: &str, keeps_lines: bool) -> String {
 
 /// Standard output, for text or for something else.
 pub(crate) fn printed(is_text: bool) -> Box<dyn Write> {
-    protected(BufWriter::new(io::stdout().lock()), is_text)
+    protected(BufWriter::new(Printed(io::stdout().lock())), is_text)
+}
+
+/// Standard output, for results: the first of them ends the line of [`busy_line`].
+struct Printed<W>(W);
+
+impl<W: Write> Write for Printed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        busy_line::end();
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Wraps `out` in [`PlainText`] if text is written to it.
@@ -81,16 +96,19 @@ pub(crate) fn protected(out: impl Write + 'static, is_text: bool) -> Box<dyn Wri
 
 /// Implements [`tell!`]. Errors are ignored: standard error may be closed.
 pub(crate) fn tell(line: fmt::Arguments<'_>) {
+    let _erased = busy_line::erased();
     let _ = writeln!(PlainText(io::stderr().lock()), "{line}");
 }
 
 /// Implements [`say!`].
 pub(crate) fn say(line: fmt::Arguments<'_>) {
+    let _erased = busy_line::erased();
     let _ = writeln!(PlainText(io::stdout().lock()), "{line}");
 }
 
 /// Prints a JSON value on standard output, unchanged.
 pub(crate) fn say_json(value: &serde_json::Value) {
+    let _erased = busy_line::erased();
     let _ = writeln!(io::stdout().lock(), "{}", json_lines(value));
 }
 

@@ -1,7 +1,6 @@
 //! Resolves processes as users name them: by number, program name, container or session.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 use anyhow::bail;
 use heapr_proc::Fields;
@@ -103,18 +102,16 @@ fn one(word: &str, with_children: bool) -> anyhow::Result<u32> {
         ),
         [facts] => Ok(facts.pid),
         several => {
-            let mut text = format!("{word} means {} processes; give a number", several.len());
-            if !with_children {
-                text += ", or --tree where one has started the others";
-            }
+            // An error is one line; what it is about stands above it.
             for facts in several.iter().take(LISTED_MAX) {
                 let command = command_line(facts.pid).unwrap_or_else(|| facts.name().to_owned());
-                let _ = write!(text, "\n  {:>7}  {}", facts.pid, printable(&command));
+                tell!("  {:>7}  {}", facts.pid, printable(&command));
             }
             if let Some(more @ 1..) = several.len().checked_sub(LISTED_MAX) {
-                let _ = write!(text, "\n  … and {more} more");
+                tell!("  … and {more} more");
             }
-            bail!(text)
+            let tree = if with_children { "" } else { ", or --tree where one has started the others" };
+            bail!("{word} means {} processes; give a number{tree}", several.len())
         }
     }
 }

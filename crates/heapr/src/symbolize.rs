@@ -29,13 +29,14 @@ pub(crate) struct SymbolizeArguments {
     #[command(flatten)]
     names: NameArguments,
     /// Leave FILE as it is and write a copy with the symbols
-    #[arg(short, long, value_name = "OUT")]
+    #[arg(short, long, value_name = "OUT", value_parser = crate::output::file_path())]
     output: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: SymbolizeArguments) -> anyhow::Result<ExitCode> {
     let SymbolizeArguments { file, names, output } = arguments;
+    let _busy = crate::busy_line::begin(format!("naming the code in {}", file.display()));
     let Some(output) = output else {
         embed(&file, &file, &file, &names)?;
         return Ok(ExitCode::SUCCESS);

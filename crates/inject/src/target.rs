@@ -102,7 +102,14 @@ fn why_not_permitted(pid: u32, status: &Fields) -> String {
     const CAP_SYS_PTRACE: u32 = 19;
     let own = Fields::of_self();
     let capabilities = own.bits("CapEff").unwrap_or(0);
+    // A filter can refuse ptrace by itself; which calls it refuses is not to be read.
+    let has_filter = own.number("Seccomp") == Some(2);
     if capabilities >> CAP_SYS_PTRACE & 1 != 0 {
+        if has_filter {
+            return "although this process has CAP_SYS_PTRACE: its seccomp filter forbids ptrace (a container's can be \
+                    changed: --security-opt seccomp=…), or a security module or another user namespace does"
+                .to_owned();
+        }
         return "although this process has CAP_SYS_PTRACE: a security module, or another user namespace, forbids it"
             .to_owned();
     }
@@ -120,6 +127,9 @@ fn why_not_permitted(pid: u32, status: &Fields) -> String {
         ),
         "2" => "kernel.yama.ptrace_scope is 2, which allows it to CAP_SYS_PTRACE only: use sudo".to_owned(),
         "3" => "kernel.yama.ptrace_scope is 3, which forbids all tracing until the next boot".to_owned(),
+        _ if has_filter => format!(
+            "the seccomp filter of this process forbids ptrace (of a container: --cap-add SYS_PTRACE allows it), or process {pid} has made itself untraceable"
+        ),
         _ => format!(
             "process {pid} has made itself untraceable (prctl PR_SET_DUMPABLE, or a program with capabilities): use sudo"
         ),

@@ -1,5 +1,6 @@
 //! Arguments of tools, described once for the client's schema and for the checks.
 
+use heapr_filters::quantity;
 use heapr_query::Metric;
 use serde_json::{Map, Value, json};
 
@@ -20,6 +21,30 @@ pub(crate) enum Kind {
     SortKey,
     /// Yes or no.
     Flag,
+    /// An amount of bytes.
+    Size,
+    /// A length of time.
+    Duration,
+    /// A time of a recording.
+    Time,
+    /// A time of a recording, or `peak`.
+    Moment,
+}
+
+impl Kind {
+    /// Checks a text as the command line will read it.
+    fn check_text(self, text: &str) -> std::result::Result<(), String> {
+        // The start of the recording is unknown here; any will do to read a time of day.
+        const START_UNIX_NS: u64 = 1 << 60;
+        let outcome = match self {
+            Self::Size => quantity::parse_bytes(text).map(drop),
+            Self::Duration => quantity::parse_duration_ns(text).map(drop),
+            Self::Moment if text == "peak" => Ok(()),
+            Self::Time | Self::Moment => quantity::parse_time_ns(text, START_UNIX_NS).map(drop),
+            _ => Ok(()),
+        };
+        outcome.map_err(|error| error.to_string())
+    }
 }
 
 /// An argument of a tool.
@@ -29,6 +54,8 @@ pub(crate) struct Argument {
     pub(crate) kind: Kind,
     pub(crate) about: &'static str,
     pub(crate) is_required: bool,
+    /// Former name, which is understood, too; empty: no other name.
+    pub(crate) was: &'static str,
 }
 
 /// Largest number of bytes of all texts of a call.
@@ -41,7 +68,7 @@ pub(crate) fn schema(arguments: &[Argument]) -> Map<String, Value> {
     let mut properties = Map::new();
     for argument in arguments {
         let mut property = match argument.kind {
-            Kind::Text => json!({"type": "string"}),
+            Kind::Text | Kind::Size | Kind::Duration | Kind::Time | Kind::Moment => json!({"type": "string"}),
             Kind::Texts => json!({"type": "array", "items": {"type": "string"}, "minItems": 1}),
             Kind::Count(most) => json!({"type": "integer", "minimum": 1, "maximum": most}),
             Kind::Choice(words) => json!({"type": "string", "enum": words}),
@@ -71,11 +98,22 @@ pub(crate) struct Given(Map<String, Value>);
 impl Given {
     /// Checks the arguments that a client sent.
     pub(crate) fn check(arguments: &'static [Argument], sent: Option<Map<String, Value>>) -> Result<Self> {
-        let sent = sent.unwrap_or_default();
+        let mut sent = sent.unwrap_or_default();
+        for argument in arguments {
+            if !sent.contains_key(argument.name)
+                && let Some(value) = sent.remove(argument.was)
+            {
+                sent.insert(argument.name.to_owned(), value);
+            }
+        }
         if let Some(unknown) = sent.keys().find(|key| arguments.iter().all(|argument| argument.name != *key))
         {
             let shown: String = unknown.chars().take(40).collect();
-            return Err(Error::Refused(format!("there is no argument {shown:?}")));
+            let known: Vec<&str> = arguments.iter().map(|argument| argument.name).collect();
+            return Err(Error::Refused(format!(
+                "there is no argument {shown:?}; there is {}",
+                known.join(", ")
+            )));
         }
         let bytes: usize = sent.values().map(|value| value.to_string().len()).sum();
         if bytes > TEXT_BYTES_MAX {
@@ -94,7 +132,12 @@ impl Given {
                 (Some(Value::String(word)), Kind::SortKey) if Metric::of_key(word).is_some() => {}
                 (Some(Value::Array(texts)), Kind::Texts)
                     if (1..=TEXTS_MAX).contains(&texts.len()) && texts.iter().all(Value::is_string) => {}
-                (Some(_), Kind::Text) => return Err(wrong("it is a text".to_owned())),
+                (Some(Value::String(text)), Kind::Size | Kind::Duration | Kind::Time | Kind::Moment) => {
+                    argument.kind.check_text(text).map_err(wrong)?;
+                }
+                (Some(_), Kind::Text | Kind::Size | Kind::Duration | Kind::Time | Kind::Moment) => {
+                    return Err(wrong("it is a text".to_owned()));
+                }
                 (Some(_), Kind::Flag) => return Err(wrong("it is true or false".to_owned())),
                 (Some(_), Kind::Count(most)) => {
                     return Err(wrong(format!("it is a number from 1 to {most}")));
@@ -144,10 +187,12 @@ mod tests {
     use super::*;
 
     const ARGUMENTS: &[Argument] = &[
-        Argument { name: "file", kind: Kind::Text, about: "", is_required: true },
-        Argument { name: "top", kind: Kind::Count(50), about: "", is_required: false },
-        Argument { name: "sort", kind: Kind::Choice(&["so", "st"]), about: "", is_required: false },
-        Argument { name: "frames", kind: Kind::Texts, about: "", is_required: false },
+        Argument { name: "file", kind: Kind::Text, about: "", is_required: true, was: "trace" },
+        Argument { name: "top", kind: Kind::Count(50), about: "", is_required: false, was: "" },
+        Argument { name: "sort", kind: Kind::Choice(&["so", "st"]), about: "", is_required: false, was: "" },
+        Argument { name: "frames", kind: Kind::Texts, about: "", is_required: false, was: "" },
+        Argument { name: "size", kind: Kind::Size, about: "", is_required: false, was: "" },
+        Argument { name: "at", kind: Kind::Moment, about: "", is_required: false, was: "" },
     ];
 
     #[test]
@@ -166,10 +211,22 @@ mod tests {
             (json!({"file": "t1", "top": 0}), "argument top: it is a number from 1 to 50"),
             (json!({"file": "t1", "sort": "--output=x"}), "argument sort: it is one of so, st"),
             (json!({"file": "t1", "frames": []}), "argument frames: it is a list of 1 to 256 texts"),
-            (json!({"file": "t1", "other": 1}), "there is no argument \"other\""),
+            (
+                json!({"file": "t1", "other": 1}),
+                "there is no argument \"other\"; there is file, top, sort, frames, size, at",
+            ),
         ] {
             assert_eq!(check(sent).unwrap_err(), said);
         }
+        for (name, wrong) in [("size", "--output=x"), ("size", "many"), ("at", "noon"), ("at", "-1")] {
+            let said = check(json!({"file": "t1", name: wrong})).unwrap_err();
+            assert!(said.starts_with(&format!("argument {name}: ")), "{said}");
+        }
+        check(json!({"file": "t1", "size": "4K", "at": "peak"})).unwrap();
+        check(json!({"file": "t1", "at": "1.5s"})).unwrap();
+        let former = check(json!({"trace": "t1"})).unwrap();
+        assert_eq!(former.text("file"), Some("t1"));
+        assert!(check(json!({"file": "t1", "trace": "t2"})).is_err(), "both names");
         assert!(check(json!({"file": "x".repeat(1 << 20)})).is_err());
     }
 }

@@ -32,9 +32,13 @@ impl FileIds {
             let known = number.checked_sub(1).and_then(|index| paths.get(index)).cloned();
             return known.ok_or_else(|| wrong(format!("no file has the id {word}")));
         }
-        std::path::absolute(word)
-            .and_then(|path| path.canonicalize())
-            .map_err(|error| wrong(format!("{word}: {error}")))
+        let path = std::path::absolute(word).and_then(|path| path.canonicalize());
+        let path = path.map_err(|error| wrong(format!("{word}: {error}")))?;
+        match path.is_file() {
+            true => Ok(path),
+            // A device has no end, and a pipe may never have a writer.
+            false => Err(wrong(format!("{word} is a folder, a device or a pipe: name a regular file"))),
+        }
     }
 }
 
@@ -47,7 +51,7 @@ fn an_id_stays_and_an_unknown_one_is_refused() {
         assert_eq!(ids.id(path), id);
         assert_eq!(&ids.path("file", id).unwrap(), path);
     }
-    for word in ["t9", "t0", "--output=x", "", "no/such/file"] {
+    for word in ["t9", "t0", "--output=x", "", "no/such/file", "/dev/zero", "/tmp"] {
         assert!(ids.path("file", word).is_err(), "{word}");
     }
 }

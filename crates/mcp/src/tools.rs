@@ -41,11 +41,16 @@ impl Tool {
 }
 
 const fn required(name: &'static str, kind: Kind, about: &'static str) -> Argument {
-    Argument { name, kind, about, is_required: true }
+    Argument { name, kind, about, is_required: true, was: "" }
 }
 
 const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Argument {
-    Argument { name, kind, about, is_required: false }
+    Argument { name, kind, about, is_required: false, was: "" }
+}
+
+/// An argument with a former name, which is understood, too.
+const fn formerly(was: &'static str, argument: Argument) -> Argument {
+    Argument { was, ..argument }
 }
 
 const SORT: Argument = optional(
@@ -56,7 +61,7 @@ const SORT: Argument = optional(
 );
 const TOP: Argument = optional("top", Kind::Count(200), "most rows (default 5)");
 const DEPTH: Argument = optional("depth", Kind::Count(100), "most frames of a stack (default 12)");
-const FILE: &str = "an id such as t1 or s2, or a path";
+const FILE: &str = "a trace or snapshot: an id such as t1 or s2, or a path";
 
 /// All tools.
 pub(crate) const TOOLS: &[Tool] = &[
@@ -97,11 +102,13 @@ pub(crate) const TOOLS: &[Tool] = &[
         name: "explain",
         about: "What stands out, in words: of a process what its resident memory is, of a trace or snapshots what grows, peaks or churns.",
         action: Action::Ask(explain),
-        arguments: &[required(
-            "targets",
-            Kind::Texts,
-            "a process id, or ids or paths of traces or snapshots",
-        )],
+        arguments: &[
+            optional("pid", Kind::Count(1 << 32), "a process that runs; or files"),
+            formerly(
+                "targets",
+                optional("files", Kind::Texts, "traces or snapshots: ids such as t1 or s2, or paths"),
+            ),
+        ],
     },
     Tool {
         name: "summary",
@@ -114,24 +121,24 @@ pub(crate) const TOOLS: &[Tool] = &[
         about: "Where the memory of a trace is: ranks stacks, functions, lines, modules or threads, after filters.",
         action: Action::Ask(report),
         arguments: &[
-            required("trace", Kind::Text, FILE),
+            formerly("trace", required("file", Kind::Text, FILE)),
             optional(
                 "by",
                 Kind::Choice(&["stack", "frame", "line", "image", "thread"]),
                 "what is ranked (default stack)",
             ),
             SORT,
-            optional("at", Kind::Text, "what was live then: peak, or a time such as 1.5s"),
+            optional("at", Kind::Moment, "what was live then: peak, or a time such as 1.5s"),
             optional(
                 "from",
-                Kind::Text,
+                Kind::Time,
                 "begin of a range of time: live is then what was allocated in it and not freed in it",
             ),
-            optional("to", Kind::Text, "end of the range"),
-            optional("size_from", Kind::Text, "blocks of at least this size, such as 4K"),
-            optional("size_to", Kind::Text, "blocks below this size"),
-            optional("lifetime_from", Kind::Text, "blocks that lived at least this long, such as 1ms"),
-            optional("lifetime_to", Kind::Text, "blocks that lived shorter"),
+            optional("to", Kind::Time, "end of the range"),
+            optional("size_from", Kind::Size, "blocks of at least this size, such as 4K"),
+            optional("size_to", Kind::Size, "blocks below this size"),
+            optional("lifetime_from", Kind::Duration, "blocks that lived at least this long, such as 1ms"),
+            optional("lifetime_to", Kind::Duration, "blocks that lived shorter"),
             optional(
                 "require_frames",
                 Kind::Texts,
@@ -147,7 +154,7 @@ pub(crate) const TOOLS: &[Tool] = &[
         name: "source_lines",
         about: "The source lines that allocate most, with their text where the source is on this machine.",
         action: Action::SourceLines,
-        arguments: &[required("trace", Kind::Text, FILE), SORT, TOP],
+        arguments: &[formerly("trace", required("file", Kind::Text, FILE)), SORT, TOP],
     },
     Tool {
         name: "diff",
@@ -160,10 +167,13 @@ pub(crate) const TOOLS: &[Tool] = &[
         about: "Ranks what keeps growing over snapshots, the likeliest leak first: its name, where it was made, what holds it.",
         action: Action::Ask(suspects),
         arguments: &[
-            required(
+            formerly(
                 "snapshots",
-                Kind::Texts,
-                "ids or paths in the order of time, at least two of JavaScript or Python",
+                required(
+                    "files",
+                    Kind::Texts,
+                    "ids or paths in the order of time, at least two of JavaScript or Python",
+                ),
             ),
             TOP,
         ],
@@ -173,7 +183,7 @@ pub(crate) const TOOLS: &[Tool] = &[
         about: "What holds an object of a JavaScript or Python snapshot: the shortest ways from the roots.",
         action: Action::Ask(retainers),
         arguments: &[
-            required("snapshot", Kind::Text, FILE),
+            formerly("snapshot", required("file", Kind::Text, FILE)),
             required("object", Kind::Text, "an object's number such as @4711, as other answers name it"),
             TOP,
         ],
@@ -199,12 +209,17 @@ fn is_trace(path: &std::path::Path) -> bool {
 
 fn explain(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {
     let mut asked = words(["explain"]);
-    for target in given.texts("targets") {
-        if target.parse::<u32>().is_ok() {
-            asked.push(target.into());
+    asked.extend(given.count("pid").map(|pid| pid.to_string().into()));
+    for file in given.texts("files") {
+        // The former name took processes, too.
+        if file.parse::<u32>().is_ok() {
+            asked.push(file.into());
         } else {
-            asked.push(ids.path("targets", target)?.into());
+            asked.push(ids.path("files", file)?.into());
         }
+    }
+    if asked.len() == 1 {
+        return Err(Error::Argument { name: "files", reason: "it is required, or pid".to_owned() });
     }
     Ok(asked)
 }
@@ -218,7 +233,7 @@ fn summary(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {
 }
 
 fn report(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {
-    let mut asked = vec!["report".into(), OsString::from(ids.path("trace", given.required("trace")?)?)];
+    let mut asked = vec!["report".into(), OsString::from(ids.path("file", given.required("file")?)?)];
     let sort = given.text("sort").unwrap_or("so");
     match given.text("callers_of") {
         Some(frame) if frame.starts_with('-') => {
@@ -235,9 +250,6 @@ fn report(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {
         let (from, to) = (given.text(from), given.text(to));
         if from.is_some() || to.is_some() {
             let values = [from.unwrap_or(least), to.unwrap_or(most)];
-            if values.iter().any(|value| value.starts_with('-')) {
-                return Err(Error::Refused(format!("{name}: no amount begins with -")));
-            }
             asked.push(format!("--{name}").into());
             asked.extend(values.iter().map(OsString::from));
         }
@@ -252,7 +264,7 @@ fn report(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {
 /// Command of the report from which [`crate::source_lines`] makes its answer.
 pub(crate) fn lines_report(given: &Given, ids: &FileIds) -> Result<(Vec<OsString>, String, usize)> {
     let sort = given.text("sort").unwrap_or("so").to_owned();
-    let mut asked = vec!["report".into(), OsString::from(ids.path("trace", given.required("trace")?)?)];
+    let mut asked = vec!["report".into(), OsString::from(ids.path("file", given.required("file")?)?)];
     asked.extend(words(["--stacks", &sort, "--format", "json", "--top=1000"]));
     Ok((asked, sort, given.count("top").and_then(|top| usize::try_from(top).ok()).unwrap_or(5)))
 }
@@ -267,8 +279,8 @@ fn diff(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {
 
 fn suspects(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {
     let mut asked = words(["snapshot", "suspects"]);
-    for file in given.texts("snapshots") {
-        asked.push(ids.path("snapshots", file)?.into());
+    for file in given.texts("files") {
+        asked.push(ids.path("files", file)?.into());
     }
     asked.push(top(given));
     Ok(asked)
@@ -280,6 +292,6 @@ fn retainers(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Error::Argument { name: "object", reason: "it is a number such as @4711".to_owned() });
     }
-    let path = ids.path("snapshot", given.required("snapshot")?)?;
+    let path = ids.path("file", given.required("file")?)?;
     Ok(vec!["snapshot".into(), "retainers".into(), path.into(), format!("@{number}").into(), top(given)])
 }

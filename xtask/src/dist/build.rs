@@ -87,7 +87,7 @@ impl Build {
 }
 
 /// Returns the commit, and whether any file was changed since.
-fn commit() -> anyhow::Result<String> {
+pub(super) fn commit() -> anyhow::Result<String> {
     let git =
         |arguments: &[&str]| crate::output_of(Command::new("git").current_dir(crate::root()).args(arguments));
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;

@@ -153,7 +153,7 @@ pub(crate) fn wheel(file: &Path) -> anyhow::Result<()> {
         file.display(),
         indented(&said)
     );
-    pip(&[&format!("{}[pytest]", file.display()), "ipython"])?;
+    pip(&[&format!("{}[pytest]", file.display()), "ipython", "pytest-xdist", "pytest-forked"])?;
     let tests = crate::root().join("python/tests");
     let mut pytest = Command::new(bin.join("python"));
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytester"]).arg(tests);

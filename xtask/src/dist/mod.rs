@@ -16,7 +16,9 @@ mod licences;
 mod node_package;
 mod payload;
 mod sbom;
+mod sums;
 mod system_packages;
+mod tools;
 mod wheel;
 
 use std::path::{Path, PathBuf};
@@ -33,8 +35,10 @@ type Make = fn(&Payload, &Path) -> anyhow::Result<PathBuf>;
 /// Function that installs a package and uses it.
 type Check = fn(&Path) -> anyhow::Result<()>;
 
-/// Name, build, largest size in bytes of a release's package, maker, and check of each kind.
-const KINDS: &[(&str, Build, u64, Make, Check)] = &[
+/// Kind of package: name, build, largest size in bytes of a release's package, maker, and check.
+type Kind = (&'static str, Build, u64, Make, Check);
+
+const KINDS: &[Kind] = &[
     ("tar", Build::Glibc, 20 << 20, system_packages::tarball, check::tarball),
     ("deb", Build::Glibc, 20 << 20, system_packages::deb, check::deb),
     ("rpm", Build::Glibc, 20 << 20, system_packages::rpm, check::rpm),
@@ -47,49 +51,80 @@ const KINDS: &[(&str, Build, u64, Make, Check)] = &[
 
 /// Runs the command.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
-    let (mut binary, mut only, mut is_checked) = (None, Vec::new(), false);
+    let (mut binary, mut only, mut is_checked, mut is_twice) = (None, Vec::new(), false, false);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match *word {
             "--binary" => binary = Some(PathBuf::from(words.next().context("--binary FILE")?)),
             "--only" => only.extend(words.next().context("--only KIND,…")?.split(',')),
             "--check" => is_checked = true,
-            other => bail!("dist knows no {other}: [--binary FILE] [--only KIND,…] [--check]"),
+            "--twice" => is_twice = true,
+            other => bail!("dist knows no {other}: [--binary FILE] [--only KIND,…] [--check] [--twice]"),
         }
     }
     if let Some(unknown) = only.iter().find(|kind| KINDS.iter().all(|(name, ..)| name != *kind)) {
         let names: Vec<&str> = KINDS.iter().map(|(name, ..)| *name).collect();
         bail!("dist makes no {unknown}: it makes {}", names.join(", "));
     }
+    // With a given program, only the packages of that kind of build are made.
+    let is_asked = |(name, build, ..): &&Kind| {
+        only.contains(name) || only.is_empty() && (binary.is_none() || *build == Build::Glibc)
+    };
+    let asked: Vec<&Kind> = KINDS.iter().filter(is_asked).collect();
+    let (kinds, left_out) = tools::split(asked, binary.is_some());
+    for (name, lacks) in &left_out {
+        println!("dist: no {name}: {lacks}");
+    }
+    if !only.is_empty() && !left_out.is_empty() {
+        bail!("not all that --only names can be made here: see above");
+    }
+    if kinds.is_empty() {
+        bail!("nothing can be made here: see above");
+    }
+    let names: Vec<&str> = kinds.iter().map(|(name, ..)| *name).collect();
+    println!("dist: makes {}", names.join(", "));
     let folder = crate::root().join("target/dist");
-    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let files = make_all(&kinds, binary.as_deref(), &folder)?;
+    sums::write(&files, &folder)?;
+    if is_twice {
+        let again = folder.join("again");
+        let second = make_all(&kinds, binary.as_deref(), &again)?;
+        sums::compare(&files, &second)?;
+        println!("dist: a second build gave the same {} files", files.len());
+    }
+    if is_checked {
+        kinds.iter().zip(&files).try_for_each(|((.., check), file)| check(file))?;
+    }
+    for (name, lacks) in &left_out {
+        println!("dist: was not made: {name}: {lacks}");
+    }
+    Ok(())
+}
+
+/// Makes packages of these kinds below a folder, and returns their files in the same order.
+fn make_all(kinds: &[&Kind], binary: Option<&Path>, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let is_release = binary.is_none();
     let mut payload: Option<Payload> = None;
-    for (name, build, bytes_max, make, check) in KINDS {
-        // With a given program, only the packages of that kind of build are made.
-        let is_asked = only.contains(name) || only.is_empty() && (is_release || *build == Build::Glibc);
-        if !is_asked {
-            continue;
-        }
+    let mut files = Vec::new();
+    for (name, build, bytes_max, make, _) in kinds {
         let made = match payload.take().filter(|payload| payload.build == *build) {
             Some(payload) => payload,
             None => {
-                let binary = match &binary {
+                let binary = match binary {
                     Some(binary) => crate::root().join(binary),
-                    None => build.release(&folder)?,
+                    None => build.release(folder)?,
                 };
-                Payload::gather(*build, &binary, &folder, is_release)?
+                Payload::gather(*build, &binary, folder, is_release)?
             }
         };
-        let file = make(payload.insert(made), &folder)?;
+        let file = make(payload.insert(made), folder).with_context(|| format!("package {name}"))?;
         let bytes = file.metadata().with_context(|| file.display().to_string())?.len();
         println!("dist: {} ({:.1} MiB)", file.display(), bytes as f64 / f64::from(1 << 20));
         if is_release && bytes > *bytes_max {
             bail!("{} has {bytes} bytes: at most {bytes_max} may be", file.display());
         }
-        if is_checked {
-            check(&file)?;
-        }
+        files.push(file);
     }
-    Ok(())
+    Ok(files)
 }

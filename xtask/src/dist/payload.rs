@@ -27,7 +27,7 @@ pub(crate) struct Payload {
     pub(crate) usr: PathBuf,
     /// Debug information of the program.
     pub(crate) debug: PathBuf,
-    pub(crate) version: &'static str,
+    pub(crate) version: String,
     /// Needed libraries; `None`: only Linux is needed.
     pub(crate) needs: Option<ElfNeeds>,
     pub(crate) build: Build,
@@ -106,7 +106,7 @@ impl Payload {
         crate::book::write(&documents.join("html"))?;
         write(&documents.join("THIRD-PARTY-LICENCES.txt"), licences::texts()?.as_bytes())?;
         write(&documents.join("heapr.cdx.json"), sbom::cyclone_dx()?.as_bytes())?;
-        Ok(Self { usr, debug, version: env!("CARGO_PKG_VERSION"), needs, build })
+        Ok(Self { usr, debug, version: crate::version()?, needs, build })
     }
 
     /// Folder of the documents.

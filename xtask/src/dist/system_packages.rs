@@ -8,6 +8,9 @@ use anyhow::Context as _;
 
 use super::payload::{Payload, copy_folder, write};
 
+/// Time of all files in packages, in seconds since 1970: the same files give the same package. It
+/// is the begin of 1980, as rpmbuild takes 0 for no time.
+const EPOCH: &str = "315532800";
 const DESCRIPTION: &str = "records, snapshots and explains the heaps of running programs";
 
 /// Packs the payload below a folder named after the version; the debug information goes into a
@@ -55,6 +58,7 @@ pub(crate) fn deb(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let file = folder.join(format!("heapr_{}_amd64.deb", payload.version));
     let mut build = Command::new("dpkg-deb");
     build.args(["--root-owner-group", "-Zgzip", "--build"]).arg(&root).arg(&file);
+    build.env("SOURCE_DATE_EPOCH", EPOCH);
     crate::output_of(&mut build)?;
     Ok(file)
 }
@@ -65,7 +69,8 @@ pub(crate) fn rpm(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     // rpmbuild itself reads the required C library's version from the program.
     let spec = format!(
         "Name: heapr\nVersion: {}\nRelease: 1\nSummary: {DESCRIPTION}\nLicense: MIT OR Apache-2.0\n\
-         %global _build_id_links none\n%global debug_package %{{nil}}\n%global __os_install_post %{{nil}}\n%description\n{DESCRIPTION}\n\
+         %global _build_id_links none\n%global _buildhost heapr\n%global use_source_date_epoch_as_buildtime 1\n\
+         %global clamp_mtime_to_source_date_epoch 1\n%global source_date_epoch_from_changelog 0\n%global debug_package %{{nil}}\n%global __os_install_post %{{nil}}\n%description\n{DESCRIPTION}\n\
          %install\ncp -a {}/. %{{buildroot}}/usr\n%files\n/usr/bin/*\n/usr/share/*\n",
         payload.version,
         payload.usr.display()
@@ -75,6 +80,7 @@ pub(crate) fn rpm(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
         spec.replace("%install\n", "%install\nmkdir -p %{buildroot}/usr\n").as_bytes(),
     )?;
     let mut build = Command::new("rpmbuild");
+    build.env("SOURCE_DATE_EPOCH", EPOCH);
     build.args(["-bb", "--quiet", "--define"]).arg(format!("_topdir {}", top.display()));
     build.args(["--define", "_rpmfilename heapr.rpm", "--target", "x86_64"]).arg(top.join("heapr.spec"));
     crate::output_of(&mut build)?;

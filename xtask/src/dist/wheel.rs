@@ -15,7 +15,7 @@ use super::payload::Payload;
 
 /// Makes the wheel and returns its path.
 pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
-    let version = payload.version;
+    let version = &payload.version;
     let needs = payload.needs.as_ref().context("a static program has no platform of a wheel")?;
     let tag = format!("py3-none-{}", needs.wheel_platform());
     let path = folder.join(format!("heapr-{version}-{tag}.whl"));

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use heapr_glibc_heap::{Error, Plan, Version, walk};
 use heapr_inject::ExecWatch;
-use heapr_inject::StoppedProcess;
+use heapr_inject::{StoppedProcess, stand_still};
 use heapr_known::machine::HERE;
 use heapr_proc::machine;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use rustix::thread::CapabilitySet;
 
-use super::check::Check;
+use super::check::{Check, State};
 
 /// Runs all checks of tracing.
 pub(super) fn checks() -> Vec<Check> {
@@ -110,7 +110,30 @@ fn attaching() -> Check {
         (true, false) => Rights::Namespace,
         (false, _) => Rights::User(rustix::process::geteuid().as_raw()),
     };
-    attaching_with(topic, &machine::ptrace_scope(), rights)
+    let check = attaching_with(topic, &machine::ptrace_scope(), rights);
+    if check.state == State::No {
+        return check;
+    }
+    match refusal_of_a_child() {
+        Some(refusal) => Check::no(
+            topic,
+            format!("not even a child may be traced: {refusal}"),
+            "allow ptrace in the seccomp filter of this container; heapr run works as it is",
+        ),
+        None => check,
+    }
+}
+
+/// Tries to attach to a child. Returns the reason if that is not permitted.
+fn refusal_of_a_child() -> Option<String> {
+    let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().ok()?;
+    let outcome = stand_still(child.id(), &mut |_| {});
+    let _ = child.kill();
+    let _ = child.wait();
+    match outcome {
+        Err(heapr_inject::Error::NotPermitted { reason, .. }) => Some(reason),
+        _ => None,
+    }
 }
 
 /// Processes that heapr may trace.
@@ -261,7 +284,6 @@ fn control_groups() -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::State;
     use super::*;
 
     #[test]

@@ -11,8 +11,8 @@ use crate::thresholds::{Threshold, threshold};
 /// Arguments of `heapr explain`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArguments {
-    /// A process by its id, a session by its name, or files: traces, snapshots of V8 [default: the
-    /// newest trace in this folder]
+    /// A process by its id or its program's name, a session by its name, or files. Files are traces
+    /// or snapshots of V8 [default: the newest trace in this folder]
     #[arg(value_name = "PID|NAME|FILE")]
     pub(super) target: Vec<PathBuf>,
     #[command(flatten)]

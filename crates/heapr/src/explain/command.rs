@@ -31,6 +31,7 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
     }
+    let _busy = crate::busy_line::begin(format!("explaining {}", target.name()));
     let answer = match &target {
         Target::Process(pid) => {
             let resident = resident::of_process(*pid, &arguments.resident)?;

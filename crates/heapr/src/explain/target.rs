@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use heapr_session::{SessionClient, SessionName, sessions};
+
+use crate::processes;
 
 /// Target that the words of the command line name.
 #[derive(Debug)]
@@ -30,7 +32,17 @@ impl Target {
         match text.parse() {
             Ok(pid) if heapr_proc::is_alive(pid) => Ok(Self::Process(pid)),
             Ok(pid) => bail!("no process has the id {pid}, and no file or session has this name"),
-            Err(_) => bail!("{text} is no file, no session that runs, and no id of a process"),
+            Err(_) if text.contains(['/', '.']) => {
+                bail!("{text} is no file, no session that runs, and no process")
+            }
+            Err(_) => {
+                let found = processes::named(&[text.clone().into_owned()], false);
+                let pids = found.with_context(|| format!("{text} is no file and no session that runs"))?;
+                let [pid] = *pids.as_slice() else {
+                    bail!("{text} means {} processes: give a number", pids.len())
+                };
+                Ok(Self::Process(pid))
+            }
         }
     }
 

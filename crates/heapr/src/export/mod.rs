@@ -11,7 +11,8 @@ use heapr_export::{FORMATS, Format, Profile, Samples, Subject, is_too_large_for_
 use heapr_query::Metric;
 use heapr_trace::{Amounts, Trace};
 
-use crate::output::{output, refuse_inputs};
+use crate::busy_line;
+use crate::output::{output, refuse_binary_on_terminal, refuse_inputs};
 use crate::report::action_arguments::sort_key;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
@@ -92,6 +93,10 @@ pub(crate) fn run(mut arguments: ExportArguments) -> anyhow::Result<ExitCode> {
             return tables::run(&arguments, &arguments.filters.shown(open(arguments.file())?));
         }
     };
+    if format.is_binary() {
+        refuse_binary_on_terminal(arguments.output.as_deref(), format.name)?;
+    }
+    let busy = busy_line::begin(format!("reading {}", arguments.file().display()));
     if allocations::is_v8_file(arguments.file()) {
         let samples = allocations::samples(arguments.file())?;
         return write(&arguments, format, &samples, None, sort);
@@ -116,6 +121,7 @@ pub(crate) fn run(mut arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     let samples = Samples::of_report(&report, &mut |done, all| bar.show(done, all));
     // The stacks hold the report's rows by now.
     drop((report, bar));
+    busy.say("writing");
     write(&arguments, format, &samples, Some(&trace), sort)
 }
 

@@ -44,7 +44,9 @@ pub(super) fn run(arguments: &ExportArguments, trace: &Trace) -> anyhow::Result<
     let output = arguments
         .output
         .as_deref()
+        .filter(|folder| *folder != Path::new("-"))
         .context("tables are many files: name a folder for them (-o DIR, -o s3://BUCKET/DIR)")?;
+    let _busy = crate::busy_line::begin("writing tables");
     let variable = |name: &str| std::env::var(name).ok();
     let store = ObjectStore::of(&output.to_string_lossy(), arguments.tables.ca.clone(), &variable)?;
     let Some(store) = store else {

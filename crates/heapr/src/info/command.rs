@@ -34,6 +34,7 @@ enum Format {
 pub(crate) fn run(arguments: InfoArguments) -> anyhow::Result<ExitCode> {
     let InfoArguments { file, format } = arguments;
     let file = named_or_newest(file, "info")?;
+    let _busy = crate::busy_line::begin(format!("reading {}", file.display()));
     let trace = open(&file)?;
     let shown = file.display().to_string();
     let file_bytes = std::fs::metadata(&file).with_context(|| format!("cannot read {shown}"))?.len();

@@ -1,10 +1,11 @@
 //! Destinations of results: files and standard output.
 
 use std::fmt;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Write};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use heapr_files::{Existing, NewFile};
 use heapr_filters::FilterArguments;
 
@@ -40,8 +41,33 @@ pub(crate) struct Output {
     file: Option<OutputFile>,
 }
 
-/// Opens standard output, or a file.
+/// Name of standard output as a file.
+const STDOUT: &str = "-";
+
+/// Returns the parser of the name of a file that is written in place, which standard output cannot
+/// be.
+pub(crate) fn file_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.as_os_str() == STDOUT {
+        true => Err("standard output cannot hold it: name a file (./- for one of that name)"),
+        false => Ok(path),
+    })
+}
+
+/// Refuses to write bytes that are no text to a terminal.
+pub(crate) fn refuse_binary_on_terminal(path: Option<&Path>, what: &str) -> anyhow::Result<()> {
+    let is_terminal = match path.filter(|path| *path != Path::new(STDOUT)) {
+        None => io::stdout().is_terminal(),
+        Some(path) => {
+            heapr_files::is_stream(path) && heapr_files::stream(path).is_ok_and(|stream| stream.is_terminal())
+        }
+    };
+    anyhow::ensure!(!is_terminal, "{what} is no text, and a terminal shows none of it: name a file with -o");
+    Ok(())
+}
+
+/// Opens standard output (`-`, or no name), or a file.
 pub(crate) fn output(path: Option<&Path>, existing: Existing, is_text: bool) -> anyhow::Result<Output> {
+    let path = path.filter(|path| *path != Path::new(STDOUT));
     let Some(path) = path else { return Ok(Output { out: printed(is_text), file: None }) };
     let named = |file| Output { out: protected(BufWriter::new(file), is_text), file: None };
     let refused = |error| refusal(path, error);
@@ -67,7 +93,7 @@ pub(crate) fn output(path: Option<&Path>, existing: Existing, is_text: bool) -> 
 
 /// Opens a destination for results that are read while they grow: a file has its name at once.
 pub(crate) fn growing_output(path: Option<&Path>, existing: Existing) -> anyhow::Result<Output> {
-    let Some(path) = path.filter(|path| !heapr_files::is_stream(path)) else {
+    let Some(path) = path.filter(|path| *path != Path::new(STDOUT) && !heapr_files::is_stream(path)) else {
         return output(path, existing, false);
     };
     let file = heapr_files::make(path, existing);

@@ -1,10 +1,14 @@
 //! Destination and form of results, for all commands.
 
+mod default_folder;
 mod destination;
 mod output_file;
 mod printing;
 
-pub(crate) use destination::{Output, growing_output, output, refuse_inputs};
+pub(crate) use default_folder::DefaultPath;
+pub(crate) use destination::{
+    Output, file_path, growing_output, output, refuse_binary_on_terminal, refuse_inputs,
+};
 pub(crate) use output_file::{OutputFile, already_exists};
 pub(crate) use printing::{OutputArguments, end_output, print_table};
 

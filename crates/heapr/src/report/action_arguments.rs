@@ -23,12 +23,12 @@ pub(crate) struct ActionArguments {
 const SORTED: [(&str, &str, &str); 8] = [
     ("stacks", "stack", "Rank by whole stack"),
     ("frames", "frame", "Rank by innermost frame"),
-    ("functions", "function", "Rank functions, each with all that it calls (recursion counts once)"),
+    ("functions", "function", "Rank functions, each with all that it calls; recursion counts once"),
     ("function-lines", "function-line", "Rank lines of functions, each with all that is called from it"),
     ("lines", "line", "Rank by source line of the innermost frame"),
     ("images", "image", "Rank by module of the innermost frame"),
     ("by-thread", "threads", "Rank by allocating thread"),
-    ("invert", "top-down", "Print the tree of frames from the program's start down"),
+    ("invert", "top-down", "Print the tree of calls from the start down"),
 ];
 const CALLERS: &str = "callers";
 const BY: &str = "by";
@@ -43,12 +43,6 @@ const KINDS: [(&str, &str); 7] = [
     ("thread", "by-thread"),
 ];
 
-/// Returns the help of sort keys: `so (outstanding size), soc (…), …`
-fn sort_help() -> String {
-    let with_words = |metric: Metric| format!("{} ({})", metric.key(), metric.words());
-    Metric::sort_keys().map(with_words).collect::<Vec<_>>().join(", ")
-}
-
 /// Parser of a sort key.
 pub(crate) fn sort_key() -> impl TypedValueParser<Value = Metric> {
     let values = Metric::sort_keys().map(|metric| PossibleValue::new(metric.key()).help(metric.words()));
@@ -62,7 +56,8 @@ impl Args for ActionArguments {
                 Arg::new(name)
                     .long(name)
                     .alias(alias)
-                    .help(format!("{help}, sorted by {}", sort_help()))
+                    .help(help)
+                    .long_help(format!("{help}, sorted by KEY (see --sort)"))
                     .value_name("KEY")
                     .num_args(0..=1)
                     .default_missing_value("")

@@ -19,7 +19,7 @@ use crate::report::free_stacks::{self, FreeReport};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
 use crate::report::text::TextOptions;
-use crate::report::{csv, json, text, xperf};
+use crate::report::{csv, json, marked_range, text, xperf};
 use crate::style::Style;
 use crate::trace_file::{named_or_newest, open, other_builds, tell_warnings};
 use heapr_files::Existing;
@@ -52,7 +52,11 @@ pub(crate) struct ReportArguments {
     /// --stack-events alloc,realloc,free), that free twice, and that free unknown blocks
     #[arg(long, conflicts_with_all = ["histogram", "totals", "layout"])]
     free_stacks: bool,
-    /// Print the totals, and nothing else that is not asked for
+    /// Only events between the allocations of two blocks of these sizes, which the plugin for
+    /// pytest makes
+    #[arg(long, value_names = ["B1", "B2"], num_args = 2, action = clap::ArgAction::Set, hide = true, conflicts_with = "range")]
+    between_blocks: Option<Vec<u64>>,
+    /// Print the totals; nothing else that is not asked for
     #[arg(long)]
     totals: bool,
     /// Most frames printed of a stack [default: all; 12 where no action is given]
@@ -102,7 +106,11 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         "--layout xperf is a layout of text: leave out --format"
     );
     refuse_inputs(arguments.output.as_deref(), &file, &arguments.filters)?;
+    let _busy = crate::busy_line::begin(format!("reading {}", file.display()));
     let trace = arguments.filters.shown(open(&file)?);
+    if let Some(sizes) = &arguments.between_blocks {
+        arguments.filters.range = Some(marked_range::range(&trace, &file, sizes)?);
+    }
     if arguments.free_stacks {
         return free_stacks(&arguments, &file, &trace);
     }

@@ -3,6 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::busy_line;
+
 /// Progress bar that is erased when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ProgressBar {
@@ -31,6 +33,9 @@ impl ProgressBar {
         if !self.is_terminal || !is_due || all == 0 {
             return;
         }
+        if self.shown.is_none() {
+            busy_line::give_way(true);
+        }
         self.shown = Some(Instant::now());
         // Errors of drawing are ignored.
         let _ = write!(std::io::stderr(), "\r{}", line(self.what, done, all));
@@ -40,6 +45,7 @@ impl ProgressBar {
 impl Drop for ProgressBar {
     fn drop(&mut self) {
         if self.shown.is_some() {
+            busy_line::give_way(false);
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }

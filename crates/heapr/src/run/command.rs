@@ -11,6 +11,7 @@ use heapr_trace::{Notice, SnapshotTrigger, Trace};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
+use crate::output::DefaultPath;
 use crate::run::output_error::{self, keeps_heapr_out};
 use crate::run::passed_signals::{Passed, PassedSignals};
 use crate::run::program::{self, Found, Traceability};
@@ -26,7 +27,7 @@ use crate::trace_file::open;
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArguments {
     /// The trace file [default: heapr.PROGRAM.PID.heapr]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = crate::output::file_path())]
     output: Option<PathBuf>,
     /// Overwrite an existing file
     #[arg(short = 'f', long)]
@@ -335,10 +336,13 @@ fn is_end(signal: i32) -> bool {
     matches!(signal, SIGINT | SIGQUIT | SIGTERM | SIGHUP)
 }
 
-/// Default path of the trace: `heapr.PROGRAM.PID.heapr` in the working directory.
+/// Default path of the trace: `heapr.PROGRAM.PID.heapr` in the working directory, or where
+/// [`DefaultPath`] says so.
 fn default_output(program: &std::path::Path) -> PathBuf {
     let name = program.file_name().unwrap_or_default().to_string_lossy().replace(['\n', '\t'], "_");
-    PathBuf::from(format!("heapr.{name}.{}.heapr", std::process::id()))
+    let default = DefaultPath::of(&format!("heapr.{name}.{}.heapr", std::process::id()));
+    default.tell();
+    default.path
 }
 
 /// Runs the program without recording: whatever heapr lacks, the program runs.

@@ -61,6 +61,7 @@ impl Ending {
 /// The file cannot be read back.
 pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     let mut text = PlainText(Vec::new());
+    let busy = crate::busy_line::begin(format!("reading {}", output.display()));
     let trace = open(output)?;
     let file = output.display().to_string();
     let mut names = TraceNames::new(&trace, &NameArguments::default());
@@ -118,6 +119,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
         writeln!(text, "heapr: {advice}")?;
     }
     write_next_commands(&mut text, &file, trace.snapshots().len() as u64)?;
+    drop(busy);
     // Errors are ignored: standard error may be closed.
     let _ = std::io::stderr().write_all(&text.0);
     Ok(())

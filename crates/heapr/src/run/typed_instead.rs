@@ -22,6 +22,10 @@ fn interpreter_of(ending: &str) -> Option<&'static str> {
 /// Returns advice for a word that is no program, or for a file that the kernel does not execute.
 pub(super) fn advice(words: &[OsString]) -> Option<String> {
     let (name, rest) = words.split_first()?;
+    if let Some((option, value)) = joined_value(name) {
+        let rest: String = rest.iter().map(|word| format!(" {}", quoted(&word.to_string_lossy()))).collect();
+        return Some(format!("type  heapr run {option} {}{rest}", quoted(value)));
+    }
     if name.as_bytes().starts_with(b"-") {
         return Some(format!(
             "heapr run has no option {}; those it has stand before the program: heapr run -h",
@@ -43,6 +47,13 @@ pub(super) fn advice(words: &[OsString]) -> Option<String> {
         _ if is_known && !name.as_bytes().contains(&b'/') => Some(format!("type  heapr run ./{shown}{rest}")),
         _ => None,
     }
+}
+
+/// Splits `-o=FILE`: a value behind a short option stands without the sign.
+fn joined_value(word: &OsStr) -> Option<(&str, &str)> {
+    let (option, value) = word.to_str()?.split_once('=')?;
+    let is_short = option.len() == 2 && option.starts_with('-') && !option.ends_with('-');
+    (is_short && !value.is_empty()).then_some((option, value))
 }
 
 /// Whether the kernel executes the file: an ELF file, or a script that names its interpreter.
@@ -73,6 +84,8 @@ mod tests {
         assert_eq!(advice(&[file("c.py", "#!/usr/bin/python3", 0o755)]), None);
         assert_eq!(advice(&[file("text", "a", 0o644)]), None);
         assert!(advice(&["--verbose".into(), "./a".into()]).unwrap().contains("no option --verbose"));
+        let joined: [OsString; 3] = ["-o=b.heapr".into(), "ls".into(), "-l".into()];
+        assert_eq!(advice(&joined).as_deref(), Some("type  heapr run -o b.heapr ls -l"));
         assert_eq!(advice(&["no-such".into()]), None);
     }
 }

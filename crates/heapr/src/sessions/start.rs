@@ -14,7 +14,7 @@ use heapr_session::{
 };
 
 use super::recorder_process::{Beginning, SUBCOMMAND};
-use crate::output::already_exists;
+use crate::output::{DefaultPath, already_exists};
 use crate::processes;
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
@@ -44,7 +44,7 @@ pub(crate) struct StartArguments {
     #[arg(long)]
     despite_seccomp: bool,
     /// The trace file [default: heapr.NAME.PID.heapr, PID being the recorder's]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = crate::output::file_path())]
     output: Option<PathBuf>,
     /// Overwrite an existing file
     #[arg(short = 'f', long)]
@@ -76,7 +76,11 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     );
     let pids = processes::named(&arguments.pids, arguments.tree)?;
     let here = std::env::current_dir().context("cannot tell the working directory")?;
-    let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(default_output(&arguments)));
+    let output = arguments.output.clone().unwrap_or_else(|| {
+        let default = DefaultPath::of(&default_output(&arguments));
+        default.tell();
+        default.path
+    });
     // The recorder leaves the working directory, so its path must be absolute.
     let output = here.join(output);
     let mut properties = SessionProperties::new(output.clone());

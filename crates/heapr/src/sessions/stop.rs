@@ -20,7 +20,7 @@ pub(crate) struct StopArguments {
     /// The session, if several run
     name: Option<String>,
     /// Move the trace to this file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = crate::output::file_path())]
     output: Option<PathBuf>,
     /// Overwrite an existing file
     #[arg(short = 'f', long)]

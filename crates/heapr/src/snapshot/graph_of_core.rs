@@ -29,7 +29,7 @@ pub(crate) struct GraphOfArguments {
     #[arg(long, value_enum, value_name = "HEAP", default_value_t = CoreHeap::Native)]
     heap: CoreHeap,
     /// The trace or the snapshot to write [default: the core's name with .heapr or .heapsnapshot]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = crate::output::file_path())]
     output: Option<PathBuf>,
     /// Contents of blocks that are written [default: no contents]
     #[arg(long, value_enum, value_name = "WHAT")]

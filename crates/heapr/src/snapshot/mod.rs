@@ -59,6 +59,13 @@ pub(crate) enum SnapshotCommand {
     V8(v8::V8Command),
 }
 
+impl SnapshotCommand {
+    /// True for the commands that read files, and no process.
+    fn reads(&self) -> bool {
+        !matches!(self, Self::Take(_) | Self::Every(_))
+    }
+}
+
 /// Arguments of `heapr snapshot summary`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SummaryArguments {
@@ -96,6 +103,7 @@ pub(crate) struct SuspectsArguments {
 pub(crate) fn run(arguments: SnapshotArguments) -> anyhow::Result<ExitCode> {
     arguments.source_maps.apply();
     arguments.dumps.apply();
+    let _busy = arguments.command.reads().then(|| crate::busy_line::begin("reading snapshots"));
     match arguments.command {
         SnapshotCommand::Take(arguments) => take::take(*arguments),
         SnapshotCommand::Every(arguments) => take::every(*arguments),

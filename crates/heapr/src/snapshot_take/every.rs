@@ -29,7 +29,7 @@ pub(crate) struct EveryQuestion {
     pub(crate) tree: bool,
     /// Write snapshots of JavaScript into this directory, and native heaps of processes without a
     /// session into this file [default: heapr.PID.heapr, then heapr.PID.2.heapr and so on]
-    #[arg(short, long, value_name = "DIRECTORY|FILE")]
+    #[arg(short, long, value_name = "DIRECTORY|FILE", value_parser = crate::output::file_path())]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite an existing file
     #[arg(short = 'f', long)]

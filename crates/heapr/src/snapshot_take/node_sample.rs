@@ -32,7 +32,7 @@ pub(crate) struct SampleArguments {
     all: bool,
     /// Write to this file, or into this directory under a name like
     /// Heap.DATE.TIME.PID.THREAD.NUMBER.heapprofile
-    #[arg(short, long, value_name = "FILE|DIRECTORY")]
+    #[arg(short, long, value_name = "FILE|DIRECTORY", value_parser = crate::output::file_path())]
     output: Option<PathBuf>,
     /// Overwrite the file
     #[arg(short = 'f', long)]

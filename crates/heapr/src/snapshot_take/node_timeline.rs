@@ -23,7 +23,7 @@ pub(crate) struct TimelineArguments {
     duration: Duration,
     /// Write to this file, or into this directory under a name like
     /// Heap.DATE.TIME.PID.THREAD.NUMBER.heaptimeline
-    #[arg(short, long, value_name = "FILE|DIRECTORY")]
+    #[arg(short, long, value_name = "FILE|DIRECTORY", value_parser = crate::output::file_path())]
     output: Option<PathBuf>,
     /// Overwrite the file
     #[arg(short = 'f', long)]

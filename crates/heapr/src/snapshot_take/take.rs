@@ -37,7 +37,7 @@ pub(crate) struct TakeQuestion {
     /// their default names. [default: of JavaScript Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot;
     /// of Python heapr.PID.heapsnapshot; for native heaps without a session heapr.PID.heapr, then
     /// heapr.PID.2.heapr]
-    #[arg(short, long, value_name = "FILE|DIRECTORY")]
+    #[arg(short, long, value_name = "FILE|DIRECTORY", value_parser = crate::output::file_path())]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite the file
     #[arg(short = 'f', long)]

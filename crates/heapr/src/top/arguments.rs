@@ -25,7 +25,7 @@ pub(crate) struct TopArguments {
     #[arg(long, conflicts_with = "sample")]
     pub(super) all: bool,
     /// Keep the recording of a process that is attached to, in this file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = crate::output::file_path())]
     pub(super) output: Option<PathBuf>,
     /// Overwrite that file if it exists
     #[arg(short = 'f', long, requires = "output")]

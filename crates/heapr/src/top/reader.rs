@@ -14,6 +14,8 @@ use super::recorder_share::RecorderMeter;
 use super::snapshot;
 use super::stack_view::StackView;
 
+/// Number of readings at the begin, each of which is judged.
+const YOUNG_READINGS: u32 = 3;
 /// Interval between two judgements.
 const FINDINGS_EVERY: Duration = Duration::from_secs(5);
 /// Largest number of functions of a reading.
@@ -88,6 +90,7 @@ impl Reader {
             meter: RecorderMeter::default(),
             finding: None,
             judged: None,
+            readings: 0,
         };
         std::thread::spawn(move || work.run(&received, interval));
         Self { orders, news }
@@ -117,6 +120,8 @@ struct Work {
     finding: Option<String>,
     /// Time of the last judgement.
     judged: Option<Instant>,
+    /// Number of readings.
+    readings: u32,
 }
 
 impl Work {
@@ -211,10 +216,14 @@ impl Work {
         if let Some(pid) = status["status"]["recorder_pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()) {
             reading.recorder = self.meter.read(pid);
         }
-        if self.judged.is_none_or(|judged| judged.elapsed() >= FINDINGS_EVERY) {
+        // A recording that has just begun is another one a second later.
+        self.readings = self.readings.saturating_add(1);
+        let is_young = self.readings <= YOUNG_READINGS;
+        if is_young || self.judged.is_none_or(|judged| judged.elapsed() >= FINDINGS_EVERY) {
             self.judged = Some(Instant::now());
             let found = self.ask("findings", &json!({"file": 0, "source_lines": 0}));
-            self.finding = found.ok().as_ref().and_then(first_finding);
+            let is_recording = reading.stage == "recording";
+            self.finding = found.ok().and_then(|found| first_finding(&found, is_recording));
         }
         reading.finding.clone_from(&self.finding);
         Ok(reading)

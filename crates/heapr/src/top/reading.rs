@@ -124,9 +124,14 @@ impl Reading {
     }
 }
 
-/// First sentence of the answer of `findings`.
-pub(super) fn first_finding(answer: &Value) -> Option<String> {
-    let first = answer["findings"][0]["sentence"].as_str();
+/// First sentence of the answer of `findings`. Of a recording that goes on, the end of its file is
+/// no finding.
+pub(super) fn first_finding(answer: &Value, is_recording: bool) -> Option<String> {
+    let is_end = |finding: &&Value| {
+        finding["kind"] == "unseen" && finding["evidence"].as_array().is_some_and(Vec::is_empty)
+    };
+    let mut findings = answer["findings"].as_array().into_iter().flatten();
+    let first = findings.find(|finding| !(is_recording && is_end(finding)))?["sentence"].as_str();
     first.filter(|text| !text.is_empty()).map(printable)
 }
 
@@ -166,6 +171,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_recording_that_goes_on_has_no_finding_on_its_end() {
+        let answer = json!({"findings": [
+            {"kind": "unseen", "sentence": "nothing yet", "evidence": []},
+            {"kind": "growth", "sentence": "it grows", "evidence": []},
+        ]});
+        assert_eq!(first_finding(&answer, true).as_deref(), Some("it grows"));
+        assert_eq!(first_finding(&answer, false).as_deref(), Some("nothing yet"));
+        let damaged = json!({"findings": [{"kind": "unseen", "sentence": "cut", "evidence": ["at 7"]}]});
+        assert_eq!(first_finding(&damaged, true).as_deref(), Some("cut"));
+    }
 
     #[test]
     fn what_is_unknown_is_no_zero() {

@@ -1,6 +1,6 @@
 //! `heapr view`: opens files, serves the page, opens the browser or says how to reach it.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use super::host::CommandLineHost;
 use super::sources::sources;
 use crate::output::OutputFile;
 use crate::own_arguments::OwnArguments;
-use crate::plain_text::printable;
 use crate::report::names::NameArguments;
 use crate::snapshot::managed::dump_file::DumpArguments;
 use crate::snapshot::v8::source_maps::SourceMapArguments;
@@ -25,9 +24,9 @@ use heapr_table::quantity::bytes;
 /// Arguments of `heapr view`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
-    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), heap
-    /// dumps of Java (.hprof) and Ruby, files of other tools, names of running sessions. Other
-    /// tools are heaptrack, massif, DHAT, jemalloc, pprof and V8 (.heapprofile) [default: the
+    /// Traces, heap snapshots, heap dumps of Java and Ruby, files of other tools, names of running
+    /// sessions; they end in .heapr, .heapsnapshot, .heaptimeline, .hprof, .heapprofile, also .gz
+    /// and .zst. Other tools are heaptrack, massif, DHAT, jemalloc, pprof and V8 [default: the
     /// session that runs, or the newest trace here]
     #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
@@ -121,16 +120,9 @@ fn steady_port(files: &[PathBuf]) -> u16 {
 /// Writes the static page.
 fn write(files: &Files, path: &Path, may_replace: bool, page_bytes: u64) -> anyhow::Result<ExitCode> {
     let mut output = OutputFile::create(path, may_replace)?;
-    let is_terminal = std::io::stderr().is_terminal();
-    let mut progress = |what: &str| {
-        if is_terminal {
-            eprint!("\r\x1b[Kheapr: {}", printable(what));
-        }
-    };
+    let busy = crate::busy_line::begin("reading");
+    let mut progress = |what: &str| busy.say(what);
     let page = write_static(files, StaticLimits { page_bytes }, &mut progress)?;
-    if is_terminal {
-        eprint!("\r\x1b[K");
-    }
     output.write_all(&page).with_context(|| format!("cannot write {}", path.display()))?;
     let path = output.keep()?;
     tell!(

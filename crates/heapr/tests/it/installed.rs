@@ -15,13 +15,16 @@ fn bash_completes_commands_and_options_of_commands() {
     let scratch = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let made = heapr(&["completions", shell], scratch.path());
-        assert!(made.status == 0 && made.stdout.contains("suspects"), "{shell}: {}", made.stderr);
+        // Scripts of the first three ask heapr itself.
+        let has_words = made.stdout.contains("complete-for-shell") || made.stdout.contains("suspects");
+        assert!(made.status == 0 && has_words, "{shell}: {}", made.stderr);
+        assert!(!made.stdout.contains("recorder-of-session"), "{shell}");
         std::fs::write(scratch.path().join(shell), made.stdout).unwrap();
     }
     let complete = |line: &str| {
         let script = format!(
             ". ./bash; COMP_WORDS=({line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
-             _heapr heapr \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; echo \"${{COMPREPLY[@]}}\""
+             _heapr {HEAPR} \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; echo \"${{COMPREPLY[@]}}\""
         );
         let mut bash = Command::new("bash");
         bash.args(["--norc", "-c", &script]).current_dir(scratch.path());
@@ -43,10 +46,17 @@ fn the_manual_has_a_page_for_each_command_that_help_names() {
     {
         assert_eq!(heapr(words, scratch.path()).stdout, page(file), "{words:?}");
     }
-    assert!(
-        page("heapr-snapshot-take.1").contains("heapr snapshot take"),
-        "the synopsis has the words that are typed"
-    );
+    let take = page("heapr-snapshot-take.1");
+    assert!(take.contains("heapr snapshot take"), "the synopsis has the words that are typed");
+    for section in ["EXAMPLES", "EXIT STATUS", "FILES", "ENVIRONMENT", "VERSION"] {
+        assert!(
+            take.contains(&format!("\n.SH \"{section}\"\n")) || take.contains(&format!("\n.SH {section}\n")),
+            "{section}: {take}"
+        );
+    }
+    let version = concat!("heapr ", env!("CARGO_PKG_VERSION"));
+    assert!(take.lines().last().is_some_and(|line| line.starts_with(version)), "{take}");
+    assert!(take.lines().any(|line| line.starts_with(".TH") && line.contains(version)), "{take}");
     // The commands that `--help` lists, without hidden ones.
     let help = heapr(&["--help"], scratch.path()).stdout;
     let listed =

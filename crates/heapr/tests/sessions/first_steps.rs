@@ -1,14 +1,15 @@
 //! First steps and mistakes of new users: what is typed, and what the answer says, by meaning.
 
 use std::fs;
+use std::path::Path;
 
 use crate::stage::Stage;
 
 /// Command line, its exit status, and texts that its output or its errors hold.
-type Step = (&'static str, i32, &'static [&'static str]);
+pub(crate) type Step = (&'static str, i32, &'static [&'static str]);
 
 /// Words of other tools, and slips: each is answered by a line with the command to type.
-const TIPS: &[Step] = &[
+pub(crate) const TIPS: &[Step] = &[
     ("record ./a", 2, &["type  heapr run ./a"]),
     ("trace ./a b", 2, &["type  heapr run ./a b"]),
     ("live 12", 2, &["type  heapr top 12"]),
@@ -29,6 +30,9 @@ const TIPS: &[Step] = &[
     ("run load.py", 127, &["type  heapr run python3 load.py"]),
     ("run ./load.py 1", 126, &["type  heapr run python3 ./load.py 1"]),
     ("run own-script", 127, &["type  heapr run ./own-script"]),
+    ("run -o=b.heapr ./a", 127, &["type  heapr run -o b.heapr ./a"]),
+    ("run -o - true", 2, &["standard output cannot hold it"]),
+    ("run -o no-such-folder/a.heapr true", 2, &["no-such-folder/a.heapr"]),
     ("run no-such-program", 127, &["no such program"]),
     ("run", 2, &["PROGRAM"]),
     ("recorde", 2, &["unrecognized subcommand"]),
@@ -52,7 +56,7 @@ const TIPS: &[Step] = &[
 ];
 
 /// Steps that work.
-const STEPS: &[Step] = &[
+pub(crate) const STEPS: &[Step] = &[
     ("-V", 0, &["heapr "]),
     ("--help", 0, &["Commands:", "top", "report"]),
     ("help top", 0, &["--once"]),
@@ -66,6 +70,11 @@ const STEPS: &[Step] = &[
     ("diff --top 1", 0, &["the two newest traces here: old.heapr and new.heapr"]),
     ("diff old.heapr new.heapr --fail-on growth=1T", 0, &["old.heapr -> new.heapr"]),
     ("report --require-frames no_such_function old.heapr --totals", 0, &["old.heapr", "no_such_function"]),
+    ("export old.heapr --to collapsed -o -", 0, &[]),
+    ("report old.heapr -o -", 0, &["old.heapr"]),
+    ("run -h", 0, &["--help tells all"]),
+    ("run --help", 0, &["--buffer-size", "Examples:", "Exit status:"]),
+    ("man report", 0, &["EXAMPLES", "EXIT STATUS", "ENVIRONMENT"]),
     ("report --sort soc old.heapr", 0, &["old.heapr"]),
     ("report --stacks old.heapr", 0, &["old.heapr"]),
     ("report old.heapr --cullframes a b --frames soc", 0, &["old.heapr"]),
@@ -86,14 +95,19 @@ fn check(stage: &Stage, steps: &[Step]) {
     }
 }
 
+/// Writes the files that the steps name.
+pub(crate) fn write_files(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (name, text) in [("load.py", "print(1)\n"), ("text", "text\n"), ("own-script", "#!/bin/sh\ntrue\n")] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    fs::set_permissions(folder.join("own-script"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 #[test]
 fn mistakes_are_answered_by_what_to_type_and_steps_do_what_they_say() {
-    use std::os::unix::fs::PermissionsExt as _;
     let stage = Stage::new();
-    fs::write(stage.path("load.py"), "print(1)\n").unwrap();
-    fs::write(stage.path("text"), "text\n").unwrap();
-    fs::write(stage.path("own-script"), "#!/bin/sh\ntrue\n").unwrap();
-    fs::set_permissions(stage.path("own-script"), fs::Permissions::from_mode(0o755)).unwrap();
+    write_files(stage.folder());
     for command in ["report", "explain", "info", "view", "export --to collapsed", "diff"] {
         let words: Vec<&str> = command.split(' ').collect();
         // A session of another test may run, which `view` shows.

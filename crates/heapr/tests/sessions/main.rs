@@ -2,9 +2,12 @@
 //! attacked.
 #![forbid(unsafe_code)]
 
+mod busy_line;
+mod completion;
 mod doctor;
 mod engine;
 mod first_steps;
+mod first_steps_places;
 mod flags;
 mod given_again;
 mod gone_files;

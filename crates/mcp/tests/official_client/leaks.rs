@@ -52,18 +52,18 @@ fn a_leak_in_cpp_is_named_with_its_line() {
         let trace = id(&recorded).to_owned();
         assert!(trace == "t1" && recorded.contains("exit status: 0"), "{recorded}");
         let stacks =
-            client.ask("report", json!({"trace": trace, "require_frames": ["register_session*"]})).await;
+            client.ask("report", json!({"file": trace, "require_frames": ["register_session*"]})).await;
         assert!(stacks.contains("register_session") && stacks.contains("main"), "{stacks}");
         assert!(!recorded.contains("timeout"), "{recorded}");
-        let lines = client.ask("source_lines", json!({"trace": trace, "top": 2})).await;
+        let lines = client.ask("source_lines", json!({"file": trace, "top": 2})).await;
         assert!(lines.contains("> ") && lines.contains("new std::string(300"), "{lines}");
-        let explained = client.ask("explain", json!({"targets": [trace]})).await;
+        let explained = client.ask("explain", json!({"files": [trace]})).await;
         assert!(explained.contains("register_session"), "{explained}");
         let second = client.ask("record", json!({"program": [program]})).await;
         let diff = client.ask("diff", json!({"before": trace, "after": id(&second)})).await;
         assert!(diff.contains("t1") || !diff.is_empty(), "{diff}");
         let callers =
-            client.ask("report", json!({"trace": trace, "callers_of": "register_session*", "top": 3})).await;
+            client.ask("report", json!({"file": trace, "callers_of": "register_session*", "top": 3})).await;
         assert!(callers.contains("main"), "{callers}");
         let endless = client.ask("record", json!({"program": ["sleep", "1000"], "seconds": 1})).await;
         assert!(endless.starts_with("t3 ") && endless.contains("signal"), "{endless}");
@@ -85,12 +85,12 @@ fn a_leak_in_python_is_found_in_a_process_that_runs() {
         assert!(listed.lines().any(|line| line.starts_with(&format!("{pid} "))), "{listed}");
         let trace = client.ask("attach", json!({"pid": pid, "seconds": 2})).await;
         let trace = id(&trace).to_owned();
-        let sizes = json!({"trace": trace, "size_from": "70001", "size_to": "70002", "at": "peak"});
+        let sizes = json!({"file": trace, "size_from": "70001", "size_to": "70002", "at": "peak"});
         let report = client.ask("report", sizes).await;
         assert!(report.contains("ffi") || report.contains("ctypes"), "{report}");
         let summary = client.ask("summary", json!({"file": trace})).await;
         assert!(summary.contains("Outstanding"), "{summary}");
-        let explained = client.ask("explain", json!({"targets": [pid.to_string()]})).await;
+        let explained = client.ask("explain", json!({"pid": pid})).await;
         assert!(!explained.is_empty());
     });
 }
@@ -110,12 +110,12 @@ fn a_leak_in_node_is_named_with_what_holds_it() {
             snapshots.push(id(&client.ask("snapshot", json!({"pid": pid})).await).to_owned());
         }
         assert_eq!(snapshots, ["s1", "s2", "s3"]);
-        let suspects = client.ask("suspects", json!({"snapshots": snapshots, "top": 2})).await;
+        let suspects = client.ask("suspects", json!({"files": snapshots, "top": 2})).await;
         let first = suspects.lines().find(|line| line.starts_with("1. ")).unwrap();
         assert!(first.contains("openOrders") && first.contains("leak"), "{suspects}");
         let object = suspects.split('@').nth(1).unwrap();
         let object: String = object.chars().take_while(char::is_ascii_digit).collect();
-        let held = client.ask("retainers", json!({"snapshot": "s3", "object": format!("@{object}")})).await;
+        let held = client.ask("retainers", json!({"file": "s3", "object": format!("@{object}")})).await;
         assert!(held.contains("openOrders"), "{held}");
         let summary = client.ask("summary", json!({"file": "s3", "top": 3})).await;
         assert!(summary.contains("Retained") || summary.contains("retained"), "{summary}");

@@ -54,6 +54,8 @@ fn no_argument_becomes_an_option_and_errors_are_answers() {
     with_client(scratch.path(), &[], async |client| {
         let path = trace.to_str().unwrap();
         let output = format!("--output={}", written.display());
+        let pipe = scratch.path().join("pipe.heapr");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for (tool, arguments) in [
             ("report", json!({"trace": output})),
             ("report", json!({"trace": path, "sort": output})),
@@ -69,6 +71,10 @@ fn no_argument_becomes_an_option_and_errors_are_answers() {
             ("explain", json!({"targets": [output]})),
             ("report", json!({"trace": path, "top": -1})),
             ("report", json!({"trace": path, "nonsense": 1})),
+            ("report", json!({"file": "/dev/zero"})),
+            ("summary", json!({"file": pipe})),
+            ("explain", json!({})),
+            ("explain", json!({"files": ["/dev/stdin"]})),
         ] {
             let shown = format!("{tool} {arguments}");
             match client.call(tool, arguments).await {
@@ -80,6 +86,13 @@ fn no_argument_becomes_an_option_and_errors_are_answers() {
             }
         }
         assert!(!written.exists());
+        // An error names the argument that is wrong.
+        for (name, value) in
+            [("from", "noon"), ("to", "-1"), ("size_from", "x"), ("lifetime_to", "y"), ("at", "z")]
+        {
+            let said = client.call("report", json!({"file": path, name: value})).await.unwrap_err();
+            assert!(said.contains(&format!("argument {name}: ")), "{name}: {said}");
+        }
         assert!(client.call("no_such_tool", json!({})).await.is_err());
         // The server still answers.
         let summary = client.ask("summary", json!({"file": path})).await;

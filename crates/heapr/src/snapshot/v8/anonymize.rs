@@ -17,7 +17,7 @@ pub(crate) struct AnonymizeArguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The new snapshot
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = crate::output::file_path())]
     output: PathBuf,
     /// Replace the names of properties, variables, functions, classes and scripts, too
     #[arg(long)]

@@ -23,7 +23,7 @@ pub(crate) struct ExportArguments {
     #[arg(value_name = "@ID")]
     object: Option<ObjectId>,
     /// The new snapshot; what ends in .dot or .json is a graph for Graphviz, or its nodes and edges
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = crate::output::file_path())]
     output: PathBuf,
     /// Overwrite the new file if it exists
     #[arg(short, long)]
