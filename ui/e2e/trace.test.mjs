@@ -248,7 +248,7 @@ test('leaks are what is outstanding at the end', async () => {
 });
 
 test('two files are compared; the copied command gives the same', async () => {
-  await show('file=1&view=compare&before=0&sort=st');
+  await show('file=1&view=compare&before=0&group=stacks&sort=st');
   const command = await shownCommand();
   assert.match(command, /^heapr diff .*a\.heapr .*b\.heapr/);
   const printed = await run(shown.work, command.replace(/^heapr /, `'${HEAPR}' `), [], { shell: true });

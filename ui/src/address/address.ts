@@ -63,7 +63,13 @@ const DEFAULTS = {
   before_at: '',
   after_at: '',
   picture: 'table',
-  group: 'stacks',
+  /** Empty: functions for two files, stacks for two moments of one. */
+  group: '',
+  /** Numbers of further builds of a comparison, and pairs of functions made by hand (`old=new`). */
+  more: [] as string[],
+  pair: [] as string[],
+  /** Number of the finding whose story is shown; -1 for the list. */
+  finding: -1,
   /** Whether leaks that are known to be harmless are shown. */
   known: false,
   /** Whether leaks exclude what the program frees as it ends. */

@@ -294,6 +294,7 @@ export interface Group extends Amounts {
   /** Innermost frame of user code, with its index among all frames of the stack. */
   own?: Own;
   thread?: Thread;
+  own_lines?: number[];
 }
 
 /** Totals of a heap of a process. */
@@ -958,4 +959,73 @@ export interface UnionFrame {
   symbol: number;
   module: number;
   offset: number;
+}
+
+export interface Piece {
+  kind: PieceKind;
+  label: string;
+  note: string;
+  frame: Frame | null;
+  is_own: boolean;
+  bytes: number;
+  bytes_plus_minus?: number;
+  block_count: number | null;
+  block_count_plus_minus?: number;
+  stack_count: number;
+}
+
+export type PieceKind = 'function' | 'inclusive' | 'loading' | 'small' | 'no_stack' | 'kept' | 'runtime' | 'files' | 'shared_memory' | 'thread_stacks' | 'written_data' | 'recorder' | 'unknown';
+
+export interface WhereAnswer extends WhereItIs {
+  schema: string;
+  command: string | null;
+}
+
+export interface WhereItIs {
+  time_ns: number;
+  rss_bytes: number | null;
+  rss_time_ns: number | null;
+  live_bytes: number;
+  live_bytes_plus_minus?: number;
+  live_count: number;
+  live_count_plus_minus?: number;
+  beyond_bytes: number;
+  whole_bytes: number;
+  pieces: Piece[];
+  not_told: string[];
+}
+
+export interface Example {
+  size_bytes: number;
+  born_ns: number;
+  age_ns: number;
+  thread: string | null;
+  stack: string;
+  frames: Frame[];
+  own: Own | null;
+}
+
+export interface ExamplesAnswer {
+  schema: string;
+  blocks: Example[];
+}
+
+export interface BuildFunction {
+  names: (string | null)[];
+  frames: (Frame | null)[];
+  amounts: Amounts[];
+  renamed: boolean;
+  delta: number;
+  delta_plus_minus?: number;
+}
+
+export interface DiffFunctionsAnswer {
+  schema: string;
+  command: string | null;
+  sentence: string;
+  totals: Amounts[];
+  function_count: number;
+  match_count: number;
+  offset: number;
+  functions: BuildFunction[];
 }

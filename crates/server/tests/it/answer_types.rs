@@ -36,6 +36,7 @@ fn typescript() -> String {
     for other in [
         "query/src/json.rs",
         "findings/src/finding.rs",
+        "findings/src/where_it_is/piece.rs",
         "resident/src/saved_detail.rs",
         "resident/src/page_cells.rs",
     ] {
