@@ -478,3 +478,19 @@ test('builds are compared by function, with one sentence, columns for more build
   await page.waitForSelector('.builds-side h3:has-text("holds nothing here")');
   assert.deepEqual(browser.errors, []);
 });
+
+test('flame graph and call tree fold what is not the program\'s, and show it at a switch', async () => {
+  await page.goto('about:blank');
+  await show('view=tree');
+  await page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
+  await page.click('.rows-block .row[aria-rowindex="2"]');
+  await page.keyboard.press('ArrowRight');
+  await waitUntil(page, () => [...document.querySelectorAll('.rows-block .row')].some((row) => / \+\d+/.test(row.textContent)));
+  await page.click('label:has-text("library frames") input');
+  await waitUntil(page, () => location.hash.includes('libraries=1') && !document.querySelector('.table.is-old'));
+  await waitUntil(page, () => ![...document.querySelectorAll('.rows-block .row')].some((row) => / \+\d+/.test(row.textContent)));
+  await show('view=flame');
+  await page.waitForSelector('.flame canvas');
+  await page.waitForSelector('label:has-text("library frames")');
+  assert.deepEqual(browser.errors, []);
+});

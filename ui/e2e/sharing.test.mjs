@@ -47,7 +47,7 @@ async function share(item) {
 }
 
 test('the call tree opens along the way that holds most, and has the amounts of the command', async () => {
-  await show('view=tree&value=peak_bytes');
+  await show('view=tree&value=peak_bytes&libraries=1');
   await shown.page.waitForSelector('.rows-block .row:has-text("remember")');
   const tree = await runShown(shown.work, await shown.shownCommand());
   const flat = [];
@@ -113,7 +113,7 @@ test('the timeline by stack names own functions, in one line; what no stack pass
 
 test('in forced colours the chosen tab and switch are told, and on paper the colours of the legend', async () => {
   await shown.page.emulateMedia({ forcedColors: 'active' });
-  await show('view=flame&value=total_bytes');
+  await show('view=flame&value=total_bytes&libraries=1');
   await shown.page.waitForSelector('.flame canvas');
   const style = (selector, name) => shown.page.locator(selector).first().evaluate((element, name) => getComputedStyle(element)[name], name);
   assert.notEqual(await style('.tabs [aria-selected=true]', 'borderBottomColor'), await style('.tabs [aria-selected=false]', 'borderBottomColor'));
@@ -124,7 +124,7 @@ test('in forced colours the chosen tab and switch are told, and on paper the col
 });
 
 test('matches of a search are walked with n and N', async () => {
-  await show('view=flame&value=total_bytes&search=basic_string');
+  await show('view=flame&value=total_bytes&libraries=1&search=basic_string');
   await shown.page.waitForSelector('#match-next:not([disabled])');
   const said = () => shown.page.locator('.view-tools [role=status]').first().textContent();
   const count = Number(/(\d+) match/.exec(await said())[1]);
@@ -140,7 +140,7 @@ test('matches of a search are walked with n and N', async () => {
 });
 
 test('what is shown is saved as a picture, and a table as Markdown', async () => {
-  await show('view=flame&value=total_bytes');
+  await show('view=flame&value=total_bytes&libraries=1');
   await shown.page.waitForSelector('.flame canvas');
   const item = await share('Save as picture');
   const png = readFileSync(await saved(() => item.click()));

@@ -206,7 +206,7 @@ test('the table is searched', async () => {
 });
 
 test('the flame graph holds what the tree of the command holds', async () => {
-  await show('view=flame&value=total_bytes');
+  await show('view=flame&value=total_bytes&libraries=1');
   const command = await shownCommand();
   assert.match(command, /--invert st/);
   await shown.page.waitForSelector('.flame canvas');

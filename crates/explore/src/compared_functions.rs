@@ -1,6 +1,6 @@
 //! Comparison of builds by function of user code: each stack counts once, for its own function.
-//! A function that has another name in a later build is paired by its caller, its file and the
-//! number of its blocks, or by hand.
+//! A function with another name in a later build is paired by hand, or by its caller, its file and
+//! its number of blocks.
 
 use hashbrown::{HashMap, HashSet};
 

@@ -43,8 +43,8 @@ pub(crate) struct DiffArguments {
     /// Traces of further builds, with --by function
     #[arg(value_name = "C", requires = "by")]
     more: Vec<PathBuf>,
-    /// Compare by function of the program's own code; traces of several builds are columns, and a
-    /// renamed function is paired by its caller, its file and its number of blocks
+    /// Compare by function of the program's own code: several builds are columns, and renamed
+    /// functions are paired
     #[arg(long, value_enum, conflicts_with_all = ["stacks", "frames", "images", "before_at", "after_at"])]
     by: Option<By>,
     /// Functions that are the same under another name in a later build; may be given several times
@@ -89,7 +89,7 @@ pub(crate) struct DiffArguments {
     format: Format,
 }
 
-/// What builds are compared by.
+/// Kind of the rows of a comparison of builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum By {
     /// Functions of the program's own code

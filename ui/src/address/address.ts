@@ -43,6 +43,8 @@ const DEFAULTS = {
   direction: 'top-down',
   shape: 'flame',
   recursion: false,
+  /** Whether each frame of a library is a box or row of its own. */
+  libraries: false,
   /**
    * Whether each line of a function is a row or box of its own in flame graph, call tree, functions
    * and frames.

@@ -56,7 +56,7 @@ export function holdersCommand(file: OpenFile): string {
 
 /** Whether a recording has a snapshot with references. */
 export function hasGraph(file: OpenFile): boolean {
-  return (file.trace?.snapshots ?? []).some((snapshot) => 'has_graph' in snapshot && snapshot.has_graph === true);
+  return (file.trace?.snapshots ?? []).some((snapshot) => snapshot.has_graph);
 }
 
 const BARS = '▁▂▃▄▅▆▇█';

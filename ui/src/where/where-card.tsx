@@ -36,7 +36,7 @@ export function WhereCard({ file, filter }: { file: OpenFile; filter: Filter }) 
   const cursorNs = useCursor();
   const asked = moment(file, filter, cursorNs);
   const { data, error, isLoading } = useAnswer<WhereAnswer>('/api/where', { file: file.file, filter: asked }, file.generation);
-  if (error && !data) return <section class="card where is-waiting" role="status"><h2>Where it is</h2> <span class="quiet">{error.message}</span></section>;
+  if (error && !data) return <section class="card where is-waiting is-failed" role="status"><h2>Where it is</h2> <span class="quiet">{error.message}</span></section>;
   if (!data) return <section class="card where is-waiting" role="status" aria-busy={isLoading}>Adding up where the memory is…</section>;
   const at = asked.at ?? '';
   const hasResident = (file.trace?.resident_samples ?? 0) > 0 || file.session != null;

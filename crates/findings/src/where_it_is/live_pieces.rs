@@ -17,7 +17,7 @@ use crate::own_name::shown_symbol;
 
 /// Smallest part of the live bytes for a piece of a function: one in this many.
 const PIECE_PART: u64 = 50;
-/// The same where many functions hold little each, and for callers in any case a half of it.
+/// Smallest part for a piece of a function where many functions hold little each.
 const SPLINTERED_PART: u64 = 10;
 /// Functions of this part of the live bytes tell whether memory is splintered: one in this many.
 const LARGE_PART: u64 = 20;

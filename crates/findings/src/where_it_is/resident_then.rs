@@ -8,8 +8,8 @@ use heapr_trace::{MemoryAccount, MemoryReading, PartKind, ProcessIndex, Resident
 
 use super::piece::{Piece, PieceKind};
 
-/// Largest difference of the memory without a file at a moment and at a reading, for the reading to
-/// divide the moment's: one part in this many.
+/// Largest difference of the memory without a file at a moment and at a reading: one part in this
+/// many. A reading that differs more does not divide the moment's memory.
 const CLOSE_PART: u64 = 8;
 /// Smallest part of all resident memory that a file has for a piece of its own: one in this many.
 const FILE_PART: u64 = 50;
@@ -53,8 +53,8 @@ impl Sums {
 }
 
 impl ResidentThen {
-    /// Divides the memory of the processes that `live` has, or that lived at the time. `live`: bytes
-    /// of live blocks by process.
+    /// Divides the memory of the processes that have live blocks, or that lived at the time. `live`:
+    /// bytes of live blocks by process.
     pub(super) fn of(
         trace: &Trace,
         is_chosen: &dyn Fn(ProcessIndex) -> bool,
