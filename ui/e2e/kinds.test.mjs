@@ -3,7 +3,7 @@
 // HEAPR_TRACES=FILE:FILE… compares these files instead.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { copyFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { spawn } from 'node:child_process';
 import { waitUntil } from './browser.mjs';
@@ -48,10 +48,11 @@ const shown = viewed(async (work) => {
   await run(work, HEAPR, ['run', '--quiet', '--sample', '2K', '-o', 'samples.heapr', ...jq]);
   await run(work, HEAPR, ['run', '--quiet', '--mode', 'snapshot', '--snapshot-at-exit', '-o', 'snapshots.heapr', ...jq]);
   await run(work, HEAPR, ['run', '--quiet', '--graph-at-exit', '-o', 'graph.heapr', ...jq]);
-  copyFileSync(path('exact.heapr'), path('again.heapr'));
+  writeFileSync(path('b.json'), JSON.stringify(Array.from({ length: 4000 }, (_, id) => ({ id, list: [id, id, 'x'.repeat(id % 120)] }))));
+  await run(work, HEAPR, ['run', '--quiet', '-o', 'later.heapr', ...jq.slice(0, -1), 'b.json']);
   live = spawn('/usr/bin/python3', ['-c', 'import time\nkept = []\nfor number in range(100000):\n    kept.append(bytearray(3000))\n    time.sleep(0.005)\n'], { stdio: 'ignore' });
   await run(work, HEAPR, ['start', 'live', '--quiet', '--pid', String(live.pid), '-o', 'live.heapr']);
-  return ['exact.heapr', 'python.heapr', 'samples.heapr', 'snapshots.heapr', 'graph.heapr', 'again.heapr', 'massif.out.1', 'live'];
+  return ['exact.heapr', 'python.heapr', 'samples.heapr', 'snapshots.heapr', 'graph.heapr', 'later.heapr', 'massif.out.1', 'live'];
 });
 after(async () => {
   if (live) await run(shown.work, HEAPR, ['stop', '--quiet', 'live']).catch(() => {});
@@ -116,6 +117,24 @@ test('cells of each view are those of the command, for each kind of recording', 
   }
   console.log(`${cells} cells of ${files.map((one) => basename(one.name)).join(', ')}`);
   assert.ok(cells >= 500, `${cells} cells were compared`);
+  assert.deepEqual(shown.browser.errors, []);
+});
+
+test('builds are compared by function as heapr diff --by function does, with its exit status', { timeout: 300_000 }, async (context) => {
+  const files = await shown.page.evaluate(async () => (await (await fetch('/api/files')).json()).files);
+  const [before, after] = ['exact.heapr', 'later.heapr'].map((name) => files.find((one) => one.name === name));
+  if (!before || !after) return context.skip('other recordings were given');
+  await shown.show(`view=compare&before=${before.file}&after=${after.file}&sort=st`);
+  const seen = await seenRows(['Before', 'After']);
+  const command = await shown.shownCommand();
+  assert.match(command, /^heapr diff .*exact\.heapr .*later\.heapr --by function --sort st$/);
+  const diff = await runShown(shown.work, command);
+  assert.equal(await shown.page.textContent('.builds-sentence'), diff.sentence);
+  assert.match(diff.sentence, / (more|less)/);
+  const printed = diff.functions.map(({ amounts }) => amounts.map((one) => one.total_bytes)).filter(([one, other]) => one !== other).slice(0, seen.length);
+  assert.deepEqual(seen, printed);
+  const status = (growth) => runShown(shown.work, command, `--fail-on growth=${growth} --format json`).then(() => 0, () => 1);
+  assert.deepEqual([await status('1K'), await status('1G')], [1, 0]);
   assert.deepEqual(shown.browser.errors, []);
 });
 

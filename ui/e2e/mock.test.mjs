@@ -21,7 +21,7 @@ beforeEach(() => {
 const VIEWS = ['overview', 'flame', 'stacks', 'functions', 'frames', 'images', 'threads', 'leaks', 'histograms', 'types', 'compare', 'tree'].map((view) => `file=0&view=${view}&select=s3&before=1`)
   .concat(['view=compare&picture=flame&before=1', 'view=compare&group=stacks&before=1', 'view=overview&finding=0', 'view=frames&select=f3'])
   .concat(['summary', 'comparison', 'containment', 'dominators', 'statistics', 'suspects', 'treemap', 'lists', 'search'].map((view) => `file=3&view=${view}&object=77&match=`))
-  .concat(['summary', 'comparison&between=1', 'suspects', 'treemap', 'statistics'].map((part) => `file=5&view=snapshots&part=${part}&select=s3`), ['file=5&view=stacks&snapshot=3'])
+  .concat(['summary', 'comparison&between=1', 'suspects', 'treemap', 'statistics', 'pages'].map((part) => `file=5&view=snapshots&part=${part}&select=s3`), ['file=5&view=stacks&snapshot=3'])
   .concat(['file=2&object=77&lower=paths', 'file=2&object=77&lower=object', 'file=4']);
 
 async function show(hash) {
@@ -492,5 +492,18 @@ test('flame graph and call tree fold what is not the program\'s, and show it at 
   await show('view=flame');
   await page.waitForSelector('.flame canvas');
   await page.waitForSelector('label:has-text("library frames")');
+  assert.deepEqual(browser.errors, []);
+});
+
+test('the address space is played over the snapshots, with whose blocks keep pages', async () => {
+  await page.goto('about:blank');
+  await show('file=5&view=snapshots&part=pages&number=3');
+  await page.waitForSelector('.page-strip canvas');
+  assert.ok((await page.textContent('.resident-lines')).includes('14 of 900 B'));
+  await page.click('button:has-text("Play")');
+  await waitUntil(page, () => location.hash.includes('number=5'));
+  await page.waitForSelector('button[aria-pressed="false"]:has-text("Play")');
+  assert.ok(mock.asked.some((one) => one.path === '/api/native/pages' && one.body.number === 4), 'each snapshot is shown');
+  assert.equal(await page.evaluate(() => window.markupRan), undefined);
   assert.deepEqual(browser.errors, []);
 });

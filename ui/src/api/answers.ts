@@ -1071,3 +1071,33 @@ export interface WhereItIs {
   /** Facts that could not be determined. */
   not_told: string[];
 }
+
+export interface PageOwner {
+  label: string;
+  stack: string;
+  free_bytes: number;
+  block_count: number;
+  block_bytes: number;
+  live_bytes: number;
+}
+
+export interface PageRun {
+  cell: number;
+  start_avma: string;
+}
+
+export interface PagesAnswer {
+  schema: string;
+  command: string;
+  shown: number;
+  time_ns: number;
+  page_bytes: number;
+  page_count: number;
+  live_bytes: number;
+  free_bytes: number;
+  cell_bytes: number;
+  runs: PageRun[];
+  owners: PageOwner[];
+  owner: (number | null)[];
+  cell_live_bytes: number[];
+}

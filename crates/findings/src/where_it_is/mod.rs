@@ -59,7 +59,7 @@ pub fn where_it_is(
     resident.pieces.sort_rows_by_key(|piece| std::cmp::Reverse(piece.bytes));
     pieces.append(&mut resident.pieces);
     let mut not_told = resident.not_told;
-    if trace.resident_samples().len() > 0 && trace.memory_readings().is_empty() {
+    if !trace.resident_samples().is_empty() && trace.memory_readings().is_empty() {
         not_told
             .push("what memory without a file is beside the live blocks: no mappings were read".to_owned());
     }
