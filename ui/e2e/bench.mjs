@@ -189,7 +189,7 @@ async function smoothBench() {
   const { page } = browser;
   const moves = [
     ['scroll a million rows', 'view=stacks', '.rows-block .row[aria-rowindex="2"]', (step) => { document.querySelector('.table').scrollTop += step % 40 === 39 ? 100000 : 130; }],
-    ['pan a flame graph of 100,000 boxes', 'view=flame', '.flame canvas', (step) => {
+    ['pan a flame graph of 100,000 boxes', 'view=flame&libraries=1', '.flame canvas', (step) => {
       const canvas = document.querySelector('.flame canvas');
       const box = canvas.getBoundingClientRect();
       const at = { clientX: box.left + 500, clientY: box.top + 200, bubbles: true, cancelable: true };

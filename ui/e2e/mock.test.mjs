@@ -19,9 +19,9 @@ beforeEach(() => {
 });
 
 const VIEWS = ['overview', 'flame', 'stacks', 'functions', 'frames', 'images', 'threads', 'leaks', 'histograms', 'types', 'compare', 'tree'].map((view) => `file=0&view=${view}&select=s3&before=1`)
-  .concat(['view=compare&picture=flame&before=1', 'view=frames&select=f3'])
+  .concat(['view=compare&picture=flame&before=1', 'view=compare&group=stacks&before=1', 'view=overview&finding=0', 'view=frames&select=f3'])
   .concat(['summary', 'comparison', 'containment', 'dominators', 'statistics', 'suspects', 'treemap', 'lists', 'search'].map((view) => `file=3&view=${view}&object=77&match=`))
-  .concat(['summary', 'comparison&between=1', 'suspects', 'treemap', 'statistics'].map((part) => `file=5&view=snapshots&part=${part}&select=s3`), ['file=5&view=stacks&snapshot=3'])
+  .concat(['summary', 'comparison&between=1', 'suspects', 'treemap', 'statistics', 'pages'].map((part) => `file=5&view=snapshots&part=${part}&select=s3`), ['file=5&view=stacks&snapshot=3'])
   .concat(['file=2&object=77&lower=paths', 'file=2&object=77&lower=object', 'file=4']);
 
 async function show(hash) {
@@ -55,7 +55,7 @@ test('loss and damage are said in a banner', async () => {
 });
 
 test('what is not known yet is not shown as nothing', async () => {
-  for (const [path, hash] of [['/api/findings', 'view=leaks'], ['/api/leaks', 'view=leaks'], ['/api/report', 'view=stacks'], ['/api/functions', 'view=functions'], ['/api/diff', 'view=compare']]) {
+  for (const [path, hash] of [['/api/findings', 'view=leaks'], ['/api/leaks', 'view=leaks'], ['/api/report', 'view=stacks'], ['/api/functions', 'view=functions'], ['/api/diff-functions', 'view=compare'], ['/api/diff', 'view=compare&group=stacks']]) {
     let release;
     mock.held.set(path, new Promise((resolve) => { release = resolve; }));
     await page.goto('about:blank');
@@ -76,7 +76,7 @@ test('the older of two recordings is before, and a pair can be turned', async ()
     await show(`file=${file}&view=compare`);
     await page.waitForSelector('.rows-block .row');
     assert.deepEqual(await sides(), ['second.heapr', 'mock.heapr']);
-    assert.deepEqual([mock.asked.findLast((one) => one.path === '/api/diff').body].map(({ before, after }) => [before.file, after.file]), [[1, 0]]);
+    assert.deepEqual(mock.asked.findLast((one) => one.path === '/api/diff-functions').body.sides.map((side) => side.file), [1, 0]);
   }
   await page.click('button:has-text("Turn")');
   await waitUntil(page, () => document.querySelector('select[aria-label="File before"]').selectedOptions[0].text === 'mock.heapr');
@@ -96,14 +96,14 @@ test('an image that a link was started by says so', async () => {
   // The legend shows the link, only for that image.
   await waitUntil(page, () => document.querySelectorAll('.legend li').length > 3);
   const legend = await page.locator('.legend li').allTextContents();
-  assert.deepEqual(legend.filter((text) => text.includes('clang++')), ['clang (clang++)']);
+  assert.deepEqual(legend.filter((text) => text.includes('clang++')), ['clang++ (clang)']);
   // Frames in the image show the link, too; copied text has the file's name alone.
   await show('view=stacks');
   // Long names of functions and callers may leave it no room.
-  await page.waitForSelector('.rows-block .frame-name .quiet:text-is("clang (clang++)")', { state: 'attached' });
-  const cell = page.locator('.rows-block .row:has(.frame-name .quiet:text-is("clang (clang++)")) .cell').last();
+  await page.waitForSelector('.rows-block .frame-name .quiet:text-is("clang++ (clang)")', { state: 'attached' });
+  const cell = page.locator('.rows-block .row:has(.frame-name .quiet:text-is("clang++ (clang)")) .cell').last();
   assert.match(await cell.getAttribute('title'), /^clang!/m);
-  assert.ok(!(await cell.getAttribute('title')).includes('(clang++)'));
+  assert.ok(!(await cell.getAttribute('title')).includes('clang++ ('));
 });
 
 test('another stack is shown from its top', async () => {
@@ -155,6 +155,7 @@ test('an error of the server is said where the filters are', async () => {
 test('Back undoes a step, a shared address shows the same', async () => {
   await page.goto('about:blank');
   await show('');
+  await page.click('role=tab[name="Where"]');
   await page.click('role=tab[name="Stacks"]');
   await page.click('.cell button.sort:has-text("Total")');
   await waitUntil(page, () => location.hash.includes('sort=st'));
@@ -163,6 +164,8 @@ test('Back undoes a step, a shared address shows the same', async () => {
   assert.ok(!page.url().includes('sort='));
   assert.ok(page.url().includes('view=stacks'));
   await page.goBack();
+  assert.ok(page.url().includes('view=flame'));
+  await page.goBack();
   assert.equal(await page.getAttribute('role=tab[name="Overview"]', 'aria-selected'), 'true');
   await page.goto('about:blank');
   await page.goto(shared);
@@ -170,12 +173,15 @@ test('Back undoes a step, a shared address shows the same', async () => {
 });
 
 test('the keyboard alone reaches everything', async () => {
+  await page.goto('about:blank');
   await show('');
   await page.keyboard.press('?');
   await page.waitForSelector('dialog.shortcuts[open]');
   await page.keyboard.press('Escape');
   await page.waitForSelector('dialog.shortcuts', { state: 'detached' });
-  await page.keyboard.press('3');
+  await page.keyboard.press('2');
+  await page.waitForSelector('.view canvas');
+  await page.keyboard.press('v');
   await page.waitForSelector('.table .row[aria-rowindex="2"]');
   await page.keyboard.press('m');
   await page.keyboard.press('End');
@@ -197,7 +203,7 @@ test('the keyboard alone reaches everything', async () => {
   await page.waitForSelector('.chip:has-text("live at the peak")');
   await page.keyboard.press('x');
   await page.waitForSelector('.chip', { state: 'detached' });
-  await page.keyboard.press('2');
+  await page.keyboard.press('V');
   await page.waitForSelector('.view canvas');
   await page.keyboard.press('m');
   await page.keyboard.press('ArrowUp');
@@ -403,5 +409,101 @@ test('a timeline that is not known yet says so and has no amounts', async () => 
   await page.waitForSelector('.timeline-waits', { state: 'detached' });
   await waitUntil(page, hasAmounts);
   await page.unroute(/api\/(timeline|panels)/);
+  assert.deepEqual(browser.errors, []);
+});
+
+test('where all memory is stands first, follows the pointer on the timeline, and each piece is a link', async () => {
+  await page.goto('about:blank');
+  await show('view=overview');
+  await page.waitForSelector('.where-pieces li');
+  assert.equal(await page.evaluate(() => document.querySelector('.overview').firstElementChild.classList.contains('where')), true, 'the first card');
+  const asked = () => mock.asked.findLast((one) => one.path === '/api/where').body.filter;
+  assert.deepEqual(asked(), {});
+  const amounts = () => page.locator('.where-pieces .amount').allTextContents();
+  const atPeak = await amounts();
+  // The pieces' widths are their shares.
+  const shares = await page.evaluate(() => { const all = [...document.querySelectorAll('.where-bar button')].map((one) => one.getBoundingClientRect().width); const sum = all.reduce((a, b) => a + b, 0); return all.map((one) => one / sum); });
+  assert.ok(Math.abs(shares[0] - 0.4 / 0.94) < 0.02, String(shares));
+  const box = await page.locator('.timeline canvas').boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 50);
+  await waitUntil(page, (first) => !document.querySelector('.where.is-old') && document.querySelector('.where-pieces .amount').textContent !== first, atPeak[0]);
+  assert.match(asked().at, /^\d+ns$|^\d+us$|^\d+ms$/);
+  await page.mouse.move(box.x + 50, box.y + box.height + 200);
+  await waitUntil(page, (first) => document.querySelector('.where-pieces .amount').textContent === first, atPeak[0]);
+  await page.click('.where-pieces button:has-text("ParseTopLevelDecl")');
+  await waitUntil(page, () => location.hash.includes('view=stacks') && location.hash.includes('require_frames=') && location.hash.includes('at=peak'));
+  assert.equal(await page.evaluate(() => window.markupRan), undefined);
+  // Other filters choose a part of the blocks: the card would tell something else.
+  await show('view=overview&size=1K&size=2K');
+  await page.waitForSelector('.totals');
+  assert.equal(await page.locator('.where').count(), 0);
+  assert.deepEqual(browser.errors, []);
+});
+
+test('a finding opens as a story, in the order that leads to the mend, and is copied as one Markdown', async () => {
+  await page.goto('about:blank');
+  await show('view=overview');
+  await page.click('.finding button:has-text("The whole story")');
+  await page.waitForSelector('.story .examples li');
+  assert.deepEqual(await page.locator('.story h2').allTextContents(), ['1. How it came', '2. The lines', '3. Blocks of it', '4. Who holds it', '5. What it will cost', '6. A test against it']);
+  assert.equal(await page.locator('.examples li').count(), 3);
+  await page.click('.story button:has-text("Copy as Markdown")');
+  await page.waitForSelector('.story :text("copied")');
+  const text = await page.evaluate(() => navigator.clipboard.readText());
+  const at = ['**How it came**', '**The lines**', '**Blocks of it**', '**Who holds it**', '**A test against it**'].map((title) => text.indexOf(title));
+  assert.ok(at.every((place, number) => place > (at[number - 1] ?? 0)), text);
+  assert.match(text, /heapr run --fail-on leak -- /);
+  // Back leads to all findings.
+  await page.goBack();
+  await page.waitForSelector('.where-pieces');
+  assert.equal(await page.locator('.story').count(), 0);
+  assert.equal(await page.evaluate(() => window.markupRan), undefined);
+  assert.deepEqual(browser.errors, []);
+});
+
+test('builds are compared by function, with one sentence, columns for more builds and pairs by hand', async () => {
+  await page.goto('about:blank');
+  await show('view=compare');
+  await page.waitForSelector('.builds-sentence:has-text("than remember did")');
+  await page.waitForSelector('.rows-block .row .badge:has-text("renamed")');
+  const sides = () => mock.asked.findLast((one) => one.path === '/api/diff-functions').body;
+  await page.selectOption('select[aria-label="Add a build"]', { label: 'live.heapr' });
+  await waitUntil(page, () => location.hash.includes('more=5'));
+  await page.waitForSelector('[role=columnheader]:has-text("live.heapr")');
+  assert.deepEqual(sides().sides.map((side) => side.file), [1, 0, 5]);
+  await page.click('.rows-block .row[aria-rowindex="2"]');
+  await page.waitForSelector('.builds-side .stack-frames li');
+  assert.equal(await page.locator('.builds-side').count(), 2, 'both sources beside each other');
+  await page.click('.rows-block .row[aria-rowindex="5"]');
+  await page.waitForSelector('.builds-side h3:has-text("holds nothing here")');
+  assert.deepEqual(browser.errors, []);
+});
+
+test('flame graph and call tree fold what is not the program\'s, and show it at a switch', async () => {
+  await page.goto('about:blank');
+  await show('view=tree');
+  await page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
+  await page.click('.rows-block .row[aria-rowindex="2"]');
+  await page.keyboard.press('ArrowRight');
+  await waitUntil(page, () => [...document.querySelectorAll('.rows-block .row')].some((row) => / \+\d+/.test(row.textContent)));
+  await page.click('label:has-text("library frames") input');
+  await waitUntil(page, () => location.hash.includes('libraries=1') && !document.querySelector('.table.is-old'));
+  await waitUntil(page, () => ![...document.querySelectorAll('.rows-block .row')].some((row) => / \+\d+/.test(row.textContent)));
+  await show('view=flame');
+  await page.waitForSelector('.flame canvas');
+  await page.waitForSelector('label:has-text("library frames")');
+  assert.deepEqual(browser.errors, []);
+});
+
+test('the address space is played over the snapshots, with whose blocks keep pages', async () => {
+  await page.goto('about:blank');
+  await show('file=5&view=snapshots&part=pages&number=3');
+  await page.waitForSelector('.page-strip canvas');
+  assert.ok((await page.textContent('.resident-lines')).includes('14 of 900 B'));
+  await page.click('button:has-text("Play")');
+  await waitUntil(page, () => location.hash.includes('number=5'));
+  await page.waitForSelector('button[aria-pressed="false"]:has-text("Play")');
+  assert.ok(mock.asked.some((one) => one.path === '/api/native/pages' && one.body.number === 4), 'each snapshot is shown');
+  assert.equal(await page.evaluate(() => window.markupRan), undefined);
   assert.deepEqual(browser.errors, []);
 });

@@ -47,7 +47,7 @@ async function share(item) {
 }
 
 test('the call tree opens along the way that holds most, and has the amounts of the command', async () => {
-  await show('view=tree&value=peak_bytes');
+  await show('view=tree&value=peak_bytes&libraries=1');
   await shown.page.waitForSelector('.rows-block .row:has-text("remember")');
   const tree = await runShown(shown.work, await shown.shownCommand());
   const flat = [];
@@ -71,7 +71,7 @@ test('the call tree opens along the way that holds most, and has the amounts of 
 });
 
 test('a row of a comparison names the own function, and opens its stack, source and curve', async () => {
-  await show('view=compare');
+  await show('view=compare&group=stacks');
   // The default is from the start to the peak.
   await shown.page.waitForSelector('.rows-block .row .is-own');
   assert.match(await shown.shownCommand(), /^heapr diff .* --before-at 0 --after-at peak$/);
@@ -113,7 +113,7 @@ test('the timeline by stack names own functions, in one line; what no stack pass
 
 test('in forced colours the chosen tab and switch are told, and on paper the colours of the legend', async () => {
   await shown.page.emulateMedia({ forcedColors: 'active' });
-  await show('view=flame&value=total_bytes');
+  await show('view=flame&value=total_bytes&libraries=1');
   await shown.page.waitForSelector('.flame canvas');
   const style = (selector, name) => shown.page.locator(selector).first().evaluate((element, name) => getComputedStyle(element)[name], name);
   assert.notEqual(await style('.tabs [aria-selected=true]', 'borderBottomColor'), await style('.tabs [aria-selected=false]', 'borderBottomColor'));
@@ -124,7 +124,7 @@ test('in forced colours the chosen tab and switch are told, and on paper the col
 });
 
 test('matches of a search are walked with n and N', async () => {
-  await show('view=flame&value=total_bytes&search=basic_string');
+  await show('view=flame&value=total_bytes&libraries=1&search=basic_string');
   await shown.page.waitForSelector('#match-next:not([disabled])');
   const said = () => shown.page.locator('.view-tools [role=status]').first().textContent();
   const count = Number(/(\d+) match/.exec(await said())[1]);
@@ -140,7 +140,7 @@ test('matches of a search are walked with n and N', async () => {
 });
 
 test('what is shown is saved as a picture, and a table as Markdown', async () => {
-  await show('view=flame&value=total_bytes');
+  await show('view=flame&value=total_bytes&libraries=1');
   await shown.page.waitForSelector('.flame canvas');
   const item = await share('Save as picture');
   const png = readFileSync(await saved(() => item.click()));
@@ -190,7 +190,7 @@ test('a file that is dropped is opened, and a program of another version is comp
   const names = await shown.page.locator('.rows-block .row').evaluateAll((rows) => rows.map((row) => row.textContent));
   // Each function appears once, not once for each program.
   assert.equal(names.filter((name) => name.includes('_M_get_node')).length <= 1, true, names.join('\n'));
-  await show('file=1&view=compare&before=0&sort=st');
+  await show('file=1&view=compare&before=0&group=stacks&sort=st');
   await shown.page.waitForSelector('.rows-block .row .is-own:has-text("SessionCache::remember")');
   const text = await shown.page.locator('.rows-block .row[aria-rowindex="2"] .cell').evaluateAll((cells) => cells.map((cell) => cell.title));
   assert.ok(!text[1].startsWith('0 ') && !text[2].startsWith('0 '), `both sides have it: ${text.slice(0, 3)}`);
@@ -225,15 +225,16 @@ test('what is shown is saved as one page, which opens with it, and whose filters
     await choice.click();
     await alone.page.waitForSelector('.chip:has-text("remember")');
     await waitUntil(alone.page, () => !document.querySelector('.table.is-old'));
-    for (const tab of ['Overview', 'Flame graph', 'Stacks', 'Functions', 'Leaks', 'Histograms', 'Types']) {
+    for (const [group, tab] of [['Answer', 'Overview'], ['Where', 'Flame graph'], ['Where', 'Stacks'], ['Where', 'Functions'], ['Answer', 'Leaks'], ['Time', 'Histograms'], ['Time', 'Types']]) {
       await alone.page.keyboard.press('Escape');
+      await alone.page.click(`role=tab[name="${group}"]`);
       await alone.page.click(`role=tab[name="${tab}"]`);
       await alone.page.waitForTimeout(150);
       assert.equal(await fails(), 0, `${tab}: ${await alone.page.locator('.message.is-error, .filter-error').allTextContents()}`);
     }
-    await alone.page.evaluate(() => { location.hash = 'file=0&view=compare&before=1&sort=st'; });
+    await alone.page.evaluate(() => { location.hash = 'file=0&view=compare&before=1&group=stacks&sort=st'; });
     await alone.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
-    await alone.page.evaluate(() => { location.hash = 'file=1&view=compare&before=0&sort=st'; });
+    await alone.page.evaluate(() => { location.hash = 'file=1&view=compare&before=0&group=stacks&sort=st'; });
     await alone.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
     assert.equal(await fails(), 0);
     assert.deepEqual(alone.errors, []);

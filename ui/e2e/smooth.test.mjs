@@ -27,7 +27,7 @@ test('a million rows scroll smoothly', async () => {
 });
 
 test('a hundred thousand boxes pan and zoom smoothly', async () => {
-  await page.goto(`${mock.url}#view=flame`);
+  await page.goto(`${mock.url}#view=flame&libraries=1`);
   await page.waitForSelector('.flame canvas');
   await page.waitForTimeout(500);
   const verdict = await frameVerdict(page, 8, 120, (step) => {

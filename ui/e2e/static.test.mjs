@@ -127,6 +127,20 @@ test('every control leads to what is in the page, or says that it is not', async
   assert.deepEqual(browser.errors, []);
 });
 
+test('the objects of a suspect and all that retains them are in the page', async () => {
+  await show('file=1&view=suspects');
+  await page.waitForSelector('button:has-text("Show object")');
+  await page.click('button:has-text("Show object")');
+  await page.waitForSelector('.object-pane .object-title');
+  await page.waitForTimeout(200);
+  assert.deepEqual(await page.locator('.message.is-error:visible').allTextContents(), []);
+  for (let step = 0; step < (await page.locator('.path-step').count()); step += 1) {
+    await page.locator('.path-step').nth(step).click();
+    assert.deepEqual(await page.locator('.message.is-error:visible').allTextContents(), [], `step ${step}`);
+  }
+  assert.deepEqual(browser.errors, []);
+});
+
 test('what is not recorded is said', async () => {
   await show('view=stacks&size=1K&size=2K');
   await page.waitForSelector('.filter-error');

@@ -206,7 +206,7 @@ test('the table is searched', async () => {
 });
 
 test('the flame graph holds what the tree of the command holds', async () => {
-  await show('view=flame&value=total_bytes');
+  await show('view=flame&value=total_bytes&libraries=1');
   const command = await shownCommand();
   assert.match(command, /--invert st/);
   await shown.page.waitForSelector('.flame canvas');
@@ -248,7 +248,7 @@ test('leaks are what is outstanding at the end', async () => {
 });
 
 test('two files are compared; the copied command gives the same', async () => {
-  await show('file=1&view=compare&before=0&sort=st');
+  await show('file=1&view=compare&before=0&group=stacks&sort=st');
   const command = await shownCommand();
   assert.match(command, /^heapr diff .*a\.heapr .*b\.heapr/);
   const printed = await run(shown.work, command.replace(/^heapr /, `'${HEAPR}' `), [], { shell: true });

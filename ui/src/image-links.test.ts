@@ -11,7 +11,7 @@ function fileOf(...processes: [executable: string, name: string, words: string[]
 describe('links to images', () => {
   it('are told by path and by the last part of it, of all files', () => {
     giveLinks([fileOf(['/usr/bin/redis-check-rdb', 'redis-server', ['redis-server *:6379', '']]), fileOf(['/usr/lib/llvm-14/bin/clang', 'clang++', ['clang++']], ['/usr/lib/llvm-14/bin/clang', 'clang-14', []])]);
-    assert.equal(linkedName('redis-check-rdb'), 'redis-check-rdb (redis-server)');
+    assert.equal(linkedName('redis-check-rdb'), 'redis-server (redis-check-rdb)');
     assert.equal(linksTo('/usr/bin/redis-check-rdb'), 'redis-server');
     assert.equal(linksTo('/usr/lib/llvm-14/bin/clang'), 'clang++, clang-14');
     assert.equal(linkedName('libc.so.6'), 'libc.so.6');

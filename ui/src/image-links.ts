@@ -1,6 +1,6 @@
 /**
  * Names of links by which images were started, as redis-server is a link to redis-check-rdb. Users
- * know a program by that name, while its code lies in the file. The name is shown beside the file's
+ * know a program by that name, while its code lies in the file. The name is shown before the file's
  * name. Copied, saved and filtered texts have the file's name alone, as on the command line.
  */
 import type { OpenFile } from './api/types';
@@ -30,8 +30,8 @@ export function linksTo(image: string | null): string {
   return (image !== null && links.get(image)) || '';
 }
 
-/** Returns `redis-check-rdb (redis-server)`, by the last part of its path. */
+/** Returns `redis-server (redis-check-rdb)`, by the last part of its path: the name that users know. */
 export function linkedName(image: string): string {
   const names = linksTo(image);
-  return names === '' ? image : `${image} (${names})`;
+  return names === '' ? image : `${names} (${image})`;
 }

@@ -8,6 +8,8 @@ import { apply } from './frame/theme';
 import './style/base.css';
 import './style/table.css';
 import './style/trace.css';
+import './style/where.css';
+import './style/story.css';
 import './style/resident.css';
 import './style/snapshot.css';
 import './style/share.css';

@@ -389,6 +389,12 @@ impl Explorer {
         self.left.get(cull, || Culling::new(self.tree(), cull).all())
     }
 
+    /// The culled stack of a stack, for [`SymbolTree::views`].
+    #[must_use]
+    pub fn culled_stack(&self, stack: StackIndex, cull: &CullList) -> NamedStack {
+        self.left(cull).get(self.tree().named(stack) as usize).copied().unwrap_or(0)
+    }
+
     pub(crate) fn culled<'a>(
         &'a self,
         selection: &'a Selection,

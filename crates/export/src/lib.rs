@@ -7,6 +7,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod builds_sentence;
 mod collapsed;
 pub mod csv;
 mod flamegraph;
@@ -26,6 +27,7 @@ mod speedscope;
 mod subject;
 pub mod tables;
 
+pub use builds_sentence::{FunctionChange, builds_sentence, signed_change};
 pub use own_memory::{OwnMemoryIntervals, own_memory, own_memory_by_name, own_memory_of_tree};
 pub use pprof::is_too_large as is_too_large_for_pprof;
 pub use process_name::ProcessName;

@@ -16,7 +16,9 @@ use heapr_query::{GroupBy, Metric};
 use heapr_trace::Amounts;
 use serde_json::json;
 
+use crate::diff_functions::{self, BuildChoices, BuildSide, pair};
 use crate::output::{DEFAULT_TOP, Format};
+use crate::own_arguments::OwnArguments;
 use crate::plain_text::{line_width, printed};
 use crate::report::action_arguments::sort_key;
 use crate::report::amounts_text::amount;
@@ -38,6 +40,16 @@ pub(crate) struct DiffArguments {
     /// The trace after
     #[arg(value_name = "B")]
     after: Option<PathBuf>,
+    /// Traces of further builds, with --by function
+    #[arg(value_name = "C", requires = "by")]
+    more: Vec<PathBuf>,
+    /// Compare by function of the program's own code: several builds are columns, and renamed
+    /// functions are paired
+    #[arg(long, value_enum, conflicts_with_all = ["stacks", "frames", "images", "before_at", "after_at"])]
+    by: Option<By>,
+    /// Functions that are the same under another name in a later build; may be given several times
+    #[arg(long, value_name = "OLD=NEW", requires = "by", value_parser = pair)]
+    pair: Vec<(String, String)>,
     /// Compare by whole stack (the default)
     #[arg(long)]
     stacks: bool,
@@ -61,6 +73,8 @@ pub(crate) struct DiffArguments {
     after_at: Option<String>,
     #[command(flatten)]
     names: NameArguments,
+    #[command(flatten)]
+    own: OwnArguments,
     /// Most items [default: 20; all as json and csv]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
@@ -73,6 +87,13 @@ pub(crate) struct DiffArguments {
     /// Format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+}
+
+/// Kind of the rows of a comparison of builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    /// Functions of the program's own code
+    Function,
 }
 
 /// Parses `growth=AMOUNT`.
@@ -135,6 +156,11 @@ pub(crate) fn run(mut arguments: DiffArguments) -> anyhow::Result<ExitCode> {
         let top = crate::output::top(arguments.top, arguments.format, false);
         return profile_diff::run(arguments.before(), arguments.after(), arguments.format, top, limit);
     }
+    if arguments.by == Some(By::Function) {
+        let growth = by_function(&arguments)?;
+        let is_failed = limit.is_some_and(|limit| growth > i128::from(limit));
+        return Ok(if is_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+    }
     let cull = arguments.filters.cull_list()?;
     let _busy = crate::busy_line::begin(format!(
         "comparing {} with {}",
@@ -180,6 +206,35 @@ pub(crate) fn run(mut arguments: DiffArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Compares two or more builds by function. Returns the growth from the first to the last.
+fn by_function(arguments: &DiffArguments) -> anyhow::Result<i128> {
+    let files = [arguments.before(), arguments.after()]
+        .into_iter()
+        .chain(arguments.more.iter().map(PathBuf::as_path));
+    let build = |file: &Path| {
+        let side = side(file, None, arguments)?;
+        let own = arguments.own.code(side.explorer.trace())?;
+        anyhow::Ok(BuildSide {
+            name: file.display().to_string(),
+            explorer: side.explorer,
+            selection: side.selection,
+            own,
+            warnings: side.warnings,
+            sampled: side.sampled,
+        })
+    };
+    let sides = files.map(build).collect::<anyhow::Result<Vec<_>>>()?;
+    let cull = arguments.filters.cull_list()?;
+    let choices = BuildChoices {
+        cull: &cull,
+        sort: arguments.sort,
+        pairs: &arguments.pair,
+        format: arguments.format,
+        top: arguments.top,
+    };
+    diff_functions::print(&sides, &choices)
 }
 
 /// Opens a side, and prints on standard error what is wrong with the recording: its amounts may be

@@ -13,6 +13,7 @@ mod completions;
 mod config;
 mod containers;
 mod diff;
+mod diff_functions;
 mod doctor;
 mod explain;
 mod export;

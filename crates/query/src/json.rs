@@ -84,7 +84,7 @@ impl SamplingJson {
 }
 
 /// A frame; unknown fields are null.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct FrameJson {
     /// Path of the frame's file.
     pub module: Option<String>,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use heapr_explore::{Explorer, Found, GrowingTable, Parallelism, Selection, TableLimit};
 use heapr_filters::FilterArguments;
+use heapr_query::engine::SymbolTree;
 use heapr_query::{CullList, Filter, Group, GroupBy, Metric, OwnCode};
 use heapr_trace::{Amounts, LanguageFrames, Trace};
 
@@ -348,6 +349,12 @@ impl TraceFile {
         let (filter, cull) = read().map_err(|error| Error::bad("filter", format!("{error:#}")))?;
         filter.check()?;
         Ok(ReadFilter { filter, cull })
+    }
+
+    /// All stacks by names; `None` until the names are found. The explorer's own tree would stay
+    /// without names if it were asked for before.
+    pub(crate) fn named_tree(&self) -> Option<&SymbolTree> {
+        self.names.get().map(|()| self.explorer.tree())
     }
 
     pub(crate) fn wait_for_names(&self, cancel: &Cancel) -> Result<()> {

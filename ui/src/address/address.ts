@@ -43,6 +43,8 @@ const DEFAULTS = {
   direction: 'top-down',
   shape: 'flame',
   recursion: false,
+  /** Whether each frame of a library is a box or row of its own. */
+  libraries: false,
   /**
    * Whether each line of a function is a row or box of its own in flame graph, call tree, functions
    * and frames.
@@ -63,7 +65,13 @@ const DEFAULTS = {
   before_at: '',
   after_at: '',
   picture: 'table',
-  group: 'stacks',
+  /** Empty: functions for two files, stacks for two moments of one. */
+  group: '',
+  /** Numbers of further builds of a comparison, and pairs of functions made by hand (`old=new`). */
+  more: [] as string[],
+  pair: [] as string[],
+  /** Number of the finding whose story is shown; -1 for the list. */
+  finding: -1,
   /** Whether leaks that are known to be harmless are shown. */
   known: false,
   /** Whether leaks exclude what the program frees as it ends. */

@@ -11,6 +11,21 @@ export interface Bucket extends TotalIntervals {
   outstanding_bytes: number;
 }
 
+/** A function in all builds. */
+export interface BuildFunction {
+  /** Name in each build; null where it holds nothing. */
+  names: (string | null)[];
+  /** Frame in each build, with the place that holds most. */
+  frames: (Frame | null)[];
+  amounts: Amounts[];
+  /** Whether the function has another name in a build. */
+  renamed: boolean;
+  /** Growth from the first build to the last. */
+  delta: number;
+  /** Half of the 95 % interval of `delta`; 0: counted exactly. */
+  delta_plus_minus?: number;
+}
+
 /** Neighbouring cells. */
 export interface CellRun {
   /** Index of the first cell. */
@@ -128,6 +143,19 @@ export interface DiffFlameNodes {
   delta_plus_minus?: number[];
 }
 
+export interface DiffFunctionsAnswer {
+  schema: string;
+  command: string | null;
+  /** Largest change in words. */
+  sentence: string;
+  /** All amounts of each build. */
+  totals: Amounts[];
+  function_count: number;
+  match_count: number;
+  offset: number;
+  functions: BuildFunction[];
+}
+
 export interface DiffGroup {
   names: string[];
   /** Index of the innermost frame of user code in `names`. */
@@ -143,6 +171,27 @@ export interface DiffGroup {
 export interface EdgeRow extends HeapObject {
   edge: string;
   edge_type: string;
+}
+
+/** A live block. */
+export interface Example {
+  size_bytes: number;
+  /** Time of the allocation. */
+  born_ns: number;
+  /** Age at the moment of the filter, or at the end. */
+  age_ns: number;
+  /** Name of the allocating thread; null if unknown. */
+  thread: string | null;
+  /** Id of the stack. */
+  stack: string;
+  /** Innermost frames, after culling. */
+  frames: Frame[];
+  own: Own | null;
+}
+
+export interface ExamplesAnswer {
+  schema: string;
+  blocks: Example[];
 }
 
 /** Progress of reading a file. */
@@ -293,6 +342,8 @@ export interface Group extends Amounts {
   frame_count: number;
   /** Innermost frame of user code, with its index among all frames of the stack. */
   own?: Own;
+  /** Lines of the own frame, or of the innermost one, if the group sums stacks with several. */
+  own_lines?: number[];
   thread?: Thread;
 }
 
@@ -464,6 +515,8 @@ export interface NativeSnapshot extends SnapshotBlocks {
   export_ns: number;
   processes: SnapshotProcess[];
   notes: string[];
+  /** Whether the file has the references of a process at that moment. */
+  has_graph: boolean;
 }
 
 /** Composition of a snapshot. */
@@ -589,6 +642,33 @@ export interface PeakBlocks {
   bytes_plus_minus?: number;
   count_plus_minus?: number;
 }
+
+/** A piece: a part of all memory that belongs to no other piece. */
+export interface Piece {
+  /** Kind of the piece. */
+  kind: PieceKind;
+  /** Name of the piece in texts. */
+  label: string;
+  /** Remark on the amount; empty without one. */
+  note: string;
+  /** Function of the piece, with its place if all blocks are of one stack. */
+  frame: Frame | null;
+  /** Whether the function is user code. */
+  is_own: boolean;
+  /** Size of the piece. */
+  bytes: number;
+  /** Half of the 95 % interval of the size; 0: counted exactly. */
+  bytes_plus_minus?: number;
+  /** Number of live blocks; null for memory that is in no recorded block. */
+  block_count: number | null;
+  /** Half of the 95 % interval of the number; 0: counted exactly. */
+  block_count_plus_minus?: number;
+  /** Number of stacks with these blocks. */
+  stack_count: number;
+}
+
+/** Kind of a piece. */
+export type PieceKind = 'function' | 'inclusive' | 'loading' | 'small' | 'no_stack' | 'kept' | 'runtime' | 'files' | 'shared_memory' | 'thread_stacks' | 'written_data' | 'recorder' | 'unknown';
 
 export interface ReportAnswer {
   schema: string;
@@ -958,4 +1038,66 @@ export interface UnionFrame {
   symbol: number;
   module: number;
   offset: number;
+}
+
+export interface WhereAnswer extends WhereItIs {
+  schema: string;
+  /** The equal command; null if only some processes are chosen. */
+  command: string | null;
+}
+
+/** Breakdown of a recording's memory at a moment. The pieces add up to `whole_bytes`. */
+export interface WhereItIs {
+  /** Time of the live blocks, from the recording's start. */
+  time_ns: number;
+  /** Resident bytes; null if the file has no reading of them. */
+  rss_bytes: number | null;
+  /** Time of the reading of resident memory that is farthest from the moment. */
+  rss_time_ns: number | null;
+  /** Bytes of all live blocks. */
+  live_bytes: number;
+  /** Half of the 95 % interval of the bytes; 0: counted exactly. */
+  live_bytes_plus_minus?: number;
+  /** Number of all live blocks. */
+  live_count: number;
+  /** Half of the 95 % interval of the number; 0: counted exactly. */
+  live_count_plus_minus?: number;
+  /** Live bytes beyond the resident memory without a file: blocks that were never written, that are swapped out, or that were made since the reading. */
+  beyond_bytes: number;
+  /** Sum of the pieces: resident bytes, and those beyond. */
+  whole_bytes: number;
+  /** Pieces: live blocks first, then other memory; in each part the largest first. */
+  pieces: Piece[];
+  /** Facts that could not be determined. */
+  not_told: string[];
+}
+
+export interface PageOwner {
+  label: string;
+  stack: string;
+  free_bytes: number;
+  block_count: number;
+  block_bytes: number;
+  live_bytes: number;
+}
+
+export interface PageRun {
+  cell: number;
+  start_avma: string;
+}
+
+export interface PagesAnswer {
+  schema: string;
+  command: string;
+  shown: number;
+  time_ns: number;
+  page_bytes: number;
+  page_count: number;
+  live_bytes: number;
+  free_bytes: number;
+  cell_bytes: number;
+  runs: PageRun[];
+  owners: PageOwner[];
+  owner: (number | null)[];
+  cell_live_bytes: number[];
 }

@@ -6,4 +6,6 @@ export type * from './heap-types';
 export type * from './native-types';
 export type * from './resident-types';
 export type * from './row-types';
+export type * from './story-types';
 export type * from './trace-types';
+export type * from './where-types';

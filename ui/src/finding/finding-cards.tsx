@@ -1,7 +1,7 @@
 /** Cards of findings, at the top of the page. */
 import { useState } from 'preact/hooks';
 import { addedFilter, defaultAddress, emptyFilter } from '../address/address';
-import { go } from '../address/use-address';
+import { go, useAddress } from '../address/use-address';
 import type { Finding, FindingsAnswer, OpenFile } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { formatBytes, formatDuration } from '../format';
@@ -9,6 +9,8 @@ import { withHalf } from '../trace/estimate';
 import { SourcePlace } from '../frame/editor';
 import { copyText, saveBlob } from '../frame/clipboard';
 import { FindingCurve } from './finding-curve';
+import { Sentence } from './finding-sentence';
+import { FindingStory } from './finding-story';
 import { findingMarkdown, findingPicture } from './finding-share';
 
 const KINDS: Record<Finding['kind'], string> = {
@@ -18,20 +20,24 @@ const SURE: Record<Finding['confidence'], string> = { high: 'certain', medium: '
 
 export function FindingCards({ file }: { file: OpenFile }) {
   const { data, error, isLoading } = useAnswer<FindingsAnswer>('/api/findings', { file: file.file }, file.generation);
+  const address = useAddress();
   if (error) return null;
   if (!data) return <section class="card findings is-waiting" role="status" aria-busy={isLoading}>Looking for what stands out…</section>;
+  const opened = data.findings[address.finding];
+  if (opened) return <FindingStory file={file} finding={opened} />;
   return (
     <section class="findings" aria-label="Findings">
       {data.verdict && <p class="verdict">{data.verdict}</p>}
       {typeof data.until_ns === 'number' && data.until_ns < (file.trace?.duration_ns ?? 0) && (
         <p class="quiet">Told of the first {formatDuration(data.until_ns)}; it is looked for again when twice as much is recorded.</p>
       )}
-      {data.findings.map((finding, at) => <FindingCard key={finding.sentence} finding={finding} file={file} isFirst={at === 0} />)}
+      {data.findings.map((finding, at) => <FindingCard key={finding.sentence} finding={finding} file={file} number={at} />)}
     </section>
   );
 }
 
-function FindingCard({ finding, file, isFirst }: { finding: Finding; file: OpenFile; isFirst: boolean }) {
+function FindingCard({ finding, file, number }: { finding: Finding; file: OpenFile; number: number }) {
+  const isFirst = number === 0;
   const [said, setSaid] = useState('');
   const say = (text: string) => {
     setSaid(text);
@@ -46,6 +52,7 @@ function FindingCard({ finding, file, isFirst }: { finding: Finding; file: OpenF
         <h2><span class={`kind is-${finding.kind}`}>{KINDS[finding.kind]}</span> <span class="quiet">{SURE[finding.confidence]}</span></h2>
         <span class="quiet" role="status">{said}</span>
         <span class="actions">
+          <button type="button" class="button is-main" title="Its lines, blocks, holders, cost, and a test, on one page" onClick={() => go({ finding: number })}>The whole story</button>
           {finding.chosen && <button type="button" class="button" onClick={() => show('flame', { value })}>Flame graph</button>}
           {finding.chosen && <button type="button" class="button" onClick={() => show('stacks')}>Stacks</button>}
           <button type="button" class="button" title="Sentence, figures, source and command, for a note or an issue" onClick={() => void copyText(findingMarkdown(finding, file)).then(() => say('copied'), (failure) => say(String(failure)))}>Copy as Markdown</button>
@@ -69,21 +76,4 @@ function FindingCard({ finding, file, isFirst }: { finding: Finding; file: OpenF
       <code class="finding-command">{finding.command}</code>
     </article>
   );
-}
-
-/** Sentence of a finding, with the own frame's name bold. */
-function Sentence({ finding }: { finding: Finding }) {
-  const { sentence, own_frame: own } = finding;
-  const symbol = own?.symbol ?? '';
-  // The sentence has the symbol without arguments and templates: find its longest beginning there.
-  const words = sentence.split(' ');
-  // The whole name, which may have a blank: `clang::Decl::operator new`.
-  const plain = symbol.replace(/\(.*$/s, '');
-  const whole = plain !== '' ? sentence.indexOf(`${plain} `) : -1;
-  if (whole >= 0) return <>{sentence.slice(0, whole)}<strong class="own-name">{plain}</strong>{sentence.slice(whole + plain.length)}</>;
-  const bare = words.find((word) => word.length > 3 && symbol !== '' && symbol.replace(/<[^<>]*>/g, '').includes(word.replace(/[,.;]$/, '')));
-  if (!bare) return <>{sentence}</>;
-  const name = bare.replace(/[,.;]$/, '');
-  const at = sentence.indexOf(name);
-  return <>{sentence.slice(0, at)}<strong class="own-name">{name}</strong>{sentence.slice(at + name.length)}</>;
 }

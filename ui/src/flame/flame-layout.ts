@@ -5,12 +5,12 @@
  * Nodes come after their parent, and siblings in order, so that one pass places them: each begins
  * where its last sibling ended.
  */
-import type { FlameAnswer } from '../api/types';
 import { fileName, unnamedCode } from '../format';
 import { linkedName } from '../image-links';
+import type { FoldedAnswer } from './fold-libraries';
 
 export interface FlameLayout {
-  answer: FlameAnswer;
+  answer: FoldedAnswer;
   /** Width of each node on the scale of values. */
   widths: Float64Array;
   starts: Float64Array;
@@ -25,7 +25,7 @@ export interface FlameLayout {
   hasOwn: boolean;
 }
 
-export function flameLayout(answer: FlameAnswer): FlameLayout {
+export function flameLayout(answer: FoldedAnswer): FlameLayout {
   const { nodes } = answer;
   const count = nodes.id.length;
   const isDiff = nodes.value === undefined;
@@ -88,8 +88,13 @@ export function pathTo(layout: FlameLayout, node: number): number[] {
   return path.reverse();
 }
 
-/** Returns the symbol's name, or a substitute for it. */
+/** Returns the symbol's name, or a substitute for it, with the number of frames folded into it. */
 export function nodeName(layout: FlameLayout, node: number): string {
+  const merged = layout.answer.merged?.[node] ?? 0;
+  return merged > 0 ? `${frameNameOf(layout, node)} +${merged}` : frameNameOf(layout, node);
+}
+
+function frameNameOf(layout: FlameLayout, node: number): string {
   const frame = layout.answer.frames[layout.answer.nodes.frame[node] ?? -1];
   if (!frame) return 'all';
   const { names } = layout.answer;

@@ -12,7 +12,7 @@ interface ShortcutActions {
 
 const KEYS: [string, [string, string][]][] = [
   ['Everywhere', [
-    ['1 … 9, 0', 'the view of that number'], ['[ and ]', 'previous, next file'], ['/', 'search in the view'], ['n, N', 'next, previous match in a flame graph'], ['f', 'add a filter'], ['x', 'remove all filters'],
+    ['1 … 4', 'the tab of that number (of a snapshot: 1 … 9)'], ['v, V', 'the next, previous view of the tab'], ['[ and ]', 'previous, next file'], ['/', 'search in the view'], ['n, N', 'next, previous match in a flame graph'], ['f', 'add a filter'], ['x', 'remove all filters'],
     ['p', 'what was live at the peak'], ['c', 'copy the command line'], ['s', 'copy the address of what is shown'], ['t', 'light, dark, as the system'],
     ['h', 'hold what is shown while a session records'], ['g', 'go to the timeline'], ['m', 'go to the main table or picture'], ['Alt ← / →', 'back, forward'], ['?', 'this list'],
   ]],
@@ -46,6 +46,11 @@ export function useShortcuts(actions: ShortcutActions): { isOpen: boolean; toggl
         const at = tabs.findIndex((tab) => tab.classList.contains('is-on'));
         tabs[(at + by + tabs.length) % Math.max(1, tabs.length)]?.click();
       };
+      const stepView = (by: number) => {
+        const tabs = [...document.querySelectorAll<HTMLElement>('.tabs [role=tab]')];
+        const at = tabs.findIndex((tab) => tab.getAttribute('aria-selected') === 'true');
+        tabs[(at + by + tabs.length) % Math.max(1, tabs.length)]?.click();
+      };
       const keys: Record<string, () => void> = {
         '?': () => setOpen((open) => !open),
         '/': () => focus('.view input[type=search]'),
@@ -62,8 +67,10 @@ export function useShortcuts(actions: ShortcutActions): { isOpen: boolean; toggl
         N: () => click('#match-before'),
         g: () => focus('.timeline canvas'),
         m: () => focus('.view .table, .view canvas'),
+        v: () => stepView(1),
+        V: () => stepView(-1),
       };
-      if (digit > 0) click(`.tabs [role=tab]:nth-of-type(${digit})`);
+      if (digit > 0) click(`${document.querySelector('.tab-groups') ? '.tab-groups' : '.tabs'} [role=tab]:nth-of-type(${digit})`);
       else if (keys[event.key]) keys[event.key]?.();
       else return;
       event.preventDefault();

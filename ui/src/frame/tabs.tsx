@@ -9,7 +9,7 @@ export interface View {
 }
 
 /** Fields that a change of the view resets: sort keys and selections have another meaning there. */
-const LEFT_BEHIND = { sort: '', ascending: false, match: '', select: '', hidden: [] as string[], focus: '' };
+export const LEFT_BEHIND = { sort: '', ascending: false, match: '', select: '', hidden: [] as string[], focus: '', finding: -1 };
 
 export function Tabs({ views, current, children }: { views: View[]; current: string; children?: ComponentChildren }) {
   const move = (event: KeyboardEvent) => {
@@ -23,10 +23,10 @@ export function Tabs({ views, current, children }: { views: View[]; current: str
   };
   return (
     <div class="tabs" role="tablist" aria-label="Views" onKeyDown={move}>
-      {views.map((view, at) => (
+      {views.map((view) => (
         <button
           key={view.key} type="button" role="tab" aria-selected={view.key === current} tabIndex={view.key === current ? 0 : -1}
-          title={at < 10 ? `${view.help} (${(at + 1) % 10})` : view.help} onClick={() => view.key !== current && go({ view: view.key, ...LEFT_BEHIND })}
+          title={view.help} onClick={() => view.key !== current && go({ view: view.key, ...LEFT_BEHIND })}
         >
           {view.title}
         </button>

@@ -5,6 +5,7 @@ import { Message } from '../frame/message';
 import type { TraceViewProps } from '../trace/view-props';
 import { NativeComparisonView } from './native-comparison';
 import { snapshotTitle, snapshotsOf } from './native-columns';
+import { NativePagesView } from './native-pages';
 import { NativeStatisticsView } from './native-statistics';
 import { NativeSummaryView } from './native-summary';
 import { NativeSuspectsView } from './native-suspects';
@@ -13,7 +14,7 @@ import type { NativeViewProps } from './view-props';
 
 const PARTS: [string, string, string][] = [
   ['summary', 'Summary', 'What it holds'], ['comparison', 'Comparison', 'Against another snapshot'], ['suspects', 'Suspects', 'Who grows over all snapshots'],
-  ['treemap', 'Treemap', 'As areas'], ['statistics', 'Statistics', 'Heaps, processes, threads, sizes, ages'],
+  ['treemap', 'Treemap', 'As areas'], ['statistics', 'Statistics', 'Heaps, processes, threads, sizes, ages'], ['pages', 'Pages', 'The address space: how full pages are, and whose blocks keep them'],
 ];
 
 export function SnapshotsView(props: TraceViewProps) {
@@ -49,6 +50,7 @@ export function SnapshotsView(props: TraceViewProps) {
       {part === 'suspects' && <NativeSuspectsView {...native} />}
       {part === 'treemap' && <NativeTreemapView {...native} />}
       {part === 'statistics' && <NativeStatisticsView {...native} />}
+      {part === 'pages' && <NativePagesView {...native} />}
     </section>
   );
 }

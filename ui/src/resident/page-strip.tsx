@@ -14,9 +14,11 @@ interface PageStripProps {
   pages: PageCells;
   labelOf: (classKey: string) => string;
   placeOf: (classKey: string) => number;
+  /** Word for the bytes of a cell that count: `resident`, `live`. */
+  word?: string;
 }
 
-export function PageStrip({ pages, labelOf, placeOf }: PageStripProps) {
+export function PageStrip({ pages, labelOf, placeOf, word = 'resident' }: PageStripProps) {
   const [size, setSize] = useState<CanvasSize>({ widthPx: 0, heightPx: 0 });
   const [chosen, setChosen] = useState(-1);
   const count = pages.class.length;
@@ -52,12 +54,12 @@ export function PageStrip({ pages, labelOf, placeOf }: PageStripProps) {
   const tell = (cell: number) => {
     const place = pages.class[cell] ?? null;
     const resident = pages.resident_bytes[cell] ?? 0;
-    return `${cellAddress(pages, cell)}: ${place === null ? 'nothing resident' : `${labelOf(pages.classes[place] ?? '')}, ${formatBytes(resident)} of ${formatBytes(pages.cell_bytes)} resident`}`;
+    return `${cellAddress(pages, cell)}: ${place === null ? `nothing ${word}` : `${labelOf(pages.classes[place] ?? '')}, ${formatBytes(resident)} of ${formatBytes(pages.cell_bytes)} ${word}`}`;
   };
   const rows = Math.max(1, Math.ceil(count / STRIP_COLUMNS));
   return (
     <section class="card page-strip">
-      <header><h2>Pages by address</h2><span class="quiet" role="status">{chosen >= 0 ? tell(chosen) : `A cell is ${formatBytes(pages.cell_bytes)} of addresses; the stronger, the more of it is resident.`}</span></header>
+      <header><h2>Pages by address</h2><span class="quiet" role="status">{chosen >= 0 ? tell(chosen) : `A cell is ${formatBytes(pages.cell_bytes)} of addresses; the stronger, the more of it is ${word}.`}</span></header>
       <div class="strip-box" style={{ aspectRatio: `${STRIP_COLUMNS} / ${rows}` }}>
         <Canvas
           draw={draw} onSize={setSize} label={`Pages by address: ${count} cells of ${formatBytes(pages.cell_bytes)}. Arrow keys walk.`}

@@ -1,10 +1,12 @@
 /** Treemap of retained sizes: by dominators, or by class. */
-import { useEffect } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { useAnswer } from '../api/use-answer';
 import type { TreemapAnswer } from '../api/types';
 import { formatBytes } from '../format';
+import { placeColour } from '../canvas/colours';
 import { Message } from '../frame/message';
+import { isDrawnDark } from '../frame/theme';
 import { TreemapCanvas } from '../treemap/treemap-canvas';
 import { type SnapshotViewProps, showObject } from './view-props';
 
@@ -15,6 +17,7 @@ export function TreemapView({ file, onCommand }: SnapshotViewProps) {
   const { data, error, isLoading } = useAnswer<TreemapAnswer & { command?: string | null }>('/api/snapshot/treemap', { file: file.file, id, by, least_share: 0.0005, nodes_max: 5000 });
   useEffect(() => onCommand(data?.command ?? null), [data]);
   useEffect(() => () => onCommand(null), []);
+  const places = useMemo(() => holderPlaces(data), [data]);
   const nameOf = (node: number) => (node === 0 && id === null ? 'the whole heap' : (data?.names[data.nodes.name[node] ?? 0] || '(no name)'));
   return (
     <section class="treemap">
@@ -30,10 +33,24 @@ export function TreemapView({ file, onCommand }: SnapshotViewProps) {
       </div>
       {error && <Message kind="error">{error.message}</Message>}
       <TreemapCanvas
-        answer={data} nameOf={nameOf} colourName={(node) => nameOf(node).replace(/[\d@]+$/, '')} amount={formatBytes} isBytes word={by === 'classes' ? 'shallow' : 'retained'} chosen={address.object >= 0 ? String(address.object) : ''}
+        answer={data} nameOf={nameOf} colourOf={(node, depth) => placeColour(places[node] ?? 0, isDrawnDark(), depth)} amount={formatBytes} isBytes word={by === 'classes' ? 'shallow' : 'retained'} chosen={address.object >= 0 ? String(address.object) : ''}
         label={`Treemap of ${by === 'classes' ? 'shallow' : 'retained'} size. Arrow keys walk, Enter goes into an object.`}
         onChoose={(chosen) => showObject(Number(chosen))} onEnter={(chosen) => go({ root: chosen })} onLeave={() => go({ root: '' })}
       />
     </section>
   );
+}
+
+/**
+ * Returns the place of the large holder that each area lies in: each has one colour, the largest the
+ * first. Areas come after the one that they lie in.
+ */
+function holderPlaces(data: TreemapAnswer | null): number[] {
+  if (!data) return [];
+  const { parent, value } = data.nodes;
+  const holders = parent.flatMap((above, number) => (above === 0 ? [number] : []));
+  holders.sort((one, other) => (value[other] ?? 0) - (value[one] ?? 0));
+  const places: number[] = [];
+  parent.forEach((above, number) => places.push(above > 0 ? (places[above] ?? 0) : Math.max(0, holders.indexOf(number))));
+  return places;
 }

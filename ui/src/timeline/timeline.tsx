@@ -18,6 +18,7 @@ import { linkedName } from '../image-links';
 import { folded } from '../symbol-text';
 import { withHalf, within } from '../trace/estimate';
 import { type ChartKind, chartAmount, chartFactor, halvesOf, rateText, wholeOf } from './chart-values';
+import { setCursor } from './cursor';
 import { clampSeen } from './scale';
 import { axisLeftPx, paintTimeline, timeToX, xToTime } from './timeline-paint';
 
@@ -82,9 +83,11 @@ export function Timeline({ file }: { file: OpenFile }) {
     const timeNs = timeOf(event);
     if (!start) {
       setHover({ x: event.clientX, y: event.clientY, timeNs });
+      setCursor(timeNs);
       return;
     }
     setHover(null);
+    setCursor(null);
     if (start.kind === 'pan') {
       const perPx = (start.seen[1] - start.seen[0]) / Math.max(1, size.widthPx - axisLeftPx());
       const shift = (start.startX - event.clientX) * perPx;
@@ -176,7 +179,7 @@ export function Timeline({ file }: { file: OpenFile }) {
       <div class="timeline-plot">
         <Canvas
           draw={draw} onSize={setSize} onPointerDown={onPointerDown} onPointerMove={onPointerMove} onPointerUp={onPointerUp} onWheel={onWheel}
-          onKeyDown={onKeyDown} onPointerLeave={() => setHover(null)} onDblClick={() => see(0, durationNs)}
+          onKeyDown={onKeyDown} onPointerLeave={() => { setHover(null); setCursor(null); }} onDblClick={() => see(0, durationNs)}
           label={`${CHARTS.find(([key]) => key === chart)?.[1] ?? ''} over ${formatDuration(durationNs)}${data?.peak ? `, peak ${withHalf(data.peak, 'bytes', formatBytes, formatBytes)} at ${formatDuration(data.peak.time_ns)}` : ''}. Arrow keys move, plus and minus zoom, Enter brushes what is seen.`}
         >
           {hover && data && <HoverBox hover={hover} data={data} chart={chart} showsRss={address.rss} />}

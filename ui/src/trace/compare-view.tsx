@@ -19,6 +19,7 @@ import { emptyText } from '../table/empty-text';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
+import { BuildsView } from './builds-view';
 import { ComparedPane } from './compared-pane';
 import { amountText, exactAmount, isEstimate, within } from './estimate';
 import { FLAME_VALUES, FlameSwitches, MatchSteps, SelectionActions, Trail } from './flame-view';
@@ -54,6 +55,8 @@ export function CompareView(props: TraceViewProps) {
   const sides: Sides = {
     before: { file: before.file, filter: withMoment(beforeAt) }, after: { file: after.file, filter: withMoment(afterAt) },
   };
+  const by = address.group || (isSame ? 'stacks' : 'functions');
+  const more = address.more.flatMap((number) => named(Number(number)) ?? []).map((file) => ({ file, filter: withMoment(beforeAt) }));
   return (
     <section class="compare">
       <div class="view-tools">
@@ -62,6 +65,9 @@ export function CompareView(props: TraceViewProps) {
         <label>After <FileChoice label="File after" files={others} value={after.file} onChange={(file) => go({ before: before.file, after: file })} /></label>
         <Moment label="at" value={afterAt} onChange={(after_at) => go({ before: before.file, after: after.file, before_at: beforeAt, after_at })} />
         <button type="button" class="button" title="Exchange before and after" onClick={() => go({ before: after.file, after: before.file, before_at: afterAt, after_at: beforeAt })}>⇄ Turn</button>
+        <select aria-label="Compared by" value={by} onChange={(event) => go({ group: event.currentTarget.value, match: '', hidden: [] })}>
+          <option value="functions">Functions</option><option value="stacks">Stacks</option><option value="frames">Frames</option><option value="images">Images</option>
+        </select>
         <div class="switch" role="group" aria-label="Shown as">
           <button type="button" aria-pressed={address.picture !== 'flame'} onClick={() => go({ picture: 'table' })}>Table</button>
           <button type="button" aria-pressed={address.picture === 'flame'} onClick={() => go({ picture: 'flame' })}>Flame graph</button>
@@ -77,7 +83,9 @@ export function CompareView(props: TraceViewProps) {
           {address.range.length === 2 ? 'From the beginning of the brushed range to its end.' : 'From the start to the peak.'} Other moments stand above; <button type="button" class="link" onClick={() => go({ before: before.file, after: after.file, before_at: 'peak', after_at: '' })}>from the peak to the end</button>; or open a second trace: drop it here, or <code>heapr view {before.name} OTHER.heapr</code>
         </Message>
       )}
-      {address.picture === 'flame' ? <DiffFlame sides={sides} {...props} /> : <DiffTable sides={sides} {...props} />}
+      {address.picture === 'flame' ? <DiffFlame sides={sides} {...props} /> : by === 'functions' ? (
+        <BuildsView builds={[{ file: before, filter: sides.before.filter }, { file: after, filter: sides.after.filter }, ...more]} others={others} generation={props.file.generation ?? 0} onCommand={props.onCommand} />
+      ) : <DiffTable sides={sides} {...props} />}
     </section>
   );
 }
@@ -152,9 +160,6 @@ function DiffTable({ file, files, sides, onCommand }: TraceViewProps & { sides: 
       isOld={isLoading} empty={emptyText(address.match, 'No difference.')}
       tools={(
         <>
-          <select aria-label="Compared by" value={by} onChange={(event) => go({ group: event.currentTarget.value })}>
-            <option value="stacks">Stacks</option><option value="frames">Frames</option><option value="images">Images</option>
-          </select>
           <select aria-label="Difference of" value={sort} onChange={(event) => go({ sort: event.currentTarget.value === 'so' ? '' : event.currentTarget.value })}>
             {SORTS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
           </select>

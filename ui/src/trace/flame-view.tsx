@@ -14,6 +14,7 @@ import { folded } from '../symbol-text';
 import type { TraceViewProps } from './view-props';
 import { defaultValue } from './default-metric';
 import { within } from './estimate';
+import { LibrarySwitch } from './library-switch';
 import { LineSwitch } from './line-switch';
 import { metricTitle } from './metric-columns';
 
@@ -47,7 +48,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
     file: file.file, filter, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, ...(address.lines ? { by_line: true } : {}),
     focus: address.focus || null, least_share: 0.0002, nodes_max: 30000,
   };
-  const { layout, whole, question, isPart, error, isLoading } = useZoomable('/api/flame', body, address.root, file.generation);
+  const { layout, whole, question, isPart, error, isLoading } = useZoomable('/api/flame', body, address.root, file.generation, !address.libraries && address.focus === '');
   const total = whole?.answer.total ?? 0;
   const match = useMemo(() => (layout ? matching(layout, address.search) : null), [layout, address.search]);
   useEffect(() => onCommand(whole?.answer.command ?? null, error?.message ?? null), [whole, error]);
@@ -62,6 +63,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
     <section class="flame">
       <div class="view-tools">
         <FlameSwitches value={value} />
+        <LibrarySwitch />
         <LineSwitch />
         <Search value={address.search} onChange={(search) => go({ search }, true)} label="Search symbol or image" waitMs={60} />
         {match && layout && <MatchSteps layout={layout} match={match} total={layout.total} />}

@@ -44,9 +44,10 @@ export function SymbolText({ name, isOwn = false }: { name: string; isOwn?: bool
   );
 }
 
-export function FrameName({ frame, showsPlace = true, showsModule = true, isOwn = false }: { frame: Frame; showsPlace?: boolean; showsModule?: boolean; isOwn?: boolean }) {
+/** `lines`: lines of the frame, if what is shown sums several. */
+export function FrameName({ frame, showsPlace = true, showsModule = true, isOwn = false, lines }: { frame: Frame; showsPlace?: boolean; showsModule?: boolean; isOwn?: boolean; lines?: number[] | undefined }) {
   const module = frame.module === null ? '' : fileName(frame.module);
-  const place = showsPlace ? framePlace(frame) : '';
+  const place = !showsPlace ? '' : lines && lines.length > 1 && frame.file !== null ? `${fileName(frame.file)}, ${lines.length} lines: ${lines.slice(0, 3).join(', ')}${lines.length > 3 ? '…' : ''}` : framePlace(frame);
   return (
     <span class="frame-name">
       <ImageSwatch name={module} />

@@ -65,7 +65,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
     },
     {
       key: 'stack', title: 'Stack', width: 0, text: (group) => group.frames.map(frameName).join(' ← '), exact: (group) => group.frames.map(frameName).join('\n'),
-      cell: (group) => <StackName frames={group.frames} own={group.own} frameCount={group.frame_count} />,
+      cell: (group) => <StackName frames={group.frames} own={group.own} lines={group.own_lines} frameCount={group.frame_count} />,
     },
   ];
   return (

@@ -6,6 +6,7 @@ import type { Amounts, Filter, Frame, Group, HeapTotals, ReportAnswer, Totals } 
 import { useAnswer } from '../api/use-answer';
 import { formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
 import { FindingCards } from '../finding/finding-cards';
+import { WhereCard, isOfAllMemory } from '../where/where-card';
 import { Message } from '../frame/message';
 import { amountText, exactAmount, halfOfBoth, isEstimate, plusMinus, withHalf } from './estimate';
 import { FrameName, ImageName } from './frame-name';
@@ -21,10 +22,12 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
   const churn = useAnswer<ReportAnswer>('/api/report', ask('stacks', 'stc'), file.generation);
   useEffect(() => onCommand(stacks.data?.command ?? null, stacks.error?.message ?? null), [stacks.data, stacks.error]);
   useEffect(() => () => onCommand(null, null), []);
+  const isStory = useAddress().finding >= 0 && isEmpty(filter);
   const totals = stacks.data?.totals ?? (stacks.error ? null : file.trace?.totals ?? null);
   return (
     <div class="overview">
       {stacks.error && <Message kind="error">{stacks.error.message}</Message>}
+      {!isStory && isOfAllMemory(filter) && <WhereCard file={file} filter={filter} />}
       {isEmpty(filter) && <FindingCards file={file} />}
       {totals && <TotalsCards totals={totals} isPart={isPart(filter)} isMoment={Boolean(filter.at)} recordedNs={isRecording(file) ? (file.trace?.duration_ns ?? 0) : null} />}
       <div class="cards">
@@ -121,7 +124,7 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
               <span class="amount" title={exactAmount(group, metric)}>{amountText(group, metric)}</span>
               <span class="percent">{formatPercent(group[metric], whole)}</span>
-              {isOfImages ? <ImageName module={group.frames[0]?.module ?? null} /> : <StackName frames={group.frames} own={group.own} frameCount={group.frame_count} showsModule={group.frames.length === 1} />}
+              {isOfImages ? <ImageName module={group.frames[0]?.module ?? null} /> : <StackName frames={group.frames} own={group.own} lines={group.own_lines} frameCount={group.frame_count} showsModule={group.frames.length === 1} />}
             </button>
           </li>
         ))}

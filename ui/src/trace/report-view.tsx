@@ -36,11 +36,14 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
   const sort = address.sort || usual;
   const [whole, setWhole] = useTold<{ all: Amounts; matched: Amounts } | null>(null);
   const isByLine = by === 'frames' && address.lines;
+  // Lines that the loaded rows sum, by stack.
+  const [shownLines] = useState(() => new Map<string, number[]>());
   const body = { file: file.file, filter, by: isByLine ? 'lines' : by, sort, descending: !address.ascending, match: address.match };
   const { tree, isLoading } = useTree<Group>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
       const report = await answer<ReportAnswer>('/api/report', { ...body, offset, limit, frames_max: 12 }, signal);
       setWhole({ all: report.all, matched: report.matched });
+      for (const group of report.groups) if (group.id && group.own_lines) shownLines.set(group.id, group.own_lines);
       onCommand(report.command, null);
       return { rows: report.groups, count: report.match_count };
     } catch (error) {
@@ -83,14 +86,14 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
   );
   if (by === 'images' || by === 'by-thread') return table;
   const pane = address.select === '' ? null
-    : by === 'stacks' ? <StackPane file={file} filter={filter} id={address.select} /> : <FramePane file={file} filter={filter} frame={address.select} sort={sort} />;
+    : by === 'stacks' ? <StackPane file={file} filter={filter} id={address.select} ownLines={shownLines.get(address.select) ?? []} /> : <FramePane file={file} filter={filter} frame={address.select} sort={sort} />;
   return <Split direction="side" label="Width of the details" share={0.36} first={table} second={pane} />;
 }
 
 function GroupName({ group, by }: { group: Group; by: ReportBy }) {
   if (by === 'by-thread') return <>{groupName(group)}</>;
   if (by === 'images' && group.frames[0]) return <ImageName module={group.frames[0].module} />;
-  return <StackName frames={group.frames} own={by === 'stacks' ? group.own : null} frameCount={group.frame_count} showsPlace={by === 'frames'} showsCallers={by === 'stacks'} />;
+  return <StackName frames={group.frames} own={by === 'stacks' ? group.own : null} lines={group.own_lines} frameCount={group.frame_count} showsPlace={by === 'frames'} showsCallers={by === 'stacks'} />;
 }
 
 function groupName(group: Group): string {

@@ -18,7 +18,7 @@ function plainName(frame: Frame): string {
  * Draws a stack. `frameCount`: number of frames of the whole stack, of which `frames` are the
  * first.
  */
-export function StackName({ frames, own = null, frameCount = frames.length, showsPlace = false, showsModule = true, showsCallers = true }: { frames: Frame[]; own?: OwnFrameOfStack | null | undefined; frameCount?: number; showsPlace?: boolean; showsModule?: boolean; showsCallers?: boolean }) {
+export function StackName({ frames, own = null, frameCount = frames.length, showsPlace = false, showsModule = true, showsCallers = true, lines }: { frames: Frame[]; own?: OwnFrameOfStack | null | undefined; frameCount?: number; showsPlace?: boolean; showsModule?: boolean; showsCallers?: boolean; lines?: number[] | undefined }) {
   const first = frames[0];
   if (!first) return <span class="quiet">(no frames)</span>;
   const shown = own ?? first;
@@ -26,7 +26,7 @@ export function StackName({ frames, own = null, frameCount = frames.length, show
   const callers = showsCallers ? frames.slice(place + 1).map(plainName) : [];
   return (
     <WithCallers names={callers} frameCount={frameCount - place}>
-      <FrameName frame={shown} showsPlace={showsPlace || own !== null} showsModule={showsModule && own === null} isOwn={own !== null} />
+      <FrameName frame={shown} lines={lines} showsPlace={showsPlace || own !== null} showsModule={showsModule && own === null} isOwn={own !== null} />
       {place > 0 && <span class="through quiet" title={first.symbol ?? ''}>through {plainName(first)}</span>}
     </WithCallers>
   );

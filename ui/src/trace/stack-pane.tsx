@@ -14,7 +14,8 @@ import { useTop } from '../frame/use-top';
 import { FrameName } from './frame-name';
 import { frameName, framePattern } from './metric-columns';
 
-export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter; id: string }) {
+/** `ownLines`: lines of the own frame that a row of stacks sums; all of them are marked. */
+export function StackPane({ file, filter, id, ownLines = [] }: { file: OpenFile; filter: Filter; id: string; ownLines?: number[] }) {
   const { data, error, isLoading } = useAnswer<{ frames: StackFrame[]; own?: number | null }>('/api/stack', { file: file.file, id, filter, source_lines: 5 });
   const top = useTop<HTMLOListElement>(id);
   if (error) return <Message kind="error">{error.message}</Message>;
@@ -30,15 +31,16 @@ export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter
         <span class="actions"><EditorChoice /> <button type="button" class="button" onClick={() => void copyText(asText())}>Copy</button></span>
       </header>
       <ol ref={top} class="stack-frames">
-        {data.frames.map((frame, at) => <StackStep key={at} frame={frame} isInnermost={at === data.frames.findIndex((other) => !other.culled)} isOwn={at === data.own} isFirst={at === (data.own ?? data.frames.findIndex((other) => !other.culled))} />)}
+        {data.frames.map((frame, at) => <StackStep key={at} frame={frame} isInnermost={at === data.frames.findIndex((other) => !other.culled)} isOwn={at === data.own} ownLines={ownLines} isFirst={at === (data.own ?? data.frames.findIndex((other) => !other.culled))} />)}
       </ol>
     </section>
   );
 }
 
-function StackStep({ frame, isFirst, isOwn, isInnermost }: { frame: StackFrame; isFirst: boolean; isOwn: boolean; isInnermost: boolean }) {
+function StackStep({ frame, isFirst, isOwn, isInnermost, ownLines }: { frame: StackFrame; isFirst: boolean; isOwn: boolean; isInnermost: boolean; ownLines: number[] }) {
   const address = useAddress();
   const pattern = framePattern(frame);
+  const isMarked = (line: number) => line === frame.line || (isFirst && ownLines.includes(line));
   return (
     <li class={frame.culled ? 'is-culled' : isOwn ? 'is-own' : ''}>
       <div class="stack-line">
@@ -51,14 +53,14 @@ function StackStep({ frame, isFirst, isOwn, isInnermost }: { frame: StackFrame; 
           {pattern && <button type="button" class="button" disabled={!isInnermost} title={isInnermost ? `--cull-frames '${pattern}'` : 'Culling removes innermost frames'} onClick={() => go(addedFilter(address, { cull_frames: [pattern] }))}>cull</button>}
         </span>
       </div>
-      {frame.file !== null && <div class="quiet place"><SourcePlace file={frame.file} line={frame.line} /></div>}
+      {frame.file !== null && <div class="quiet place"><SourcePlace file={frame.file} line={frame.line} />{isFirst && ownLines.length > 1 ? `, the row sums lines ${ownLines.join(', ')}` : ''}</div>}
       {frame.source && (
         <details open={isFirst}>
           <summary class="quiet">source{frame.source.is_newer ? ' (changed after the trace was made)' : ''}</summary>
           <pre class="source" tabIndex={0} aria-label="Source">
             {frame.source.lines.map((text, at) => {
               const number = (frame.source?.first_line ?? 1) + at;
-              return <div key={number} class={number === frame.line ? 'is-line' : ''}><span class="line-number">{number}</span>{text}</div>;
+              return <div key={number} class={isMarked(number) ? 'is-line' : ''}><span class="line-number">{number}</span>{text}</div>;
             })}
           </pre>
         </details>

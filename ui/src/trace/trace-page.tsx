@@ -8,7 +8,8 @@ import { LanguageSwitch } from '../filter/language-switch';
 import { giveColours } from '../canvas/colours';
 import { fileName } from '../format';
 import { Split } from '../frame/split';
-import { Tabs, type View } from '../frame/tabs';
+import { type TabGroup, TabGroups } from '../frame/tab-groups';
+import type { View } from '../frame/tabs';
 import { Timeline } from '../timeline/timeline';
 import { CompareView } from './compare-view';
 import { FlameView } from './flame-view';
@@ -24,23 +25,32 @@ import { TreeView } from './tree-view';
 import type { TraceViewProps } from './view-props';
 import { TypesView } from './types-view';
 
-/** Views of a trace. */
-const VIEWS: View[] = [
-  { key: 'overview', title: 'Overview', help: 'Totals, heaps, what is largest' },
-  { key: 'flame', title: 'Flame graph', help: 'Who holds the memory' },
-  { key: 'stacks', title: 'Stacks', help: 'Whole stacks, ranked' },
-  { key: 'functions', title: 'Functions', help: 'All functions with what they call, their callers and callees' },
-  { key: 'tree', title: 'Call tree', help: 'From the start down, or from who allocates up, as a table' },
-  { key: 'frames', title: 'Frames', help: 'What allocates by itself' },
-  { key: 'images', title: 'Images', help: 'Programs and libraries' },
-  { key: 'threads', title: 'Threads', help: 'Allocating threads' },
-  { key: 'leaks', title: 'Leaks', help: 'What was never freed, with its age' },
-  { key: 'histograms', title: 'Histograms', help: 'Sizes and lifetimes' },
-  { key: 'types', title: 'Types', help: 'Allocated and freed inside or outside of the range' },
-  { key: 'snapshots', title: 'Snapshots', help: 'Live blocks at a moment: what they hold, compared, suspects' },
-  { key: 'resident', title: 'Resident', help: 'What all resident memory is: areas, lines that add up' },
-  { key: 'compare', title: 'Compare', help: 'With another file, or two moments' },
+/** Views of a trace, by the question that they answer. */
+const GROUPS: TabGroup[] = [
+  { key: 'answer', title: 'Answer', help: 'Where the memory is, and what stands out', views: [
+    { key: 'overview', title: 'Overview', help: 'Where the memory is, what stands out, totals' },
+    { key: 'leaks', title: 'Leaks', help: 'What was never freed, with its age' },
+  ] },
+  { key: 'where', title: 'Where', help: 'Who holds the memory', views: [
+    { key: 'flame', title: 'Flame graph', help: 'Who holds the memory' },
+    { key: 'stacks', title: 'Stacks', help: 'Whole stacks, ranked' },
+    { key: 'functions', title: 'Functions', help: 'All functions with what they call, their callers and callees' },
+    { key: 'tree', title: 'Call tree', help: 'From the start down, or from who allocates up, as a table' },
+    { key: 'frames', title: 'Frames', help: 'What allocates by itself' },
+    { key: 'images', title: 'Images', help: 'Programs and libraries' },
+    { key: 'threads', title: 'Threads', help: 'Allocating threads' },
+  ] },
+  { key: 'time', title: 'Time', help: 'What changes over time', views: [
+    { key: 'resident', title: 'Resident', help: 'What all resident memory is: areas, lines that add up' },
+    { key: 'snapshots', title: 'Snapshots', help: 'Live blocks at a moment: what they hold, compared, suspects' },
+    { key: 'histograms', title: 'Histograms', help: 'Sizes and lifetimes' },
+    { key: 'types', title: 'Types', help: 'Allocated and freed inside or outside of the range' },
+  ] },
+  { key: 'compare', title: 'Compare', help: 'With other files, or two moments', views: [
+    { key: 'compare', title: 'Compare', help: 'With another file, or two moments' },
+  ] },
 ];
+const VIEWS: View[] = GROUPS.flatMap((group) => group.views);
 
 export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }) {
   const address = useAddress();
@@ -49,7 +59,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
   const [told, setTold] = useState<{ command: string | null; error: string | null }>({ command: null, error: null });
   const hasSnapshots = (file.trace?.snapshots?.length ?? 0) > 0 || file.session != null;
   const isThere: Record<string, boolean> = { snapshots: hasSnapshots, resident: (file.trace?.resident_samples ?? 0) > 0 || file.session != null };
-  const views = VIEWS.filter(({ key }) => isThere[key] ?? true);
+  const groups = GROUPS.map((group) => ({ ...group, views: group.views.filter(({ key }) => isThere[key] ?? true) }));
   const view = VIEWS.find((candidate) => candidate.key === address.view)?.key ?? 'overview';
   const onCommand = (command: string | null, error: string | null) => {
     setTold((old) => (old.command === command && old.error === error ? old : { command, error }));
@@ -66,7 +76,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
             <LanguageSwitch file={file} />
             <CommandLine command={told.command} {...(view === 'leaks' ? { note: 'Gives the same stacks and bytes; shares, ages and curves are the page’s' } : {})} />
           </div>
-          <Tabs views={views} current={view} />
+          <TabGroups groups={groups} current={view} />
           <div class="view" role="tabpanel" tabIndex={-1} aria-label={VIEWS.find((candidate) => candidate.key === view)?.title}>
             {view === 'overview' && <OverviewView {...props} />}
             {view === 'flame' && <FlameView {...props} />}

@@ -29,6 +29,25 @@ interface TreemapProps {
   onLeave: () => void;
 }
 
+/** Fills an area of many small parts with stripes. */
+function hatch(context: CanvasRenderingContext2D, box: { x: number; y: number; width: number; height: number }): void {
+  context.save();
+  context.fillStyle = themeColour('raised');
+  context.fillRect(box.x, box.y, box.width - 1, box.height - 1);
+  context.beginPath();
+  context.rect(box.x, box.y, box.width - 1, box.height - 1);
+  context.clip();
+  context.strokeStyle = themeColour('line');
+  context.lineWidth = 3;
+  context.beginPath();
+  for (let x = box.x - box.height; x < box.x + box.width; x += 10) {
+    context.moveTo(x, box.y + box.height);
+    context.lineTo(x + box.height, box.y);
+  }
+  context.stroke();
+  context.restore();
+}
+
 export function TreemapCanvas({ answer, nameOf, colourName = nameOf, colourOf, amount, isBytes, word, chosen, label, onChoose, onEnter, onLeave }: TreemapProps) {
   const [size, setSize] = useState<CanvasSize>({ widthPx: 0, heightPx: 0 });
   const [hover, setHover] = useState<{ at: number; x: number; y: number } | null>(null);
@@ -48,8 +67,8 @@ export function TreemapCanvas({ answer, nameOf, colourName = nameOf, colourOf, a
     context.textBaseline = 'middle';
     placed.forEach(({ node, depth, box, rest, restHalf }, at) => {
       if (rest !== undefined) {
-        context.fillStyle = themeColour('raised');
-        context.fillRect(box.x, box.y, box.width - 1, box.height - 1);
+        // Many areas too small to be drawn, not an empty place.
+        hatch(context, box);
         context.fillStyle = themeColour('text-quiet');
         context.fillText(fittedText(context, `the rest  ${within(rest, restHalf, amount)}`, box.width - 8), box.x + 4, box.y + headPx / 2);
         return;

@@ -12,7 +12,7 @@ use super::arguments::{ExplainArguments, Form};
 use super::judged::{is_failure, passed_peaks};
 use super::resident::{self, Resident};
 use super::target::{Target, client};
-use super::{findings, for_ci, html};
+use super::{findings, for_ci, html, where_it_is};
 use crate::output::{growing_output, output};
 use crate::style::Style;
 use crate::trace_file::named_or_newest;
@@ -25,6 +25,13 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
         words => Target::of(words)?,
     };
     let output_file = arguments.output.as_deref();
+    if arguments.where_it_is {
+        let is_text = arguments.format == Form::Text;
+        let mut out = output(output_file, Existing::replaced_if(arguments.force), is_text)?;
+        where_it_is::write(&target, &arguments, &mut out)?;
+        out.end()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Target::Process(pid) = target {
         let out = || growing_output(output_file, Existing::replaced_if(arguments.force));
         if resident::series(pid, &arguments.resident, out)? {

@@ -12,6 +12,7 @@ mod markup;
 mod resident;
 mod target;
 mod v8_snapshots;
+mod where_it_is;
 
 pub(crate) use arguments::ExplainArguments;
 pub(crate) use command::run;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use heapr_explore::{DifferenceGroup, Found, FrameUnion, Selection, Side};
+use heapr_explore::{Build, DifferenceGroup, Found, FrameUnion, Selection, Side};
 use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, Metric};
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,11 @@ impl OpenSide {
 
     pub(super) fn side(&self) -> Side<'_> {
         Side { explorer: &self.file.explorer, selection: &self.selection, cull: &self.read.cull }
+    }
+
+    pub(super) fn build(&self) -> Build<'_> {
+        let Side { explorer, selection, cull } = self.side();
+        Build { explorer, selection, cull, own: &self.file.own }
     }
 }
 

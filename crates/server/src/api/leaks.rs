@@ -8,7 +8,7 @@ use heapr_query::{Group, GroupBy, Metric, Span};
 use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
-use super::report::{GroupJson, group_json, matching};
+use super::report::{GroupJson, add_lines, group_json, matching};
 use super::timeline_intervals::halves;
 use crate::command_line::report_command;
 use crate::error::Result;
@@ -132,10 +132,13 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let growth = explorer.growth(&read.filter, &read.cull, &stacks, (time, MOMENTS), &is_cancelled)?;
     let is_estimate = file.trace().is_sampled();
     let end_ns = time.to.min(duration_ns);
-    let leaks = shown.iter().zip(&stacks).zip(growth).map(|((group, stack), growth)| {
+    let mut rows: Vec<GroupJson> =
+        shown.iter().map(|group| group_json(&file, explorer, group, FRAMES_MAX)).collect();
+    add_lines(explorer, (&selection, &read.cull), &shown, &mut rows)?;
+    let leaks = rows.into_iter().zip(&stacks).zip(growth).map(|((group, stack), growth)| {
         let age = ages.get(stack);
         LeakJson {
-            group: group_json(&file, explorer, group, FRAMES_MAX),
+            group,
             oldest_ns: age.map(|age| age.oldest_ns),
             newest_ns: age.map(|age| age.newest_ns),
             mean_age_ns: age

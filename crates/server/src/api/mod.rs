@@ -3,7 +3,9 @@
 mod batch;
 mod diff;
 mod diff_flame;
+mod diff_functions;
 mod dropped;
+mod examples;
 mod export;
 mod files;
 mod findings;
@@ -24,6 +26,7 @@ mod timeline;
 mod timeline_intervals;
 mod timeline_request;
 mod trace_facts;
+mod where_it_is;
 
 use crate::request::{Answer, Context};
 
@@ -41,6 +44,7 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "findings" => findings::findings(&context, body),
         "timeline" => timeline::timeline(&context, body),
         "report" => report::report(&context, body),
+        "where" => where_it_is::where_it_is(&context, body),
         "resident" => resident::resident(&context, body),
         "leaks" => leaks::leaks(&context, body),
         "stack" => stack::stack(&context, body),
@@ -52,6 +56,8 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "histograms" => panels::histograms(&context, body),
         "types" => panels::types(&context, body),
         "diff" => diff::diff(&context, body),
+        "diff-functions" => diff_functions::diff_functions(&context, body),
+        "examples" => examples::examples(&context, body),
         "diff-flame" => diff_flame::diff_flame(&context, body),
         "drop" => dropped::drop(&context, body),
         "export" => export::export(&context, body),

@@ -1,8 +1,8 @@
 //! Tables of stacks, frames, lines, images and threads.
 
-use heapr_explore::Explorer;
+use heapr_explore::{Explorer, Selection};
 use heapr_filters::FilterArguments;
-use heapr_query::{FrameView, Group, GroupBy, OwnCode};
+use heapr_query::{CullList, FrameView, Group, GroupBy, OwnCode};
 use heapr_trace::{Amounts, Process, ThreadIndex};
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,9 @@ pub(super) struct GroupJson {
     /// Innermost frame of user code, with its index among all frames of the stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     own: Option<OwnJson>,
+    /// Lines of the own frame, or of the innermost one, if the group sums stacks with several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    own_lines: Vec<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<ThreadJson>,
     #[serde(flatten)]
@@ -118,10 +121,32 @@ pub(super) fn group_json(
         id,
         frame_count: frames.len(),
         own: OwnJson::of(&file.own, &frames),
+        own_lines: Vec::new(),
         frames: frames.iter().take(frames_max).map(FrameJson::from).collect(),
         thread,
         amounts: (&group.amounts).into(),
     }
+}
+
+/// Tells of each row of stacks the lines that it sums, if these are several.
+pub(super) fn add_lines(
+    explorer: &Explorer,
+    (selection, cull): (&Selection, &CullList),
+    groups: &[&Group],
+    rows: &mut [GroupJson],
+) -> Result<()> {
+    let keys: Vec<(u32, usize)> = groups
+        .iter()
+        .zip(rows.iter())
+        .map(|(group, row)| {
+            let node = explorer.stack_key(group).map_or(u32::MAX, |key| key.1);
+            (node, row.own.as_ref().map_or(0, |own| own.place))
+        })
+        .collect();
+    for (row, lines) in rows.iter_mut().zip(explorer.group_lines(selection, cull, &keys)?) {
+        row.own_lines = if lines.len() > 1 { lines } else { Vec::new() };
+    }
+    Ok(())
 }
 
 /// Groups that contain a text.
@@ -173,7 +198,12 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     };
     let mut matched = Amounts::default();
     groups.iter().for_each(|group| matched += &group.amounts);
-    let row = |group: &Group| group_json(&file, explorer, group, request.frames_max);
+    let shown: Vec<&Group> = page.of(groups, request.descending).collect();
+    let mut rows: Vec<GroupJson> =
+        shown.iter().map(|group| group_json(&file, explorer, group, request.frames_max)).collect();
+    if by == GroupBy::Stacks {
+        add_lines(explorer, (&selection, &read.cull), &shown, &mut rows)?;
+    }
     let heaps = selection.by_heap.iter().map(|heap| {
         let process = file.trace().processes().get(heap.process.0 as usize);
         HeapJson::new(
@@ -193,6 +223,6 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         all: (&ranking.all).into(),
         matched: (&matched).into(),
         offset: page.offset,
-        groups: page.of(groups, request.descending).map(row).collect(),
+        groups: rows,
     })
 }

@@ -202,7 +202,10 @@ impl TraceFacts {
             languages: languages(trace),
             lang_frames: ShownFrames::from(trace.language_frames()).word(),
             markers: trace.markers().iter().map(marker).collect(),
-            own_memory: heapr_export::own_memory_of_tree(trace, &file.own, file.explorer.tree()),
+            // The page asks again as long as names are looked for.
+            own_memory: file
+                .named_tree()
+                .map_or_else(Vec::new, |tree| heapr_export::own_memory_of_tree(trace, &file.own, tree)),
             resident_samples: trace.resident_samples().len(),
             snapshots: trace.snapshots().iter().map(snapshot).collect(),
             totals: heapr_query::written_summary(trace)

@@ -1,6 +1,7 @@
 //! Native snapshots of traces: the requests `/api/native/…` of `docs/api.md`.
 
 mod diff;
+mod pages;
 mod rows;
 mod series;
 mod statistics;
@@ -21,6 +22,7 @@ pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
         "diff" => diff::diff(context, body),
         "suspects" => suspects::suspects(context, body),
         "treemap" => treemap::treemap(context, body),
+        "pages" => pages::pages(context, body),
         "statistics" => statistics::statistics(context, body),
         name => Err(Error::NotFound { what: "request", name: format!("native/{name}") }),
     }

@@ -114,6 +114,8 @@ pub(crate) struct NativeSnapshot {
     export_ns: u64,
     processes: Vec<SnapshotProcess>,
     notes: Vec<String>,
+    /// Whether the file has the references of a process at that moment.
+    has_graph: bool,
 }
 
 impl NativeSnapshot {
@@ -138,6 +140,7 @@ impl NativeSnapshot {
             export_ns: snapshot.export_ns,
             processes: processes.collect(),
             notes: snapshot.notes.clone(),
+            has_graph: !trace.graph_processes(snapshot).is_empty(),
         }
     }
 }

@@ -17,6 +17,8 @@ const OBJECTS: usize = 100;
 const OPENED: usize = 300;
 /// Number of levels of trees below the root.
 const LEVELS: usize = 4;
+/// Number of suspects whose objects are recorded with what retains them.
+const SUSPECTS: usize = 12;
 const LISTS: [&str; 7] =
     ["strings", "collections", "shapes", "fanout", "detached", "unreachable", "closures"];
 
@@ -41,7 +43,8 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if recorder.begin(&format!("summary of file {file}")) {
         summary(recorder, file, "retained")?;
         recorder.record("snapshot/statistics", json!({"file": file}))?;
-        recorder.record("snapshot/suspects", json!({"files": [file], "top": 20}))?;
+        let suspects = recorder.record("snapshot/suspects", json!({"files": [file], "top": 20}))?;
+        open_suspects(recorder, file, &suspects.unwrap_or_default())?;
         for by in ["dominators", "classes"] {
             recorder.record(
                 "snapshot/treemap",
@@ -80,12 +83,36 @@ fn second(recorder: &mut Recorder<'_>, file: usize, snapshot: &SnapshotFile) -> 
     }
     if recorder.begin(&format!("retainers of file {file}")) {
         for id in objects.iter().take(OPENED) {
-            recorder.record("snapshot/object", json!({"file": file, "id": id}))?;
-            recorder.record("snapshot/retainers", json!({"file": file, "id": id, "limit": OBJECTS}))?;
-            recorder.record("snapshot/paths", json!({"file": file, "id": id, "paths": 8}))?;
-            let fields = json!({"file": file, "id": id, "sort": "object", "limit": OBJECTS});
-            recorder.record("snapshot/containment", fields)?;
+            open(recorder, file, id)?;
         }
+    }
+    Ok(())
+}
+
+/// Records an object as the page opens it.
+fn open(recorder: &mut Recorder<'_>, file: usize, id: &Value) -> Result<()> {
+    recorder.record("snapshot/object", json!({"file": file, "id": id}))?;
+    recorder.record("snapshot/retainers", json!({"file": file, "id": id, "limit": OBJECTS}))?;
+    recorder.record("snapshot/paths", json!({"file": file, "id": id, "paths": 8}))?;
+    let fields = json!({"file": file, "id": id, "sort": "object", "limit": OBJECTS});
+    recorder.record("snapshot/containment", fields)?;
+    Ok(())
+}
+
+/// Records the objects that suspects name, and those that retain them up to the roots.
+fn open_suspects(recorder: &mut Recorder<'_>, file: usize, answer: &Value) -> Result<()> {
+    let list = |of: &Value, name: &str| of[name].as_array().cloned().unwrap_or_default();
+    let mut named: Vec<Value> = Vec::new();
+    for suspect in list(answer, "suspects").iter().chain(&list(answer, "owners")).take(SUSPECTS) {
+        named.push(suspect["owner_id"].clone());
+        named.push(suspect["id"].clone());
+        named.extend(list(suspect, "collects").iter().map(|kind| kind["example_id"].clone()));
+        named.extend(list(suspect, "path").iter().map(|step| step["id"].clone()));
+    }
+    named.retain(Value::is_number);
+    let mut known = std::collections::HashSet::new();
+    for id in named.iter().filter(|id| known.insert(id.to_string())) {
+        open(recorder, file, id)?;
     }
     Ok(())
 }
@@ -123,7 +150,10 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
     if all.len() < 2 {
         return Ok(());
     }
-    recorder.record("snapshot/suspects", json!({"files": all, "top": 20}))?;
+    let suspects = recorder.record("snapshot/suspects", json!({"files": all, "top": 20}))?;
+    for &file in &all {
+        open_suspects(recorder, file, suspects.as_ref().unwrap_or(&Value::Null))?;
+    }
     recorder
         .record("snapshot/series", json!({"files": all, "sort": "steady", "limit": ROWS, "same": true}))?;
     for (first, other) in super::traces::pairs(&all) {

@@ -48,6 +48,7 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         // A page that is passed on contains no sources.
         let findings = recorder.record("findings", json!({"file": file, "source_lines": 0}))?;
         let work_end_ns = findings.and_then(|findings| findings["work_end_ns"].as_u64());
+        recorder.record("where", json!({"file": file}))?;
         timeline(recorder, file, "none", "bytes")?;
         for value in ["outstanding_bytes", "peak_bytes"] {
             flame(recorder, file, value, "top-down", false)?;
@@ -297,6 +298,9 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
             }
             body
         };
+        let builds = json!([{"file": first}, {"file": other}]);
+        let body = json!({"sides": builds, "sort": "so", "limit": ROWS, "same": true});
+        recorder.record("diff-functions", body)?;
         for by in ["stacks", "frames", "images"] {
             recorder.record("diff", with(json!({"by": by, "sort": "so", "limit": ROWS, "same": true})))?;
         }

@@ -36,6 +36,7 @@ fn typescript() -> String {
     for other in [
         "query/src/json.rs",
         "findings/src/finding.rs",
+        "findings/src/where_it_is/piece.rs",
         "resident/src/saved_detail.rs",
         "resident/src/page_cells.rs",
     ] {
@@ -65,6 +66,18 @@ fn typescript() -> String {
         let _ = writeln!(text, "import type {{ {name} }} from './{file}';");
     }
     types.values().fold(text, |text, one| text + "\n" + one)
+}
+
+/// Name of a variant, as `rename_all = "snake_case"` writes it.
+fn snake_case(name: &str) -> String {
+    let mut written = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !written.is_empty() {
+            written.push('_');
+        }
+        written.extend(letter.to_lowercase());
+    }
+    written
 }
 
 /// Types that `heapr_trace::block_members` declares: each key, and its half of an interval.
@@ -185,7 +198,7 @@ fn declaration(item: &Item) -> (String, String) {
             let words: Vec<String> = item
                 .variants
                 .iter()
-                .map(|variant| format!("'{}'", variant.ident.to_string().to_lowercase()))
+                .map(|variant| format!("'{}'", snake_case(&variant.ident.to_string())))
                 .collect();
             let text = format!("{}export type {name} = {};\n", comment(&item.attrs, ""), words.join(" | "));
             (name, text)

@@ -3,6 +3,7 @@
 mod access;
 mod answer_types;
 mod changing_files;
+mod early_requests;
 mod estimates;
 mod made;
 mod queries;

@@ -274,3 +274,48 @@ fn leaks_are_listed_in_any_order_both_ways() {
     }
     assert_eq!(server.ask("leaks", r#"{"file":0,"sort":"colour"}"#).status, 400);
 }
+
+#[test]
+fn all_memory_at_a_moment_is_in_one_piece_each() {
+    let (_folder, server) = running(1000);
+    for filter in ["{}", "{\"at\":\"5000ns\"}"] {
+        let told = server.ask("where", &format!("{{\"file\":0,\"filter\":{filter}}}")).json();
+        let at = if filter == "{}" { "{\"at\":\"peak\"}" } else { filter };
+        let report = server.ask("report", &format!("{{\"file\":0,\"filter\":{at}}}")).json();
+        let pieces = told["pieces"].as_array().unwrap();
+        let sum = pieces.iter().map(|piece| piece["bytes"].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(told["whole_bytes"], sum, "{told}");
+        assert_eq!(told["live_bytes"], report["totals"]["outstanding_bytes"], "{filter}");
+        let blocks = pieces.iter().filter_map(|piece| piece["block_count"].as_u64()).sum::<u64>();
+        assert_eq!(told["live_count"], blocks);
+        assert_eq!(told["rss_bytes"], Value::Null, "no reading is not 0");
+        assert!(told["not_told"][0].as_str().unwrap().contains("how much is resident"), "{told}");
+        assert!(told["command"].as_str().unwrap().contains(" --where"), "{told}");
+    }
+    let refused = server.ask("where", "{\"file\":0,\"filter\":{\"size\":[\"1\",\"2\"]}}");
+    assert_eq!(refused.status, 400);
+}
+
+#[test]
+fn blocks_are_examples_of_what_lives_and_builds_are_compared_by_function() {
+    let (_folder, server) = running(1000);
+    let examples = server.ask("examples", "{\"file\":0}").json();
+    let blocks = examples["blocks"].as_array().unwrap();
+    assert!(!blocks.is_empty() && blocks.len() <= 3, "{examples}");
+    assert!(
+        blocks
+            .iter()
+            .all(|block| block["size_bytes"] == 100 && !block["frames"].as_array().unwrap().is_empty())
+    );
+    let ages: Vec<u64> = blocks.iter().map(|block| block["age_ns"].as_u64().unwrap()).collect();
+    assert!(ages.is_sorted_by(|one, other| one >= other), "{ages:?}");
+    let side = |to: u32| format!("{{\"file\":0,\"filter\":{{\"range\":[\"0ns\",\"{to}ns\"]}}}}");
+    let body = format!("{{\"sides\":[{},{},{}],\"sort\":\"st\"}}", side(1000), side(3000), side(9000));
+    let diff = server.ask("diff-functions", &body).json();
+    let totals: Vec<u64> =
+        diff["totals"].as_array().unwrap().iter().map(|one| one["total_bytes"].as_u64().unwrap()).collect();
+    assert_eq!(totals, [9_900, 29_900, 89_900], "{diff}");
+    assert_eq!(diff["functions"][0]["amounts"].as_array().unwrap().len(), 3);
+    assert!(diff["sentence"].as_str().unwrap().contains(" more"), "{diff}");
+    assert_eq!(server.ask("diff-functions", &format!("{{\"sides\":[{}]}}", side(1))).status, 400);
+}
