@@ -12,7 +12,7 @@ use crate::convention::{Code, Elsewhere};
 use crate::grammar::called;
 use crate::name_filter::{NameFilter, text_hash};
 use crate::row::Allocator;
-use crate::table::{OWN, Table};
+use crate::table::{OWN, SAMPLED_HEAPS, Table};
 use crate::texts;
 
 /// Properties of a module that matter for the search.
@@ -249,7 +249,7 @@ fn plain_name(symbol: &str) -> &str {
 pub struct Sought {
     /// Texts of a user, whose rows precede the built-in ones.
     texts: Vec<String>,
-    /// Whether allocators with separate heaps are left out.
+    /// Whether the table is that of a session of samples, see [`Table::of_main_heap`].
     is_of_main_heap: bool,
     table: OnceLock<Table>,
     wanted: OnceLock<Wanted>,
@@ -264,7 +264,7 @@ impl Sought {
         Self { texts, ..Self::default() }
     }
 
-    /// Leaves out allocators with separate heaps, whose blocks lie in memory from other allocators.
+    /// Allocators for a session of samples, see [`Table::of_main_heap`].
     #[must_use]
     pub fn of_main_heap(self) -> Self {
         Self { texts: self.texts, is_of_main_heap: true, ..Self::default() }
@@ -295,7 +295,8 @@ impl Sought {
 impl Hash for Sought {
     fn hash<H: Hasher>(&self, state: &mut H) {
         const OF_OWN_ROWS: u64 = text_hash(OWN.as_bytes());
-        (heapr_wire::BUILD_ID, OF_OWN_ROWS, &self.texts, self.is_of_main_heap).hash(state);
+        let sampled = self.is_of_main_heap.then_some(SAMPLED_HEAPS);
+        (heapr_wire::BUILD_ID, OF_OWN_ROWS, &self.texts, sampled).hash(state);
     }
 }
 

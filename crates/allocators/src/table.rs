@@ -16,6 +16,11 @@ pub(crate) const OWN: &str = include_str!("allocators.txt");
 /// Rows of [`OWN`], parsed once.
 static OWN_ROWS: LazyLock<Vec<Allocator>> = LazyLock::new(|| grammar::parse(OWN).unwrap_or_default());
 
+/// Separate heaps whose allocators can be sampled at little cost. Blocks of the others lie in
+/// memory from other allocators, or their functions jump to further ones (PHP's). No call of such a
+/// function can be counted at its entry.
+pub(crate) const SAMPLED_HEAPS: [&str; 1] = ["python"];
+
 impl Table {
     /// Creates the table, with the rows of a user's texts before the built-in ones.
     ///
@@ -38,10 +43,13 @@ impl Table {
         texts.iter().try_for_each(|text| grammar::parse(text).map(drop))
     }
 
-    /// Removes allocators with separate heaps, whose blocks lie in memory from other allocators.
+    /// Table for a session of samples, in which all blocks are of the main heap. Allocators with
+    /// separate heaps are removed, except for those of [`SAMPLED_HEAPS`].
     #[must_use]
     pub fn of_main_heap(mut self) -> Self {
-        self.allocators.retain(|allocator| allocator.heap.is_empty());
+        let is_sampled = |heap: &str| heap.is_empty() || SAMPLED_HEAPS.contains(&heap);
+        self.allocators.retain(|allocator| is_sampled(&allocator.heap));
+        self.allocators.iter_mut().for_each(|allocator| allocator.heap.clear());
         self
     }
 }
@@ -63,6 +71,15 @@ mod tests {
         let rows = OWN.lines().zip(OWN.lines().skip(1));
         let mut found = rows.filter(|(row, _)| row.strip_prefix("allocator ") == Some(name));
         found.find_map(|(_, below)| below.strip_prefix("#: "))
+    }
+
+    #[test]
+    fn a_session_of_samples_has_pythons_objects_in_the_main_heap_and_no_pools() {
+        let sampled = Table::default().of_main_heap();
+        assert!(sampled.allocators.iter().all(|allocator| allocator.heap.is_empty()));
+        let has = |name: &str| sampled.allocators.iter().any(|allocator| allocator.name == name);
+        assert!(has("Python's object allocator") && has("jemalloc"));
+        assert!(!has("APR's pools") && !has("Zend's memory manager"));
     }
 
     #[test]

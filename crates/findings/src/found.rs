@@ -4,7 +4,7 @@ use heapr_query::engine::SymbolTree;
 use heapr_query::{Confidence, SymbolSource, file_name};
 use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, plural};
-use heapr_trace::Trace;
+use heapr_trace::{MemoryPart, Trace};
 
 use crate::all_growth::all_growth;
 use crate::collections::between_collections;
@@ -127,7 +127,7 @@ fn found(recording: &Recording<'_>) -> Found {
         }
     }
     let no_growth = match tells_growth(recording) {
-        true => mostly_unseen(recording.trace).map_or(NoGrowth::Seen, |unseen| NoGrowth::InBlocks { unseen }),
+        true => no_growth(recording),
         false => NoGrowth::Unknown { moment_count: recording.whole_course.count() },
     };
     let verdict = verdict(&findings, Sight::of(recording), no_growth, || peak::largest(recording, &at_peak));
@@ -203,18 +203,50 @@ fn tells_growth(recording: &Recording<'_>) -> bool {
     recording.trace.event_count() > 0 || recording.whole_course.tells_growth()
 }
 
+/// Evidence of a recording in which growth would be seen.
+fn no_growth(recording: &Recording<'_>) -> NoGrowth {
+    match (mostly_unseen(recording.trace), growth_by_chance(recording)) {
+        (Some(unseen), _) => NoGrowth::InBlocks { unseen },
+        (None, Some(up_to)) => NoGrowth::Sampled { up_to },
+        (None, None) => NoGrowth::Seen,
+    }
+}
+
+/// Words for the largest growth of the largest process that samples leave room for; `None` if
+/// amounts are counts.
+fn growth_by_chance(recording: &Recording<'_>) -> Option<String> {
+    /// Number of mean periods that hold no sample in one of twenty recordings.
+    const UNSAMPLED_PERIODS: u64 = 3;
+    let sampling = recording.trace.sampling();
+    let mean_bytes = sampling.largest_mean_bytes().filter(|_| !sampling.is_exact())?;
+    let work = recording.processes.iter().max_by_key(|work| work.last_bytes())?;
+    let (first, last) = (work.live_bytes.first().copied().unwrap_or(0), work.last_bytes());
+    let half = recording.half_of_bytes(first.saturating_add(last));
+    let unsampled = mean_bytes.saturating_mul(UNSAMPLED_PERIODS);
+    Some(bytes(last.saturating_sub(first).saturating_add(half).saturating_add(unsampled)))
+}
+
 /// Words for the memory of the largest process that is in no recorded block, if that is most of it.
 fn mostly_unseen(trace: &Trace) -> Option<String> {
     /// Smallest amount that is told: a program without a heap of its own has less.
     const LEAST_BYTES: u64 = 4 << 20;
+    /// Heaps whose blocks only a recording of all allocations has.
+    const LEFT_OUT: [&str; 2] = ["PHP's memory manager", "LuaJIT's allocator"];
+    /// Smallest part of the memory, one in so many: of all blocks, and of samples.
+    const PARTS: [u64; 2] = [2, 4];
     let account = trace.memory_accounts().iter().max_by_key(|account| account.anonymous_bytes)?;
     let unseen = account.unseen_bytes();
-    if unseen < LEAST_BYTES || unseen < account.anonymous_bytes / 2 {
+    if unseen < LEAST_BYTES || unseen < account.anonymous_bytes / PARTS[usize::from(trace.is_sampled())] {
         return None;
     }
     let largest = account.parts.iter().filter(|part| part.is_unseen).max_by_key(|part| part.bytes);
     let of = largest.map(|part| format!(", {} of them {}", bytes(part.bytes), part.kind)).unwrap_or_default();
-    let why = if trace.is_sampled() { "; a recording of samples leaves heaps of languages out" } else { "" };
+    let is_left_out =
+        |part: &MemoryPart| part.kind.owners().iter().any(|name| LEFT_OUT.contains(&name.as_str()));
+    let why = match trace.is_sampled() && largest.is_some_and(is_left_out) {
+        true => "; a recording without --sample has its blocks",
+        false => "",
+    };
     Some(format!("{} of {} are in none{of}{why}", bytes(unseen), bytes(account.anonymous_bytes)))
 }
 
@@ -225,6 +257,11 @@ pub(crate) enum NoGrowth {
     Seen,
     /// A single moment, in which nothing can grow.
     OneMoment,
+    /// Growth would have been seen if it were large.
+    Sampled {
+        /// Words for the growth that the samples leave room for.
+        up_to: String,
+    },
     /// Growth would have been seen in blocks only, and most memory is in none.
     InBlocks {
         /// Words for that memory.
@@ -259,6 +296,10 @@ pub(crate) fn verdict(
         (true, ..) => String::new(),
         (false, NoGrowth::Seen, false) => format!("Nothing grows{seen}."),
         (false, NoGrowth::Seen, true) => format!("Nothing grows{seen}; nothing stands out.{}", largest()),
+        (false, NoGrowth::Sampled { up_to }, is_empty) => {
+            let rest = if is_empty { format!(" Nothing stands out.{}", largest()) } else { String::new() };
+            format!("No growth is seen{seen}; the samples leave room for up to {up_to} of it.{rest}")
+        }
         (false, NoGrowth::OneMoment, false) => String::new(),
         (false, NoGrowth::OneMoment, true) => format!("Nothing stands out{seen}.{}", largest()),
         (false, NoGrowth::InBlocks { unseen }, _) => {
@@ -348,6 +389,16 @@ mod tests {
             verdict(&[], Sight::Whole, unseen, || Some("f holds 9.".to_owned())),
             "What was recorded in blocks does not grow; whether the rest does is not known: 50.0 MiB of 60.0 MiB are in \
              none."
+        );
+        let sampled = || NoGrowth::Sampled { up_to: "10.0 MiB".to_owned() };
+        let few = "No growth is seen; the samples leave room for up to 10.0 MiB of it.";
+        assert_eq!(
+            verdict(&[of(Kind::Peak, Confidence::High, None, 1)], Sight::Whole, sampled(), || None),
+            few
+        );
+        assert_eq!(
+            verdict(&[], Sight::Whole, sampled(), || Some("f holds 9.".to_owned())),
+            format!("{few} Nothing stands out. f holds 9.")
         );
         let of_one = |findings: &[Finding]| verdict(findings, Sight::Whole, NoGrowth::OneMoment, || None);
         assert_eq!(of_one(&[]), "Nothing stands out.");

@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use heapr_query::{Confidence, Trend};
 use heapr_table::SortRows as _;
 use heapr_table::quantity::{duration, percent};
-use heapr_trace::{BlockEstimate, Estimate, ProcessIndex, StackIndex};
+use heapr_trace::{BlockEstimate, Estimate, ProcessIndex, StackIndex, half_interval};
 
 use crate::doubling::{Doubling, doubling};
 use crate::estimated::as_many_as;
@@ -17,6 +17,7 @@ use crate::lost_blocks::{LostBlocks, LostText};
 use crate::python_objects::python_objects;
 use crate::recording::Recording;
 use crate::site::{Held, Site};
+use crate::sites::NO_SITE;
 use crate::stays::Stays;
 use crate::whole_course::MOMENTS_MIN;
 use crate::work_time::{GROWTH_MIN_BYTES, WorkTime};
@@ -106,6 +107,10 @@ fn doubles<'a>(times_ns: &[u64], work_done: &[u64], site: &'a Site, work: &WorkT
     let &[earliest, ..] = &doubling.steps[..] else { return None };
     let (from, to) = (earliest - 1, work.end - 1);
     let (first, last) = (site.held[from], site.held[to]);
+    let growth = last.bytes.saturating_sub(first.bytes) as f64;
+    if freed_after(site, work, last.bytes) as f64 > growth * FALL_MAX {
+        return None;
+    }
     let points: Vec<(u64, u64)> =
         (from..=to).map(|place| (times_ns[place], site.held[place].bytes)).collect();
     Some(Growing {
@@ -153,6 +158,28 @@ pub(crate) fn judged_moments(work_done: &[u64], work: &WorkTime) -> Option<(usiz
     (to + 1 >= from + MOMENTS_MIN).then_some((from, to))
 }
 
+/// Bytes of a site that are freed after the last moment, while its process lives on without events.
+fn freed_after(site: &Site, work: &WorkTime, last_bytes: u64) -> u64 {
+    let (left_bytes, moments) = work.still;
+    if moments == 0 {
+        return 0;
+    }
+    let left_bytes = match site.number {
+        // What is left of a sum of sites is not known: as much as of the process.
+        NO_SITE => {
+            let share = left_bytes as f64 / work.last_bytes().max(1) as f64;
+            (last_bytes as f64 * share) as u64
+        }
+        _ => site.amounts.outstanding_bytes,
+    };
+    last_bytes.saturating_sub(left_bytes)
+}
+
+/// Bytes by which two amounts of a site may differ by chance; 0 if they are counts.
+fn by_chance(one: &Held, other: &Held) -> u64 {
+    half_interval(true, one.live().bytes.variance.saturating_add(other.live().bytes.variance))
+}
+
 /// Judges whether a site grows while its process works. `times_ns` and `work_done` are by moment.
 pub(crate) fn judge<'a>(
     times_ns: &[u64],
@@ -167,12 +194,27 @@ pub(crate) fn judge<'a>(
     if growth < GROWTH_MIN_BYTES || (growth as f64) < work.last_bytes() as f64 * GROWTH_MIN_SHARE {
         return None;
     }
-    let (mut most, mut largest_fall, mut largest_step) = (first, 0_u64, 0_u64);
-    for pair in held.windows(2) {
-        most = most.max(pair[1].bytes);
-        largest_fall = largest_fall.max(most - pair[1].bytes);
-        largest_step = largest_step.max(pair[1].bytes.saturating_sub(pair[0].bytes));
+    let made = held.last()?.made.saturating_sub(held.first()?.made);
+    let kept = held.last()?.count.saturating_sub(held.first()?.count) as f64 / made.max(1) as f64;
+    // Estimates rise and fall by chance, too. Blocks that stay are the same in both.
+    let chance = match kept >= KEPT_ALL {
+        true => held.last()?.live().without(held.first()?.live()).bytes_plus_minus(),
+        false => by_chance(held.first()?, held.last()?),
+    };
+    if growth <= chance {
+        return None;
     }
+    let (mut most, mut largest_fall, mut largest_step) = (held.first()?, 0_u64, 0_u64);
+    for pair in held.windows(2) {
+        if pair[1].bytes > most.bytes {
+            most = &pair[1];
+        }
+        let fall = most.bytes - pair[1].bytes;
+        largest_fall = largest_fall.max(fall.saturating_sub(by_chance(most, &pair[1])));
+        let step = pair[1].bytes.saturating_sub(pair[0].bytes);
+        largest_step = largest_step.max(step.saturating_sub(by_chance(&pair[0], &pair[1])));
+    }
+    largest_fall = largest_fall.max(freed_after(site, work, last));
     let share = |bytes: u64| bytes as f64 / growth as f64;
     let since = |share: f64| {
         // The last step tells whether growth goes on, even if much of the work is in it.
@@ -194,8 +236,6 @@ pub(crate) fn judge<'a>(
     if is_little && trend.rising_share < RISING_MIN {
         return None;
     }
-    let made = held.last()?.made.saturating_sub(held.first()?.made);
-    let kept = held.last()?.count.saturating_sub(held.first()?.count) as f64 / made.max(1) as f64;
     (trend.chance <= 0.05).then_some(Growing {
         site,
         growth_bytes: growth,

@@ -2,6 +2,7 @@
 
 use heapr_query::{Confidence, Owner};
 use heapr_table::quantity::{bytes, percent};
+use heapr_trace::half_interval;
 
 use crate::estimated::as_many_as;
 use crate::finding::{Chosen, Finding, Kind};
@@ -118,6 +119,11 @@ pub(crate) fn small_blocks(recording: &Recording<'_>) -> Option<Finding> {
     }
     let (own_frame, name) = recording.name(site);
     let amounts = site.amounts;
+    // A number of blocks that is half of chance is not told.
+    let count = amounts.at_peak().count;
+    if half_interval(false, count.variance).saturating_mul(2) > count.value {
+        return None;
+    }
     let chosen = Chosen {
         at: Some("peak".to_owned()),
         sort: "soc",

@@ -11,7 +11,7 @@ const LOOK_NS: u64 = 100_000_000;
 /// Bytes beside each live block, at most: its header, and what rounding and alignment add to it.
 const BESIDE_BLOCK_BYTES: u64 = 32;
 /// Path of the module that stands for the blocks of the time before an attach.
-const EARLIER_BLOCKS: &str = "allocated before attach";
+pub(crate) const EARLIER_BLOCKS: &str = "allocated before attach";
 
 /// Division of the memory at a reading, with the part of the C library's heap that is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,10 @@ pub(crate) fn live_about(recording: &Recording<'_>, work: &WorkTime, at_ns: u64)
     let first = first.saturating_sub(1).saturating_sub(work.first);
     let end = (end + 1).checked_sub(work.first)?.min(work.live_bytes.len());
     let live = work.live_bytes.get(first..end)?.iter().copied().max()?;
-    Some((live, end))
+    // No event follows the last moment for long: what is left then stays.
+    let last_ns = times.last().copied().unwrap_or(0);
+    let is_still = work.still.1 > 0 && at_ns > last_ns.saturating_add(LOOK_NS);
+    Some((if is_still { work.still.0 } else { live }, end))
 }
 
 /// Bytes and number of a process's live blocks about a time; `None` if blocks of it may be unknown.

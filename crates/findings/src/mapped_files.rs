@@ -96,8 +96,7 @@ fn in_process(trace: &Trace, process: ProcessIndex) -> String {
 /// Last counters of a process before the end of its work.
 fn last_sample<'t>(recording: &Recording<'t>, process: ProcessIndex) -> Option<&'t ResidentSample> {
     let work = recording.processes.get(process.0 as usize);
-    let last = work.and_then(|work| recording.times_ns.get(work.end.checked_sub(1)?));
-    let until_ns = last.copied().unwrap_or(u64::MAX);
+    let until_ns = work.and_then(|work| work.until_ns(&recording.times_ns)).unwrap_or(u64::MAX);
     let samples = recording.trace.resident_samples().iter();
     let of_it = samples.filter(|sample| sample.process == process && sample.time_ns <= until_ns);
     of_it.max_by_key(|sample| sample.time_ns)

@@ -4,8 +4,12 @@ use heapr_query::{CullList, FrameView, Owner, file_name, plain_symbol, script_pl
 use heapr_trace::StackIndex;
 
 use crate::finding::OwnFrame;
+use crate::kept_memory::EARLIER_BLOCKS;
 use crate::recording::Recording;
 use crate::site::Site;
+
+/// Name of the site of the blocks that were made before heapr attached to the process.
+const BEFORE_ATTACH: &str = "the program before the attach";
 
 impl Recording<'_> {
     /// Own frame of a site with its source location, and its name in sentences.
@@ -28,6 +32,9 @@ impl Recording<'_> {
             return (OwnFrame::default(), "code without a stack".to_owned());
         };
         let module = view.module.map(file_name);
+        if view.module == Some(EARLIER_BLOCKS) {
+            return (OwnFrame::default(), BEFORE_ATTACH.to_owned());
+        }
         let script = view.symbol.and_then(script_place);
         let file = view.file.or(script.map(|(_, file, _)| file));
         let line = view.line.or(script.map(|(.., line)| line));

@@ -96,6 +96,8 @@ fn is_spike(recording: &Recording<'_>, work: &WorkTime, usual: u64) -> bool {
     let peak_bytes = recording.summary.totals.peak_bytes;
     peak_bytes as f64 >= usual as f64 * PEAK_TIMES
         && peak_bytes - usual >= PEAK_MORE_BYTES
+        // Estimates differ by chance, too.
+        && peak_bytes - usual > recording.half_of_bytes(peak_bytes.saturating_add(usual))
         && work.live_bytes.len() >= 3
         // Otherwise all was made after the last moment, and the usual amount is unknown.
         && work.live_bytes.iter().any(|&live_bytes| live_bytes > 0)

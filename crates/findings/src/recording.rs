@@ -143,8 +143,10 @@ impl<'a> Recording<'a> {
             said,
         };
         recording.add_sites();
-        recording.leave_out(judged.left_out);
+        let removed = recording.leave_out(judged.left_out);
+        // The amounts of a process include those of left out functions.
         recording.processes = recording.work_times();
+        recording.leave_out_rests(&removed);
         recording
     }
 
@@ -254,13 +256,12 @@ impl<'a> Recording<'a> {
         self.trace.stacks().process(stack).unwrap_or(ProcessIndex(0))
     }
 
-    /// Removes the sites that suppressions match, and the sums with stacks of them.
-    fn leave_out(&mut self, rules: &Suppressions) {
+    /// Removes the sites that suppressions match. Returns their numbers.
+    fn leave_out(&mut self, rules: &Suppressions) -> HashSet<u32> {
         let before: Vec<u32> = self.sites.iter().map(|site| site.number).collect();
         self.leave_out_sites(rules);
         let kept: HashSet<u32> = self.sites.iter().map(|site| site.number).collect();
-        let removed: HashSet<u32> = before.into_iter().filter(|number| !kept.contains(number)).collect();
-        self.leave_out_rests(&removed);
+        before.into_iter().filter(|number| !kept.contains(number)).collect()
     }
 
     fn leave_out_sites(&mut self, rules: &Suppressions) {

@@ -16,14 +16,35 @@ use crate::sites::NO_SITE;
 /// Marks in place of a site's number, while the stacks below a node are joined.
 const NO_STACK: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
-/// Mark of sites that suppressions match. Sums with stacks of them are left out, too.
-const LEFT_OUT: u32 = u32::MAX - 2;
+
+/// Everything that a caller's stacks of left out functions ever made, and whether it has others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct LeftOut {
+    bytes: u64,
+    count: u64,
+    has_others: bool,
+}
+
+impl LeftOut {
+    /// Adds the stacks of a callee.
+    fn add(&mut self, other: Self) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.count = self.count.saturating_add(other.count);
+        self.has_others |= other.has_others;
+    }
+
+    /// Takes the most that these stacks may hold off a sum.
+    fn take_off(self, row: &mut CourseRow) {
+        row.live_bytes = row.live_bytes.saturating_sub(self.bytes);
+        row.live_count = row.live_count.saturating_sub(self.count);
+        row.total_count = row.total_count.saturating_sub(self.count);
+    }
+}
 
 /// Joins the sites of the stacks below a node.
 fn joined(one: u32, other: u32) -> u32 {
     match (one, other) {
         (NO_STACK, site) | (site, NO_STACK) => site,
-        (LEFT_OUT, _) | (_, LEFT_OUT) => LEFT_OUT,
         (one, other) if one == other => one,
         _ => SEVERAL,
     }
@@ -40,10 +61,10 @@ impl Recording<'_> {
         if owners.is_empty() {
             return owners;
         }
-        let below = self.sites_below(site_of, &HashSet::new());
+        let below = self.sites_below(site_of);
         for (&stack, owner) in &mut owners {
             *owner = match below.get(stack.0 as usize).copied().unwrap_or(NO_STACK) {
-                NO_STACK | SEVERAL | LEFT_OUT => {
+                NO_STACK | SEVERAL => {
                     let own = frames.get(self.near(stack) as usize);
                     let owner = own.filter(|own| !own.is_loading && own.frame.is_some());
                     RestOwner::Several(owner.map_or(Owner::Runtime, |own| own.owner))
@@ -54,35 +75,63 @@ impl Recording<'_> {
         owners
     }
 
-    /// Leaves out the sums that have stacks of sites that were left out. `removed`: their
-    /// numbers.
+    /// Takes sites that were left out off the sums of small stacks. `removed`: their numbers. A sum
+    /// loses all that their stacks ever made, so that the rest of it is the other stacks' alone.
     pub(crate) fn leave_out_rests(&mut self, removed: &HashSet<u32>) {
         if removed.is_empty() || self.rest_owners.is_empty() {
             return;
         }
-        let below = self.sites_below(&self.site_of, removed);
+        let below = self.left_out_below(removed);
+        let of = |stack: &StackIndex| below.get(stack.0 as usize).copied().unwrap_or_default();
         for (stack, owner) in &mut self.rest_owners {
-            if below.get(stack.0 as usize) == Some(&LEFT_OUT) {
+            if of(stack).count > 0 && !of(stack).has_others {
                 *owner = RestOwner::Several(Owner::Runtime);
             }
         }
+        let moments = self.summary.course.moments.iter_mut();
+        for rest in moments.flat_map(|moment| &mut moment.rests) {
+            of(&rest.row.stack).take_off(&mut rest.row);
+        }
     }
 
-    /// By node of the stack tree: the site of all stacks that lead through it. `removed`: numbers
-    /// of sites that were left out.
-    fn sites_below(&self, site_of: &[u32], removed: &HashSet<u32>) -> Vec<u32> {
+    /// By node of the stack tree: the blocks of left out sites whose stacks lead through it.
+    fn left_out_below(&self, removed: &HashSet<u32>) -> Vec<LeftOut> {
+        let stacks = self.trace.stacks();
+        let mut below = vec![LeftOut::default(); self.site_of.len()];
+        self.for_each_total(|totals| {
+            let number = totals.stack.0 as usize;
+            let is_removed = self.site_of.get(number).is_some_and(|site| removed.contains(site));
+            if let Some(known) = below.get_mut(number) {
+                known.add(match is_removed {
+                    true => LeftOut {
+                        bytes: totals.amounts.total_bytes,
+                        count: totals.amounts.total_count.saturating_add(totals.amounts.realloc_count),
+                        has_others: false,
+                    },
+                    false => LeftOut { has_others: true, ..LeftOut::default() },
+                });
+            }
+        });
+        // Callers have smaller numbers than callees.
+        for number in (1..below.len()).rev() {
+            let parent = stacks.parent(StackIndex(number as u32)).0 as usize;
+            if parent < number {
+                let of_callee = below[number];
+                below[parent].add(of_callee);
+            }
+        }
+        below
+    }
+
+    /// By node of the stack tree: the site of all stacks that lead through it.
+    fn sites_below(&self, site_of: &[u32]) -> Vec<u32> {
         let stacks = self.trace.stacks();
         let mut below = vec![NO_STACK; site_of.len()];
         self.for_each_total(|totals| {
             let number = totals.stack.0 as usize;
             let site = site_of.get(number).copied().unwrap_or(NO_SITE);
             if let Some(known) = below.get_mut(number) {
-                let site = match site {
-                    NO_SITE => SEVERAL,
-                    site if removed.contains(&site) => LEFT_OUT,
-                    site => site,
-                };
-                *known = joined(*known, site);
+                *known = joined(*known, if site == NO_SITE { SEVERAL } else { site });
             }
         });
         // Callers have smaller numbers than callees.
@@ -164,8 +213,19 @@ mod tests {
         assert_eq!(joined(SEVERAL, 3), SEVERAL);
         assert_eq!(joined(SEVERAL, NO_STACK), SEVERAL);
         assert_eq!(joined(NO_STACK, NO_STACK), NO_STACK);
-        assert_eq!(joined(NO_STACK, LEFT_OUT), LEFT_OUT);
-        assert_eq!(joined(LEFT_OUT, LEFT_OUT), LEFT_OUT);
-        assert_eq!(joined(3, LEFT_OUT), LEFT_OUT, "a part of it must not be told");
+    }
+
+    #[test]
+    fn a_sum_loses_all_that_left_out_stacks_ever_made_and_no_more() {
+        let mut left_out = LeftOut { bytes: 100, count: 4, has_others: false };
+        left_out.add(LeftOut { bytes: 20, count: 1, has_others: true });
+        assert_eq!(left_out, LeftOut { bytes: 120, count: 5, has_others: true });
+        let row = |live_bytes, live_count| CourseRow { live_bytes, live_count, ..CourseRow::default() };
+        let mut mixed = row(1000, 50);
+        left_out.take_off(&mut mixed);
+        assert_eq!((mixed.live_bytes, mixed.live_count), (880, 45));
+        let mut theirs = row(110, 5);
+        left_out.take_off(&mut theirs);
+        assert_eq!(theirs.live_bytes, 0, "a part of it must not be told");
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
     let process =
         recording.trace.resident_samples().iter().max_by_key(|sample| sample.anonymous_bytes)?.process;
     let work = recording.processes.get(process.0 as usize)?;
-    let until_ns = recording.times_ns.get(work.end.checked_sub(1)?).copied()?;
+    let until_ns = work.until_ns(&recording.times_ns)?;
     let mut samples = recording.trace.resident_samples().iter().filter(|sample| sample.process == process);
     let sample = samples.rfind(|sample| sample.time_ns <= until_ns)?;
     let (live, end) = live_about(recording, work, sample.time_ns)?;

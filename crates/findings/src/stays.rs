@@ -95,6 +95,7 @@ impl Stays {
             end: ends.len(),
             live_bytes: (0..ends.len()).filter_map(live).collect(),
             end_ns: of_process.end_ns,
+            still: of_process.still,
             ..WorkTime::default()
         };
         let work_done = ends.iter().map(|&end| recording.work_done[end]).collect();

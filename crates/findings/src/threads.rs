@@ -38,6 +38,7 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
     for (lives, work) in all.iter_mut().zip(&recording.processes) {
         let last = work.end.checked_sub(1).and_then(|last| recording.times_ns.get(last));
         last.iter().for_each(|&&worked_until_ns| lives.ignore_wait(worked_until_ns));
+        lives.ignore_end_of_starts();
     }
     let (process, growing) = all
         .iter()
@@ -53,8 +54,10 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
     };
     let place = process.0 as usize;
     let until_ns = all.get(place)?.span_ns.1;
+    // Samples tell only threads with a sample.
+    let at_least = if recording.trace.sampling().is_exact() { "" } else { "at least " };
     let sentence = format!(
-        "Threads grow: {} threads are live {}, {} of them since {}, and {ended}{started}.",
+        "Threads grow: {at_least}{} threads are live {}, {} of them since {}, and {ended}{started}.",
         count(growing.live as u64),
         recording.after(until_ns),
         count(growing.since_start as u64),
@@ -123,10 +126,19 @@ fn lives(trace: &Trace) -> Vec<Lives> {
 impl Lives {
     /// Leaves out the time in which the process waits at its end, up to a part of its time.
     fn ignore_wait(&mut self, worked_until_ns: u64) {
-        let (start_ns, end_ns) = self.span_ns;
+        let (start_ns, end_ns) = (self.span_ns.0, self.span_ns.1.saturating_add(self.wait_ns));
         let least_ns = end_ns.saturating_sub(end_ns.saturating_sub(start_ns) / WAIT_MAX);
         self.span_ns.1 = worked_until_ns.clamp(least_ns, end_ns);
         self.wait_ns = end_ns.saturating_sub(self.span_ns.1);
+    }
+
+    /// Leaves out the time after the last start, if more threads were started than a pool has.
+    /// Blocks that are made in it do not end the wait.
+    fn ignore_end_of_starts(&mut self) {
+        let last_ns = self.threads.iter().map(|&(start_ns, _)| start_ns).max().unwrap_or(0);
+        if self.threads.len() > POOL_MAX && last_ns < self.span_ns.1 {
+            self.ignore_wait(last_ns);
+        }
     }
 
     /// Takes threads that ended in the last part of the time for live: a process ends its threads
@@ -251,6 +263,17 @@ mod tests {
         let mut short = Lives { span_ns: (0, 2100 * MS), wait_ns: 0, threads: threads(8) };
         short.ignore_wait(1920 * MS);
         assert_eq!(growing(&short).map(|growing| growing.live), Some(240), "the wait is of its time, too");
+        // More threads than a pool has, and blocks that are made during the wait.
+        let many = (0..660).map(|number| (number * 4 * MS, None)).collect();
+        let mut many = Lives { span_ns: (0, 3500 * MS), wait_ns: 0, threads: many };
+        many.ignore_wait(3500 * MS);
+        assert_eq!(growing(&many), None);
+        many.ignore_end_of_starts();
+        assert_eq!((growing(&many).map(|growing| growing.live), many.wait_ns), (Some(660), 864 * MS));
+        let full = (0..660).map(|number| (number * MS, None)).collect();
+        let mut full = Lives { span_ns: (0, 3400 * MS), wait_ns: 0, threads: full };
+        full.ignore_end_of_starts();
+        assert_eq!(growing(&full), None, "as many from the start on");
         let mut filled = Lives { span_ns: (0, 3100 * MS), wait_ns: 0, threads: threads(4) };
         filled.ignore_wait(960 * MS);
         assert_eq!((filled.span_ns.1, growing(&filled)), (2325 * MS, None), "a pool that is full, and waits");

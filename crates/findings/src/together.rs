@@ -125,13 +125,17 @@ pub(crate) fn growing(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Optio
     let parts = || way.iter().zip(&sites).rev();
     let ordered =
         parts().filter(|(part, _)| of_program(part)).chain(parts().filter(|(part, _)| !of_program(part)));
+    // Below the deepest function of the program there are libraries only: it is told although most
+    // is of one of them.
+    let deepest = way.iter().rposition(of_program).and_then(|place| way.get(place));
     for (part, site) in ordered {
         let Some((own_frame, name)) = calls.name(part) else { continue };
         let Some(growing) = growth::judge(&recording.times_ns, &recording.work_done, site, work) else {
             continue;
         };
         let shares = calls.shares(part, (part.amount as f64 * NAMED_SHARE) as i64);
-        if shares.len() < 2 || growing.growth_bytes < most_alone.saturating_mul(2) {
+        let is_deepest = deepest.is_some_and(|deepest| std::ptr::eq(deepest, part));
+        if shares.len() < 2 && !is_deepest || growing.growth_bytes < most_alone.saturating_mul(2) {
             continue;
         }
         let mut finding = growing.finding_of(recording, own_frame, &format!("{name}, with what it calls,"));
@@ -140,9 +144,10 @@ pub(crate) fn growing(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Optio
             .iter()
             .map(|(name, amount)| format!("{name} +{}", recording.bytes(u64::try_from(*amount).unwrap_or(0))))
             .collect();
-        finding
-            .evidence
-            .push(format!("no function of it grows all the time by itself: {}", shares.join(", ")));
+        if !shares.is_empty() {
+            let text = format!("no function of it grows all the time by itself: {}", shares.join(", "));
+            finding.evidence.push(text);
+        }
         return Some((process, finding));
     }
     None

@@ -15,8 +15,14 @@ const TEARDOWN_SHARE_MAX: f64 = 0.2;
 /// as an exit takes long on a busy machine.
 const TEARDOWN_MADE_MAX: f64 = 0.01;
 const EXIT_SHARE_MAX: f64 = 0.55;
-/// …and smallest share of the live bytes that it must free.
+/// …and smallest share of the live bytes that it must free: in general, and where the process exits
+/// soon.
 const TEARDOWN_FREED_MIN: f64 = 0.3;
+const EXIT_FREED_MIN: f64 = 0.05;
+
+/// Share of the bytes before the fall that may be freed after its end. A last event may follow a
+/// wait.
+const SETTLED_SHARE: f64 = 0.05;
 
 /// Time of work, see the module. Moments are indices into the recording's times.
 #[derive(Debug, Clone, Default)]
@@ -93,32 +99,55 @@ impl WorkTime {
         left_bytes: u64,
         is_over: bool,
     ) {
-        let (mut begin, mut after) = (self.live_bytes.len(), left_bytes);
-        // The last moments may lie after the final freeing.
-        let is_fall = |live: u64, after: u64| live > after || live == after && after == left_bytes;
-        while begin > 0 && is_fall(self.live_bytes[begin - 1], after) {
-            begin -= 1;
-            after = self.live_bytes[begin];
+        let (mut earliest, mut after) = (self.live_bytes.len(), left_bytes);
+        while earliest > 0 && self.live_bytes[earliest - 1] >= after {
+            earliest -= 1;
+            after = self.live_bytes[earliest];
         }
-        let Some(&before) = self.live_bytes.get(begin) else { return };
+        let live = |place: usize| self.live_bytes.get(place).copied().unwrap_or(left_bytes);
+        // The fall may wait on its way. It begins where it begins to fall, or after such a wait.
+        let is_begin = |&place: &usize| {
+            live(place) > live(place + 1) && (place == earliest || live(place - 1) == live(place))
+        };
+        let mut begins = (earliest..self.live_bytes.len()).filter(is_begin);
+        let of = (times, made, start_ns);
+        let teardown = |begin: usize| Some((begin, self.teardown_from(of, begin, left_bytes, is_over)?));
+        let found = begins.find_map(teardown);
+        if let Some((begin, teardown)) = found {
+            self.teardown = Some(teardown);
+            self.end = self.first + begin + 1;
+            self.live_bytes.truncate(begin + 1);
+        }
+    }
+
+    /// Bytes and duration of a fall that begins at a place, if it is the process's end.
+    fn teardown_from(
+        &self,
+        (times, made, start_ns): (&[u64], &[u64], u64),
+        begin: usize,
+        left_bytes: u64,
+        is_over: bool,
+    ) -> Option<(u64, u64)> {
+        let before = self.live_bytes.get(begin).copied()?;
         let freed = before.saturating_sub(left_bytes);
         let took_ns = self.end_ns.saturating_sub(times[self.first + begin]);
         let whole_ns = self.end_ns.saturating_sub(start_ns) as f64;
-        let last = self.end.saturating_sub(1);
+        // The fall ends with the first moment at which nearly all is freed that will be.
+        let is_settled = |live: u64| live.saturating_sub(left_bytes) as f64 <= before as f64 * SETTLED_SHARE;
+        let settled = self.live_bytes[begin..].iter().position(|&live| is_settled(live));
+        let last = settled.map_or(self.end.saturating_sub(1), |place| self.first + begin + place);
         let until_last_ns = times[last].saturating_sub(times[self.first + begin]) as f64;
         let made_meanwhile = made[last].saturating_sub(made[self.first + begin]) as f64;
         let exits_soon = is_over
             && until_last_ns <= times[last].saturating_sub(start_ns) as f64 * TEARDOWN_SHARE_MAX
             && made_meanwhile <= made[last] as f64 * TEARDOWN_MADE_MAX
             && self.end_ns.saturating_sub(times[last]) as f64 <= whole_ns * EXIT_SHARE_MAX;
-        let is_short = took_ns as f64 <= whole_ns * TEARDOWN_SHARE_MAX
-            || self.live_bytes.len() - begin <= 2
-            || exits_soon;
-        if freed as f64 >= before as f64 * TEARDOWN_FREED_MIN && is_short {
-            self.teardown = Some((freed, took_ns));
-            self.end = self.first + begin + 1;
-            self.live_bytes.truncate(begin + 1);
-        }
+        // Without later events there are no later moments: a process may live on for long.
+        let after_ns = self.end_ns.saturating_sub(times[self.end.saturating_sub(1)]);
+        let is_at_end = self.live_bytes.len() - begin <= 2 && after_ns as f64 <= whole_ns * EXIT_SHARE_MAX;
+        let is_short = took_ns as f64 <= whole_ns * TEARDOWN_SHARE_MAX || is_at_end || exits_soon;
+        let least = if exits_soon { EXIT_FREED_MIN } else { TEARDOWN_FREED_MIN };
+        (freed as f64 >= before as f64 * least && is_short).then_some((freed, took_ns))
     }
 
     /// Median of the live bytes over the whole time, and live bytes at the end of work.
@@ -129,6 +158,13 @@ impl WorkTime {
         sorted.sort_unstable();
         let last_bytes = if still_count > 0 { still_bytes } else { self.last_bytes() };
         (sorted.get(sorted.len() / 2).copied().unwrap_or(0), last_bytes)
+    }
+
+    /// End of the time in which the process works or waits, before it frees its memory as it ends.
+    /// In nanoseconds; `None` if it did not work. `times`: those of the recording's moments.
+    pub(crate) fn until_ns(&self, times: &[u64]) -> Option<u64> {
+        let last_ns = times.get(self.end.checked_sub(1)?).copied()?;
+        Some(if self.still.1 > 0 { self.end_ns.max(last_ns) } else { last_ns })
     }
 
     /// Live bytes at the end of work.
@@ -169,6 +205,45 @@ mod tests {
         assert_eq!(work_left(&kib, &even_work(33), true, 33 * STEP_NS), 30);
         // Memory that is left at the end was not freed by the exit.
         assert_eq!(work_left(&rising(30), &even_work(30), true, 30 * STEP_NS), 30);
+    }
+
+    #[test]
+    fn an_exit_that_frees_little_is_one_and_a_last_event_behind_it_too() {
+        // A tenth is freed without new blocks, and the rest is left.
+        let made: Vec<u64> = even_work(34).into_iter().map(|made| made.min(29_000)).collect();
+        let mut work = WorkTime { end_ns: 34 * STEP_NS, ..work_of_a_fall() };
+        work.find_teardown((&times_ns(34), &made), 0, 2700 << 10, true);
+        assert_eq!(work.live_bytes.len(), 30);
+        // Memory falls as much while blocks are made: work.
+        let mut work = WorkTime { end_ns: 34 * STEP_NS, ..work_of_a_fall() };
+        work.find_teardown((&times_ns(34), &even_work(34)), 0, 2700 << 10, true);
+        assert_eq!(work.live_bytes.len(), 34);
+        // All is freed, and a last event follows a wait.
+        let kib = [rising(30), vec![1500, 90], vec![90; 18]].concat();
+        let made: Vec<u64> = even_work(50).into_iter().map(|made| made.min(29_000)).collect();
+        assert_eq!(work_left(&kib, &made, true, 50 * STEP_NS), 30);
+        assert_eq!(work_left(&kib, &made, false, 50 * STEP_NS), 50, "the process lives on");
+    }
+
+    fn work_of_a_fall() -> WorkTime {
+        work(&[rising(30), vec![2950, 2800, 2700, 2700]].concat())
+    }
+
+    #[test]
+    fn a_fall_may_wait_on_its_way_and_one_before_a_long_wait_is_none() {
+        let made: Vec<u64> = even_work(40).into_iter().map(|made| made.min(29_000)).collect();
+        let kib = [rising(30), vec![2900, 1500, 1500, 1400, 10]].concat();
+        assert_eq!(work_left(&kib, &made[..35], true, 35 * STEP_NS), 30);
+        // Half is freed long before the end: the rest is the end.
+        let kib = [rising(10), vec![500; 28], vec![200, 0]].concat();
+        assert_eq!(work_left(&kib, &even_work(40), true, 40 * STEP_NS), 38);
+    }
+
+    #[test]
+    fn a_process_that_waits_long_after_its_last_event_has_not_ended_with_it() {
+        let kib = [rising(30), vec![10]].concat();
+        assert_eq!(work_left(&kib, &even_work(31), true, 31 * STEP_NS), 30);
+        assert_eq!(work_left(&kib, &even_work(31), true, 200 * STEP_NS), 31);
     }
 
     #[test]

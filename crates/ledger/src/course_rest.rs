@@ -67,25 +67,31 @@ impl SmallStacks {
     ) -> Vec<CourseRest> {
         let mut rests: Vec<CourseRest> = Vec::new();
         for number in (1..=self.highest).rev() {
-            let place = std::mem::take(&mut self.places[number]);
+            let place = self.places[number];
             if place == 0 {
                 continue;
             }
-            let (process, row) = self.sums[place as usize - 1];
+            self.places[number] = 0;
+            // Most nodes only pass a sum on, which is thus not copied here.
+            let (process, row) = &self.sums[place as usize - 1];
             if row.live_bytes >= least_bytes {
-                let row = CourseRow { stack: StackIndex(number as u32), ..row };
-                rests.push(CourseRest { process, row });
+                let row = CourseRow { stack: StackIndex(number as u32), ..*row };
+                rests.push(CourseRest { process: *process, row });
                 continue;
             }
             let parent = parent_of(StackIndex(number as u32)).0 as usize;
             // (A caller that is not older than its callee would not be reached any more.)
             if parent == 0 || parent >= number {
+                let (process, row) = (*process, *row);
                 self.leave(process, &row);
                 continue;
             }
             match self.places[parent] {
                 0 => self.places[parent] = place,
-                known => add(&mut self.sums[known as usize - 1].1, &row),
+                known => {
+                    let row = *row;
+                    add(&mut self.sums[known as usize - 1].1, &row);
+                }
             }
         }
         let left = std::mem::take(&mut self.left).into_iter();

@@ -131,7 +131,7 @@ pub(crate) fn attach_target(
 fn look_inside(preload: &Preload, pid: u32, modules: &[LoadedModule]) -> Inside {
     // The texts were checked when the session began.
     let sought = Sought::new(&preload.allocators);
-    // As in started programs: a language's own heap would be recorded in full.
+    // As in started programs: separate heaps would be recorded in full.
     let sought = if preload.is_sampled { sought.of_main_heap() } else { sought };
     let mut finder = Finder::new(sought);
     let inside = finder.look(pid, modules);

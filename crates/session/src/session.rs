@@ -130,8 +130,7 @@ impl Session {
         sink.flush();
         let mut sought = Sought::new(&properties.allocators);
         if properties.sample.is_some() {
-            // A language's own heap would be recorded in full, at most of the cost of a full
-            // recording.
+            // Separate heaps would be recorded in full, at most of the cost of a full recording.
             sought = sought.of_main_heap();
         }
         let shared = Pool::open(&descriptor).ok().map(|pool| Arc::new(pool.unmapped_when_dropped()));

@@ -26,10 +26,10 @@ use heapr_wire::{DisableReason, FLAG_SAMPLED, FLAG_STACK_ALLOC, HEAP_MALLOC, SAM
 use crate::arch::entry::Entry;
 use crate::arch::{thread_pointer, usdt};
 use crate::hooks::around::{
-    note_resize_without_block, outermost, stack_after_resize, stack_before_resize, stored_block,
+    self, note_resize_without_block, stack_after_resize, stack_before_resize, stored_block,
 };
 use crate::hooks::real::REAL;
-use crate::hooks::{self, Caller, NO_STACK, Pointer, inner_calls, inside, stack_for};
+use crate::hooks::{self, Caller, NO_STACK, Pointer, inner_calls, inside, outermost, stack_for};
 use crate::record::countdown::{self, Draw};
 use crate::record::events;
 use crate::record::thread::Scope;
@@ -160,7 +160,7 @@ pub(crate) fn made(draw: Option<Draw>, block: Pointer, size: usize, caller: Call
 /// entry. It is drawn before the real call, because its nested calls are counted, too.
 #[cold]
 pub(crate) fn new_block_inside(size: usize, caller: Caller, real: impl FnOnce() -> Pointer) -> Pointer {
-    outermost::<true, _, _>(
+    around::outermost::<true, _, _>(
         caller,
         || passed(caller),
         || counted(caller, size),
@@ -184,6 +184,12 @@ pub(crate) fn stored_block_inside(
         stored_block(answer, status)
     });
     status
+}
+
+/// True if an embedded allocator's function makes a call while the agent handles the program's call
+/// of that function. A second record of the block would end the record of the program's call.
+fn is_nested(caller: Caller) -> bool {
+    Scope::enter(caller.sp()).is_some_and(|mut scope| outermost::is_under_way(&mut scope, caller.sp()))
 }
 
 /// Draws the countdown anew if it has run out with a call that is not the program's.
@@ -420,6 +426,9 @@ pub(crate) unsafe extern "C" fn realloc_of_candidate(
         allocated(new, size, caller);
         return new;
     }
+    if is_nested(caller) {
+        return REAL.realloc(block, size);
+    }
     reallocated::<false>(block, size, caller, || REAL.realloc(block, size))
 }
 
@@ -430,7 +439,7 @@ pub(crate) unsafe extern "C" fn realloc(block: Pointer, size: usize, entry: Entr
         return run_out(size, caller, || REAL.realloc(block, size));
     }
     let draw = draw(size, caller);
-    if is_own(caller) {
+    if is_own(caller) || is_nested(caller) {
         return REAL.realloc(block, size);
     }
     let mut resized = Resized::new(block, size, draw);

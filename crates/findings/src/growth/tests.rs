@@ -93,3 +93,34 @@ fn a_few_moments_say_nothing() {
     assert_eq!(grows_beside(0, &[0, 100, 200, 300, 400], &even_work(5)), None);
     assert_eq!(grows_beside(0, &[], &[]), None);
 }
+
+#[test]
+fn what_is_freed_while_the_process_waits_without_events_does_not_grow() {
+    let kib: Vec<u64> = (0..40).map(|at| at * 50).collect();
+    let judged = |left_kib: u64, moments: usize| {
+        let mut site = site(&kib);
+        site.amounts.outstanding_bytes = left_kib << 10;
+        let work = WorkTime { still: (left_kib << 10, moments), ..work(&kib) };
+        judge(&times_ns(40), &even_work(40), &site, &work).is_some()
+    };
+    assert!(!judged(0, 30) && !judged(1000, 30), "freed behind the last moment");
+    assert!(judged(1950, 30), "all of it stays");
+    assert!(judged(0, 0), "it is freed as the process ends");
+}
+
+#[test]
+fn estimates_that_differ_by_chance_do_not_grow_and_their_noise_hides_no_growth() {
+    // A sample stands for 50 KiB: half of the interval of 1 MiB is about 450 KiB.
+    let judged = |kib: &dyn Fn(u64) -> u64| {
+        let kib: Vec<u64> = (0..40).map(kib).collect();
+        let mut site = site(&kib);
+        for held in &mut site.held {
+            held.variances.bytes_kib2 = (held.bytes >> 10) * 50;
+        }
+        judge(&times_ns(40), &even_work(40), &site, &work(&kib)).is_some()
+    };
+    assert!(!judged(&|at| 1000 + at * 5), "200 KiB more than 1000");
+    assert!(judged(&|at| at * 50));
+    assert!(judged(&|at| at * 50 + [0, 300, 0, 150][at as usize % 4]), "rises and falls of samples");
+    assert!(!judged(&|at| if at < 30 { 10 } else { 3000 }), "a step that is no chance");
+}

@@ -15,8 +15,16 @@ use crate::report::amounts_text::amount;
 /// Programs of the other processes that are named; the rest are counted.
 const PROGRAMS_SHOWN: usize = 3;
 
-/// Line about the processes; `None` if there is only one, or if nothing is known of their memory.
-pub(super) fn line(trace: &Trace, by_heap: &[(ProcessIndex, HeapId, Totals)]) -> Option<String> {
+/// Words about the processes of a recording.
+pub(super) struct Told {
+    /// Process with the most memory, and the number of the others.
+    pub(super) short: String,
+    /// Sentence with its amount, and with the programs of the others.
+    pub(super) line: String,
+}
+
+/// Words about the processes; `None` if there is only one, or if nothing is known of their memory.
+pub(super) fn told(trace: &Trace, by_heap: &[(ProcessIndex, HeapId, Totals)]) -> Option<Told> {
     let mut held: HashMap<ProcessIndex, Amounts> = HashMap::new();
     // Heaps have their peaks at different moments, so that a sum of peaks is the most that it was.
     // The pages of mappings hold the blocks of the other heaps, which would count twice.
@@ -26,7 +34,7 @@ pub(super) fn line(trace: &Trace, by_heap: &[(ProcessIndex, HeapId, Totals)]) ->
     text(trace.processes(), &held)
 }
 
-fn text(processes: &[Process], held: &HashMap<ProcessIndex, Amounts>) -> Option<String> {
+fn text(processes: &[Process], held: &HashMap<ProcessIndex, Amounts>) -> Option<Told> {
     let mut by_peak: Vec<(&Process, &Amounts)> = held
         .iter()
         .filter_map(|(process, amounts)| Some((processes.get(process.0 as usize)?, amounts)))
@@ -48,14 +56,14 @@ fn text(processes: &[Process], held: &HashMap<ProcessIndex, Amounts>) -> Option<
     let next = by_peak.get(1).map(|(_, amounts)| {
         format!(", none with more than {} in blocks", amount(Metric::PeakBytes, amounts))
     });
-    Some(format!(
-        "{} had the most, {} in blocks at most; {} ({}){}",
-        ProcessName::from(*first),
+    let (first, number) = (ProcessName::from(*first), plural((processes.len() - 1) as u64, "other"));
+    let line = format!(
+        "{first} had the most, {} in blocks at most; {number} ({}){}",
         amount(Metric::PeakBytes, amounts),
-        plural((processes.len() - 1) as u64, "other"),
         others.join(", "),
         next.unwrap_or_default()
-    ))
+    );
+    Some(Told { short: format!("{first} and {number}"), line })
 }
 
 #[cfg(test)]
@@ -86,12 +94,14 @@ mod tests {
             (ProcessIndex(40), peak(30 << 20)),
             (ProcessIndex(41), peak(1 << 20)),
         ]);
+        let told = text(&processes, &held).unwrap();
+        assert_eq!(told.short, "python3.8 (900) and 80 others");
         assert_eq!(
-            text(&processes, &held).unwrap(),
+            told.line,
             "python3.8 (900) had the most, 30.0 MiB in blocks at most; 80 others (79 bash, 1 sed), none with \
              more than 3.00 MiB in blocks"
         );
-        assert_eq!(text(&processes[..1], &held), None);
-        assert_eq!(text(&processes, &HashMap::new()), None);
+        assert!(text(&processes[..1], &held).is_none());
+        assert!(text(&processes, &HashMap::new()).is_none());
     }
 }

@@ -90,8 +90,10 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
         by_heap = report.by_heap.iter().map(|row| (row.process, row.heap, row.totals)).collect();
     }
     let lived = Lived::of(&trace, &by_heap);
-    write_totals(&mut text, ending, &totals, &lived)?;
-    write_field(&mut text, "processes", &recorded_processes::line(&trace, &by_heap).unwrap_or_default())?;
+    let processes = recorded_processes::told(&trace, &by_heap);
+    let whose = processes.as_ref().map_or_else(|| process_count(ending), |told| told.short.clone());
+    write_totals(&mut text, (ending, &whose), &totals, &lived)?;
+    write_field(&mut text, "processes", &processes.map(|told| told.line).unwrap_or_default())?;
     if let Some(sampled) = &subject.sampled {
         writeln!(text, "  {sampled}")?;
     }
@@ -205,17 +207,27 @@ impl Lived {
     }
 }
 
-fn write_totals(text: &mut impl Write, ending: &Ending, totals: &Totals, lived: &Lived) -> io::Result<()> {
+/// Number of processes, with the noun.
+fn process_count(ending: &Ending) -> String {
+    let noun = if ending.process_count == 1 { "process" } else { "processes" };
+    format!("{} {noun}", count(ending.process_count))
+}
+
+/// Writes the amounts over all processes. `whose`: the processes.
+fn write_totals(
+    text: &mut impl Write,
+    (ending, whose): (&Ending, &str),
+    totals: &Totals,
+    lived: &Lived,
+) -> io::Result<()> {
     let amounts = totals.amounts();
     let killed = ending.status.and_then(|status| status.signal());
     let killed = killed.map(|signal| format!(", killed by signal {signal}")).unwrap_or_default();
     writeln!(
         text,
-        "heapr: {} in {}, {} {}{killed}",
+        "heapr: {} in {}, {whose}{killed}",
         plural(ending.event_count, "event"),
         duration(ending.wall_ns),
-        count(ending.process_count),
-        if ending.process_count == 1 { "process" } else { "processes" },
     )?;
     writeln!(text, "  events lost   {}", count(ending.events_lost))?;
     writeln!(

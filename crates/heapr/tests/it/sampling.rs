@@ -208,3 +208,37 @@ fn stack_and_floating_point_are_the_programs_where_some_calls_are_recorded() {
         }
     }
 }
+
+/// Objects of Python's own allocator are samples, too, each counted once. A large object comes from
+/// the C library, and a resize may pass through both.
+#[test]
+fn objects_of_pythons_allocator_are_estimated_as_they_are_counted() {
+    const SCRIPT: &str = "\
+lists = [[None] * 10 for number in range(20000)]
+for number in range(400):
+    grown = []
+    for _ in range(2000): grown.append(None)
+    lists.append(grown)
+text = ''.join(str(number) for number in range(100000))";
+    let script = "import os, sys; print(os.path.realpath(sys.executable))";
+    let python = std::process::Command::new("python3").args(["-c", script]).output();
+    let Ok(python) = python.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()) else {
+        heapr_testkit::not_run("there is no python3");
+        return;
+    };
+    // A line without names of functions: `Peak   1,234 ± 56 bytes in ...`.
+    let peak = |options: &[&str]| {
+        let program = [python.clone(), "-c".to_owned(), SCRIPT.to_owned()];
+        let recording = record(&program, &Settings { options, ..Settings::default() });
+        assert_eq!(recording.outcome.status, 0, "{}", recording.outcome.stderr);
+        let text = recording.text(&["report", "--totals"]);
+        let line = text.lines().find_map(|line| line.strip_prefix("Peak ")?.split_once(" bytes "));
+        let (amount, _) = line.unwrap_or_else(|| panic!("{text}"));
+        let (value, half) = amount.split_once('±').unwrap_or((amount, "0"));
+        [value, half].map(|number| number.trim().replace(',', "").parse::<f64>().unwrap())
+    };
+    let ([truth, _], [estimate, half]) = (peak(&["--quiet"]), peak(&["--quiet", "--sample", "8K"]));
+    // Two runs of an interpreter differ by a little.
+    let most = HALVES * half + truth * 0.01;
+    assert!(half > 0.0 && (estimate - truth).abs() <= most, "{truth}, estimated as {estimate} ± {most}");
+}
