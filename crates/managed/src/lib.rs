@@ -5,6 +5,7 @@
 //! be caught in the middle of a change.
 #![forbid(unsafe_code)]
 
+mod allocation_stacks;
 mod error;
 mod heap;
 mod hotspot;
@@ -15,9 +16,10 @@ mod python;
 mod snapshot_file;
 mod symbols;
 
+pub use allocation_stacks::CallText;
 pub use error::{Error, Result};
 pub use heap::{
-    Edge, EdgeKind, EdgeName, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind, Strings,
+    Edge, EdgeKind, EdgeName, Label, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind, Strings,
 };
 pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
 pub use hprof::{HPROF_BEGINNING_BYTES, HprofError, JavaHeap, is_hprof, read_hprof};

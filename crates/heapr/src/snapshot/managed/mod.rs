@@ -5,6 +5,7 @@ mod every;
 mod heap_facts;
 pub(super) mod java_dump;
 mod java_take;
+mod recorded_stacks;
 mod take;
 
 pub(super) use core::{CoreOutput, take_of_core};
