@@ -100,7 +100,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench graphs [pause] [load] [analysis]
                          graphs of native heaps: how long a process with a gigabyte stands still, what redis
                          loses while its copy is read, ten million blocks
-  bench managed          heapr snapshot take of a Python with one and five million objects, beside guppy3
+  bench managed [NAME…]  heapr snapshot take of a Python with one and five million objects, beside guppy3,
+                         and of the packages in benches/managed_programs.py, with their first suspects
   bench snapshots        heapr snapshot against memlab on V8 snapshots of 140 MB and 1 GB
   bench billion [EVENTS] a file of a billion events through the real writer, and its report
   bench all              all of these but the billion; writes the tables of docs/performance.md";

@@ -4,8 +4,9 @@
 //! process that is read its own copy of such a page (Linux 5.19), which costs memory. Reading
 //! `/proc/PID/mem` does not.
 //!
-//! Bulk data, and all data of a copy, are thus read from the file. It is as fast for large pieces:
-//! a gigabyte in 0.3 s, and not in 1.1 from a copy. Single words, and data within a page, are read
+//! Whole pages and more, and all data of a copy, are thus read from the file. It is as fast for
+//! large pieces: a gigabyte in 0.3 s, and not in 1.1 from a copy. A single page takes 1.9 us, and
+//! 2.8 by `process_vm_readv` (Linux 6.18). Single words, and data within a page, are read
 //! by `process_vm_readv` in the pause of an attach. Examples are heads of arenas and of large
 //! blocks, thread descriptors, and tables of modules: few pages, most of them written. The
 //! exception is the search for large blocks, which reads a word of each page of anonymous memory
@@ -87,7 +88,7 @@ impl StoppedProcess {
 
     /// Reads memory like [`HeapMemory::read`], without making shared pages the process's own.
     fn read_shared(&self, address_avma: u64, into: &mut [u8]) -> Option<usize> {
-        let file = self.memory.as_ref().filter(|_| self.is_copy || into.len() as u64 > page_bytes())?;
+        let file = self.memory.as_ref().filter(|_| self.is_copy || into.len() as u64 >= page_bytes())?;
         file.read_at(into, address_avma).ok().filter(|&count| count > 0)
     }
 

@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::allocation_stacks::{AllocationStacks, CallText};
+
 /// Kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum NodeKind {
@@ -71,6 +73,19 @@ impl EdgeName {
 /// Own size of a node whose size is in [`ManagedHeap::large`].
 const LARGE: u32 = u32::MAX;
 
+/// Kind, name and location of nodes; all instances of a class have the same label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Label {
+    /// Index of the name among the strings: the class, or what the object is called.
+    pub name: u32,
+    /// Kind.
+    pub kind: NodeKind,
+    /// Index of the source location plus 1; 0 without one.
+    pub place: u32,
+    /// Number of the class, from 1, as its reader counts; 0 of native memory.
+    pub(crate) class: u32,
+}
+
 /// An object, or a block of native memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Node {
@@ -78,18 +93,14 @@ pub struct Node {
     pub address_avma: u64,
     /// Bytes of its own; [`ManagedHeap::own_bytes`] has those of 4 GiB or more.
     own_bytes: u32,
-    /// Index of its name among the strings: the class, or what the object is called.
-    pub name: u32,
-    /// Kind.
-    pub kind: NodeKind,
-    /// Index of its source location plus 1; 0 without one.
-    pub place: u32,
+    /// Index of its label.
+    label: u32,
 }
 
 impl Node {
     /// Node without bytes of its own.
-    pub(crate) fn new(address_avma: u64, kind: NodeKind, name: u32, place: u32) -> Self {
-        Self { address_avma, own_bytes: 0, name, place, kind }
+    pub(crate) fn new(address_avma: u64, label: u32) -> Self {
+        Self { address_avma, own_bytes: 0, label }
     }
 }
 
@@ -151,12 +162,16 @@ pub struct ManagedHeap {
     pub runtime: String,
     /// Nodes.
     pub nodes: Vec<Node>,
+    /// Labels of nodes.
+    pub(crate) labels: Labels,
     /// Own size in bytes of each node of 4 GiB or more.
     pub large: FxHashMap<u32, u64>,
     /// First edge of each node, and the number of edges.
     pub first_edges: Vec<u32>,
     /// Edges by node.
     pub edges: Vec<Edge>,
+    /// Stacks that allocated nodes.
+    pub(crate) stacks: AllocationStacks,
     /// Roots.
     pub roots: Vec<Root>,
     /// Source locations.
@@ -177,6 +192,38 @@ impl ManagedHeap {
     pub fn edges_of(&self, node: u32) -> &[Edge] {
         let at = |index: usize| self.first_edges.get(index).map_or(self.edges.len(), |&edge| edge as usize);
         self.edges.get(at(node as usize)..at(node as usize + 1)).unwrap_or_default()
+    }
+
+    /// Edges of a node, to be changed.
+    pub(crate) fn edges_of_mut(&mut self, node: u32) -> &mut [Edge] {
+        let all = self.edges.len();
+        let at = |index: usize| self.first_edges.get(index).map_or(all, |&edge| edge as usize);
+        let range = at(node as usize)..at(node as usize + 1);
+        self.edges.get_mut(range).unwrap_or_default()
+    }
+
+    /// Inserts edges of any nodes, which are sorted by these.
+    pub(crate) fn insert_edges(&mut self, new: &mut [(u32, Edge)]) {
+        let (Some(&(_, any)), old_count) = (new.first(), self.edges.len()) else { return };
+        new.sort_by_key(|&(node, _)| node);
+        self.edges.resize(old_count + new.len(), any);
+        // From the back, so that each edge moves once.
+        let (mut left, mut end) = (new.len(), old_count);
+        for node in (0..self.first_edges.len().saturating_sub(1)).rev() {
+            self.first_edges[node + 1] = (end + left) as u32;
+            while let Some(&(_, edge)) =
+                left.checked_sub(1).map(|last| &new[last]).filter(|it| it.0 as usize == node)
+            {
+                left -= 1;
+                self.edges[end + left] = edge;
+            }
+            if left == 0 {
+                return;
+            }
+            let start = self.first_edges[node] as usize;
+            self.edges.copy_within(start..end, start + left);
+            end = start;
+        }
     }
 
     /// Own size in bytes of a node; 0 of an unknown one.
@@ -203,10 +250,61 @@ impl ManagedHeap {
         }
     }
 
+    /// Kind, name and location of a node.
+    #[must_use]
+    pub fn label_of(&self, node: &Node) -> Label {
+        self.labels.all.get(node.label as usize).copied().unwrap_or_default()
+    }
+
     /// Name of a node.
     #[must_use]
     pub fn name_of(&self, node: &Node) -> &str {
-        self.strings.get(node.name)
+        self.strings.get(self.label_of(node).name)
+    }
+
+    /// Returns the index of a label, which is added if it is new.
+    pub(crate) fn label(&mut self, label: Label) -> u32 {
+        self.labels.number(label)
+    }
+
+    /// Number of a stack for [`Self::set_stack`], from 1; its calls are given from the outermost on.
+    pub fn stack<'a>(&mut self, calls: impl IntoIterator<Item = CallText<'a>>) -> u32 {
+        self.stacks.stack(calls, &mut self.strings)
+    }
+
+    /// Sets the stack that allocated a node. `stack`: a number from [`Self::stack`].
+    pub fn set_stack(&mut self, node: u32, stack: u32) {
+        self.stacks.set(node, stack);
+    }
+
+    /// Number of nodes with the stack that allocated them.
+    #[must_use]
+    pub fn stack_count(&self) -> usize {
+        self.stacks.node_count()
+    }
+
+    /// Changes the label of a node.
+    pub(crate) fn relabel(&mut self, node: u32, change: impl FnOnce(&mut Label)) {
+        let Some(facts) = self.nodes.get_mut(node as usize) else { return };
+        let mut label = self.labels.all.get(facts.label as usize).copied().unwrap_or_default();
+        change(&mut label);
+        facts.label = self.labels.number(label);
+    }
+}
+
+/// Labels without duplicates.
+#[derive(Debug, Default)]
+pub(crate) struct Labels {
+    numbers: FxHashMap<Label, u32>,
+    all: Vec<Label>,
+}
+
+impl Labels {
+    fn number(&mut self, label: Label) -> u32 {
+        *self.numbers.entry(label).or_insert_with(|| {
+            self.all.push(label);
+            self.all.len() as u32 - 1
+        })
     }
 }
 
@@ -255,6 +353,42 @@ mod tests {
         }
         assert_eq!([0, 1, 2].map(|node| heap.own_bytes(node)), sizes);
         assert_eq!(heap.all_own_bytes(), sizes.iter().sum::<u64>());
-        assert_eq!(size_of::<Node>(), 24);
+        assert_eq!(size_of::<Node>(), 16);
+    }
+
+    #[test]
+    fn edges_are_inserted_behind_those_of_their_nodes() {
+        let edge = |target: u32| Edge { target, name: EdgeName::item(target.into()) };
+        let mut heap = ManagedHeap {
+            nodes: vec![Node::default(); 4],
+            edges: [1, 2, 3, 4].map(edge).to_vec(),
+            first_edges: vec![0, 2, 2, 3, 4],
+            ..ManagedHeap::default()
+        };
+        heap.insert_edges(&mut [(3, edge(30)), (1, edge(10)), (3, edge(31)), (0, edge(5))]);
+        let of = |node: u32| heap.edges_of(node).iter().map(|edge| edge.target).collect::<Vec<_>>();
+        assert_eq!([of(0), of(1), of(2), of(3)], [vec![1, 2, 5], vec![10], vec![3], vec![4, 30, 31]]);
+        assert_eq!(heap.edges.len(), 8);
+        heap.insert_edges(&mut []);
+        assert_eq!(heap.first_edges, [0, 3, 4, 5, 8]);
+    }
+
+    #[test]
+    fn a_node_is_relabelled_alone() {
+        let mut heap = ManagedHeap::default();
+        let name = heap.strings.number("app.Thing");
+        let label = heap.label(Label { name, ..Label::default() });
+        heap.nodes = (0..3).map(|number| Node::new(number * 16, label)).collect();
+        let text = heap.strings.number("hello");
+        for node in [0, 2] {
+            heap.relabel(node, |label| {
+                label.name = text;
+                label.kind = NodeKind::Text;
+            });
+        }
+        let names: Vec<&str> = heap.nodes.iter().map(|node| heap.name_of(node)).collect();
+        assert_eq!(names, ["hello", "app.Thing", "hello"]);
+        let kinds: Vec<NodeKind> = heap.nodes.iter().map(|node| heap.label_of(node).kind).collect();
+        assert_eq!(kinds, [NodeKind::Text, NodeKind::Object, NodeKind::Text]);
     }
 }

@@ -5,6 +5,7 @@
 //! be caught in the middle of a change.
 #![forbid(unsafe_code)]
 
+mod allocation_stacks;
 mod dump_error;
 mod dumped_heap;
 mod error;
@@ -19,11 +20,12 @@ mod ruby_dump;
 mod snapshot_file;
 mod symbols;
 
+pub use allocation_stacks::CallText;
 pub use dump_error::DumpError;
 pub use dumped_heap::DumpedHeap;
 pub use error::{Error, Result};
 pub use heap::{
-    Edge, EdgeKind, EdgeName, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind, Strings,
+    Edge, EdgeKind, EdgeName, Label, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind, Strings,
 };
 pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
 pub use hprof::{HPROF_BEGINNING_BYTES, is_hprof, read_hprof};

@@ -16,7 +16,7 @@ use std::io::{self, BufWriter, Write};
 use heapr_table::json_text::write_json;
 use heapr_v8::graph_rows::{
     CLOSURE, CONTEXT, ELEMENT, INTERNAL, NATIVE, OBJECT, PROPERTY, SHORTCUT, STRING, SYNTHETIC, WEAK, edge,
-    node,
+    node, traced_node,
 };
 use heapr_v8::{NODE_FIELDS, NODE_KINDS, snapshot_header};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub fn write_snapshot(heap: &mut ManagedHeap, out: &mut dyn Write) -> io::Result
 }
 
 fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
-    let empty = heap.strings.number("");
+    let (empty, call_root) = (heap.strings.number(""), heap.strings.number("(root)"));
     let root_names: Vec<u32> = heap.roots.iter().map(|root| heap.strings.number(&root.name)).collect();
     let first_node = 1 + heap.roots.len() as u64;
     let node_count = first_node + heap.nodes.len() as u64;
@@ -49,6 +49,7 @@ fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
     let heap = &*heap;
     let mut header = snapshot_header(&NODE_KINDS, node_count, edge_count as u64);
     header["heapr"] = dialect(heap);
+    header["trace_function_count"] = heap.stacks.function_count().into();
     write!(out, "{{\"snapshot\":{header}")?;
     write!(out, ",\n\"nodes\":[")?;
     node(out, true, [SYNTHETIC.into(), empty.into(), 1, 0, heap.roots.len() as u64])?;
@@ -60,7 +61,8 @@ fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
         node(out, false, [kind.into(), name.into(), id, 0, root.edges.len() as u64])?;
     }
     for (number, facts) in heap.nodes.iter().enumerate() {
-        let kind = match facts.kind {
+        let label = heap.label_of(facts);
+        let kind = match label.kind {
             NodeKind::Object => OBJECT,
             NodeKind::Function => CLOSURE,
             NodeKind::Text => STRING,
@@ -68,8 +70,9 @@ fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
         };
         let degree = heap.edges_of(number as u32).len() as u64;
         // Memory that lies may have a block where an object is; their ids differ all the same.
-        let id = facts.address_avma | if facts.kind == NodeKind::Block { 5 } else { 1 };
-        node(out, false, [kind.into(), facts.name.into(), id, heap.own_bytes(number as u32), degree])?;
+        let id = facts.address_avma | if label.kind == NodeKind::Block { 5 } else { 1 };
+        let row = [kind.into(), label.name.into(), id, heap.own_bytes(number as u32), degree];
+        traced_node(out, false, row, heap.stacks.id_of(number as u32))?;
     }
     write!(out, "],\n\"edges\":[")?;
     for (number, root) in heap.roots.iter().enumerate() {
@@ -82,7 +85,11 @@ fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
         let (kind, name) = kind_of(referred.name);
         edge(out, false, [kind.into(), name, first_node + u64::from(referred.target)])?;
     }
-    write!(out, "],\n\"trace_function_infos\":[],\"trace_tree\":[],\"samples\":[],\"locations\":[")?;
+    write!(out, "],\n\"trace_function_infos\":[")?;
+    heap.stacks.write_functions(call_root, empty, out)?;
+    write!(out, "],\n\"trace_tree\":[")?;
+    heap.stacks.write_tree(|node| heap.own_bytes(node), out)?;
+    write!(out, "],\n\"samples\":[],\"locations\":[")?;
     write_locations(heap, out)?;
     write!(out, "],\n\"strings\":[")?;
     for (number, text) in heap.strings.all().iter().enumerate() {
@@ -158,7 +165,7 @@ fn files(heap: &ManagedHeap) -> Vec<u32> {
 /// Paths of all files; those of the standard library begin with `python:`.
 fn scripts(heap: &ManagedHeap) -> Vec<String> {
     let library = heap.nodes.iter().find(|node| heap.name_of(node) == LIBRARY_MODULE).and_then(|node| {
-        let place = heap.places.get((node.place as usize).checked_sub(1)?)?;
+        let place = heap.places.get((heap.label_of(node).place as usize).checked_sub(1)?)?;
         heap.strings.get(place.file).rsplit_once('/').map(|(folder, _)| format!("{folder}/"))
     });
     let shown = |file: u32| {
@@ -177,7 +184,7 @@ fn write_locations(heap: &ManagedHeap, out: &mut impl Write) -> io::Result<()> {
     let files = files(heap);
     let script = |file: u32| files.binary_search(&file).unwrap_or(0);
     let of_roots = heap.roots.iter().map(|root| root.place);
-    let of_nodes = heap.nodes.iter().map(|node| node.place);
+    let of_nodes = heap.nodes.iter().map(|node| heap.label_of(node).place);
     let mut is_first = true;
     for (number, place) in of_roots.chain(of_nodes).enumerate() {
         let Some(place) = (place as usize).checked_sub(1).and_then(|place| heap.places.get(place)) else {

@@ -87,9 +87,17 @@ impl Row {
 /// # Errors
 /// Those of `out`.
 pub fn node(out: &mut impl Write, is_first: bool, row: [u64; 5]) -> io::Result<()> {
+    traced_node(out, is_first, row, 0)
+}
+
+/// Writes a node with the id of its stack in the allocation trace; 0 without one.
+///
+/// # Errors
+/// Those of `out`.
+pub fn traced_node(out: &mut impl Write, is_first: bool, row: [u64; 5], stack_id: u64) -> io::Result<()> {
     let [kind, name, id, self_bytes, edge_count] = row;
     let mut row = Row::new(is_first);
-    row.numbers(&[kind, name, id, self_bytes, edge_count, 0, 0]);
+    row.numbers(&[kind, name, id, self_bytes, edge_count, stack_id, 0]);
     row.write(out)
 }
 

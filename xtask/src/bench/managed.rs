@@ -20,7 +20,7 @@ const SIZES: [(&str, f64, f64); 2] = [("1000000", 1.0, 100.0), ("5000000", 5.0, 
 const ROUNDS: usize = 3;
 
 /// A Python that waits for its input, and ends with it.
-struct Waiting {
+pub(super) struct Waiting {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -34,8 +34,9 @@ impl Drop for Waiting {
 }
 
 impl Waiting {
-    fn start(python: &str, words: &[&str]) -> anyhow::Result<Self> {
-        let program = crate::root().join("benches/managed_objects.py");
+    /// Starts a program, given by its path in the repository, and waits until it is ready.
+    pub(super) fn start(python: &str, program: &str, words: &[&str]) -> anyhow::Result<Self> {
+        let program = crate::root().join(program);
         let mut command = Command::new(python);
         command.arg(program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().with_context(|| python.to_owned())?;
@@ -46,6 +47,19 @@ impl Waiting {
         Ok(waiting)
     }
 
+    /// Process id.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Makes the program work for a round, and waits until it has done so.
+    pub(super) fn step(&mut self) -> anyhow::Result<()> {
+        self.input.write_all(b"\n")?;
+        let line = self.line()?;
+        ensure!(line == "DONE\n", "the program ended at its work: {line:?}");
+        Ok(())
+    }
+
     fn line(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
@@ -53,12 +67,20 @@ impl Waiting {
     }
 }
 
-/// Measures and returns the table: the best of three rounds.
-pub(crate) fn run() -> anyhow::Result<String> {
+/// Program that makes objects.
+const OBJECTS: &str = "benches/managed_objects.py";
+
+/// Measures and returns the tables: made objects, the best of three rounds, and real packages.
+/// `only`: names of real programs, which are measured alone.
+pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     let heapr = crate::soak_graph_kills::heapr()?.display().to_string();
     let python = std::env::var("HEAPR_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_guppy = crate::output_of(Command::new(&python).args(["-c", "import guppy"])).is_ok();
     let folder = tempfile::tempdir()?;
+    let programs = super::managed_programs::run(&heapr, &python, folder.path(), only)?;
+    if !only.is_empty() {
+        return Ok(programs);
+    }
     let mut rows = Vec::new();
     for (objects, bar_s, bar_mib) in SIZES {
         rows.push(measure_heapr(&heapr, &python, objects, folder.path(), (bar_s, bar_mib))?);
@@ -68,7 +90,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
     }
     let heading = ["snapshot of", "objects", "seconds", "CPU s", "MiB", "stands still ms", "bars"];
     Ok(format!(
-        "## Heaps of Python\n\nBest of {ROUNDS}.{}\n\n{}",
+        "## Heaps of Python\n\nBest of {ROUNDS}.{}\n\n{}\n{programs}",
         if has_guppy { "" } else { " guppy3 is not installed." },
         markdown(&heading, &rows)
     ))
@@ -81,8 +103,8 @@ fn measure_heapr(
     folder: &Path,
     (bar_s, bar_mib): (f64, f64),
 ) -> anyhow::Result<Vec<String>> {
-    let program = Waiting::start(python, &[objects])?;
-    let (pid, file) = (program.child.id().to_string(), folder.join("x.heapsnapshot").display().to_string());
+    let program = Waiting::start(python, OBJECTS, &[objects])?;
+    let (pid, file) = (program.pid().to_string(), folder.join("x.heapsnapshot").display().to_string());
     let command = ["snapshot", "take", "--heap", "python", "--format", "json", "-f", "-o", &file, &pid];
     let command: Vec<String> = [heapr].iter().chain(&command).map(|word| (*word).to_owned()).collect();
     let log = folder.join("log");
@@ -110,7 +132,7 @@ fn measure_heapr(
 
 /// guppy3 runs in the program, which stands still for all of its time.
 fn measure_guppy(python: &str, objects: &str) -> anyhow::Result<Vec<String>> {
-    let mut program = Waiting::start(python, &[objects, "guppy"])?;
+    let mut program = Waiting::start(python, OBJECTS, &[objects, "guppy"])?;
     let mut best = [f64::INFINITY, 0.0, 0.0];
     for _ in 0..ROUNDS {
         program.input.write_all(b"\n")?;

@@ -12,6 +12,7 @@ mod instructions;
 mod languages;
 mod live_blocks;
 mod managed;
+mod managed_programs;
 mod measured_run;
 mod overhead;
 mod reports;
@@ -41,7 +42,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["export"] => print(&exports::run()?),
         ["billion"] => print(&billion::run(None)?),
         ["billion", events] => print(&billion::run(Some(events))?),
-        ["managed"] => print(&managed::run()?),
+        ["managed", only @ ..] => print(&managed::run(only)?),
         ["live"] => print(&live_blocks::run()?),
         ["snapshots"] => print(&snapshots::run()?),
         ["graphs", only @ ..] => print(&graphs::run(only)?),

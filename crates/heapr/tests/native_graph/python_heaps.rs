@@ -187,3 +187,35 @@ fn objects_hold_the_native_blocks_that_they_refer_to() {
     assert_eq!(row["object_count"], 40, "{row}");
     assert!(row["retained_bytes"].as_u64().unwrap() > 40 * 200_000, "{row}");
 }
+
+/// A function of the program makes the streams.
+const RECORDED: &str = "
+import os, time, zlib
+def open_stream():
+    return zlib.compressobj()
+STREAMS = [open_stream() for _ in range(40)]
+print('ready', os.getpid(), flush=True)
+time.sleep(1000)
+";
+
+#[test]
+fn blocks_of_a_recorded_process_have_the_stacks_that_allocated_them() {
+    if !Path::new(PYTHON).exists() {
+        return not_run("no python3 is installed");
+    }
+    let mut stage = Stage::new();
+    let pid = stage.start(Path::new(PYTHON), &["-c".to_owned(), RECORDED.to_owned()]);
+    let pid = pid.to_string();
+    let taken = stage.json(&["snapshot", "take", "--heap", "python", "-o", "a.heapsnapshot", &pid]);
+    let with_stacks = taken["snapshots"][0]["native_with_stack_count"].as_u64().unwrap();
+    assert!(with_stacks >= 40, "{taken}");
+    // Each stream has one block of 128 KiB.
+    let large =
+        stage.ok(&["snapshot", "query", "a.heapsnapshot", "--type", "native", "--min-shallow", "120K"]);
+    let id = large.split_whitespace().find(|word| word.starts_with('@')).unwrap_or_else(|| panic!("{large}"));
+    let object = stage.json(&["snapshot", "object", "a.heapsnapshot", id]);
+    let functions = object["allocated_by"].to_string();
+    assert!(functions.contains("open_stream"), "{object}");
+    let ways = stage.ok(&["snapshot", "retainers", "a.heapsnapshot", id]);
+    assert!(ways.contains("allocated by ") && ways.contains("open_stream"), "{ways}");
+}

@@ -46,8 +46,13 @@ impl Pool {
         self.avma + POOL_HEAD_BYTES + number as u64 * self.block_bytes
     }
 
+    /// Distance of an address in the pool from the start of its block.
+    pub(super) fn offset_in_block(&self, avma: u64) -> u64 {
+        avma.wrapping_sub(self.avma + POOL_HEAD_BYTES) % self.block_bytes
+    }
+
     /// Reads the head of a pool; `None` if no block of it is in use.
-    fn at(pages: &Pages<'_>, layout: &Layout, avma: u64) -> Option<Self> {
+    pub(super) fn at(pages: &Pages<'_>, layout: &Layout, avma: u64) -> Option<Self> {
         let (count, size_class) = (pages.half(avma)?, pages.half(avma + 36)?);
         let next_offset = u64::from(pages.half(avma + 40)?).min(layout.pool_bytes);
         if count == 0 || size_class >= SIZE_CLASSES || next_offset < POOL_HEAD_BYTES {

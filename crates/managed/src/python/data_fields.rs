@@ -14,7 +14,7 @@ const DATA_BYTES_MAX: u64 = 1 << 46;
 
 impl Reader<'_, '_> {
     /// Adds the data of an array: a node of its own if it is large.
-    pub(super) fn read_data(&mut self, avma: u64, of: &Type) -> Result<u64> {
+    pub(super) fn read_data(&mut self, node: u32, avma: u64, of: &Type) -> Result<u64> {
         let word = |offset: u64| self.pages.word_or_zero(avma + offset);
         let (data_avma, bytes) = match of.form {
             Form::ByteArray => (word(32), word(24)),
@@ -22,7 +22,7 @@ impl Reader<'_, '_> {
                 let item_bytes = self.pages.half(word(40).wrapping_add(4)).unwrap_or(0);
                 (word(24), word(32).saturating_mul(item_bytes.into()))
             }
-            _ => return self.read_ndarray(avma),
+            _ => return self.read_ndarray(node, avma),
         };
         self.add_data(data_avma, bytes, &of.name)
     }
@@ -33,13 +33,20 @@ impl Reader<'_, '_> {
             return Ok(bytes);
         }
         let name = self.heap.strings.number(&format!("(data of {class})"));
+        // Data that begins inside of a block has all of it.
+        let inside = match self.blocks.around(data_avma).filter(|&around| !self.blocks.is_known(around)) {
+            Some(around) => Some(self.blocks.block(around)).filter(|block| block.address_avma != data_avma),
+            None => None,
+        };
+        let (data_avma, bytes) =
+            inside.map_or((data_avma, bytes), |block| (block.address_avma, block.usable_bytes));
         let node = self.add_native_node(data_avma, bytes, name)?;
         let edge = self.internal("(data)");
         self.push_edge(node, edge)?;
         Ok(0)
     }
 
-    fn read_ndarray(&mut self, avma: u64) -> Result<u64> {
+    fn read_ndarray(&mut self, node: u32, avma: u64) -> Result<u64> {
         let word = |offset: u64| self.pages.word_or_zero(avma + offset);
         let (data_avma, dims_avma, base, dtype) = (word(16), word(32), word(48), word(56));
         let dim_count = self.pages.half(avma + 24).unwrap_or(0).min(64);
@@ -49,6 +56,8 @@ impl Reader<'_, '_> {
             self.refer(word, name)?;
         }
         if !owns || !is_pointer(dtype) {
+            // A view of memory that no array has: its base may not lead there.
+            self.note_data_inside(node, data_avma)?;
             return Ok(0);
         }
         let kind = self.pages.byte(dtype + 24).unwrap_or(0);

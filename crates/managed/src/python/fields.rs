@@ -4,12 +4,12 @@ use rustc_hash::FxHashSet;
 
 use super::Contents;
 use super::dict::{self, DICT_USED};
-use super::objects::{self, MODULE_DICT, flag, is_pointer, type_of};
+use super::objects::{self, MODULE_DICT, flag, is_pointer};
 use super::reader::Reader;
 use super::text::Text;
 use super::types::{Form, Type};
 use crate::error::Result;
-use crate::heap::{EdgeName, Node, NodeKind};
+use crate::heap::{EdgeName, Label, NodeKind};
 
 const MODULE_DEFINITION: u64 = 24;
 pub(super) const MODULE_STATE: u64 = 32;
@@ -35,13 +35,12 @@ const OBJECT_BYTES_MAX: u64 = 1 << 46;
 impl Reader<'_, '_> {
     /// Adds the references of a node, and sets its size and what it is called.
     pub(super) fn read_fields(&mut self, node: u32) -> Result<()> {
-        let Node { address_avma: avma, kind, .. } = self.heap.nodes[node as usize];
-        if kind == NodeKind::Block {
+        let facts = self.heap.nodes[node as usize];
+        let avma = facts.address_avma;
+        if self.heap.label_of(&facts).kind == NodeKind::Block {
             return self.read_block(node);
         }
-        let Some(of) = type_of(self.pages, avma).and_then(|type_avma| self.types.at(type_avma)) else {
-            return Ok(());
-        };
+        let Some(of) = self.type_of_node(node) else { return Ok(()) };
         // The size of the type of texts is that of one that is not compact.
         let basic_bytes = match of.form {
             Form::Text => of.basic_bytes.saturating_sub(of.form_bytes),
@@ -61,11 +60,11 @@ impl Reader<'_, '_> {
             Form::Weak => self.read_weak(avma)?,
             Form::Frame => self.read_frame_object(node, avma)?,
             Form::Generator => self.read_generator(avma, &of)?,
-            Form::ByteArray | Form::Array | Form::NdArray => self.read_data(avma, &of)?,
+            Form::ByteArray | Form::Array | Form::NdArray => self.read_data(node, avma, &of)?,
             Form::Function => self.call_function(node, avma),
             Form::Code | Form::Plain => self.item_bytes(avma, &of),
         };
-        self.read_words(avma, &of)?;
+        self.read_words(node, avma, &of)?;
         self.read_thread_local(node, avma, &of)?;
         // A type's own attributes were read with it.
         if !matches!(of.form, Form::Module | Form::Type) {
@@ -99,9 +98,10 @@ impl Reader<'_, '_> {
             && let Some(read) = text.read(self.pages, self.layout, avma, TEXT_CHARS_MAX)
         {
             let name = self.heap.strings.number(&read);
-            let node = &mut self.heap.nodes[node as usize];
-            node.name = name;
-            node.kind = NodeKind::Text;
+            self.heap.relabel(node, |label| {
+                label.name = name;
+                label.kind = NodeKind::Text;
+            });
         }
         text.bytes(self.layout).min(OBJECT_BYTES_MAX)
     }
@@ -212,10 +212,12 @@ impl Reader<'_, '_> {
 
     fn read_module(&mut self, node: u32, avma: u64) -> Result<u64> {
         if let Some(name) = self.name_of_module(avma) {
-            self.heap.nodes[node as usize].name = self.heap.strings.number(&format!("module {name}"));
+            let name = self.heap.strings.number(&format!("module {name}"));
+            self.heap.relabel(node, |label| label.name = name);
         }
         if let Some(file) = self.file_of(avma) {
-            self.heap.nodes[node as usize].place = self.place(&file, 1);
+            let place = self.place(&file, 1);
+            self.heap.relabel(node, |label| label.place = place);
         }
         self.read_namespace(node, avma + MODULE_DICT)?;
         let definition = self.pages.word_or_zero(avma + MODULE_DEFINITION);
@@ -251,12 +253,12 @@ impl Reader<'_, '_> {
 
     fn read_type(&mut self, node: u32, avma: u64) -> Result<u64> {
         if let Some(of) = self.types.at(avma) {
-            let facts = &mut self.heap.nodes[node as usize];
-            facts.name = self.heap.strings.number(&format!("class {}", of.name));
-            if of.has(flag::HEAP_TYPE) {
-                let place = self.place_of_type(&of);
-                self.heap.nodes[node as usize].place = place;
-            }
+            let name = self.heap.strings.number(&format!("class {}", of.name));
+            let made_at = if of.has(flag::HEAP_TYPE) { Some(self.place_of_type(&of)) } else { None };
+            self.heap.relabel(node, |label| {
+                label.name = name;
+                label.place = made_at.unwrap_or(label.place);
+            });
         }
         self.read_namespace(node, avma + objects::TYPE_DICT)?;
         Ok(0)
@@ -279,10 +281,9 @@ impl Reader<'_, '_> {
         let place = if is_pointer(code_avma) { self.place_of_code(code_avma) } else { None };
         let place = place.map_or(0, |(file, line)| self.place(&file, line));
         let name = name.map(|name| self.heap.strings.number(&name));
-        let facts = &mut self.heap.nodes[node as usize];
-        facts.kind = NodeKind::Function;
-        facts.name = name.unwrap_or(facts.name);
-        facts.place = place;
+        self.heap.relabel(node, |label| {
+            *label = Label { name: name.unwrap_or(label.name), kind: NodeKind::Function, place, ..*label };
+        });
         0
     }
 }

@@ -156,9 +156,11 @@ impl Reader<'_, '_> {
             let code_avma = untagged(self.pages.word_or_zero(frame_avma + layout.frame_code));
             if is_pointer(code_avma) {
                 let (name, place) = self.name_of_frame(code_avma);
-                let facts = &mut self.heap.nodes[node as usize];
-                facts.name = self.heap.strings.number(&name);
-                facts.place = place;
+                let name = self.heap.strings.number(&name);
+                self.heap.relabel(node, |label| {
+                    label.name = name;
+                    label.place = place;
+                });
             }
             if is_own {
                 let words = self.words_of_frame(frame_avma);

@@ -47,9 +47,7 @@ impl Reader<'_, '_> {
         let mut folded: FxHashMap<u32, u32> = FxHashMap::default();
         for (node, facts) in self.heap.nodes.iter().enumerate() {
             let avma = facts.address_avma;
-            let Some(of) = type_of(self.pages, avma).and_then(|type_avma| self.types.at(type_avma)) else {
-                continue;
-            };
+            let Some(of) = self.type_of_node(node as u32) else { continue };
             if of.name == THREAD_LOCAL {
                 for dict_avma in self.dicts_of_threads(avma, &of) {
                     if let Some(dict) = self.map.get(dict_avma) {

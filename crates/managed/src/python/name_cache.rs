@@ -17,6 +17,8 @@ pub(super) struct NameCache {
     pub(super) fixed: FxHashMap<(usize, usize), u32>,
     /// Index of the name of a field without a name, by its offset.
     pub(super) offsets: FxHashMap<u64, u32>,
+    /// Index of the name of a word that leads inside of a block, by its offset.
+    pub(super) insides: FxHashMap<u64, u32>,
     /// Module of each name in `sys.modules`, of the first interpreter that has it.
     pub(super) modules: Option<FxHashMap<String, u64>>,
 }

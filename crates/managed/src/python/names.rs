@@ -104,6 +104,19 @@ impl Reader<'_, '_> {
         EdgeName::text(EdgeKind::Internal, number)
     }
 
+    /// Name of a word at an offset that leads inside of a block.
+    pub(super) fn inside(&mut self, offset: u64) -> EdgeName {
+        let number = match self.names.insides.get(&offset) {
+            Some(&known) => known,
+            None => {
+                let number = self.heap.strings.number(&format!("+{offset:#x} (inside)"));
+                self.names.insides.insert(offset, number);
+                number
+            }
+        };
+        EdgeName::text(EdgeKind::Internal, number)
+    }
+
     /// Location of a line of a file, as a node has it.
     pub(super) fn place(&mut self, file: &str, line: u32) -> u32 {
         let place = Place { file: self.heap.strings.number(file), line };

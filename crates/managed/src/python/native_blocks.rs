@@ -4,26 +4,28 @@
 //! sqlite3.Connection ── +0x10 ──> (native block) ──> (native block)
 //! (data of libexpat.so) ────────> (native block)
 //! ```
-//! A block that is an object, or a part of one, is no node of its own. Only words that are exactly
-//! the start of a block count.
+//! A block that is an object, or a part of one, is no node of its own. A word that is exactly the
+//! start of a block counts; one that leads inside counts where no other word leads to the block.
 
 use super::dict::DICT_KEYS;
 use super::fields::{DEQUE_BLOCK_BYTES, DEQUE_FIRST_BLOCK, ITEMS, MODULE_STATE, SET_TABLE};
-use super::objects::{self, is_pointer, type_of};
+use super::objects::{self, is_pointer};
 use super::reader::{COUNT_MAX, Reader};
 use super::types::{Form, Type};
 use crate::error::{Error, Result};
-use crate::heap::{Edge, EdgeName, NativeBlock, Node, NodeKind, RootKind};
+use crate::heap::{Edge, EdgeName, Label, NativeBlock, Node, NodeKind, RootKind};
 
 /// Name of a block.
 const BLOCK: &str = "(native block)";
+/// Name of a block's reference to an object.
+pub(super) const NATIVE: &str = "(native)";
 /// Largest number of words that are read of one block.
 const WORDS_MAX: u64 = 1 << 20;
 
 impl Reader<'_, '_> {
     /// Marks the block at an address as a part of an object.
     fn claim(&mut self, address_avma: u64) {
-        if let Some(number) = self.blocks.at(address_avma) {
+        if let Some(number) = self.blocks.at(address_avma.wrapping_sub(self.block_prefix)) {
             self.blocks.learn(number);
         }
     }
@@ -35,10 +37,9 @@ impl Reader<'_, '_> {
         }
         for number in 0..self.heap.nodes.len() {
             let avma = self.heap.nodes[number].address_avma;
-            let Some(of) = type_of(self.pages, avma).and_then(|type_avma| self.types.at(type_avma)) else {
-                continue;
-            };
-            self.claim_parts(avma, &of);
+            if let Some(of) = self.type_of_node(number as u32) {
+                self.claim_parts(avma, &of);
+            }
         }
     }
 
@@ -84,7 +85,7 @@ impl Reader<'_, '_> {
         self.add_block(number).map(Some)
     }
 
-    fn add_block(&mut self, number: usize) -> Result<u32> {
+    pub(super) fn add_block(&mut self, number: usize) -> Result<u32> {
         let NativeBlock { address_avma, usable_bytes } = self.blocks.block(number);
         let name = self.heap.strings.number(BLOCK);
         self.blocks.learn(number);
@@ -94,14 +95,15 @@ impl Reader<'_, '_> {
     /// Adds a node of native memory, or names the one that is known.
     pub(super) fn add_native_node(&mut self, address_avma: u64, bytes: u64, name: u32) -> Result<u32> {
         if let Some(&known) = self.block_nodes.get(&address_avma) {
-            self.heap.nodes[known as usize].name = name;
+            self.heap.relabel(known, |label| label.name = name);
             return Ok(known);
         }
         let node = self.heap.nodes.len();
         if node >= COUNT_MAX {
             return Err(Error::TooLarge);
         }
-        self.heap.nodes.push(Node::new(address_avma, NodeKind::Block, name, 0));
+        let label = self.heap.label(Label { name, kind: NodeKind::Block, ..Label::default() });
+        self.heap.nodes.push(Node::new(address_avma, label));
         self.heap.set_own_bytes(node as u32, bytes);
         self.block_nodes.insert(address_avma, node as u32);
         if let Some(number) = self.blocks.at(address_avma) {
@@ -112,9 +114,10 @@ impl Reader<'_, '_> {
 
     /// Adds the references of a block: words that are exactly the start of another, or an object.
     pub(super) fn read_block(&mut self, node: u32) -> Result<()> {
-        let Node { address_avma, name, .. } = self.heap.nodes[node as usize];
+        let facts = self.heap.nodes[node as usize];
+        let address_avma = facts.address_avma;
         let Some(number) = self.blocks.at(address_avma) else { return Ok(()) };
-        if self.heap.strings.get(name) != BLOCK {
+        if self.heap.name_of(&facts) != BLOCK {
             return Ok(());
         }
         let words = self.blocks.block(number).usable_bytes / 8;
@@ -124,29 +127,37 @@ impl Reader<'_, '_> {
                 continue;
             }
             let found = match self.map.get(word) {
-                Some(object) => Some((object, self.weak("(native)"))),
+                Some(object) => Some((object, self.weak(NATIVE))),
                 None => self.block_at(word)?.map(|block| (block, self.offset(number * 8))),
             };
-            if let Some((target, name)) = found {
-                self.push_edge(target, name)?;
+            match found {
+                Some((target, name)) => self.push_edge(target, name)?,
+                None => self.note_inside(node, word, number * 8)?,
             }
         }
         Ok(())
+    }
+
+    /// Marks the blocks around objects that were found after the others.
+    pub(super) fn claim_late_objects(&mut self) {
+        if self.blocks.is_empty() {
+            return;
+        }
+        for number in 0..self.heap.nodes.len() {
+            let facts = self.heap.nodes[number];
+            if !self.map.is_in_pool(facts.address_avma)
+                && self.heap.label_of(&facts).kind != NodeKind::Block
+                && let Some(around) = self.blocks.around(facts.address_avma)
+            {
+                self.blocks.learn(around);
+            }
+        }
     }
 
     /// Adds the blocks that no object and no module holds, as a root of their own.
     pub(super) fn add_other_blocks(&mut self, reached: &mut Vec<bool>) -> Result<()> {
         if self.blocks.is_empty() {
             return Ok(());
-        }
-        for number in 0..self.heap.nodes.len() {
-            let Node { address_avma, kind, .. } = self.heap.nodes[number];
-            if kind != NodeKind::Block
-                && !self.map.is_in_pool(address_avma)
-                && let Some(around) = self.blocks.around(address_avma)
-            {
-                self.blocks.learn(around);
-            }
         }
         let first = self.heap.nodes.len();
         for number in 0..self.blocks.count() {

@@ -6,14 +6,15 @@ use heapr_proc::Mapping;
 use rustc_hash::FxHashMap;
 
 use super::block_table::Blocks;
+use super::inside_references::InsideWord;
 use super::name_cache::NameCache;
 use super::objects::{self, flag, is_count, is_pointer, type_of};
 use super::runtime::Runtime;
 use super::text::Text;
 use super::types::{Form, Type, Types};
-use super::{PythonRequest, arenas, collector};
+use super::{PythonRequest, arenas, collector, dict};
 use crate::error::{Error, Result};
-use crate::heap::{Edge, EdgeName, ManagedHeap, Node, NodeKind};
+use crate::heap::{Edge, EdgeName, Label, ManagedHeap, Node, NodeKind};
 use crate::object_map::ObjectMap;
 use crate::pages::Pages;
 use heapr_known::cpython::Layout;
@@ -24,6 +25,12 @@ const ASK_EACH: usize = 1 << 14;
 const ASK_EACH_POOLS: usize = 1 << 6;
 /// Largest number of nodes, and of references.
 pub(super) const COUNT_MAX: usize = u32::MAX as usize - 1;
+
+/// Bytes that the checks of memory put before a block: its size, its kind, and guards. Half as many
+/// guards are behind it, at least.
+const DEBUG_PREFIX_BYTES: u64 = 16;
+/// Number of the collector's objects that show where objects are in their blocks.
+const PREFIX_VOTERS: usize = 256;
 
 /// Largest number of references for each word of the memory.
 const EDGES_OF_WORD: u64 = 4;
@@ -44,8 +51,16 @@ pub(super) struct Reader<'p, 'm> {
     pub(super) blocks: Blocks<'p>,
     /// Node of each block that is one, by its address.
     pub(super) block_nodes: FxHashMap<u64, u32>,
-    /// Name of each type's instances, and their location, by the type's address.
-    pub(super) of_types: FxHashMap<u64, (u32, u32)>,
+    /// Label of each type's instances, by the type's address.
+    pub(super) of_types: FxHashMap<u64, u32>,
+    /// Types by the number of the class, from 1.
+    classes: Vec<Rc<Type>>,
+    /// Type of the node that was added last, and the label of its instances.
+    last_type: (u64, u32),
+    /// Bytes that the interpreter's checks of memory put before each block; 0 without these checks.
+    pub(super) block_prefix: u64,
+    /// Words that lead inside of blocks of which nothing was known.
+    pub(super) inside_words: Vec<InsideWord>,
     /// Largest number of references.
     edges_max: usize,
     /// Number of references of roots.
@@ -85,6 +100,10 @@ impl<'p, 'm> Reader<'p, 'm> {
             blocks: Blocks::of(request.blocks),
             block_nodes: FxHashMap::default(),
             of_types: FxHashMap::default(),
+            classes: Vec::new(),
+            last_type: (0, 0),
+            block_prefix: 0,
+            inside_words: Vec::new(),
             edges_max: edges_max(request.mappings),
             root_edge_count: 0,
         }
@@ -141,6 +160,31 @@ impl<'p, 'm> Reader<'p, 'm> {
                 self.add(avma, &of)?;
             }
         }
+        self.find_types()
+    }
+
+    /// Finds types that are in no list of the collector, as in the middle of a collection: those of
+    /// known objects, and those in modules. Their dicts are shown as their attributes.
+    fn find_types(&mut self) -> Result<()> {
+        for number in 0..self.classes.len() {
+            let type_avma = self.classes[number].avma;
+            self.node_at(type_avma)?;
+        }
+        let mut found = Vec::new();
+        for node in 0..self.heap.nodes.len() as u32 {
+            if self.type_of_node(node).is_some_and(|of| of.form == Form::Module) {
+                let avma = self.heap.nodes[node as usize].address_avma;
+                let dict_avma = self.pages.word_or_zero(avma + objects::MODULE_DICT);
+                if is_pointer(dict_avma) {
+                    dict::entries(self.pages, self.layout, dict_avma, |_, _, value| found.push(value));
+                }
+            }
+        }
+        for value in found {
+            if self.map.get(value).is_none() && self.types.at(value).is_some() {
+                self.node_at(value)?;
+            }
+        }
         Ok(())
     }
 
@@ -156,6 +200,7 @@ impl<'p, 'm> Reader<'p, 'm> {
         for pool in &pools {
             self.map.add_pool(pool.avma);
         }
+        self.block_prefix = self.prefix_of_blocks(collected);
         let mut used = Vec::new();
         for (number, pool) in pools.iter().enumerate() {
             if number.is_multiple_of(ASK_EACH_POOLS) {
@@ -171,8 +216,29 @@ impl<'p, 'm> Reader<'p, 'm> {
         Ok(())
     }
 
+    /// Returns the bytes before the contents of each block, by where most of the collector's objects
+    /// lie: none, or those of `PYTHONMALLOC=debug`, `-X dev` and debug builds.
+    fn prefix_of_blocks(&self, collected: &[u64]) -> u64 {
+        let step = (collected.len() / PREFIX_VOTERS).max(1);
+        let voters = collected.iter().step_by(step).filter(|&&avma| self.map.is_in_pool(avma));
+        let (mut plain_count, mut debug_count) = (0, 0);
+        for &avma in voters {
+            let pool_avma = avma / self.layout.pool_bytes * self.layout.pool_bytes;
+            let Some(pool) = arenas::Pool::at(self.pages, self.layout, pool_avma) else { continue };
+            let Some(of) = self.type_of_object(avma, None) else { continue };
+            match pool.offset_in_block(avma.wrapping_sub(of.bytes_before())) {
+                0 => plain_count += 1,
+                DEBUG_PREFIX_BYTES => debug_count += 1,
+                _ => {}
+            }
+        }
+        if debug_count > plain_count { DEBUG_PREFIX_BYTES } else { 0 }
+    }
+
     /// Returns the object in a block of a pool: its type says how far from the block's start it is.
     fn object_in(&self, block_avma: u64, block_bytes: u64) -> Option<(u64, Rc<Type>)> {
+        let block_avma = block_avma + self.block_prefix;
+        let block_bytes = block_bytes.saturating_sub(self.block_prefix / 2 * 3);
         [0, objects::COLLECTOR_BYTES, objects::COLLECTOR_BYTES + objects::MANAGED_BYTES]
             .into_iter()
             .filter(|before| before + objects::HEAD_BYTES <= block_bytes)
@@ -189,14 +255,18 @@ impl<'p, 'm> Reader<'p, 'm> {
         if node >= COUNT_MAX {
             return Err(Error::TooLarge);
         }
-        let (name, place) = self.name_of_instances(of);
-        self.heap.nodes.push(Node::new(avma, NodeKind::Object, name, place));
+        let label = self.label_of_instances(of);
+        self.heap.nodes.push(Node::new(avma, label));
         self.map.insert(avma, node as u32);
         Ok(node as u32)
     }
 
-    fn name_of_instances(&mut self, of: &Rc<Type>) -> (u32, u32) {
+    fn label_of_instances(&mut self, of: &Rc<Type>) -> u32 {
+        if self.last_type.0 == of.avma {
+            return self.last_type.1;
+        }
         if let Some(&known) = self.of_types.get(&of.avma) {
+            self.last_type = (of.avma, known);
             return known;
         }
         let name = self.heap.strings.number(&of.name);
@@ -207,8 +277,17 @@ impl<'p, 'm> Reader<'p, 'm> {
         if matches!(of.form, Form::Text | Form::Int | Form::Bytes) {
             self.heap.fixed.push(name);
         }
-        self.of_types.insert(of.avma, (name, place));
-        (name, place)
+        self.classes.push(Rc::clone(of));
+        let class = self.classes.len() as u32;
+        let label = self.heap.label(Label { name, kind: NodeKind::Object, place, class });
+        self.of_types.insert(of.avma, label);
+        label
+    }
+
+    /// Type that a node had when it was added; `None` of native memory.
+    pub(super) fn type_of_node(&self, node: u32) -> Option<Rc<Type>> {
+        let label = self.heap.label_of(self.heap.nodes.get(node as usize)?);
+        self.classes.get((label.class as usize).checked_sub(1)?).map(Rc::clone)
     }
 
     /// Returns the node of an object, which is added if it is new.
@@ -233,11 +312,14 @@ impl<'p, 'm> Reader<'p, 'm> {
     }
 
     pub(super) fn push_edge(&mut self, target: u32, name: EdgeName) -> Result<()> {
-        if self.heap.edges.len() >= self.edges_max {
-            return Err(Error::TooLarge);
-        }
+        self.check_room(self.heap.edges.len())?;
         self.heap.edges.push(Edge { target, name });
         Ok(())
+    }
+
+    /// Refuses more references than any memory has.
+    pub(super) fn check_room(&self, edge_count: usize) -> Result<()> {
+        if edge_count < self.edges_max { Ok(()) } else { Err(Error::TooLarge) }
     }
 
     /// Adds a reference of the root under work.

@@ -5,9 +5,10 @@ use rustc_hash::FxHashSet;
 use super::arenas::data_of;
 use super::dict;
 use super::frames::untagged;
-use super::objects::{is_pointer, type_of};
+use super::objects::{is_pointer, reference_count, type_of};
 use super::reader::Reader;
 use super::types::Form;
+use super::unreached::Unreached;
 use crate::error::Result;
 use crate::heap::{Edge, EdgeKind, EdgeName, Root, RootKind};
 use crate::symbols::{end_of_module, module_starts};
@@ -28,6 +29,8 @@ impl Reader<'_, '_> {
         self.read_late_nodes()?;
         let mut reached = self.reached_by_roots();
         self.add_runtimes_data(&mut reached)?;
+        self.add_inside_references(&mut reached)?;
+        self.count_references_of_blocks(&mut reached);
         self.add_other_blocks(&mut reached)?;
         self.add_unreached(&mut reached);
         Ok(())
@@ -189,6 +192,18 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
+    /// Whether other objects have all references to an object. A word of a module's data then only
+    /// caches its address, as the interpreter's cache of methods does.
+    fn is_explained(&self, node: u32, unreached: &Unreached) -> bool {
+        // References to the dict of a module or type lead to these, and are too many therefore.
+        let is_counted =
+            self.type_of_node(node).is_some_and(|of| !matches!(of.form, Form::Module | Form::Type));
+        let count = || self.pages.word_or_zero(self.heap.nodes[node as usize].address_avma);
+        is_counted
+            && reference_count(count(), self.layout.version)
+                .is_some_and(|count| count <= unreached.inner_of(node))
+    }
+
     /// Adds references from the interpreter's and all modules' data to objects that nothing else
     /// leads to.
     fn add_runtimes_data(&mut self, reached: &mut Vec<bool>) -> Result<()> {
@@ -209,6 +224,7 @@ impl Reader<'_, '_> {
             }
         }
         let name = self.internal("(data)");
+        let unreached = self.unreached(reached);
         for (of, start_avma, end_avma) in ranges {
             self.check()?;
             let mut edges = Vec::new();
@@ -222,7 +238,9 @@ impl Reader<'_, '_> {
                     Some(object) => Some(self.folded.get(&object).copied().unwrap_or(object)),
                     None => self.block_at(word)?,
                 };
-                let Some(target) = found else { continue };
+                let Some(target) = found.filter(|&target| !self.is_explained(target, &unreached)) else {
+                    continue;
+                };
                 self.read_late_nodes()?;
                 reached.resize(self.heap.nodes.len(), false);
                 if !reached[target as usize] {

@@ -8,7 +8,39 @@ use super::objects::reference_count;
 use super::reader::Reader;
 use crate::heap::{Edge, EdgeKind, EdgeName, NodeKind, RootKind};
 
+/// Nodes that no root leads to, and the number of references to each from the others.
+#[derive(Debug)]
+pub(super) struct Unreached {
+    /// By number.
+    nodes: Vec<u32>,
+    inner: Vec<u32>,
+}
+
+impl Unreached {
+    /// Number of references to a node from nodes that no root leads to.
+    pub(super) fn inner_of(&self, node: u32) -> u64 {
+        self.nodes.binary_search(&node).map_or(0, |at| self.inner[at].into())
+    }
+}
+
 impl Reader<'_, '_> {
+    /// Finds the nodes that are not among the reached ones.
+    pub(super) fn unreached(&self, reached: &[bool]) -> Unreached {
+        let nodes: Vec<u32> =
+            (0..reached.len()).filter(|&node| !reached[node]).map(|node| node as u32).collect();
+        let mut inner = vec![0_u32; nodes.len()];
+        for &node in &nodes {
+            for edge in self.heap.edges_of(node) {
+                if edge.name.kind() != EdgeKind::Weak
+                    && let Ok(at) = nodes.binary_search(&edge.target)
+                {
+                    inner[at] = inner[at].saturating_add(1);
+                }
+            }
+        }
+        Unreached { nodes, inner }
+    }
+
     /// Returns which nodes the roots lead to.
     pub(super) fn reached_by_roots(&self) -> Vec<bool> {
         let mut reached = vec![false; self.heap.nodes.len()];
@@ -35,39 +67,39 @@ impl Reader<'_, '_> {
     pub(super) fn add_unreached(&mut self, reached: &mut Vec<bool>) {
         let node_count = self.heap.nodes.len();
         reached.resize(node_count, false);
-        let mut inner = vec![0_u32; node_count];
-        for node in (0..node_count).filter(|&node| !reached[node]) {
-            for edge in self.heap.edges_of(node as u32) {
-                if edge.name.kind() != EdgeKind::Weak && !reached[edge.target as usize] {
-                    inner[edge.target as usize] = inner[edge.target as usize].saturating_add(1);
+        let Unreached { nodes, inner } = self.unreached(reached);
+        let is_held_outside = |(node, inner): (&u32, &u32)| {
+            let facts = &self.heap.nodes[*node as usize];
+            if self.heap.label_of(facts).kind == NodeKind::Block {
+                return None;
+            }
+            let count = self.pages.word_or_zero(facts.address_avma);
+            let is_held =
+                reference_count(count, self.layout.version).is_none_or(|count| count > u64::from(*inner));
+            is_held.then_some(*node)
+        };
+        let held: Vec<u32> = nodes.iter().zip(&inner).filter_map(is_held_outside).collect();
+        let outside = self.edges_to(&held, reached);
+        self.let_go_by_garbage(&nodes, reached);
+        // The rest is garbage: first what no other garbage refers to, then one of each circle.
+        let alone = nodes.iter().zip(&inner).filter(|&(_, &inner)| inner == 0).map(|(&node, _)| node);
+        let order: Vec<u32> = alone.chain(nodes.iter().copied()).collect();
+        let edges = self.edges_to(&order, reached);
+        self.push_root("(held by native code)".to_owned(), RootKind::Runtime, 0, outside);
+        self.push_root("(garbage, not yet collected)".to_owned(), RootKind::Garbage, 0, edges);
+    }
+
+    /// Makes references of garbage to objects that live hold nothing, so that garbage is never an
+    /// owner. `nodes`: those that no root leads to, garbage among them.
+    fn let_go_by_garbage(&mut self, nodes: &[u32], lives: &[bool]) {
+        let name = self.weak("(garbage)");
+        for &node in nodes.iter().filter(|&&node| !lives[node as usize]) {
+            for edge in self.heap.edges_of_mut(node) {
+                if lives[edge.target as usize] {
+                    edge.name = name;
                 }
             }
         }
-        let is_held_outside = |node: usize| {
-            let facts = &self.heap.nodes[node];
-            if facts.kind == NodeKind::Block {
-                return false;
-            }
-            let count = self.pages.word_or_zero(facts.address_avma);
-            reference_count(count, self.layout.version).is_none_or(|count| count > u64::from(inner[node]))
-        };
-        let held: Vec<u32> = (0..node_count)
-            .filter(|&node| !reached[node] && is_held_outside(node))
-            .map(|node| node as u32)
-            .collect();
-        let outside = self.edges_to(&held, reached);
-        // The rest is garbage: first what no other garbage refers to, then one of each circle.
-        let mut garbage: Vec<u32> = Vec::new();
-        let rest = |reached: &[bool], node: usize| !reached[node];
-        garbage.extend(
-            (0..node_count).filter(|&node| rest(reached, node) && inner[node] == 0).map(|node| node as u32),
-        );
-        let mut edges = self.edges_to(&garbage, reached);
-        let circles: Vec<u32> =
-            (0..node_count).filter(|&node| rest(reached, node)).map(|node| node as u32).collect();
-        edges.extend(self.edges_to(&circles, reached));
-        self.push_root("(held by native code)".to_owned(), RootKind::Runtime, 0, outside);
-        self.push_root("(garbage, not yet collected)".to_owned(), RootKind::Garbage, 0, edges);
     }
 
     /// Marks nodes with all that they lead to; returns references to those that were not marked.

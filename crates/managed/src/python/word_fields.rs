@@ -18,7 +18,7 @@ const LINKS_END: u64 = 32;
 impl Reader<'_, '_> {
     /// Adds all words of an object's fields that are objects, with the names that its type has for
     /// them.
-    pub(super) fn read_words(&mut self, avma: u64, of: &Rc<Type>) -> Result<()> {
+    pub(super) fn read_words(&mut self, node: u32, avma: u64, of: &Rc<Type>) -> Result<()> {
         let first = match of.form {
             Form::Plain | Form::Function | Form::Code => objects::HEAD_BYTES,
             // All but the dict, which was read.
@@ -48,7 +48,10 @@ impl Reader<'_, '_> {
                 Some(object) => Some(object),
                 None => self.block_at(word)?,
             };
-            let Some(target) = found else { continue };
+            let Some(target) = found else {
+                self.note_inside(node, word, offset)?;
+                continue;
+            };
             let name = self.name_of_field(of, offset, word);
             self.push_edge(target, name)?;
         }

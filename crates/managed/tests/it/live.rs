@@ -189,7 +189,7 @@ fn check_names(label: &str, heap: &ManagedHeap) {
     let frame = heap.edges_of(generator).iter().map(|edge| edge.target);
     let frame = frame.into_iter().find(|&target| class(target).starts_with("frame ")).unwrap_or(generator);
     assert_eq!(class(attribute(frame, "held")), "list", "{label}");
-    let place = heap.places[heap.nodes[quote as usize].place as usize - 1];
+    let place = heap.places[heap.label_of(&heap.nodes[quote as usize]).place as usize - 1];
     assert!(heap.strings.get(place.file).ends_with("oracle.py"), "{label}");
     let garbage = heap.roots.iter().find(|root| root.kind == RootKind::Garbage);
     let garbage = garbage.map_or(0, |root| root.edges.len());

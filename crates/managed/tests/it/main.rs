@@ -5,5 +5,6 @@ mod java;
 mod live;
 mod made_memory;
 mod memory;
+mod native;
 mod stops;
 mod victims;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use heapr_managed::{Contents, ManagedHeap, PythonRequest, read_python};
+use heapr_managed::{Contents, ManagedHeap, NativeBlock, PythonRequest, read_python};
 use heapr_native::Memory;
 
 struct Process(File);
@@ -17,13 +17,18 @@ impl Memory for Process {
 
 /// Reads the heap of a process.
 pub(crate) fn heap_of(pid: u32) -> heapr_managed::Result<ManagedHeap> {
+    heap_with_blocks(pid, &[])
+}
+
+/// Reads the heap of a process together with these blocks of the C library, which are by address.
+pub(crate) fn heap_with_blocks(pid: u32, blocks: &[NativeBlock]) -> heapr_managed::Result<ManagedHeap> {
     let memory = Process(File::open(format!("/proc/{pid}/mem")).unwrap());
     let mappings = heapr_proc::mappings::read(pid).unwrap();
     let goes_on = &|| true;
     read_python(&PythonRequest {
         memory: &memory,
         mappings: &mappings,
-        blocks: &[],
+        blocks,
         contents: Contents::Names,
         goes_on,
     })

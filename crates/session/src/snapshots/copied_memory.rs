@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use heapr_glibc_heap::{Error as RundownError, HeapMemory};
-use heapr_native::{Memory, is_looked_through};
+use heapr_native::{Memory, PACKED_PAGE_BYTES, PackedPages, is_looked_through};
 use heapr_proc::page_bytes;
 use heapr_proc::{Mapping, mappings, own_pid};
 
@@ -19,16 +19,32 @@ use crate::memory_room;
 
 /// Bytes read per call.
 const PIECE_BYTES: u64 = 16 << 20;
+/// Bytes read per call for packing: what the processor's cache has room for.
+const PACKED_PIECE_BYTES: u64 = 1 << 20;
 /// Divisor of the free memory: the copied memory takes at most this part of it.
 const ROOM_SHARE: u64 = 4;
 /// Largest number of open files: names of types and tables of virtual functions are in few.
 const FILES_MAX: usize = 64;
+
+/// Number of unpacked pages that are cached; a power of two.
+const UNPACKED_PAGES: usize = 64;
+
+/// Form in which copied memory is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As it is: each word can be read in place.
+    Plain,
+    /// Packed: about a third of its size where it has objects.
+    Packed,
+}
 
 /// Copied memory of a process.
 #[derive(Debug)]
 pub(crate) struct CopiedMemory {
     /// Copied pieces, by address.
     pieces: Vec<Piece>,
+    /// Pages that were unpacked for reads of less than a page, by the low bits of their numbers.
+    unpacked: Mutex<HashMap<u64, (u64, Box<[u8; PACKED_PAGE_BYTES]>)>>,
     mappings: Vec<Mapping>,
     /// Root directory of the process.
     root: File,
@@ -39,12 +55,33 @@ pub(crate) struct CopiedMemory {
 #[derive(Debug)]
 struct Piece {
     start_avma: u64,
-    bytes: Vec<u8>,
+    byte_count: u64,
+    bytes: Bytes,
+}
+
+/// Bytes of a piece.
+#[derive(Debug)]
+enum Bytes {
+    Plain(Vec<u8>),
+    Packed(PackedPages),
 }
 
 impl Piece {
+    /// Piece of the first `count` bytes of `room`, which is taken where it can be used as it is.
+    fn of(start_avma: u64, room: &mut Vec<u8>, count: usize, form: Form) -> Self {
+        let bytes = match form {
+            Form::Plain => {
+                let mut bytes = std::mem::take(room);
+                bytes.truncate(count);
+                Bytes::Plain(bytes)
+            }
+            Form::Packed => Bytes::Packed(PackedPages::of(&room[..count])),
+        };
+        Self { start_avma, byte_count: count as u64, bytes }
+    }
+
     fn end_avma(&self) -> u64 {
-        self.start_avma + self.bytes.len() as u64
+        self.start_avma + self.byte_count
     }
 }
 
@@ -60,6 +97,7 @@ impl CopiedMemory {
     pub(crate) fn of(
         copy: &impl WrittenMemory,
         mappings: &[Mapping],
+        form: Form,
         goes_on: &dyn Fn() -> bool,
     ) -> Option<Self> {
         let room = memory_room::of_process(own_pid()).map_or(u64::MAX, |room| room.bytes / ROOM_SHARE);
@@ -70,19 +108,21 @@ impl CopiedMemory {
         }
         let root = File::open(copy.root()).ok()?;
         let mut pieces = Vec::with_capacity(ranges.len());
+        let mut room = Vec::new();
         for (start_avma, end_avma) in ranges {
             let mut at_avma = start_avma;
             while at_avma < end_avma {
                 if !goes_on() {
                     return None;
                 }
-                let mut bytes = vec![0; (end_avma - at_avma).min(PIECE_BYTES) as usize];
-                let count = copy.read(at_avma, &mut bytes);
-                let wanted_bytes = bytes.len() as u64;
-                bytes.truncate(count);
+                let wanted_bytes = (end_avma - at_avma).min(piece_bytes(form));
+                if room.len() < wanted_bytes as usize {
+                    room = vec![0; wanted_bytes as usize];
+                }
+                let count = copy.read(at_avma, &mut room[..wanted_bytes as usize]);
                 let is_whole = count as u64 == wanted_bytes;
                 if count > 0 {
-                    pieces.push(Piece { start_avma: at_avma, bytes });
+                    pieces.push(Piece::of(at_avma, &mut room, count, form));
                 }
                 // Reading continues behind an unreadable page.
                 at_avma = match is_whole {
@@ -91,7 +131,13 @@ impl CopiedMemory {
                 };
             }
         }
-        Some(Self { pieces, mappings: mappings.to_vec(), root, files: Mutex::default() })
+        Some(Self {
+            pieces,
+            unpacked: Mutex::default(),
+            mappings: mappings.to_vec(),
+            root,
+            files: Mutex::default(),
+        })
     }
 
     /// Path of a file of the process, valid as long as this exists, even if the process has ended.
@@ -99,13 +145,46 @@ impl CopiedMemory {
         Path::new("/proc/self/fd").join(self.root.as_raw_fd().to_string()).join(path.trim_start_matches('/'))
     }
 
-    /// Returns the copied bytes from an address on, or else the distance to the next copied byte.
-    fn find(&self, at_avma: u64) -> Result<&[u8], u64> {
+    /// Returns the copied piece around an address and the offset in it, or else the distance to the
+    /// next copied byte.
+    fn find(&self, at_avma: u64) -> Result<(&Piece, usize), u64> {
         let behind = self.pieces.partition_point(|piece| piece.end_avma() <= at_avma);
         let Some(piece) = self.pieces.get(behind) else { return Err(u64::MAX - at_avma) };
         match at_avma.checked_sub(piece.start_avma) {
-            Some(offset) => Ok(&piece.bytes[offset as usize..]),
+            Some(offset) => Ok((piece, offset as usize)),
             None => Err(piece.start_avma - at_avma),
+        }
+    }
+
+    /// Reads from a piece. Returns the number of bytes, at least one if there is room for any.
+    fn read_piece(&self, piece: &Piece, offset: usize, into: &mut [u8]) -> usize {
+        let count = into.len().min(piece.byte_count as usize - offset);
+        match &piece.bytes {
+            Bytes::Plain(bytes) => {
+                into[..count].copy_from_slice(&bytes[offset..offset + count]);
+                count
+            }
+            Bytes::Packed(pages) => {
+                let (number, within) = (offset / PACKED_PAGE_BYTES, offset % PACKED_PAGE_BYTES);
+                if within == 0
+                    && let Some(page) = into[..count].first_chunk_mut::<PACKED_PAGE_BYTES>()
+                {
+                    pages.read(number, page);
+                    return PACKED_PAGE_BYTES;
+                }
+                let count = count.min(PACKED_PAGE_BYTES - within);
+                let page = piece.start_avma / PACKED_PAGE_BYTES as u64 + number as u64;
+                let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+                let (known, bytes) = unpacked
+                    .entry(page % UNPACKED_PAGES as u64)
+                    .or_insert_with(|| (u64::MAX, Box::new([0; PACKED_PAGE_BYTES])));
+                if *known != page {
+                    pages.read(number, bytes);
+                    *known = page;
+                }
+                into[..count].copy_from_slice(&bytes[within..within + count]);
+                count
+            }
         }
     }
 
@@ -139,11 +218,7 @@ impl CopiedMemory {
             let at_avma = address_avma.wrapping_add(done as u64);
             let rest = &mut into[done..];
             let count = match self.find(at_avma) {
-                Ok(found) => {
-                    let count = found.len().min(rest.len());
-                    rest[..count].copy_from_slice(&found[..count]);
-                    count
-                }
+                Ok((piece, offset)) => self.read_piece(piece, offset, rest),
                 Err(gap) => {
                     let until = gap.min(rest.len() as u64) as usize;
                     self.read_unwritten(at_avma, &mut rest[..until])
@@ -172,6 +247,13 @@ impl CopiedMemory {
     }
 }
 
+fn piece_bytes(form: Form) -> u64 {
+    match form {
+        Form::Plain => PIECE_BYTES,
+        Form::Packed => PACKED_PIECE_BYTES,
+    }
+}
+
 /// Ranges to be copied, by address, without overlaps.
 fn wanted(copy: &impl Memory, mappings: &[Mapping]) -> Option<Vec<(u64, u64)>> {
     let mut ranges = Vec::new();
@@ -196,7 +278,10 @@ impl Memory for CopiedMemory {
     fn piece_at(&self, address_avma: u64) -> Option<(u64, &[u8])> {
         let behind = self.pieces.partition_point(|piece| piece.end_avma() <= address_avma);
         let piece = self.pieces.get(behind).filter(|piece| piece.start_avma <= address_avma)?;
-        Some((piece.start_avma, &piece.bytes))
+        match &piece.bytes {
+            Bytes::Plain(bytes) => Some((piece.start_avma, bytes)),
+            Bytes::Packed(_) => None,
+        }
     }
 
     fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
@@ -276,7 +361,13 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), vec![77; page_bytes() as usize]).unwrap();
         let mappings = [mapping(1, 9, Path::new("")), mapping(20, 22, file.path())];
-        let kept = CopiedMemory::of(&Pages, &mappings, &|| true).unwrap();
+        for form in [Form::Plain, Form::Packed] {
+            check(&CopiedMemory::of(&Pages, &mappings, form, &|| true).unwrap());
+        }
+        assert!(CopiedMemory::of(&Pages, &mappings, Form::Plain, &|| false).is_none());
+    }
+
+    fn check(kept: &CopiedMemory) {
         let page = |number: u64| {
             let mut bytes = vec![200; page_bytes() as usize];
             let count = kept.read_all(number * page_bytes(), &mut bytes);
@@ -293,6 +384,9 @@ mod tests {
         let mut over = vec![0; 3 * whole];
         assert_eq!(kept.read_all(4 * page_bytes(), &mut over), 3 * whole);
         assert_eq!((over[0], over[whole], over[2 * whole]), (4, 0, 6));
-        assert!(CopiedMemory::of(&Pages, &mappings, &|| false).is_none());
+        // From within a page to within the next.
+        let mut over = vec![0; 100];
+        assert_eq!(kept.read_all(2 * page_bytes() - 50, &mut over), 100);
+        assert_eq!((over[0], over[49], over[50], over[99]), (1, 1, 2, 2));
     }
 }

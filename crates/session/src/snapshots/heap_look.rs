@@ -18,7 +18,7 @@ use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
 use heapr_symbols::{FrameWalker, MappedCode};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
-use crate::snapshots::copied_memory::{CopiedMemory, WrittenMemory};
+use crate::snapshots::copied_memory::{CopiedMemory, Form, WrittenMemory};
 use crate::snapshots::graph_notes::{of_mappings, of_served};
 
 /// Facts that are found before the process is stopped, because finding them takes longer than the
@@ -156,7 +156,7 @@ impl Prepared {
     pub(crate) fn keep(&mut self, copy: u32, goes_on: &dyn Fn() -> bool) -> bool {
         let memory = StoppedProcess::copy(copy);
         let of_copy = Still::of_copy(&memory, &self.memory, &self.not_copied);
-        let kept = CopiedMemory::of(&of_copy, &self.mappings, goes_on);
+        let kept = CopiedMemory::of(&of_copy, &self.mappings, Form::Plain, goes_on);
         self.kept = kept.map(|kept| (kept, thread_modules(copy)));
         self.kept.is_some()
     }

@@ -15,7 +15,7 @@ use heapr_native::Memory;
 use heapr_proc::{Mapping, mappings, not_as_it_is_in_forks};
 
 use crate::Error;
-use crate::snapshots::copied_memory::CopiedMemory;
+use crate::snapshots::copied_memory::{CopiedMemory, Form};
 use crate::snapshots::heap_look::Still;
 
 /// Largest size of a C heap that is walked while the process stands still or a copy of it lives.
@@ -244,7 +244,7 @@ impl Look for Looking {
         let of_copy = Still::of_copy(&memory, &self.process, &self.not_copied);
         let deadline = self.since + self.request.max_pause;
         let may_last = || Instant::now() < deadline && goes_on();
-        self.kept = CopiedMemory::of(&of_copy, &self.mappings, &may_last);
+        self.kept = CopiedMemory::of(&of_copy, &self.mappings, Form::Packed, &may_last);
         self.kept.is_some()
     }
 

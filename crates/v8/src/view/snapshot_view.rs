@@ -279,6 +279,12 @@ impl SnapshotView {
         self.unless_damaged(chain)
     }
 
+    /// Whether [`ObjectDetails::allocated_by`] is known; an index does not contain allocation stacks.
+    #[must_use]
+    pub fn has_allocation_stacks(&self) -> bool {
+        matches!(self.source, Source::Memory(_))
+    }
+
     /// Returns all facts about an object.
     pub fn details(&self, node: u32) -> Result<ObjectDetails> {
         let objects = self.objects();

@@ -47,6 +47,8 @@ pub(super) struct HeapFacts {
     objects: Amount,
     /// Native blocks, and data of arrays.
     native: Amount,
+    /// Number of native blocks with the stack that allocated them.
+    stack_count: usize,
     reference_count: usize,
     garbage_count: usize,
     notes: Vec<String>,
@@ -56,7 +58,8 @@ impl HeapFacts {
     pub(super) fn of(heap: &ManagedHeap) -> Self {
         let (mut objects, mut native) = (Amount::default(), Amount::default());
         for (number, node) in heap.nodes.iter().enumerate() {
-            let amount = if node.kind == NodeKind::Block { &mut native } else { &mut objects };
+            let is_block = heap.label_of(node).kind == NodeKind::Block;
+            let amount = if is_block { &mut native } else { &mut objects };
             amount.count += 1;
             amount.bytes = amount.bytes.saturating_add(heap.own_bytes(number as u32));
         }
@@ -65,6 +68,7 @@ impl HeapFacts {
             runtime: heap.runtime.clone(),
             objects,
             native,
+            stack_count: heap.stack_count(),
             reference_count: heap.edges.len(),
             garbage_count: garbage.map(|root| root.edges.len()).sum(),
             notes: heap.notes.clone(),
@@ -83,8 +87,12 @@ impl HeapFacts {
             duration(taken_in.as_nanos() as u64),
         );
         if self.native.count > 0 {
+            let with_stacks = match self.stack_count {
+                0 => String::new(),
+                some => format!(", {} with the stack that allocated them", count(some as u64)),
+            };
             say!(
-                "  and {} of native memory in {}",
+                "  and {} of native memory in {}{with_stacks}",
                 bytes(self.native.bytes),
                 plural(self.native.count, "block")
             );
@@ -117,6 +125,7 @@ impl HeapFacts {
             "object_bytes": self.objects.bytes,
             "native_count": self.native.count,
             "native_bytes": self.native.bytes,
+            "native_with_stack_count": self.stack_count,
             "reference_count": self.reference_count,
             "garbage_count": self.garbage_count,
             "contents": if contents == Contents::Strings { "strings" } else { "names" },

@@ -5,6 +5,7 @@ pub(crate) mod dump_file;
 mod every;
 mod heap_facts;
 mod java_take;
+mod recorded_stacks;
 mod take;
 
 pub(super) use core::{CoreOutput, take_of_core};

@@ -12,6 +12,7 @@ use heapr_table::quantity::duration;
 use serde_json::{Value, json};
 
 use super::heap_facts::{HeapFacts, create, write};
+use super::recorded_stacks::RecordedStacks;
 use crate::processes;
 use crate::snapshot::native::{NativeTakeOptions, free_name, told_before};
 use crate::snapshot_take::{Format, TakeQuestion};
@@ -122,8 +123,12 @@ pub(super) fn take_one(
     // Before the process stands still: a file that cannot be written costs it no pause.
     let file = create(&path, overwrites)?;
     let begin = Instant::now();
+    let recorded = RecordedStacks::before(pid);
     let ManagedTaken { mut heap, pause, copy_life, no_copy } =
         managed_heap(pid, request).map_err(with_native_heap)?;
+    if let Some(recorded) = recorded {
+        recorded.add_to(&mut heap);
+    }
     write(&mut heap, file, &path)?;
     Ok(Facts {
         path,

@@ -38,6 +38,7 @@ pub(crate) use required::blocks_of_frames;
 pub(crate) use statistics::{graph_kinds, statistics};
 pub(crate) use summary::{snapshot_json, why};
 pub(crate) use take::{NativeTakeOptions, take};
+pub(super) use watchers::Watcher;
 pub(super) use watchers::find as watched;
 pub(super) use watchers::free_name;
 pub(crate) use watchers::is_name_of_javascript;

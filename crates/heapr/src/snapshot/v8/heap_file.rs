@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context as _;
 use heapr_v8::devtools::Heap;
-use heapr_v8::view::SnapshotView;
+use heapr_v8::view::{ObjectDetails, SnapshotView};
 use heapr_v8::{ReadOptions, Snapshot, SourceMaps, StoredSummary};
 
 use crate::report::progress_bar::ProgressBar;
@@ -174,6 +174,8 @@ pub(crate) fn ask<T>(
         });
         match answer {
             Err(error) if is_damage(&error) => store.forget(file),
+            // The file has it.
+            Err(error) if error.is::<NotInIndex>() => {}
             Err(error) => return Err(error.context(file.display().to_string())),
             Ok((answer, problems)) => {
                 tell_problems(file, &problems);
@@ -184,6 +186,30 @@ pub(crate) fn ask<T>(
     }
     let opened = open_file(file, Wanted::Everything)?;
     print(question(&opened.view()).with_context(|| file.display().to_string())?)
+}
+
+/// Answer of a question that needs the allocation stacks, which an index does not contain.
+#[derive(Debug)]
+struct NotInIndex;
+
+impl std::fmt::Display for NotInIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the index has no allocation stacks")
+    }
+}
+
+impl std::error::Error for NotInIndex {}
+
+/// Returns all details of an object, with the stack that allocated it.
+///
+/// # Errors
+/// The object has a stack, and the view is of an index.
+pub(crate) fn details_with_stack(view: &SnapshotView, node: u32) -> anyhow::Result<ObjectDetails> {
+    let details = view.details(node)?;
+    match details.trace_node_id != 0 && !view.has_allocation_stacks() {
+        true => Err(NotInIndex.into()),
+        false => Ok(details),
+    }
 }
 
 fn is_damage(error: &anyhow::Error) -> bool {

@@ -9,7 +9,7 @@ use heapr_v8::{DomState, EdgeKind, NodeKind};
 
 use crate::output::{OutputArguments, print_table};
 use crate::plain_text::one_line;
-use crate::snapshot::v8::heap_file::{ObjectId, ask};
+use crate::snapshot::v8::heap_file::{ObjectId, ask, details_with_stack};
 use heapr_table::quantity::{bytes, count};
 use heapr_table::{Column, Table, row};
 
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: ObjectArguments) -> anyhow::Result<ExitCode> {
             let node = arguments.object.node_in(view)?;
             let fields = view.children(node, FieldOrder::Object, Page::top(output.top()))?;
             let values = fields.rows.iter().map(|field| value_text(view.objects(), &field.object)).collect();
-            Ok((view.details(node)?, fields, values))
+            Ok((details_with_stack(view, node)?, fields, values))
         },
         |(details, fields, values)| print(output, &details, fields, values),
     )
@@ -121,10 +121,15 @@ fn facts(details: &ObjectDetails) -> Vec<(&'static str, &'static str, Fact)> {
     }
     if !details.allocated_by.is_empty() {
         let functions: Vec<String> = details.allocated_by.iter().map(ToString::to_string).collect();
-        let text = one_line(&functions[..functions.len().min(MOST_FUNCTIONS)].join(" <- "));
+        let text = stack_text(&functions);
         facts.push(("allocated_by", "allocated by", Fact { value: functions.into(), text }));
     }
     facts
+}
+
+/// Formats the innermost functions of an allocation's stack.
+pub(super) fn stack_text(functions: &[String]) -> String {
+    one_line(&functions[..functions.len().min(MOST_FUNCTIONS)].join(" <- "))
 }
 
 /// Formats the value of a field. Strings are in quotes; numbers are shown if the snapshot has them.

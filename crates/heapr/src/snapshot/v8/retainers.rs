@@ -6,13 +6,14 @@ use std::process::ExitCode;
 
 use heapr_v8::analysis::{PathStep, RetainingPaths};
 use heapr_v8::devtools::RetainersView;
-use heapr_v8::view::{FieldRow, Listed, ObjectRow, Page};
+use heapr_v8::view::{FieldRow, Listed, ObjectRow, Page, SnapshotView};
 use serde_json::{Value, json};
 
 use crate::output::{OutputArguments, print_table};
 use crate::plain_text::one_line;
 use crate::snapshot::v8::containment::{add_edges, edge_sheet};
-use crate::snapshot::v8::heap_file::{ObjectId, Wanted, ask, open};
+use crate::snapshot::v8::heap_file::{ObjectId, Wanted, ask, details_with_stack, open};
+use crate::snapshot::v8::object::stack_text;
 use heapr_table::quantity::count;
 
 /// Arguments of `heapr snapshot retainers`.
@@ -46,6 +47,7 @@ pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
                 let node = arguments.object.node_in(view)?;
                 Ok(Answer {
                     object: view.row(node)?,
+                    allocated_by: allocated_by(view, node)?,
                     paths: view.retaining_paths(node, &HashSet::new(), arguments.paths)?,
                     retainers: view.retainers(node, Page::top(arguments.output.top()))?,
                 })
@@ -62,6 +64,7 @@ pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
     let set: HashSet<u32> = ignored.iter().copied().collect();
     let answer = Answer {
         object: view.row(node)?,
+        allocated_by: allocated_by(&view, node)?,
         paths: view.retaining_paths(node, &set, arguments.paths)?,
         retainers: view.retainers_ignoring(
             &RetainersView::new(&heap, &ignored),
@@ -75,12 +78,19 @@ pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
 /// Data of the answer.
 struct Answer {
     object: ObjectRow,
+    /// Functions that allocated the object, the innermost first; empty if they are unknown.
+    allocated_by: Vec<String>,
     paths: RetainingPaths,
     retainers: Listed<FieldRow>,
 }
 
+fn allocated_by(view: &SnapshotView, node: u32) -> anyhow::Result<Vec<String>> {
+    let details = details_with_stack(view, node)?;
+    Ok(details.allocated_by.iter().map(ToString::to_string).collect())
+}
+
 fn print(output: &OutputArguments, answer: Answer) -> anyhow::Result<ExitCode> {
-    let Answer { object, paths: found, retainers } = answer;
+    let Answer { object, allocated_by, paths: found, retainers } = answer;
     let mut sheet = edge_sheet("heapr.snapshot.retainers/1", "Of");
     add_edges(&mut sheet, retainers);
     sheet.fact("id", object.id);
@@ -91,6 +101,10 @@ fn print(output: &OutputArguments, answer: Answer) -> anyhow::Result<ExitCode> {
     );
     sheet.fact("is_cut", found.is_cut);
     let mut title = vec![format!("{} @{}", one_line(&object.name), object.id)];
+    if !allocated_by.is_empty() {
+        title.push(format!("allocated by {}", stack_text(&allocated_by)));
+        sheet.fact("allocated_by", allocated_by);
+    }
     for (at, path) in found.paths.iter().enumerate() {
         title.extend([String::new(), format!("way {} from a root:", at + 1)]);
         let (start, end) = match path.len() > 2 * END_OF_WAY {
