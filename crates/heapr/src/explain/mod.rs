@@ -16,3 +16,4 @@ mod v8_snapshots;
 pub(crate) use arguments::ExplainArguments;
 pub(crate) use command::run;
 pub(crate) use judged::failures;
+pub(crate) use resident::class_sums;
