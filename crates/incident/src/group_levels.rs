@@ -91,3 +91,68 @@ impl Levels {
         group.limits().into_iter().filter(|limit| limit.is_hard).min_by_key(|limit| limit.free_bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn write(folder: &Path, files: &[(&str, &str)]) {
+        fs::create_dir_all(folder).unwrap();
+        files.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
+    }
+
+    #[test]
+    fn version_2_tells_the_level_whose_limit_was_hit_and_the_one_that_decides() {
+        let top = tempfile::tempdir().unwrap();
+        let (pod, web) = (top.path().join("pod"), top.path().join("pod/web"));
+        let quiet = "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n";
+        write(
+            &pod,
+            &[
+                ("memory.events", quiet),
+                ("memory.max", "1000\n"),
+                ("memory.current", "900\n"),
+                ("memory.stat", "file 0\n"),
+                ("memory.oom.group", "1\n"),
+            ],
+        );
+        write(
+            &web,
+            &[
+                ("memory.events", quiet),
+                ("memory.max", "max\n"),
+                ("memory.current", "800\n"),
+                ("memory.stat", ""),
+                ("memory.oom.group", "0\n"),
+            ],
+        );
+        let levels = Levels::of(&GroupFolder::copied(top.path(), "pod/web", true));
+        let limit = levels.deciding_limit().unwrap();
+        assert_eq!((limit.path.as_str(), limit.limit_bytes, limit.free_bytes), ("/pod", 1000, 100));
+        fs::write(pod.join("memory.events"), "max 7\noom 1\noom_kill 2\noom_group_kill 1\n").unwrap();
+        fs::write(web.join("memory.events"), "max 0\noom 0\noom_kill 1\noom_group_kill 0\n").unwrap();
+        let [own, above] = levels.more().try_into().unwrap();
+        assert_eq!(
+            (own.events.oom_kill, own.events.limit_hits, own.is_killed_whole),
+            (Some(1), Some(0), false)
+        );
+        assert_eq!((above.events.limit_hits, above.events.oom_group_kill), (Some(7), Some(1)));
+        assert!(above.is_killed_whole && above.limit_bytes == Some(1000));
+        let mut next = Levels::of(&GroupFolder::copied(top.path(), "pod/web", true));
+        assert_eq!(next.more()[0].events.oom_kill, Some(0));
+        next.start_from(&levels.counters());
+        assert_eq!(next.more()[0].events.oom_kill, Some(1));
+    }
+
+    #[test]
+    fn version_1_has_its_counters_in_other_files() {
+        let top = tempfile::tempdir().unwrap();
+        let oom_control = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
+        write(&top.path().join("web"), &[("memory.oom_control", oom_control), ("memory.failcnt", "9\n")]);
+        let events = GroupEvents::of(&GroupFolder::copied(top.path(), "web", false));
+        assert_eq!((events.oom_kill, events.limit_hits, events.oom), (Some(3), Some(9), None));
+    }
+}

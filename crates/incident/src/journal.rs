@@ -76,13 +76,13 @@ impl Journal {
         let file = match folder.regular(Path::new(FILE)) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(StoreError::Read { path, source }),
+            Err(reason) => return Err(StoreError::Read { path, reason }),
         };
         let mut bytes = Vec::new();
         let read = file.take(BYTES_MAX).read_to_end(&mut bytes);
-        read.map_err(|source| StoreError::Read { path: path.clone(), source })?;
+        read.map_err(|reason| StoreError::Read { path: path.clone(), reason })?;
         let journal: Self = serde_json::from_slice(&bytes)
-            .map_err(|source| StoreError::Form { path: path.clone(), source })?;
+            .map_err(|reason| StoreError::Form { path: path.clone(), reason })?;
         if journal.schema != SCHEMA {
             return Err(StoreError::Version { path, found: journal.schema });
         }
@@ -95,7 +95,7 @@ impl Journal {
     /// The operating system's error.
     pub fn write(&mut self, folder: &OwnFolder) -> Result<(), StoreError> {
         SCHEMA.clone_into(&mut self.schema);
-        let failed = |source| StoreError::Write { path: folder.path().join(FILE), source };
+        let failed = |reason| StoreError::Write { path: folder.path().join(FILE), reason };
         let bytes = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
         let mut file = NewFile::create_in(folder, Path::new(FILE)).map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;

@@ -111,3 +111,37 @@ fn pressure(group: &GroupFolder) -> io::Result<OwnedFd> {
     file.write_all(PRESSURE)?;
     Ok(file.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{PollFd, Timespec, poll};
+
+    use super::*;
+
+    fn has_notice(notices: &Notices) -> bool {
+        let mut polled: Vec<PollFd<'_>> =
+            notices.descriptors().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
+        poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
+    }
+
+    #[test]
+    fn a_change_of_the_events_of_version_2_is_a_notice_until_it_is_taken() {
+        let top = tempfile::tempdir().unwrap();
+        std::fs::create_dir(top.path().join("web")).unwrap();
+        let events = top.path().join("web/memory.events");
+        std::fs::write(&events, "oom 0\n").unwrap();
+        let notices = Notices::of(&GroupFolder::copied(top.path(), "web", true), &[1]);
+        assert!(notices.refused.is_empty() && !has_notice(&notices));
+        std::fs::write(&events, "oom 1\n").unwrap();
+        assert!(has_notice(&notices));
+        notices.take();
+        assert!(!has_notice(&notices));
+    }
+
+    #[test]
+    fn a_group_that_is_gone_refuses_each_notice_with_its_reason() {
+        let top = tempfile::tempdir().unwrap();
+        let gone = |is_v2| Notices::of(&GroupFolder::copied(top.path(), "gone", is_v2), &[1]).refused.len();
+        assert_eq!([gone(true), gone(false)], [1, 3]);
+    }
+}

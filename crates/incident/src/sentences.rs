@@ -139,7 +139,9 @@ fn whole_bytes(incident: &Incident) -> Option<u64> {
         .as_ref()
         .filter(|group| group.limit_bytes.is_some())
         .and_then(|group| group.usage_bytes);
-    let limit = incident.cause.limit_bytes.filter(|_| incident.cause.group.is_some());
+    let is_of_heap = incident.cause.kind == CauseKind::RuntimeLimit
+        && incident.holders.first().is_some_and(|holder| holder.kind == HolderKind::Class);
+    let limit = incident.cause.limit_bytes.filter(|_| incident.cause.group.is_some() || is_of_heap);
     // A limit that was met is what was used.
     limit.or(usage).or(incident.process.rss_bytes).filter(|&whole| whole > 0)
 }
@@ -160,7 +162,10 @@ fn main_holder(incident: &Incident) -> Option<(&Holder, u64)> {
 
 fn held_clause(incident: &Incident) -> String {
     match main_holder(incident) {
-        Some((holder, percent)) => format!(", {percent} % of it in {}", in_process(holder, incident)),
+        Some((holder, percent)) => {
+            let owner = holder.held_by.as_ref().map(|path| format!(", held by {path}")).unwrap_or_default();
+            format!(", {percent} % of it in {}{owner}", in_process(holder, incident))
+        }
         None => String::new(),
     }
 }
@@ -221,7 +226,7 @@ fn group_parts(group: &GroupFacts) -> [(&'static str, u64); 5] {
         ("files", group.file_bytes),
         ("tmpfs and shared memory", group.shared_memory_bytes),
         ("socket buffers", group.socket_bytes),
-        ("other memory of the kernel", group.kernel_bytes),
+        ("the kernel's memory for it (sockets, page tables, names of files)", group.kernel_bytes),
         ("swapped out", group.swapped_bytes),
     ]
 }
@@ -279,7 +284,8 @@ fn processes_sentence(incident: &Incident) -> Option<String> {
         .collect();
     let more = all.len().saturating_sub(named.len());
     let more = if more == 0 { String::new() } else { format!(", and {more} more") };
-    Some(format!("Resident of the {} processes of {}: {}{more}.", all.len(), group.path, named.join(", ")))
+    let path = group.limited_group.as_ref().unwrap_or(&group.path);
+    Some(format!("Resident of the {} processes of {path}: {}{more}.", all.len(), named.join(", ")))
 }
 
 fn climb_sentence(incident: &Incident) -> Option<String> {
@@ -301,7 +307,7 @@ fn climb_sentence(incident: &Incident) -> Option<String> {
     let limit = incident.group.as_ref().and_then(|group| group.limit_bytes);
     if let (Some(rate), Some(limit), true) = (rate, limit, span >= CLIMB_NS_MIN) {
         let rate = rate as f64;
-        if incident.kind == Kind::Death && incident.cause.kind.is_lack_of_memory() {
+        if incident.kind == Kind::Death && incident.cause.group.is_some() {
             // The time that twice the limit would have lasted.
             let more_ns = limit as f64 / rate * MINUTE_NS;
             let until = incident.time_unix_ns.saturating_add(more_ns as u64);

@@ -35,7 +35,6 @@ fn incident() -> Incident {
             bytes_plus_minus: 9 * MIB,
             bytes_per_minute: Some(38 * MIB as i64),
             change_ns: Some(540 * SECOND_NS),
-            held_by: Some("module cache: _orders (dict)".to_owned()),
             ..Holder::default()
         }],
         ..Incident::default()
@@ -51,12 +50,13 @@ fn incident() -> Incident {
 #[test]
 fn a_kill_in_a_group_is_told_with_its_holder_the_rest_and_the_climb() {
     let mut incident = incident();
+    incident.holders[0].held_by = Some("module cache: _orders (dict)".to_owned());
     tell(&mut incident);
     let first = &incident.sentences[0];
     assert!(first.starts_with("web (4711) was killed by the kernel for lack of memory at "), "{first}");
     assert!(
         first.ends_with(
-            ": /web reached its limit of 512.0 MiB, 71 % of it in OrderCache.remember (cache.py:31)."
+            ": /web reached its limit of 512.0 MiB, 71 % of it in OrderCache.remember (cache.py:31), held by module cache: _orders (dict)."
         ),
         "{first}"
     );

@@ -19,36 +19,36 @@ const LISTED_MAX: usize = 100_000;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Folder that cannot be opened or made.
-    #[error("the folder of incidents {}: {source}", path.display())]
+    #[error("the folder of incidents {}: {reason}", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
         /// Reason.
-        source: io::Error,
+        reason: io::Error,
     },
     /// File that cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {reason}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
         /// Reason.
-        source: io::Error,
+        reason: io::Error,
     },
     /// File that cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {reason}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
         /// Reason.
-        source: io::Error,
+        reason: io::Error,
     },
     /// File with contents of another form.
-    #[error("{} is no incident: {source}", path.display())]
+    #[error("{} is no incident: {reason}", path.display())]
     Form {
         /// The file.
         path: PathBuf,
         /// Reason, with line and column.
-        source: serde_json::Error,
+        reason: serde_json::Error,
     },
     /// File of another version.
     #[error("{} has the form {found:?}, which this heapr does not read", path.display())]
@@ -107,7 +107,7 @@ impl Store {
     /// The folder does not exist, or others may write to it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let folder =
-            OwnFolder::open(path).map_err(|source| StoreError::Folder { path: path.to_owned(), source })?;
+            OwnFolder::open(path).map_err(|reason| StoreError::Folder { path: path.to_owned(), reason })?;
         Ok(Self { folder })
     }
 
@@ -118,7 +118,7 @@ impl Store {
     /// The folder cannot be made, or another watcher uses it.
     pub fn made(path: &Path) -> Result<Self, StoreError> {
         let folder =
-            OwnFolder::made(path).map_err(|source| StoreError::Folder { path: path.to_owned(), source })?;
+            OwnFolder::made(path).map_err(|reason| StoreError::Folder { path: path.to_owned(), reason })?;
         let lock = rustix::fs::FlockOperation::NonBlockingLockExclusive;
         match rustix::fs::flock(&folder, lock) {
             Ok(()) => Ok(Self { folder }),
@@ -171,13 +171,13 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(StoreError::NoSuch { number, path: self.folder.path().to_owned() });
             }
-            Err(source) => return Err(StoreError::Read { path, source }),
+            Err(reason) => return Err(StoreError::Read { path, reason }),
         };
         let mut bytes = Vec::new();
         let read = file.take(INCIDENT_BYTES_MAX).read_to_end(&mut bytes);
-        read.map_err(|source| StoreError::Read { path: path.clone(), source })?;
+        read.map_err(|reason| StoreError::Read { path: path.clone(), reason })?;
         let incident: Incident = serde_json::from_slice(&bytes)
-            .map_err(|source| StoreError::Form { path: path.clone(), source })?;
+            .map_err(|reason| StoreError::Form { path: path.clone(), reason })?;
         if incident.schema != SCHEMA {
             return Err(StoreError::Version { path, found: incident.schema });
         }
@@ -197,7 +197,7 @@ impl Store {
     pub fn write(&self, incident: &mut Incident) -> Result<PathBuf, StoreError> {
         SCHEMA.clone_into(&mut incident.schema);
         let path = self.path(incident.number);
-        let failed = |source| StoreError::Write { path: path.clone(), source };
+        let failed = |reason| StoreError::Write { path: path.clone(), reason };
         let mut bytes = serde_json::to_vec_pretty(incident).map_err(|error| failed(error.into()))?;
         bytes.push(b'\n');
         let mut file =

@@ -43,6 +43,7 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
         recording,
         kills,
         is_until_end: arguments.until_end,
+        is_graph: arguments.graph,
         watched: Watched::default(),
         pending: Vec::new(),
         next_scan: now,

@@ -39,11 +39,14 @@ pub(super) struct Pending {
 }
 
 impl Dead {
-    /// Whether the end is worth an incident. An exit status that is not 0, and an unknown end, count
-    /// for a named process and for one with most of the memory. Others are a shell's commands.
+    /// Whether the end is worth an incident. An exit status that is not 0, and an unknown end,
+    /// count for a named process and for one with most of the memory. Others are a shell's
+    /// commands.
     pub(super) fn is_incident(&self, group: Option<&DeadsGroup>) -> bool {
         let limit = group.and_then(|group| group.facts.limit_bytes);
-        let is_large = limit.is_some_and(|limit| self.named.rss_bytes.unwrap_or(0) >= limit / 2);
+        let is_at_own_limit = self.runtime.as_ref().is_some_and(|runtime| runtime.amount.is_full());
+        let is_large =
+            is_at_own_limit || limit.is_some_and(|limit| self.named.rss_bytes.unwrap_or(0) >= limit / 2);
         match self.ending {
             Ending::Exited { status } => status != 0 && (self.is_named || is_large),
             Ending::Unknown => {

@@ -81,7 +81,7 @@ fn parts(group: &GroupFacts) -> Vec<Holder> {
     let parts = [
         ("tmpfs and shared memory", group.shared_memory_bytes),
         ("socket buffers", group.socket_bytes),
-        ("other memory of the kernel", group.kernel_bytes),
+        ("the kernel's memory for it (sockets, page tables, names of files)", group.kernel_bytes),
     ];
     let large = parts.into_iter().filter(|(_, bytes)| *bytes >= BYTES_MIN);
     let holder = |(name, bytes): (&str, u64)| Holder {

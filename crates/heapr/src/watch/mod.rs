@@ -20,6 +20,7 @@ mod facts;
 mod held;
 mod holders;
 mod kills;
+mod objects;
 mod own_limits;
 mod recorder;
 mod report;

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -75,7 +75,13 @@ pub(super) fn wait(
     asked.extend(kills.file().map(|log| (Subject::Log, log.as_fd(), PollFlags::IN)));
     let life = recorder.and_then(|recorder| recorder.life.as_ref());
     asked.extend(life.map(|life| (Subject::Recorder, life.as_fd(), PollFlags::IN)));
+    let now = Instant::now();
+    let mut pause = pause;
     for (place, group) in groups.iter().enumerate() {
+        if let Some(left) = group.quiet_until.checked_duration_since(now).filter(|left| !left.is_zero()) {
+            pause = pause.min(left);
+            continue;
+        }
         let descriptors = group.notices.iter().flat_map(heapr_incident::Notices::descriptors);
         asked.extend(descriptors.map(|(descriptor, flags)| (Subject::Group(place), descriptor, flags)));
     }

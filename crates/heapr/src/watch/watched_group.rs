@@ -19,6 +19,8 @@ const YOUNG: Duration = Duration::from_secs(60);
 const CHANGE_PART: u64 = 100;
 /// Longest time without a reading of all counters.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
+/// Time after a notice for which further ones wait.
+const QUIET: Duration = Duration::from_millis(50);
 /// Time over which the trend is judged, ns.
 const TREND_NS: u64 = 60_000_000_000;
 
@@ -35,6 +37,8 @@ pub(super) struct WatchedGroup {
     pub(super) pids: Vec<u32>,
     noticed_limit: Option<u64>,
     begun: Instant,
+    /// Time until which notices wait: pressure may send hundreds a second.
+    pub(super) quiet_until: Instant,
     read: Option<Instant>,
     usage_bytes: u64,
     /// Whether usage had changed at the last reading.
@@ -56,6 +60,7 @@ impl WatchedGroup {
             pids: Vec::new(),
             noticed_limit: None,
             begun: Instant::now(),
+            quiet_until: Instant::now(),
             read: None,
             usage_bytes: 0,
             is_moving: true,
@@ -136,6 +141,14 @@ impl WatchedGroup {
         let held_bytes = self.held_bytes();
         self.course.add(Point { unix_ns: unix_ns(), usage_bytes, held_bytes });
         self.ask_for_notices(self.facts.limit_bytes);
+    }
+
+    /// Reads all counters after a notice, and takes the notice.
+    pub(super) fn read_noticed(&mut self) {
+        // Read first: a kill frees the memory within milliseconds.
+        self.read_whole();
+        self.notices.iter().for_each(Notices::take);
+        self.quiet_until = Instant::now() + QUIET;
     }
 
     /// Bytes that the kernel cannot take back: all but pages of files.

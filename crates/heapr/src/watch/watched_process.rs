@@ -8,6 +8,7 @@ use heapr_session::ProcessFacts;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::account;
+use super::objects::Objects;
 use super::own_limits::{OwnLimits, address_space};
 use super::targets::container_id;
 
@@ -15,6 +16,8 @@ use super::targets::container_id;
 const ACCOUNT_GROWTH_PERCENT: u64 = 25;
 /// Least resident bytes of which an account is read.
 const ACCOUNT_BYTES_MIN: u64 = 8 << 20;
+/// Rise of the share of unknown memory, in hundredths, by which an account is worse than the last.
+const UNKNOWN_PERCENT: u64 = 20;
 
 /// Process that is watched.
 #[derive(Debug)]
@@ -30,6 +33,7 @@ pub(super) struct WatchedProcess {
     pub(super) not_recorded: Option<String>,
     /// Whether the user has named this process.
     pub(super) is_named: bool,
+    pub(super) objects: Objects,
 }
 
 impl WatchedProcess {
@@ -65,6 +69,7 @@ impl WatchedProcess {
             address_space: address_space(pid),
             not_recorded: None,
             is_named: false,
+            objects: Objects::default(),
         })
     }
 
@@ -102,7 +107,27 @@ impl WatchedProcess {
             && rss_bytes >= before.saturating_add(before / 100 * ACCOUNT_GROWTH_PERCENT);
         let is_near_own_limit = self.limits.is_near(self.account.as_ref()) && rss_bytes > before;
         if is_account_wanted && (has_grown || is_near_own_limit) {
-            self.account = account::of_process(self.pid()).or(self.account.take());
+            let found = account::of_process(self.pid());
+            // The contents of a process that is being killed cannot be read.
+            let is_worse = |found: &Account| {
+                let before = self.account.as_ref();
+                unknown_percent(found) > before.map_or(100, unknown_percent).saturating_add(UNKNOWN_PERCENT)
+            };
+            self.account = found.filter(|found| !is_worse(found)).or(self.account.take());
+        }
+    }
+
+    /// Looks at the objects of a CPython process that has grown. `left_bytes`: memory that its group
+    /// has left.
+    pub(super) fn look_at_objects(&mut self, folder: &std::path::Path, left_bytes: Option<u64>) {
+        let is_python = self.account.as_ref().is_some_and(|account| {
+            account
+                .lines
+                .iter()
+                .any(|line| line.class == "python_arenas" && line.bytes > account.rss_bytes / 5)
+        });
+        if let Some(rss_bytes) = self.named.rss_bytes.filter(|_| is_python) {
+            self.objects.take_if_due(folder, self.pid(), rss_bytes, left_bytes);
         }
     }
 
@@ -118,6 +143,12 @@ impl WatchedProcess {
             account: self.account.clone(),
         }
     }
+}
+
+/// Share of memory of an unknown owner, in hundredths.
+fn unknown_percent(account: &Account) -> u64 {
+    let unknown = account.lines.iter().find(|line| line.class == "unknown").map_or(0, |line| line.bytes);
+    unknown.saturating_mul(100) / account.rss_bytes.max(1)
 }
 
 /// Systemd unit of a control group.

@@ -42,6 +42,8 @@ pub(super) struct Watcher {
     pub(super) recording: PathBuf,
     pub(super) kills: Kills,
     pub(super) is_until_end: bool,
+    /// Whether objects of Python are looked at.
+    pub(super) is_graph: bool,
     pub(super) watched: Watched,
     pub(super) pending: Vec<Pending>,
     pub(super) next_scan: Instant,
@@ -80,9 +82,7 @@ impl Watcher {
             self.kills.read();
             for &place in &woken.groups {
                 let Some(group) = self.watched.groups.get_mut(place) else { continue };
-                // Read first: a kill frees the memory within milliseconds.
-                group.read_whole();
-                group.notices.iter().for_each(heapr_incident::Notices::take);
+                group.read_noticed();
                 self.read_processes(place, true);
                 self.judge(place)?;
             }
@@ -137,6 +137,20 @@ impl Watcher {
             self.watched.processes.iter_mut().filter(|process| process.group.as_ref() == Some(&folder))
         {
             process.read(is_account_wanted);
+        }
+        if self.is_graph {
+            self.look_at_objects(place);
+        }
+    }
+
+    fn look_at_objects(&mut self, place: usize) {
+        let group = &self.watched.groups[place];
+        let limit = group.levels.deciding_limit();
+        let left_bytes = limit.map(|limit| limit.limit_bytes.saturating_sub(limit.used_bytes));
+        let folder = self.report.store.folder().path();
+        let members = self.watched.processes.iter_mut();
+        for process in members.filter(|process| process.group.as_ref() == Some(&group.folder)) {
+            process.look_at_objects(folder, left_bytes);
         }
     }
 
@@ -194,10 +208,16 @@ impl Watcher {
         Ok(())
     }
 
-    /// Facts of a group with its processes, living or just dead.
+    /// Facts of a group with its processes, living or just dead. Where the limit is that of a group
+    /// above, the processes of its other groups count, too.
     fn facts_of(&self, place: usize, dead: Option<&[Pending]>) -> DeadsGroup {
         let group = &self.watched.groups[place];
-        let is_member = |process: &&WatchedProcess| process.group.as_ref() == Some(&group.folder);
+        let limited = group.facts.limited_group.as_deref().unwrap_or("/");
+        let is_below = |path: &str| path.strip_prefix(limited).is_some_and(|rest| rest.starts_with('/'));
+        let is_member = |process: &&WatchedProcess| {
+            process.group.as_ref() == Some(&group.folder)
+                || process.named.group.as_deref().is_some_and(is_below)
+        };
         let dead = dead.into_iter().flatten().map(|pending| &pending.process);
         let processes = self.watched.processes.iter().chain(dead).filter(is_member);
         of_group(group, processes, group.levels.more())
@@ -219,7 +239,7 @@ impl Watcher {
     /// Makes the incidents of all processes that have ended.
     fn tell_deaths(&mut self) -> anyhow::Result<()> {
         self.kills.read();
-        let pending = std::mem::take(&mut self.pending);
+        let mut pending = std::mem::take(&mut self.pending);
         let mut places: Vec<Option<usize>> =
             pending.iter().map(|one| self.watched.group_of(&one.process)).collect();
         let of_each = places.clone();
@@ -244,7 +264,8 @@ impl Watcher {
                 recording: &self.recording,
                 log_not_read: self.kills.not_read.as_deref(),
             };
-            let found = incidents(told, &circumstances);
+            let mut found = incidents(told, &circumstances);
+            name_owners(&mut found, &mut pending);
             self.add_deaths(found, place)?;
         }
         self.watched.drop_groups();
@@ -328,6 +349,17 @@ fn since_boot_us() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000)
         + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
+}
+
+/// Names the owners of objects in incidents whose processes had theirs read.
+fn name_owners(found: &mut [Incident], pending: &mut [Pending]) {
+    for incident in found {
+        let own = pending.iter_mut().find(|one| one.process.pid() == incident.process.pid);
+        if let Some(own) = own {
+            own.process.objects.tell(incident);
+            tell(incident);
+        }
+    }
 }
 
 fn dead(pending: &Pending) -> Dead {

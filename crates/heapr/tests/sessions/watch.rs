@@ -260,6 +260,36 @@ fn of_two_processes_in_a_group_the_one_that_held_the_memory_is_named() {
 }
 
 #[test]
+fn workers_that_one_program_has_forked_at_once_are_recorded_each_by_itself() {
+    let Some(group) = Group::new("workers") else { return };
+    let stage = Stage::new();
+    // The first statement is behind the wait for `go`: the workers exist before the watch.
+    let functions = format!(
+        "{EATER}\n__attribute__((constructor)) static void begin(void) {{ for (int i = 0; i < 3; i++) if (!fork()) break; }}"
+    );
+    let body = "for (int i = 0; i < 200; i++) memset(remember_order(), 1, 100000);\npause();";
+    let program = compiled(&stage, "worker", &functions, body);
+    let mut child = group.start(&stage, &[&program]);
+    let pids = || {
+        let text = fs::read_to_string(group.folder.join("cgroup.procs")).unwrap();
+        Some(text.lines().map(str::to_owned).collect::<Vec<_>>()).filter(|pids| pids.len() == 4)
+    };
+    let pids = wait_until("all workers run", pids);
+    let watch = Watch::start(&stage, &["--cgroup", &group.path]);
+    File::create(stage.path("go")).unwrap();
+    wait_until("each worker has its memory", || {
+        let processes = stage.json(&["status"])["sessions"][0]["processes"].clone();
+        let has_it = |process: &Value| process["live_bytes"].as_u64().is_some_and(|bytes| bytes > 10 << 20);
+        (processes.as_array()?.iter().filter(|process| has_it(process)).count() == 4).then_some(())
+    });
+    for pid in pids.iter().rev() {
+        Command::new("kill").arg(pid).status().unwrap();
+    }
+    child.wait().unwrap();
+    assert_eq!(watch.end(), 0);
+}
+
+#[test]
 fn an_end_in_order_is_no_incident() {
     let Some(group) = Group::new("order") else { return };
     let stage = Stage::new();
