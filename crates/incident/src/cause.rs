@@ -58,10 +58,18 @@ impl CauseKind {
         }
     }
 
-    /// Whether memory ran out.
+    /// Whether the memory of all processes counts that share a limit, not that of one process.
     #[must_use]
-    pub fn is_lack_of_memory(self) -> bool {
-        !matches!(self, Self::Crash | Self::Killed | Self::Exit | Self::Unknown)
+    pub fn is_of_group(self) -> bool {
+        matches!(
+            self,
+            Self::KernelGroup
+                | Self::KernelWholeGroup
+                | Self::KernelMachine
+                | Self::Kernel
+                | Self::SystemdOomd
+                | Self::NearLimit
+        )
     }
 }
 
@@ -321,5 +329,4 @@ fn at_own_limit(facts: &DeathFacts<'_>, mut evidence: Vec<String>, otherwise: Ca
 }
 
 #[cfg(test)]
-#[path = "cause_tests.rs"]
 mod tests;

@@ -132,18 +132,24 @@ fn near_limit(incident: &Incident, who: &str, held: &str) -> String {
     }
 }
 
-/// Bytes of which shares are told: the usage of the group, or the process's resident set.
+/// Bytes of which shares are told: the limit that was met, the usage of the group, or the resident
+/// set of the process.
 fn whole_bytes(incident: &Incident) -> Option<u64> {
+    let cause = &incident.cause;
     let usage = incident
         .group
         .as_ref()
         .filter(|group| group.limit_bytes.is_some())
         .and_then(|group| group.usage_bytes);
-    let is_of_heap = incident.cause.kind == CauseKind::RuntimeLimit
-        && incident.holders.first().is_some_and(|holder| holder.kind == HolderKind::Class);
-    let limit = incident.cause.limit_bytes.filter(|_| incident.cause.group.is_some() || is_of_heap);
-    // A limit that was met is what was used.
-    limit.or(usage).or(incident.process.rss_bytes).filter(|&whole| whole > 0)
+    let whole = if cause.kind.is_of_group() {
+        // A limit that was met is what was used.
+        cause.limit_bytes.or(usage).or(incident.process.rss_bytes)
+    } else {
+        let is_of_heap = cause.kind == CauseKind::RuntimeLimit
+            && incident.holders.first().is_some_and(|holder| holder.kind == HolderKind::Class);
+        cause.limit_bytes.filter(|_| is_of_heap).or(incident.process.rss_bytes)
+    };
+    whole.filter(|&whole| whole > 0)
 }
 
 fn percent_of(part: u64, whole: u64) -> u64 {
@@ -242,11 +248,14 @@ fn rest_sentence(incident: &Incident) -> Option<String> {
         .filter(|holder| holder.kind != HolderKind::Group)
         .map(|holder| (in_process(holder, incident), holder.bytes))
         .collect();
-    if let Some(group) = &incident.group {
+    let group = incident.group.as_ref().filter(|_| incident.cause.kind.is_of_group());
+    if let Some(group) = group {
         let named = group_parts(group).into_iter().filter(|(name, _)| !is_main(name));
         parts.extend(named.map(|(name, amount)| (name.to_owned(), amount)));
     }
-    parts.extend(unexplained(incident).map(|amount| ("in no recorded block".to_owned(), amount)));
+    parts.extend(
+        group.and_then(|_| unexplained(incident)).map(|amount| ("in no recorded block".to_owned(), amount)),
+    );
     parts.retain(|(_, amount)| *amount >= TOLD_BYTES);
     parts.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     parts.truncate(PARTS_MAX);
@@ -331,5 +340,4 @@ fn company_sentence(incident: &Incident) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "sentences_tests.rs"]
 mod tests;

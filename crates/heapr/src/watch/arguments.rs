@@ -54,8 +54,8 @@ pub(crate) struct WatchArguments {
     /// Record a sample of the allocations, as `heapr start` does
     #[arg(long, value_name = "SIZE|auto|off|all", default_value = "auto", value_parser = parse_sample_rate)]
     pub(super) sample: SampleRate,
-    /// Also look at the objects of Python as a process grows, while its group has room for a copy of
-    /// it; the process stands still for milliseconds
+    /// Also look at the objects of Python as a process grows, while its group has room for a copy.
+    /// The process stands still for milliseconds
     #[arg(long)]
     pub(super) graph: bool,
     /// Send each incident as JSON to this address by POST (https is spoken by the program curl)

@@ -110,7 +110,7 @@ fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -
         accounts.push(own);
     }
     // A crash or an exit is of this process alone.
-    if !incident.cause.kind.is_lack_of_memory() || incident.cause.group.is_none() {
+    if !incident.cause.kind.is_of_group() {
         accounts.retain(|account| account.pid == incident.process.pid);
     }
     add_holders(&mut incident, circumstances.recording, &accounts, true);

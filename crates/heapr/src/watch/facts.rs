@@ -1,6 +1,8 @@
 //! Facts of a watched group for an incident.
 
 use heapr_incident::{GroupProcess, More};
+use heapr_proc::GroupFolder;
+use heapr_session::ProcessFacts;
 
 use super::dead::DeadsGroup;
 use super::watched_group::WatchedGroup;
@@ -26,10 +28,24 @@ pub(super) fn of_group<'a>(
         });
         accounts.extend(process.account.clone());
     }
+    let known: Vec<u32> = facts.processes.iter().map(|process| process.pid).collect();
+    facts.processes.extend(neighbours(facts.limited_group.as_deref(), &known));
     facts
         .processes
         .sort_by(|one, other| other.rss_bytes.cmp(&one.rss_bytes).then_with(|| one.pid.cmp(&other.pid)));
     facts.processes.truncate(PROCESSES_MAX);
     facts.events = levels.first().map(|own| own.events).unwrap_or_default();
     DeadsGroup { facts, course: group.course.clone(), levels, accounts }
+}
+
+/// Processes that share the limit and are not watched.
+fn neighbours(limited: Option<&str>, known: &[u32]) -> Vec<GroupProcess> {
+    let pids = limited.and_then(GroupFolder::named).map(|group| group.memory().pids).unwrap_or_default();
+    let others = pids.into_iter().filter(|pid| !known.contains(pid)).take(PROCESSES_MAX);
+    let of = |pid: u32| {
+        let facts = ProcessFacts::of(pid)?;
+        let rss_bytes = heapr_proc::resident_bytes(pid)?;
+        Some(GroupProcess { pid, name: facts.name().to_owned(), rss_bytes, is_recorded: false })
+    };
+    others.filter_map(of).collect()
 }

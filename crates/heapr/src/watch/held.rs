@@ -30,8 +30,10 @@ const BYTES_MIN: u64 = 1 << 20;
 pub(super) fn add_holders(incident: &mut Incident, recording: &Path, accounts: &[Account], is_dead: bool) {
     let own = incident.process.pid;
     let mut pids = vec![own];
-    let group = incident.group.iter().flat_map(|group| &group.processes);
-    pids.extend(group.map(|process| process.pid).filter(|&pid| pid != own));
+    // A crash or an exit is of this process alone.
+    let is_of_group = incident.cause.kind.is_of_group();
+    let processes = incident.group.iter().filter(|_| is_of_group).flat_map(|group| &group.processes);
+    pids.extend(processes.map(|process| process.pid).filter(|&pid| pid != own));
     let found = match functions(recording, &pids, is_dead.then_some(own)) {
         Ok(found) => found,
         Err(error) => {
@@ -43,7 +45,10 @@ pub(super) fn add_holders(incident: &mut Incident, recording: &Path, accounts: &
     for account in accounts {
         holders.extend(classes(account, found.pids.contains(&account.pid)));
     }
-    holders.extend(incident.group.iter().flat_map(parts));
+    let group = incident.group.as_ref().filter(|_| is_of_group);
+    holders.extend(group.into_iter().flat_map(parts));
+    let is_told = |pid: u32| found.pids.contains(&pid) || accounts.iter().any(|account| account.pid == pid);
+    holders.extend(group.into_iter().flat_map(|group| others(group, is_told)));
     holders.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.name.cmp(&other.name)));
     holders.truncate(HOLDERS_MAX);
     incident.holders = holders;
@@ -62,9 +67,9 @@ pub(super) fn add_holders(incident: &mut Incident, recording: &Path, accounts: &
 /// Classes of a process's resident memory that no recorded block explains.
 fn classes(account: &Account, is_recorded: bool) -> Vec<Holder> {
     let is_held = |class: &str| !OF_FILES.contains(&class) && !(is_recorded && RECORDED.contains(&class));
-    // Memory of an unknown owner is what recorded blocks may lie in.
-    let is_told =
-        |class: &str| is_held(class) && !(is_recorded && ["unknown", "python_arenas"].contains(&class));
+    // Recorded blocks may lie in memory of an unknown owner. CPython's arenas are told: samples
+    // leave its small objects out.
+    let is_told = |class: &str| is_held(class) && !(is_recorded && class == "unknown");
     let lines = account.lines.iter().filter(|line| line.bytes >= BYTES_MIN && is_told(&line.class));
     let holder = |line: &heapr_incident::AccountLine| Holder {
         kind: HolderKind::Class,
@@ -91,6 +96,20 @@ fn parts(group: &GroupFacts) -> Vec<Holder> {
         ..Holder::default()
     };
     large.map(holder).collect()
+}
+
+/// Processes whose memory is neither recorded nor divided by class.
+fn others(group: &GroupFacts, is_told: impl Fn(u32) -> bool) -> Vec<Holder> {
+    let unknown =
+        group.processes.iter().filter(|process| !is_told(process.pid) && process.rss_bytes >= BYTES_MIN);
+    let holder = |process: &heapr_incident::GroupProcess| Holder {
+        kind: HolderKind::Class,
+        name: "memory that was not looked into".to_owned(),
+        bytes: process.rss_bytes,
+        processes: vec![(process.pid, process.rss_bytes)],
+        ..Holder::default()
+    };
+    unknown.map(holder).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Samples leave CPython's small objects out, so that only the objects themselves tell who holds
 //! them. The process stands still for milliseconds. What it writes while the copy is read takes
-//! memory of its group a second time: the copy is taken only if all of it would fit twice.
+//! memory of its group a second time. The copy is taken only if the whole process fits twice.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

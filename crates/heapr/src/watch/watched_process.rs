@@ -117,8 +117,8 @@ impl WatchedProcess {
         }
     }
 
-    /// Looks at the objects of a CPython process that has grown. `left_bytes`: memory that its group
-    /// has left.
+    /// Looks at the objects of a CPython process that has grown. `left_bytes`: memory that its
+    /// group has left.
     pub(super) fn look_at_objects(&mut self, folder: &std::path::Path, left_bytes: Option<u64>) {
         let is_python = self.account.as_ref().is_some_and(|account| {
             account

@@ -12,7 +12,12 @@ fn incident() -> Incident {
     let time_unix_ns = 1_700_000_000 * SECOND_NS;
     let mut incident = Incident {
         time_unix_ns,
-        process: ProcessNamed { pid: 4711, name: "web".to_owned(), ..ProcessNamed::default() },
+        process: ProcessNamed {
+            pid: 4711,
+            name: "web".to_owned(),
+            rss_bytes: Some(512 * MIB),
+            ..ProcessNamed::default()
+        },
         ending: Some(Ending::Signalled { signal: 9, has_core: false }),
         cause: Cause {
             kind: CauseKind::KernelGroup,
