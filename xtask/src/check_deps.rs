@@ -65,6 +65,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("graph", &[]),
     ("v8", &["files", "graph", "table"]),
     ("mcp", &["files", "filters", "proc", "query", "table"]),
+    ("incident", &["files", "proc", "table"]),
     ("inspector", &["known", "proc", "table"]),
     (
         "server",

@@ -12,14 +12,13 @@ const LISTS_OF_XPERF: [&str; 3] = ["--requireframes", "--cullframes", "--culllis
 const COMMANDS_WITH_PROGRAMS: [&str; 3] = ["run", "start", "node"];
 
 /// Commands of other tools, and what is typed here. `…` stands for the words that follow.
-const TIPS: [(&str, &str); 22] = [
+const TIPS: [(&str, &str); 21] = [
     ("record", "heapr run …"),
     ("trace", "heapr run …"),
     ("profile", "heapr run …"),
     ("exec", "heapr run …"),
     ("live", "heapr top …"),
     ("monitor", "heapr top …"),
-    ("watch", "heapr top …"),
     ("tree", "heapr report … --invert"),
     ("table", "heapr report … --frames"),
     ("stats", "heapr report … --totals"),

@@ -20,6 +20,7 @@ mod export;
 mod finding_text;
 mod graph_contents;
 mod help;
+mod incidents;
 mod info;
 mod manual;
 mod mcp;
@@ -43,6 +44,7 @@ mod trace_file;
 mod transfer;
 mod version;
 mod view;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -76,6 +78,10 @@ enum Command {
     Update(Box<sessions::UpdateArguments>),
     /// Show a session or a process live in the terminal: functions by live memory, growth, rate.
     Top(Box<top::TopArguments>),
+    /// Record processes for as long as they run, and tell why one of them was killed.
+    Watch(Box<watch::WatchArguments>),
+    /// Show the incidents of `heapr watch`: who was killed, by whom, and what held the memory.
+    Incidents(Box<incidents::IncidentsArguments>),
     /// Put a text into a session's trace, with the time.
     Mark(Box<sessions::MarkArguments>),
     /// End a session, complete its trace, and print where the memory is.
@@ -222,6 +228,8 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => sessions::status(&arguments),
         Command::Update(arguments) => sessions::update(*arguments),
         Command::Top(arguments) => top::run(*arguments),
+        Command::Watch(arguments) => watch::run(*arguments),
+        Command::Incidents(arguments) => incidents::run(&arguments),
         Command::Mark(arguments) => sessions::mark(&arguments),
         Command::Stop(arguments) => sessions::stop(*arguments),
         Command::Cancel(arguments) => sessions::cancel(&arguments),

@@ -92,6 +92,22 @@ fn place(line: &str, mounts: &[Mount]) -> Option<(PathBuf, PathBuf, [Files; 2])>
     Some((mount.point.clone(), below, if is_v2 { V2 } else { V1 }))
 }
 
+/// Mounts of hierarchies that count memory, and whether each is of version 2.
+pub(crate) fn memory_hierarchies() -> Vec<(Mount, bool)> {
+    let has_memory = |mount: &Mount| mount.filesystem_options.split(',').any(|name| name == "memory");
+    let of = |mount: Mount| match mount.filesystem.as_str() {
+        "cgroup2" => Some((mount, true)),
+        "cgroup" if has_memory(&mount) => Some((mount, false)),
+        _ => None,
+    };
+    mounts().into_iter().filter_map(of).collect()
+}
+
+/// Returns the readable limits of a group and of the groups above it.
+pub(crate) fn limits_of_group(top: &Path, group: &Path, is_v2: bool) -> Vec<GroupLimit> {
+    limits_from(top, group, if is_v2 { V2 } else { V1 })
+}
+
 fn limits_from(top: &Path, group: &Path, files: [Files; 2]) -> Vec<GroupLimit> {
     let of_each = |group: &Path| files.map(|files| limit(top, group, files));
     group.ancestors().flat_map(of_each).flatten().collect()

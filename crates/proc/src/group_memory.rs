@@ -54,7 +54,8 @@ pub fn group_memory(pid: u32) -> Option<GroupMemory> {
     Some(read(&top, &group, is_v2))
 }
 
-fn read(top: &Path, group: &Path, is_v2: bool) -> GroupMemory {
+/// Reads the memory of a group below the mount point `top`.
+pub(crate) fn read(top: &Path, group: &Path, is_v2: bool) -> GroupMemory {
     let folder = if group.as_os_str().is_empty() { top.to_owned() } else { top.join(group) };
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();

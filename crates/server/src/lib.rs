@@ -50,7 +50,7 @@ pub use files::{Files, Limits, Source};
 pub use host::{GraphKind, HeapError, Host};
 pub use native::snapshot_json;
 pub use page::has_page;
-pub use profile_server::{MakeProfile, ProfileServer};
+pub use profile_server::{MakeMetrics, MakeProfile, ProfileServer};
 pub use server::{Server, ServerOptions};
 pub use session::status_json;
 pub use static_page::{StaticLimits, write_static};

@@ -22,6 +22,12 @@ const AT_ONCE: usize = 2;
 /// Makes the profile of a name: gzipped pprof, or an error text.
 pub type MakeProfile = dyn Fn(&str) -> std::result::Result<Vec<u8>, String> + Send + Sync;
 
+/// Makes the text of `/metrics`, in the form that Prometheus scrapes, or an error text.
+pub type MakeMetrics = dyn Fn() -> std::result::Result<String, String> + Send + Sync;
+
+/// Path of the metrics.
+const METRICS_PATH: &str = "/metrics";
+
 /// A listening socket.
 pub struct ProfileServer {
     listener: TcpListener,
@@ -38,6 +44,7 @@ impl std::fmt::Debug for ProfileServer {
 struct Shared {
     address: SocketAddr,
     make: Arc<MakeProfile>,
+    metrics: Option<Arc<MakeMetrics>>,
 }
 
 impl ProfileServer {
@@ -49,7 +56,14 @@ impl ProfileServer {
         let listen_error = |source| Error::Listen { port: address.port(), source };
         let listener = TcpListener::bind(address).map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
-        Ok(Self { listener, shared: Shared { address, make } })
+        Ok(Self { listener, shared: Shared { address, make, metrics: None } })
+    }
+
+    /// Serves `/metrics`, too.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Arc<MakeMetrics>) -> Self {
+        self.shared.metrics = Some(metrics);
+        self
     }
 
     /// URL of the heap profile.
@@ -90,6 +104,14 @@ async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers:
     }
     if method != Method::GET && method != Method::HEAD {
         return text(StatusCode::METHOD_NOT_ALLOWED, "profiles can only be read");
+    }
+    if let (METRICS_PATH, Some(metrics)) = (uri.path(), &shared.metrics) {
+        let metrics = Arc::clone(metrics);
+        return match tokio::task::spawn_blocking(move || metrics()).await {
+            Ok(Ok(lines)) => text(StatusCode::OK, lines.trim_end()),
+            Ok(Err(why)) => text(StatusCode::INTERNAL_SERVER_ERROR, &why),
+            Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "making the metrics has failed"),
+        };
     }
     let Some(name) = uri.path().strip_prefix(PATH).filter(|name| NAMES.contains(name)) else {
         let is_list = uri.path().trim_end_matches('/') == PATH.trim_end_matches('/') || uri.path() == "/";

@@ -4,6 +4,7 @@ mod check;
 mod inside;
 mod surroundings;
 mod tracing;
+mod watching;
 
 use heapr_table::json_text::json_lines;
 use std::io::Write as _;
@@ -35,7 +36,7 @@ enum Format {
 pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let checks = match arguments.pid {
         Some(pid) => inside::checks(pid)?,
-        None => [tracing::checks(), surroundings::checks()].concat(),
+        None => [tracing::checks(), surroundings::checks(), watching::checks()].concat(),
     };
     let text = match arguments.format {
         Format::Text => text_of(&checks),

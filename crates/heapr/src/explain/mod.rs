@@ -17,3 +17,4 @@ mod where_it_is;
 pub(crate) use arguments::ExplainArguments;
 pub(crate) use command::run;
 pub(crate) use judged::failures;
+pub(crate) use resident::class_sums;

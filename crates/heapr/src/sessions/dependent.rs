@@ -12,10 +12,14 @@ use super::start::{Lifetime, begin};
 /// Beginning of the names of sessions that a view starts for itself: a process id follows.
 pub(crate) const OF_VIEW: &str = "top-";
 
-/// True if the name is one that views give their sessions.
+/// Beginning of the names of sessions that a watch starts for itself: a process id follows.
+pub(crate) const OF_WATCH: &str = "watch-";
+
+/// True if the name is one that views and watches give their sessions.
 pub(super) fn is_of_view(name: &SessionName) -> bool {
     let is_number = |part: &str| part.parse::<u32>().is_ok();
-    name.as_str().strip_prefix(OF_VIEW).is_some_and(|rest| rest.split('-').all(is_number))
+    let numbers = [OF_VIEW, OF_WATCH].iter().find_map(|start| name.as_str().strip_prefix(start));
+    numbers.is_some_and(|rest| rest.split('-').all(is_number))
 }
 
 /// Session that ends with this process at the latest, also if this process is killed: the recorder
@@ -73,7 +77,7 @@ mod tests {
     #[test]
     fn names_of_views_are_known() {
         let is = |name: &str| is_of_view(&SessionName::new(name).unwrap());
-        assert!(is("top-7") && is("top-7-2"));
-        assert!(!is("top") && !is("top-") && !is("top-x") && !is("stop-7"));
+        assert!(is("top-7") && is("top-7-2") && is("watch-7"));
+        assert!(!is("watch") && !is("top") && !is("top-") && !is("top-x") && !is("stop-7"));
     }
 }

@@ -17,12 +17,12 @@ use anyhow::bail;
 use clap::Parser as _;
 use heapr_session::{SessionClient, SessionName, sessions};
 
-pub(crate) use dependent::{DependentSession, OF_VIEW};
+pub(crate) use dependent::{DependentSession, OF_VIEW, OF_WATCH};
 pub(crate) use mark::MarkArguments;
 use recorder_process::RecorderArguments;
 pub(crate) use recorder_process::SUBCOMMAND as RECORDER;
 pub(crate) use session_end::SessionEnd;
-pub(crate) use start::{StartArguments, advice};
+pub(crate) use start::{StartArguments, advice, start_background};
 pub(crate) use status::StatusArguments;
 pub(crate) use stop::{CancelArguments, StopArguments};
 pub(crate) use update::UpdateArguments;
@@ -62,8 +62,8 @@ pub(crate) fn cancel(arguments: &CancelArguments) -> anyhow::Result<ExitCode> {
     stop::cancel(arguments)
 }
 
-/// Finds the session of that name, or without a name the only one. A session of `heapr run` or
-/// `heapr top` counts only if it is named, or if no other exists.
+/// Finds the session of that name, or without a name the only one. A session of `heapr run`,
+/// `heapr top` or `heapr watch` counts only if it is named, or if no other exists.
 pub(crate) fn find(name: Option<&str>) -> anyhow::Result<SessionClient> {
     if let Some(name) = name {
         return Ok(SessionClient::find(&SessionName::new(name)?)?);

@@ -181,6 +181,12 @@ pub(super) fn begin(request: &StartRequest, lifetime: Lifetime) -> anyhow::Resul
     Ok((beginning, ours))
 }
 
+/// Starts a session that runs on by itself. Returns the recorder's process id.
+pub(crate) fn start_background(request: &StartRequest) -> anyhow::Result<u32> {
+    let (beginning, _) = begin(request, Lifetime::Own)?;
+    Ok(beginning.recorder_pid)
+}
+
 /// Says so if no program is flagged for this session, and whether flags of the other kind exist.
 fn tell_if_none_is_flagged(request: &StartRequest) {
     let (kind, other, word) = match request.properties.mode {

@@ -21,4 +21,5 @@ mod take;
 
 pub(crate) use every::{EveryOptions, EveryQuestion, every};
 pub(crate) use node::{NodeArguments, run as run_node};
+pub(crate) use node_run::state_directory;
 pub(crate) use take::{Format, TakeOptions, TakeQuestion, take};

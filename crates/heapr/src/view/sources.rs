@@ -10,6 +10,7 @@ use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
 use heapr_table::SortRows as _;
 use heapr_trace::Trace;
 
+use crate::incidents::recording_of_incident;
 use crate::snapshot::native::{GraphArguments, NativeHeap};
 use crate::snapshot::verbs::is_trace;
 use crate::trace_file::named_or_newest;
@@ -87,6 +88,9 @@ fn sort_snapshots(sources: &mut [Source]) {
 }
 
 fn source(word: &Path) -> anyhow::Result<Source> {
+    if let Some(recording) = recording_of_incident(word)? {
+        return Ok(Source::File(recording));
+    }
     match heapr_files::regular(word) {
         Ok(_) => Ok(written_by_session(word).unwrap_or_else(|| Source::File(word.to_owned()))),
         Err(error)

@@ -27,3 +27,4 @@ mod targets;
 mod terminal;
 mod top;
 mod unseen_exec;
+mod watch;

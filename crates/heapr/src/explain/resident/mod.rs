@@ -111,6 +111,17 @@ pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Resul
     Ok(resident)
 }
 
+/// Reads the resident bytes of a process by class: key and name of the class, and bytes. The
+/// process is not stopped.
+///
+/// # Errors
+/// The process has ended, or may not be read.
+pub(crate) fn class_sums(pid: u32) -> anyhow::Result<Vec<(&'static str, &'static str, u64)>> {
+    let resident = reading::read(pid, false, &mut ())?;
+    let sum = |line: &heapr_resident::Line| (line.class.key(), line.class.label(), line.pages.rss_bytes);
+    Ok(resident.account.lines().iter().map(sum).collect())
+}
+
 /// Reads a process at intervals, if that was requested.
 pub(super) fn series(
     pid: u32,

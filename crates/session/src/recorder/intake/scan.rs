@@ -159,7 +159,7 @@ impl Recorder {
             self.end_images_before(pid, entry.start_ns);
         }
         let image = if was_attached { process_facts::image(pid) } else { None };
-        let resumed = self.resume(image);
+        let resumed = self.resume(pid, image);
         let is_resumed = resumed.is_some();
         let (file_index, entry) = resumed.unwrap_or_else(|| (self.enter_process(&entry), entry));
         let mut state = ProcessState::new(file_index, index, generation, pid);
@@ -214,9 +214,12 @@ impl Recorder {
 
     /// Returns the entry of a process that was attached to before, let go, and still runs the same
     /// program.
-    fn resume(&mut self, image: Option<[u64; 2]>) -> Option<(ProcessIndex, Process)> {
+    ///
+    /// Processes that one program forks within a clock tick differ in their ids alone.
+    fn resume(&mut self, pid: u32, image: Option<[u64; 2]>) -> Option<(ProcessIndex, Process)> {
         let image = image?;
-        let before = self.processes.iter_mut().rfind(|process| process.image == Some(image))?;
+        let is_it = |process: &ProcessState| process.pid == pid && process.image == Some(image);
+        let before = self.processes.iter_mut().rfind(|process| is_it(process))?;
         before.is_superseded = true;
         let mut entry = before.entry.clone()?;
         entry.end_ns = None;

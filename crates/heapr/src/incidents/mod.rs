@@ -1,0 +1,10 @@
+//! `heapr incidents`: lists the incidents of `heapr watch`, and shows one.
+
+mod command;
+mod folder;
+mod recording;
+mod text;
+
+pub(crate) use command::{IncidentsArguments, run};
+pub(crate) use folder::default_folder;
+pub(crate) use recording::recording_of_incident;

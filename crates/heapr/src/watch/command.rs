@@ -1,0 +1,122 @@
+//! Run of `heapr watch`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use heapr_incident::{Journal, Store};
+
+use super::arguments::WatchArguments;
+use super::earlier::{incidents_since, left_path};
+use super::kills::Kills;
+use super::recorder::Recorder;
+use super::report::Report;
+use super::scan::Watched;
+use super::targets::Targets;
+use super::watcher::Watcher;
+
+/// Name of the recording in the folder of incidents.
+const RECORDING: &str = "watch.heapr";
+
+/// Runs the command.
+pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
+    heapr_inject::give_back_memory();
+    let targets = Targets::of(&arguments)?;
+    let folder = arguments.folder()?;
+    let store = Store::made(&folder)?;
+    let report = Report::new(store, arguments.bounds(), arguments.webhook.as_deref(), arguments.quiet)?;
+    let recording = folder.join(RECORDING);
+    // The log is opened before processes are looked at, so that no kill is missed.
+    let kills = Kills::open(false);
+    let recorder = take_over(&report, &recording)?;
+    let recorder = match recorder {
+        Some(recorder) => recorder,
+        None => Recorder::start(&recording, arguments.sample, targets.has_flagged)?,
+    };
+    let now = Instant::now();
+    let mut watcher = Watcher {
+        targets,
+        rules: arguments.rules(),
+        sample: arguments.sample,
+        report,
+        recorder: Some(recorder),
+        recording,
+        kills,
+        is_until_end: arguments.until_end,
+        is_graph: arguments.graph,
+        watched: Watched::default(),
+        pending: Vec::new(),
+        next_scan: now,
+        next_reading: now,
+        next_journal: now,
+        is_journal_old: true,
+        death_count: 0,
+    };
+    watcher.watched.scan(&watcher.targets, watcher.recorder.as_ref());
+    watcher.write_journal();
+    if !arguments.quiet {
+        tell_start(&watcher, &folder);
+    }
+    let outcome = watcher.run();
+    if let Some(recorder) = &watcher.recorder {
+        recorder.stop();
+    }
+    Journal::remove(watcher.report.store.folder());
+    outcome?;
+    let has_died = arguments.until_end && watcher.death_count > 0;
+    Ok(if has_died { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Tells what happened since the last watcher, if that was killed, and goes on with its recorder if
+/// that lives.
+fn take_over(report: &Report, recording: &Path) -> anyhow::Result<Option<Recorder>> {
+    let journal = match Journal::read(report.store.folder()) {
+        Ok(Some(journal)) => journal,
+        Ok(None) => return Ok(None),
+        Err(error) => {
+            warn!("what the last watcher left is not told: {error}");
+            return Ok(None);
+        }
+    };
+    let recorder = Recorder::running(&journal.session, recording);
+    if let Some(Err(error)) = recorder.as_ref().map(Recorder::flush) {
+        warn!("the recording is complete up to its last second only: {error:#}");
+    }
+    for incident in incidents_since(&journal, recording) {
+        report.add(incident, recording)?;
+    }
+    if recorder.is_none() {
+        let _ = std::fs::rename(recording, left_path(recording));
+    }
+    Ok(recorder)
+}
+
+fn tell_start(watcher: &Watcher, folder: &Path) {
+    let watched = &watcher.watched;
+    let not_recorded = watched.processes.iter().filter(|process| process.not_recorded.is_some()).count();
+    let recorded = match not_recorded {
+        0 => String::new(),
+        number => format!(" ({number} of them not recorded)"),
+    };
+    tell!(
+        "heapr: watching {} processes{recorded} in {} control groups; incidents go to {}",
+        watched.processes.len(),
+        watched.groups.len(),
+        folder.display()
+    );
+    if let Some(why) = &watcher.kills.not_read {
+        tell!("heapr: kills are told by counters of the groups alone: {why}");
+    }
+    for group in &watched.groups {
+        for refused in group.notices.iter().flat_map(|notices| &notices.refused) {
+            warn!("no notice of {}: {refused}", group.path());
+        }
+        let is_own = heapr_proc::GroupFolder::of_process(std::process::id()).as_ref() == Some(&group.folder);
+        if is_own {
+            warn!(
+                "heapr runs in {} itself, and may be killed with it: start it in another control group",
+                group.path()
+            );
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A process that has ended, with the facts of its last readings.
+
+use std::time::Instant;
+
+use heapr_incident::{Account, Course, Ending, GroupFacts, Limited, More, ProcessNamed, RuntimeLimit};
+
+/// Process that has ended.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Dead {
+    pub(super) named: ProcessNamed,
+    pub(super) ending: Ending,
+    pub(super) time_unix_ns: u64,
+    /// Time at which the process was seen alive last, if its end was not watched.
+    pub(super) not_before_unix_ns: Option<u64>,
+    pub(super) account: Option<Account>,
+    pub(super) address_space: Option<Limited>,
+    pub(super) runtime: Option<RuntimeLimit>,
+    pub(super) not_recorded: Option<String>,
+    /// Whether the user has named this process.
+    pub(super) is_named: bool,
+}
+
+/// Group of a dead process, at the last reading.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DeadsGroup {
+    pub(super) facts: GroupFacts,
+    pub(super) course: Course,
+    pub(super) levels: Vec<More>,
+    /// Accounts of the other processes.
+    pub(super) accounts: Vec<Account>,
+}
+
+/// Process that has ended, before its incident is made.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) process: super::watched_process::WatchedProcess,
+    pub(super) time_unix_ns: u64,
+    pub(super) due: Instant,
+}
+
+impl Dead {
+    /// Whether the end is worth an incident. An exit status that is not 0, and an unknown end,
+    /// count for a named process and for one with most of the memory. Others are a shell's
+    /// commands.
+    pub(super) fn is_incident(&self, group: Option<&DeadsGroup>) -> bool {
+        let limit = group.and_then(|group| group.facts.limit_bytes);
+        let is_at_own_limit = self.runtime.as_ref().is_some_and(|runtime| runtime.amount.is_full());
+        let is_large =
+            is_at_own_limit || limit.is_some_and(|limit| self.named.rss_bytes.unwrap_or(0) >= limit / 2);
+        match self.ending {
+            Ending::Exited { status } => status != 0 && (self.is_named || is_large),
+            Ending::Unknown => {
+                let kills = group.and_then(|group| group.levels.first()?.events.oom_kill);
+                // Without a watcher the end may be any.
+                let is_unwatched = self.not_before_unix_ns.is_some();
+                is_unwatched || self.is_named || is_large || kills.is_some_and(|kills| kills > 0)
+            }
+            ending @ Ending::Signalled { .. } => !ending.is_orderly(),
+        }
+    }
+}

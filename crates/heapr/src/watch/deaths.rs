@@ -1,0 +1,118 @@
+//! Incidents of processes that have ended.
+
+use std::path::Path;
+
+use heapr_incident::{
+    CauseKind, DeathFacts, Ending, GroupProcess, Incident, KernelKill, Kind, SCHEMA, cause, tell,
+};
+
+use super::dead::{Dead, DeadsGroup};
+use super::held::add_holders;
+
+/// Dead process with the kill that the kernel's log tells.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) dead: Dead,
+    pub(super) kill: Option<KernelKill>,
+}
+
+/// Circumstances of the deaths of one group.
+#[derive(Debug)]
+pub(super) struct Circumstances<'a> {
+    pub(super) group: Option<&'a DeadsGroup>,
+    pub(super) recording: &'a Path,
+    /// Reason for which the kernel's log is not read.
+    pub(super) log_not_read: Option<&'a str>,
+}
+
+/// Makes the incidents of processes of one group that ended together. The kernel's kills have an
+/// incident each. Processes that were killed with them are named in the first one.
+pub(super) fn incidents(all: Vec<Told>, circumstances: &Circumstances<'_>) -> Vec<Incident> {
+    let possible = all.iter().filter(|told| is_kill_possible(told.dead.ending));
+    let (with_record, without_record): (Vec<_>, Vec<_>) = possible.partition(|told| told.kill.is_some());
+    let counts = (with_record.len() as u64, without_record.len() as u64);
+    let mut judged: Vec<Incident> = Vec::new();
+    let mut company: Vec<GroupProcess> = Vec::new();
+    let mut all: Vec<Told> = all
+        .into_iter()
+        .filter(|told| told.kill.is_some() || told.dead.is_incident(circumstances.group))
+        .collect();
+    // The kernel's kills first, then the largest process.
+    all.sort_by_key(|told| (told.kill.is_none(), std::cmp::Reverse(told.dead.named.rss_bytes)));
+    for told in all {
+        let is_first = judged.is_empty();
+        let is_company = !is_first && told.kill.is_none() && is_kill_possible(told.dead.ending);
+        if is_company {
+            company.push(GroupProcess {
+                pid: told.dead.named.pid,
+                name: told.dead.named.name.clone(),
+                rss_bytes: told.dead.named.rss_bytes.unwrap_or(0),
+                is_recorded: told.dead.not_recorded.is_none(),
+            });
+            continue;
+        }
+        judged.push(incident(told, circumstances, counts));
+    }
+    if let Some(first) = judged.first_mut() {
+        first.ended_with = company;
+    }
+    judged.iter_mut().for_each(tell);
+    judged
+}
+
+fn is_kill_possible(ending: Ending) -> bool {
+    ending.is_kill() || ending == Ending::Unknown
+}
+
+/// Makes an incident. `counts`: deaths of the group that the kernel's log tells, and others.
+fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -> Incident {
+    let Told { dead, kill } = told;
+    let levels = circumstances.group.map(|group| group.levels.as_slice()).unwrap_or_default();
+    let cause = cause(&DeathFacts {
+        ending: dead.ending,
+        kill: kill.as_ref(),
+        is_log_read: circumstances.log_not_read.is_none(),
+        levels,
+        deaths_with_record: counts.0,
+        deaths_without_record: counts.1,
+        address_space: dead.address_space,
+        runtime: dead.runtime.as_ref(),
+    });
+    let mut incident = Incident {
+        schema: SCHEMA.to_owned(),
+        kind: Kind::Death,
+        time_unix_ns: dead.time_unix_ns,
+        not_before_unix_ns: dead.not_before_unix_ns,
+        process: dead.named,
+        ending: Some(dead.ending),
+        cause,
+        group: circumstances.group.map(|group| group.facts.clone()),
+        account: dead.account,
+        course: circumstances.group.map(|group| group.course.clone()).unwrap_or_default(),
+        ..Incident::default()
+    };
+    if let Some(why) = circumstances.log_not_read {
+        incident.unknown.push(format!("the kernel's log was not read: {why}"));
+    }
+    if let Some(why) = dead.not_recorded {
+        incident.unknown.push(format!("it was not recorded: {why}"));
+    }
+    if dead.ending == Ending::Unknown {
+        incident.unknown.push("its exit status could not be read".to_owned());
+    }
+    if incident.cause.kind == CauseKind::Killed {
+        incident.unknown.push("who sent the SIGKILL".to_owned());
+    }
+    let mut accounts = circumstances.group.map(|group| group.accounts.clone()).unwrap_or_default();
+    if let Some(own) =
+        incident.account.clone().filter(|own| accounts.iter().all(|known| known.pid != own.pid))
+    {
+        accounts.push(own);
+    }
+    // A crash or an exit is of this process alone.
+    if !incident.cause.kind.is_of_group() {
+        accounts.retain(|account| account.pid == incident.process.pid);
+    }
+    add_holders(&mut incident, circumstances.recording, &accounts, true);
+    incident
+}

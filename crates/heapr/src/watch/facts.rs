@@ -1,0 +1,51 @@
+//! Facts of a watched group for an incident.
+
+use heapr_incident::{GroupProcess, More};
+use heapr_proc::GroupFolder;
+use heapr_session::ProcessFacts;
+
+use super::dead::DeadsGroup;
+use super::watched_group::WatchedGroup;
+use super::watched_process::WatchedProcess;
+
+/// Largest number of processes that an incident lists.
+const PROCESSES_MAX: usize = 50;
+
+/// Facts of a group, with its living and its dead processes.
+pub(super) fn of_group<'a>(
+    group: &WatchedGroup,
+    processes: impl Iterator<Item = &'a WatchedProcess>,
+    levels: Vec<More>,
+) -> DeadsGroup {
+    let mut facts = group.facts.clone();
+    let mut accounts = Vec::new();
+    for process in processes {
+        facts.processes.push(GroupProcess {
+            pid: process.pid(),
+            name: process.named.name.clone(),
+            rss_bytes: process.named.rss_bytes.unwrap_or(0),
+            is_recorded: process.not_recorded.is_none(),
+        });
+        accounts.extend(process.account.clone());
+    }
+    let known: Vec<u32> = facts.processes.iter().map(|process| process.pid).collect();
+    facts.processes.extend(neighbours(facts.limited_group.as_deref(), &known));
+    facts
+        .processes
+        .sort_by(|one, other| other.rss_bytes.cmp(&one.rss_bytes).then_with(|| one.pid.cmp(&other.pid)));
+    facts.processes.truncate(PROCESSES_MAX);
+    facts.events = levels.first().map(|own| own.events).unwrap_or_default();
+    DeadsGroup { facts, course: group.course.clone(), levels, accounts }
+}
+
+/// Processes that share the limit and are not watched.
+fn neighbours(limited: Option<&str>, known: &[u32]) -> Vec<GroupProcess> {
+    let pids = limited.and_then(GroupFolder::named).map(|group| group.memory().pids).unwrap_or_default();
+    let others = pids.into_iter().filter(|pid| !known.contains(pid)).take(PROCESSES_MAX);
+    let of = |pid: u32| {
+        let facts = ProcessFacts::of(pid)?;
+        let rss_bytes = heapr_proc::resident_bytes(pid)?;
+        Some(GroupProcess { pid, name: facts.name().to_owned(), rss_bytes, is_recorded: false })
+    };
+    others.filter_map(of).collect()
+}

@@ -1,0 +1,255 @@
+//! Functions that held memory, read from the recording.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use heapr_incident::{Holder, HolderKind, Recording};
+use heapr_query::{file_name, plain_symbol, script_place};
+use heapr_server::{Files, Limits, Source, answer_json};
+use heapr_trace::Process;
+use serde_json::{Value, json};
+
+use crate::own_arguments::OwnArguments;
+use crate::report::names::NameArguments;
+use crate::trace_file::open;
+use crate::view::CommandLineHost;
+
+/// Number of functions that are read at a moment, and that an incident has.
+const FUNCTIONS_READ: usize = 200;
+const FUNCTIONS_MAX: usize = 20;
+/// Number of moments at which the growth of functions is read.
+const MOMENTS: u64 = 8;
+/// Longest time before the end over which growth is read, ns.
+const GROWTH_NS: u64 = 600_000_000_000;
+/// Least time over which a rate is told, ns.
+const RATE_NS_MIN: u64 = 1_000_000_000;
+/// Largest number of processes whose shares are read one by one.
+const PROCESSES_MAX: usize = 8;
+const MINUTE_NS: f64 = 60e9;
+
+/// Functions that held memory at a moment, and facts of their recording.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Functions {
+    pub(super) holders: Vec<Holder>,
+    pub(super) recording: Recording,
+    /// Processes that the recording has.
+    pub(super) pids: Vec<u32>,
+}
+
+/// Amount of a function.
+#[derive(Debug, Clone, Default)]
+struct Amount {
+    /// Name with the source location of the largest stack.
+    name: String,
+    bytes: u64,
+    plus_minus: u64,
+    count: u64,
+}
+
+/// Amounts by module and symbol.
+type Amounts = HashMap<(String, String), Amount>;
+
+/// Reads the functions of `pids`. `dead`: process whose end is the moment; `None`: the recording's
+/// last moment.
+///
+/// # Errors
+/// The recording cannot be read.
+pub(super) fn functions(path: &Path, pids: &[u32], dead: Option<u32>) -> anyhow::Result<Functions> {
+    let trace = open(path)?;
+    let known: Vec<u32> =
+        pids.iter().copied().filter(|pid| latest(trace.processes(), *pid).is_some()).collect();
+    let end_ns = trace.duration_ns();
+    let moment_ns = dead
+        .and_then(|pid| latest(trace.processes(), pid)?.end_ns)
+        // One nanosecond later the process's blocks have ended with it.
+        .map_or(end_ns, |end| end.saturating_sub(1).min(end_ns));
+    let start_ns =
+        known.iter().filter_map(|pid| latest(trace.processes(), *pid)).map(|process| process.start_ns).min();
+    let start_ns = start_ns.unwrap_or(0).max(moment_ns.saturating_sub(GROWTH_NS));
+    let recording = Recording {
+        from_unix_ns: Some(trace.session().start_unix_ns.saturating_add(start_ns)),
+        ..Recording::default()
+    };
+    let mut found = Functions { holders: Vec::new(), recording, pids: known };
+    drop(trace);
+    if found.pids.is_empty() {
+        return Ok(found);
+    }
+    let reader = Reader::of(path);
+    let (amounts, live) = reader.amounts(&found.pids, moment_ns)?;
+    found.recording.live_bytes = live.bytes;
+    found.recording.live_bytes_plus_minus = live.plus_minus;
+    let mut largest: Vec<(&(String, String), &Amount)> =
+        amounts.iter().filter(|(_, amount)| amount.bytes > 0).collect();
+    largest.sort_by(|one, other| other.1.bytes.cmp(&one.1.bytes).then_with(|| one.0.cmp(other.0)));
+    largest.truncate(FUNCTIONS_MAX);
+    let courses = reader.courses(&found.pids, start_ns, moment_ns)?;
+    let shares = reader.shares(&found.pids, moment_ns)?;
+    for (key, amount) in largest {
+        let mut holder = Holder {
+            kind: HolderKind::Function,
+            name: amount.name.clone(),
+            bytes: amount.bytes,
+            bytes_plus_minus: amount.plus_minus,
+            block_count: Some(amount.count),
+            ..Holder::default()
+        };
+        let of_key = |(pid, amounts): &(u32, Amounts)| Some((*pid, amounts.get(key)?.bytes));
+        holder.processes = shares.iter().filter_map(of_key).filter(|(_, bytes)| *bytes > 0).collect();
+        let course: Vec<(u64, u64)> = courses
+            .iter()
+            .map(|(time, amounts)| (*time, amounts.get(key).map_or(0, |amount| amount.bytes)))
+            .collect();
+        if let Some((rate, span_ns)) = rate(&course) {
+            (holder.bytes_per_minute, holder.change_ns) = (Some(rate), Some(span_ns));
+        }
+        found.holders.push(holder);
+    }
+    Ok(found)
+}
+
+/// Latest image of a process: an earlier one has ended with an exec, or had the same number.
+fn latest(processes: &[Process], pid: u32) -> Option<&Process> {
+    processes.iter().filter(|process| process.pid == pid).max_by_key(|process| process.start_ns)
+}
+
+/// Bytes a minute since the last moment from which on the amount never fell by much, and the time
+/// since then.
+fn rate(course: &[(u64, u64)]) -> Option<(i64, u64)> {
+    let (&(end_ns, end), before) = course.split_last()?;
+    let mut lowest_after = end;
+    let mut from = None;
+    for &(time_ns, bytes) in before.iter().rev() {
+        if bytes > lowest_after.saturating_add(end / 20) {
+            break;
+        }
+        lowest_after = lowest_after.min(bytes);
+        from = Some((time_ns, bytes));
+    }
+    let (from_ns, from) = from.unwrap_or(*before.last()?);
+    let span_ns = end_ns.saturating_sub(from_ns);
+    if span_ns < RATE_NS_MIN {
+        return None;
+    }
+    let change = end as f64 - from as f64;
+    Some(((change / span_ns as f64 * MINUTE_NS) as i64, span_ns))
+}
+
+/// Answers about one recording.
+struct Reader {
+    files: Arc<Files>,
+}
+
+impl Reader {
+    fn of(path: &Path) -> Self {
+        let host = Arc::new(CommandLineHost {
+            names: NameArguments::default(),
+            own: OwnArguments::default(),
+            shown: heapr_filters::ShownFrames::default(),
+            folder: PathBuf::new(),
+            files: Vec::new(),
+        });
+        Self { files: Files::open_sources(&[Source::File(path.to_owned())], host, Limits::default()) }
+    }
+
+    /// Amounts of all functions at a moment, and their sum.
+    fn amounts(&self, pids: &[u32], moment_ns: u64) -> anyhow::Result<(Amounts, Amount)> {
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        let request = json!({
+            "file": 0, "filter": {"pid": pids, "at": format!("{moment_ns}ns")}, "sort": "so", "limit": FUNCTIONS_READ,
+        });
+        let answer = answer_json(&self.files, "own-functions", request.to_string().as_bytes())?;
+        let answer: Value = serde_json::from_slice(&answer).context("the functions of a recording")?;
+        let mut amounts = Amounts::new();
+        for row in answer["own_functions"].as_array().into_iter().flatten() {
+            let found = amount(row);
+            let text = |name: &str| row["frame"][name].as_str().unwrap_or_default().to_owned();
+            let sum = amounts.entry((text("module"), text("symbol"))).or_default();
+            if sum.name.is_empty() {
+                sum.name = name(&row["frame"]);
+            }
+            sum.bytes += found.bytes;
+            sum.count += found.count;
+            // Errors of samples are independent of one another.
+            sum.plus_minus = ((sum.plus_minus as f64).hypot(found.plus_minus as f64)) as u64;
+        }
+        Ok((amounts, amount(&answer["all"])))
+    }
+
+    fn courses(&self, pids: &[u32], start_ns: u64, end_ns: u64) -> anyhow::Result<Vec<(u64, Amounts)>> {
+        let span_ns = end_ns.saturating_sub(start_ns);
+        let moments = (0..=MOMENTS).map(|place| start_ns + span_ns / MOMENTS * place);
+        let at = |moment_ns: u64| Ok((moment_ns, self.amounts(pids, moment_ns.min(end_ns))?.0));
+        moments.map(at).collect()
+    }
+
+    /// Amounts of single processes, where there are several.
+    fn shares(&self, pids: &[u32], moment_ns: u64) -> anyhow::Result<Vec<(u32, Amounts)>> {
+        let at = |&pid: &u32| Ok((pid, self.amounts(&[pid], moment_ns)?.0));
+        pids.iter().take(PROCESSES_MAX).map(at).collect()
+    }
+}
+
+fn amount(row: &Value) -> Amount {
+    let number = |name: &str| row[name].as_u64().unwrap_or(0);
+    Amount {
+        name: String::new(),
+        bytes: number("outstanding_bytes"),
+        plus_minus: number("outstanding_bytes_plus_minus"),
+        count: number("outstanding_count"),
+    }
+}
+
+/// Name of a function in sentences, with its source location.
+fn name(frame: &Value) -> String {
+    let text = |name: &str| frame[name].as_str().filter(|text| !text.is_empty());
+    let (module, symbol) = (text("module"), text("symbol"));
+    if frame.is_null() {
+        return "code without a stack".to_owned();
+    }
+    // Symbols of scripts hold their place.
+    let script = symbol.and_then(script_place);
+    let is_language = module.is_some_and(|module| !module.contains('/') && !module.starts_with('['));
+    let name = match (symbol, script, module) {
+        (_, Some((name, ..)), _) => name.to_owned(),
+        (Some(symbol), None, _) if is_language => symbol.to_owned(),
+        (Some(symbol), None, _) => plain_symbol(symbol),
+        (None, _, Some(module)) => {
+            format!("{}+{:#x}", file_name(module), frame["offset"].as_u64().unwrap_or(0))
+        }
+        (None, _, None) => "code without a name".to_owned(),
+    };
+    let file = text("file").or(script.map(|(_, file, _)| file));
+    let line = frame["line"].as_u64().or(script.map(|(.., line)| u64::from(line)));
+    match (file, line) {
+        (Some(file), Some(line)) => format!("{name} ({}:{line})", file_name(file)),
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_have_the_names_that_findings_give_them() {
+        let frame = json!({"module": "/a/leak", "symbol": "OrderCache::remember(unsigned long)", "file": "/s/leak.cpp", "line": 7});
+        assert_eq!(name(&frame), "OrderCache::remember (leak.cpp:7)");
+        let script = json!({"module": "javascript", "symbol": "handle /srv/app.js:5:49"});
+        assert_eq!(name(&script), "handle (app.js:5)");
+        assert_eq!(name(&json!({"module": "/lib/x.so", "symbol": null, "offset": 16})), "x.so+0x10");
+        assert_eq!(name(&Value::Null), "code without a stack");
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_last_rise() {
+        const S: u64 = 1_000_000_000;
+        let course = [(0, 50), (10 * S, 100), (20 * S, 10), (30 * S, 20), (90 * S, 80)];
+        assert_eq!(rate(&course), Some((60, 70 * S)));
+        assert_eq!(rate(&[(0, 10), (60 * S, 10)]), Some((0, 60 * S)));
+        assert_eq!(rate(&[(0, 10), (60 * S, 4)]), Some((-6, 60 * S)));
+        assert_eq!(rate(&[(0, 10), (S / 2, 20)]), None);
+    }
+}

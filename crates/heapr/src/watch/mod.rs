@@ -1,0 +1,35 @@
+//! `heapr watch`: records processes for months, and tells why one of them was killed.
+//!
+//! ```text
+//!  targets ── scan ──> watched processes, groups ── notices, pidfds, kernel's log ──┐
+//!  recorder (a session of its own, outlives the watcher)                          poll
+//!      └─ recording on disk ──> holders ──┐                                         │
+//!  account, readings ─────────────────────┴── incident <── deaths, warnings <───────┘
+//!  journal (on disk) ──> the next watcher makes the incidents of the time between
+//! ```
+//! The watcher waits for notices. Timers are seldom, and slower the farther a limit is.
+
+mod account;
+mod arguments;
+mod command;
+mod copied_recording;
+mod dead;
+mod deaths;
+mod earlier;
+mod facts;
+mod held;
+mod holders;
+mod kills;
+mod objects;
+mod own_limits;
+mod recorder;
+mod report;
+mod scan;
+mod targets;
+mod waiting;
+mod watched_group;
+mod watched_process;
+mod watcher;
+
+pub(crate) use arguments::WatchArguments;
+pub(crate) use command::run;

@@ -1,0 +1,90 @@
+//! Processes and groups that are new, and those that are gone.
+
+use std::collections::BTreeSet;
+
+use super::recorder::{Recorder, recorded};
+use super::targets::Targets;
+use super::watched_group::WatchedGroup;
+use super::watched_process::WatchedProcess;
+
+/// Watched processes and their groups.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    pub(super) processes: Vec<WatchedProcess>,
+    pub(super) groups: Vec<WatchedGroup>,
+}
+
+impl Watched {
+    /// Adds the processes that the targets mean now, and has them recorded. Returns true if any was
+    /// new.
+    pub(super) fn scan(&mut self, targets: &Targets, recorder: Option<&Recorder>) -> bool {
+        let by_session = match recorder {
+            Some(recorder) if targets.has_flagged => {
+                recorder.status().map(|status| recorded(&status)).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        let members = targets.members(&by_session);
+        let known: BTreeSet<u32> = self.processes.iter().map(WatchedProcess::pid).collect();
+        let new: Vec<u32> = members.difference(&known).copied().collect();
+        let mut added = Vec::new();
+        for pid in new {
+            let Some(mut process) = WatchedProcess::of(pid) else { continue };
+            process.is_named = targets.has_named(pid);
+            self.add_group(&process);
+            added.push(pid);
+            self.processes.push(process);
+        }
+        if added.is_empty() {
+            return false;
+        }
+        self.have_recorded(&added, recorder);
+        true
+    }
+
+    fn add_group(&mut self, process: &WatchedProcess) {
+        let Some(folder) = process.group.as_ref().filter(|folder| !folder.is_root()) else { return };
+        if self.groups.iter().all(|group| group.folder != *folder) {
+            self.groups.push(WatchedGroup::of(folder.clone()));
+        }
+    }
+
+    /// Has processes recorded that are not yet. A failure is a fact of the process, not of the
+    /// watch.
+    pub(super) fn have_recorded(&mut self, pids: &[u32], recorder: Option<&Recorder>) {
+        let outcome = match recorder {
+            None => Err(anyhow::anyhow!("no recorder runs")),
+            Some(recorder) => recorder.status().map(|status| recorded(&status)).and_then(|known| {
+                let new: Vec<u32> = pids.iter().copied().filter(|pid| !known.contains(pid)).collect();
+                if new.is_empty() { Ok(Vec::new()) } else { recorder.add(&new) }
+            }),
+        };
+        let failed = match outcome {
+            Ok(failed) => failed,
+            Err(error) => pids.iter().map(|&pid| (pid, format!("{error:#}"))).collect(),
+        };
+        for process in self.processes.iter_mut().filter(|process| pids.contains(&process.pid())) {
+            let failure = failed.iter().find(|(pid, _)| *pid == process.pid());
+            process.not_recorded = failure.map(|(_, why)| why.clone());
+            if let Some((pid, why)) = failure {
+                warn!("process {pid} is watched, but not recorded: {why}");
+            }
+        }
+    }
+
+    /// Place of a process's group.
+    pub(super) fn group_of(&self, process: &WatchedProcess) -> Option<usize> {
+        let folder = process.group.as_ref()?;
+        self.groups.iter().position(|group| group.folder == *folder)
+    }
+
+    /// Removes groups of which no process is watched. A group that is made anew under the same name
+    /// needs notices of its own.
+    pub(super) fn drop_groups(&mut self) {
+        let processes = &self.processes;
+        let has_process = |group: &WatchedGroup| {
+            processes.iter().any(|process| process.group.as_ref() == Some(&group.folder))
+        };
+        self.groups.retain(has_process);
+    }
+}

@@ -1,0 +1,202 @@
+//! A control group that is watched.
+
+use std::time::{Duration, Instant};
+
+use heapr_incident::{
+    Climb, Course, GroupEvents, GroupFacts, JournalGroup, Levels, Notices, Point, State, unix_ns,
+};
+use heapr_proc::GroupFolder;
+
+/// Shares of the limit, in hundredths, at which version 1 sends a notice.
+const NOTICED_PERCENT: [u64; 3] = [70, 85, 95];
+/// Readings are this far apart, by the share of the limit.
+const NEAR: Duration = Duration::from_secs(1);
+const MIDDLE: Duration = Duration::from_secs(3);
+const FAR: Duration = Duration::from_secs(10);
+/// Time for which a new group is read as often as one near its limit: programs mostly grow first.
+const YOUNG: Duration = Duration::from_secs(60);
+/// Least change of usage, as a part of the limit, for a reading of all counters.
+const CHANGE_PART: u64 = 100;
+/// Longest time without a reading of all counters.
+const WHOLE_EVERY: Duration = Duration::from_secs(60);
+/// Time after a notice for which further ones wait.
+const QUIET: Duration = Duration::from_millis(50);
+/// Time over which the trend is judged, ns.
+const TREND_NS: u64 = 60_000_000_000;
+
+/// Control group that is watched.
+#[derive(Debug)]
+pub(super) struct WatchedGroup {
+    pub(super) folder: GroupFolder,
+    pub(super) levels: Levels,
+    pub(super) notices: Vec<Notices>,
+    pub(super) course: Course,
+    pub(super) climb: Climb,
+    pub(super) facts: GroupFacts,
+    /// Processes at the last reading of all counters.
+    pub(super) pids: Vec<u32>,
+    noticed_limit: Option<u64>,
+    begun: Instant,
+    /// Time until which notices wait: pressure may send hundreds a second.
+    pub(super) quiet_until: Instant,
+    read: Option<Instant>,
+    usage_bytes: u64,
+    /// Whether usage had changed at the last reading.
+    is_moving: bool,
+    /// Number of the warning that the present climb has caused.
+    pub(super) warning: Option<u32>,
+}
+
+impl WatchedGroup {
+    pub(super) fn of(folder: GroupFolder) -> Self {
+        let levels = Levels::of(&folder);
+        let mut group = Self {
+            folder,
+            levels,
+            notices: Vec::new(),
+            course: Course::default(),
+            climb: Climb::default(),
+            facts: GroupFacts::default(),
+            pids: Vec::new(),
+            noticed_limit: None,
+            begun: Instant::now(),
+            quiet_until: Instant::now(),
+            read: None,
+            usage_bytes: 0,
+            is_moving: true,
+            warning: None,
+        };
+        group.read_whole();
+        group
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.folder.path()
+    }
+
+    /// Asks the kernel for notices, anew after a change of the limit.
+    fn ask_for_notices(&mut self, limit_bytes: Option<u64>) {
+        if self.noticed_limit == limit_bytes && !self.notices.is_empty() {
+            return;
+        }
+        self.noticed_limit = limit_bytes;
+        let thresholds: Vec<u64> = limit_bytes
+            .map(|limit| NOTICED_PERCENT.map(|percent| limit / 100 * percent).to_vec())
+            .unwrap_or_default();
+        self.notices = vec![Notices::of(&self.folder, &thresholds)];
+        let above = self.levels.groups().skip(1);
+        self.notices.extend(above.map(Notices::of_kills));
+    }
+
+    /// Reads usage, and all counters if it has changed. Returns true after such a reading.
+    pub(super) fn read(&mut self) -> bool {
+        let file = if self.folder.is_v2() { "memory.current" } else { "memory.usage_in_bytes" };
+        let Some(usage) = self.folder.number(file) else { return false };
+        let least = self.facts.limit_bytes.unwrap_or(usage) / CHANGE_PART;
+        let is_old = self.read.is_none_or(|read| read.elapsed() >= WHOLE_EVERY);
+        self.is_moving = usage.abs_diff(self.usage_bytes) > least;
+        if !self.is_moving && !is_old {
+            // An unchanged group has points, too, so that a rise has a beginning.
+            let held_bytes = self.facts.usage_bytes.map_or(0, |_| self.held_bytes());
+            self.course.add(Point { unix_ns: unix_ns(), usage_bytes: usage, held_bytes });
+            return false;
+        }
+        self.read_whole();
+        true
+    }
+
+    /// Reads all counters.
+    pub(super) fn read_whole(&mut self) {
+        let memory = self.folder.memory();
+        let Some(usage_bytes) = memory.current_bytes else { return };
+        // A group of which all processes have ended keeps its last facts for their incidents.
+        if memory.pids.is_empty() && !self.pids.is_empty() {
+            return;
+        }
+        let limit = self.levels.deciding_limit();
+        let parts = memory.parts;
+        self.usage_bytes = usage_bytes;
+        self.read = Some(Instant::now());
+        self.pids = memory.pids;
+        self.facts = GroupFacts {
+            path: memory.path,
+            version: if self.folder.is_v2() { 2 } else { 1 },
+            read_unix_ns: unix_ns(),
+            limit_bytes: limit.as_ref().map(|limit| limit.limit_bytes),
+            limited_group: limit.map(|limit| limit.path),
+            usage_bytes: Some(usage_bytes),
+            anonymous_bytes: parts.anonymous_bytes,
+            file_bytes: parts.file_bytes,
+            shared_memory_bytes: parts.shared_memory_bytes,
+            socket_bytes: parts.socket_bytes,
+            kernel_bytes: parts.slab_reclaimable_bytes
+                + parts.slab_unreclaimable_bytes
+                + parts.page_table_bytes
+                + parts.kernel_stack_bytes
+                + parts.kernel_other_bytes,
+            swapped_bytes: parts.swapped_bytes,
+            events: GroupEvents::default(),
+            processes: Vec::new(),
+        };
+        let held_bytes = self.held_bytes();
+        self.course.add(Point { unix_ns: unix_ns(), usage_bytes, held_bytes });
+        self.ask_for_notices(self.facts.limit_bytes);
+    }
+
+    /// Reads all counters after a notice, and takes the notice.
+    pub(super) fn read_noticed(&mut self) {
+        // Read first: a kill frees the memory within milliseconds.
+        self.read_whole();
+        self.notices.iter().for_each(Notices::take);
+        self.quiet_until = Instant::now() + QUIET;
+    }
+
+    /// Bytes that the kernel cannot take back: all but pages of files.
+    fn held_bytes(&self) -> u64 {
+        self.facts.usage_bytes.unwrap_or(0).saturating_sub(self.facts.file_bytes)
+    }
+
+    /// State for the judgement of a climb.
+    pub(super) fn state(&self, rss_bytes: u64) -> State {
+        let from = unix_ns().saturating_sub(TREND_NS);
+        // A limit above the group is shared with others: what they hold counts, too.
+        let is_own = self.facts.limited_group.as_deref() == Some(self.path().as_str());
+        let held_bytes = self.held_bytes();
+        let held_bytes = match self.levels.deciding_limit() {
+            Some(limit) if !is_own => held_bytes.max(limit.limit_bytes.saturating_sub(limit.free_bytes)),
+            _ => held_bytes,
+        };
+        State { held_bytes, limit_bytes: self.facts.limit_bytes, rate: self.rate(from), rss_bytes }
+    }
+
+    /// Rate of the last minute; `None` before the group was watched for half of it.
+    fn rate(&self, from_unix_ns: u64) -> Option<i64> {
+        let first = self.course.points().first()?;
+        let last = self.course.points().last()?;
+        (last.unix_ns.saturating_sub(first.unix_ns) >= TREND_NS / 2)
+            .then(|| self.course.rate(from_unix_ns))
+            .flatten()
+    }
+
+    /// Time until the next reading.
+    pub(super) fn pause(&self) -> Duration {
+        let Some(limit) = self.facts.limit_bytes.filter(|&limit| limit > 0) else { return FAR };
+        let percent = u128::from(self.held_bytes()) * 100 / u128::from(limit);
+        match percent {
+            _ if self.begun.elapsed() < YOUNG => NEAR,
+            0..40 if self.is_moving => MIDDLE,
+            0..40 => FAR,
+            40..70 => MIDDLE,
+            _ => NEAR,
+        }
+    }
+
+    pub(super) fn journal(&self) -> JournalGroup {
+        JournalGroup {
+            path: self.path(),
+            counters: self.levels.counters(),
+            facts: self.facts.clone(),
+            course: self.course.clone(),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A process that is watched.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use heapr_incident::{Account, Ending, JournalProcess, Limited, ProcessNamed, RuntimeLimit, unix_ns};
+use heapr_proc::{GroupFolder, Stat, start_ticks};
+use heapr_session::ProcessFacts;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::account;
+use super::objects::Objects;
+use super::own_limits::{OwnLimits, address_space};
+use super::targets::container_id;
+
+/// Growth of the resident set, in hundredths, after which its account is read again.
+const ACCOUNT_GROWTH_PERCENT: u64 = 25;
+/// Least resident bytes of which an account is read.
+const ACCOUNT_BYTES_MIN: u64 = 8 << 20;
+/// Rise of the share of unknown memory, in hundredths, by which an account is worse than the last.
+const UNKNOWN_PERCENT: u64 = 20;
+
+/// Process that is watched.
+#[derive(Debug)]
+pub(super) struct WatchedProcess {
+    pub(super) named: ProcessNamed,
+    pub(super) start_ticks: u64,
+    life: Option<OwnedFd>,
+    pub(super) group: Option<GroupFolder>,
+    pub(super) account: Option<Account>,
+    pub(super) address_space: Option<Limited>,
+    limits: OwnLimits,
+    /// Reason for which the process is not recorded.
+    pub(super) not_recorded: Option<String>,
+    /// Whether the user has named this process.
+    pub(super) is_named: bool,
+    pub(super) objects: Objects,
+}
+
+impl WatchedProcess {
+    /// Begins to watch a process; `None` if it has ended.
+    pub(super) fn of(pid: u32) -> Option<Self> {
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
+        let life = pidfd_open(number, PidfdFlags::empty()).ok();
+        let facts = ProcessFacts::of(pid)?;
+        if !heapr_proc::is_alive(pid) {
+            return None;
+        }
+        let group = GroupFolder::of_process(pid);
+        let path = group.as_ref().map(GroupFolder::path);
+        let container = path.as_deref().and_then(container_id);
+        let named = ProcessNamed {
+            pid,
+            name: facts.name().to_owned(),
+            executable: facts.executable.to_string_lossy().into_owned(),
+            host: container.as_ref().and_then(|_| heapr_proc::variable(pid, "HOSTNAME")),
+            unit: unit(&facts.control_group),
+            container,
+            group: path,
+            started_unix_ns: started_unix_ns(facts.start_ticks),
+            rss_bytes: heapr_proc::resident_bytes(pid),
+        };
+        Some(Self {
+            limits: OwnLimits::of(pid),
+            named,
+            start_ticks: facts.start_ticks,
+            life,
+            group,
+            account: None,
+            address_space: address_space(pid),
+            not_recorded: None,
+            is_named: false,
+            objects: Objects::default(),
+        })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.named.pid
+    }
+
+    /// Descriptor that becomes readable at the end of the process.
+    pub(super) fn life(&self) -> Option<BorrowedFd<'_>> {
+        self.life.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether the process has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        start_ticks(self.pid()) != Some(self.start_ticks) || !heapr_proc::is_alive(self.pid())
+    }
+
+    /// End of the process, as far as it is known by now.
+    pub(super) fn ending(&self) -> Ending {
+        let is_it = |stat: &Stat| stat.number(22) == Some(self.start_ticks);
+        let zombie = Stat::of_process(self.pid()).filter(is_it);
+        let of_zombie = zombie.and_then(|_| heapr_proc::wait_status_of_zombie(self.pid()));
+        let status = of_zombie.or_else(|| heapr_inject::exit_status(self.life.as_ref()?));
+        Ending::of_wait_status(status)
+    }
+
+    /// Reads the size of the process, and its account if it has grown since the last one.
+    pub(super) fn read(&mut self, is_account_wanted: bool) {
+        // A process that ends has no memory any more; its last size counts.
+        let Some(rss_bytes) = heapr_proc::resident_bytes(self.pid()) else { return };
+        self.named.rss_bytes = Some(rss_bytes);
+        self.address_space = address_space(self.pid()).or(self.address_space);
+        let before = self.account.as_ref().map_or(0, |account| account.rss_bytes);
+        let has_grown = rss_bytes >= ACCOUNT_BYTES_MIN
+            && rss_bytes >= before.saturating_add(before / 100 * ACCOUNT_GROWTH_PERCENT);
+        let is_near_own_limit = self.limits.is_near(self.account.as_ref()) && rss_bytes > before;
+        if is_account_wanted && (has_grown || is_near_own_limit) {
+            let found = account::of_process(self.pid());
+            // The contents of a process that is being killed cannot be read.
+            let is_worse = |found: &Account| {
+                let before = self.account.as_ref();
+                unknown_percent(found) > before.map_or(100, unknown_percent).saturating_add(UNKNOWN_PERCENT)
+            };
+            self.account = found.filter(|found| !is_worse(found)).or(self.account.take());
+        }
+    }
+
+    /// Looks at the objects of a CPython process that has grown. `left_bytes`: memory that its
+    /// group has left.
+    pub(super) fn look_at_objects(&mut self, folder: &std::path::Path, left_bytes: Option<u64>) {
+        let is_python = self.account.as_ref().is_some_and(|account| {
+            account
+                .lines
+                .iter()
+                .any(|line| line.class == "python_arenas" && line.bytes > account.rss_bytes / 5)
+        });
+        if let Some(rss_bytes) = self.named.rss_bytes.filter(|_| is_python) {
+            self.objects.take_if_due(folder, self.pid(), rss_bytes, left_bytes);
+        }
+    }
+
+    /// Heap of the language and its limit, at the last account.
+    pub(super) fn runtime(&self) -> Option<RuntimeLimit> {
+        self.limits.runtime(self.account.as_ref())
+    }
+
+    pub(super) fn journal(&self) -> JournalProcess {
+        JournalProcess {
+            process: self.named.clone(),
+            start_ticks: self.start_ticks,
+            account: self.account.clone(),
+        }
+    }
+}
+
+/// Share of memory of an unknown owner, in hundredths.
+fn unknown_percent(account: &Account) -> u64 {
+    let unknown = account.lines.iter().find(|line| line.class == "unknown").map_or(0, |line| line.bytes);
+    unknown.saturating_mul(100) / account.rss_bytes.max(1)
+}
+
+/// Systemd unit of a control group.
+fn unit(path: &str) -> Option<String> {
+    let is_unit = |part: &&str| part.ends_with(".service");
+    path.rsplit('/').find(is_unit).map(str::to_owned)
+}
+
+/// Wall clock at the start of a process.
+fn started_unix_ns(start_ticks: u64) -> Option<u64> {
+    let ticks_per_second = rustix::param::clock_ticks_per_second();
+    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    let uptime: f64 = uptime.split_ascii_whitespace().next()?.parse().ok()?;
+    let age = uptime - start_ticks as f64 / ticks_per_second as f64;
+    Some(unix_ns().saturating_sub((age.max(0.0) * 1e9) as u64))
+}
+
+/// Whether the process id of the kernel's log is that of a process: ids differ in namespaces.
+pub(super) fn has_first_namespace() -> bool {
+    /// Inode number of the machine's first pid namespace, which is a constant of the kernel.
+    const FIRST: u32 = 0xEFFF_FFFC;
+    heapr_proc::namespace(std::process::id(), "pid") == Some(FIRST)
+}

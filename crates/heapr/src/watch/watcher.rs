@@ -1,0 +1,379 @@
+//! The loop of a watch: it waits for notices, reads, and makes incidents.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use heapr_incident::{
+    Cause, CauseKind, Certainty, Ending, Incident, Journal, Kind, Rules, SCHEMA, Trigger, tell, unix_ns,
+};
+use heapr_session::SampleRate;
+
+use super::dead::{Dead, DeadsGroup, Pending};
+use super::deaths::{Circumstances, Told, incidents};
+use super::earlier::boot_id;
+use super::facts::of_group;
+use super::held::add_holders;
+use super::kills::Kills;
+use super::recorder::Recorder;
+use super::report::Report;
+use super::scan::Watched;
+use super::targets::Targets;
+use super::waiting::{Signals, wait};
+use super::watched_process::WatchedProcess;
+
+/// Time from the notice of a death to its incident: records of the kernel come, and processes that
+/// die together are seen.
+const SETTLE: Duration = Duration::from_millis(200);
+/// Time between two scans for new processes.
+const SCAN_EVERY: Duration = Duration::from_secs(3);
+/// Times between two writings of the journal: if readings have changed, and in any case.
+const JOURNAL_EVERY: Duration = Duration::from_secs(5);
+/// Longest wait without a group.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// State of a watch.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    pub(super) targets: Targets,
+    pub(super) rules: Rules,
+    pub(super) sample: SampleRate,
+    pub(super) report: Report,
+    pub(super) recorder: Option<Recorder>,
+    pub(super) recording: PathBuf,
+    pub(super) kills: Kills,
+    pub(super) is_until_end: bool,
+    /// Whether objects of Python are looked at.
+    pub(super) is_graph: bool,
+    pub(super) watched: Watched,
+    pub(super) pending: Vec<Pending>,
+    pub(super) next_scan: Instant,
+    pub(super) next_reading: Instant,
+    pub(super) next_journal: Instant,
+    pub(super) is_journal_old: bool,
+    /// Number of deaths that were told.
+    pub(super) death_count: u64,
+}
+
+impl Watcher {
+    /// Watches until a signal comes, or until all processes have ended where that was asked for.
+    ///
+    /// # Errors
+    /// Waiting, or writing into the folder, fails.
+    pub(super) fn run(&mut self) -> anyhow::Result<()> {
+        let mut signals = Signals::catch()?;
+        loop {
+            let now = Instant::now();
+            self.timers(now)?;
+            if self.is_until_end && self.pending.is_empty() && self.watched.processes.is_empty() {
+                return Ok(());
+            }
+            let pause = self.pause(now);
+            let woken = wait(
+                &mut signals,
+                &self.kills,
+                self.recorder.as_ref(),
+                &self.watched.groups,
+                &self.watched.processes,
+                pause,
+            )?;
+            if woken.is_told_to_end {
+                return self.settle();
+            }
+            self.kills.read();
+            for &place in &woken.groups {
+                let Some(group) = self.watched.groups.get_mut(place) else { continue };
+                group.read_noticed();
+                self.read_processes(place, true);
+                self.judge(place)?;
+            }
+            self.note_ends(&woken.ended);
+            if woken.has_recorder_ended {
+                self.replace_recorder();
+            }
+        }
+    }
+
+    fn pause(&self, now: Instant) -> Duration {
+        let times =
+            [Some(self.next_scan), Some(self.next_reading), self.pending.iter().map(|one| one.due).min()];
+        let next = times.into_iter().flatten().min().unwrap_or(now + IDLE);
+        next.saturating_duration_since(now)
+    }
+
+    /// Does what is due.
+    fn timers(&mut self, now: Instant) -> anyhow::Result<()> {
+        if now >= self.next_scan {
+            self.is_journal_old |= self.watched.scan(&self.targets, self.recorder.as_ref());
+            self.next_scan = now + SCAN_EVERY;
+        }
+        if now >= self.next_reading {
+            for place in 0..self.watched.groups.len() {
+                let has_changed = self.watched.groups[place].read();
+                self.is_journal_old |= has_changed;
+                if has_changed {
+                    self.read_processes(place, true);
+                    self.judge(place)?;
+                }
+            }
+            self.read_groupless();
+            let pauses = self.watched.groups.iter().map(super::watched_group::WatchedGroup::pause);
+            self.next_reading = now + pauses.min().unwrap_or(IDLE).min(IDLE);
+        }
+        if self.pending.iter().any(|one| one.due <= now) {
+            self.tell_deaths()?;
+        }
+        if self.is_journal_old && now >= self.next_journal {
+            self.write_journal();
+            self.next_journal = now + JOURNAL_EVERY;
+        }
+        Ok(())
+    }
+
+    /// Reads the processes of a group.
+    fn read_processes(&mut self, place: usize, is_account_wanted: bool) {
+        let Some(group) = self.watched.groups.get(place) else { return };
+        let folder = group.folder.clone();
+        for process in
+            self.watched.processes.iter_mut().filter(|process| process.group.as_ref() == Some(&folder))
+        {
+            process.read(is_account_wanted);
+        }
+        if self.is_graph {
+            self.look_at_objects(place);
+        }
+    }
+
+    fn look_at_objects(&mut self, place: usize) {
+        let group = &self.watched.groups[place];
+        let limit = group.levels.deciding_limit();
+        let left_bytes = limit.map(|limit| limit.limit_bytes.saturating_sub(limit.used_bytes));
+        let folder = self.report.store.folder().path();
+        let members = self.watched.processes.iter_mut();
+        for process in members.filter(|process| process.group.as_ref() == Some(&group.folder)) {
+            process.look_at_objects(folder, left_bytes);
+        }
+    }
+
+    /// Reads the processes that are in no group with a limit of its own.
+    fn read_groupless(&mut self) {
+        for process in &mut self.watched.processes {
+            if process.group.as_ref().is_none_or(heapr_proc::GroupFolder::is_root) {
+                process.read(true);
+            }
+        }
+    }
+
+    /// Judges a group's climb, and tells it once.
+    fn judge(&mut self, place: usize) -> anyhow::Result<()> {
+        let group = &self.watched.groups[place];
+        let folder = &group.folder;
+        let of_group = self.watched.processes.iter().filter(|process| process.group.as_ref() == Some(folder));
+        let rss_bytes = of_group.map(|process| process.named.rss_bytes.unwrap_or(0)).sum();
+        let state = group.state(rss_bytes);
+        let Some(trigger) = self.watched.groups[place].climb.judge(&self.rules, &state) else {
+            return Ok(());
+        };
+        self.warn_of(place, trigger)
+    }
+
+    /// Makes the incident of a group that is near its limit.
+    fn warn_of(&mut self, place: usize, trigger: Trigger) -> anyhow::Result<()> {
+        let facts = self.facts_of(place, None);
+        let largest = facts.facts.processes.first().map(|process| process.pid);
+        let Some(process) = self.watched.processes.iter().find(|process| Some(process.pid()) == largest)
+        else {
+            return Ok(());
+        };
+        let mut incident = Incident {
+            schema: SCHEMA.to_owned(),
+            kind: Kind::Warning,
+            time_unix_ns: unix_ns(),
+            process: process.named.clone(),
+            cause: Cause { kind: CauseKind::NearLimit, certainty: Certainty::Fact, ..Cause::default() },
+            trigger: Some(trigger),
+            account: process.account.clone(),
+            course: facts.course.clone(),
+            group: Some(facts.facts.clone()),
+            ..Incident::default()
+        };
+        if let Some(why) = &process.not_recorded {
+            incident.unknown.push(format!("it is not recorded: {why}"));
+        }
+        self.flush();
+        add_holders(&mut incident, &self.recording, &facts.accounts, false);
+        tell(&mut incident);
+        let number = self.report.add(incident, &self.recording)?;
+        self.watched.groups[place].warning = Some(number);
+        heapr_inject::give_back_memory();
+        Ok(())
+    }
+
+    /// Facts of a group with its processes, living or just dead. Where the limit is that of a group
+    /// above, the processes of its other groups count, too.
+    fn facts_of(&self, place: usize, dead: Option<&[Pending]>) -> DeadsGroup {
+        let group = &self.watched.groups[place];
+        let limited = group.facts.limited_group.as_deref().unwrap_or("/");
+        let is_below = |path: &str| path.strip_prefix(limited).is_some_and(|rest| rest.starts_with('/'));
+        let is_member = |process: &&WatchedProcess| {
+            process.group.as_ref() == Some(&group.folder)
+                || process.named.group.as_deref().is_some_and(is_below)
+        };
+        let dead = dead.into_iter().flatten().map(|pending| &pending.process);
+        let processes = self.watched.processes.iter().chain(dead).filter(is_member);
+        of_group(group, processes, group.levels.more())
+    }
+
+    fn note_ends(&mut self, places: &[usize]) {
+        // From the last one on: places before it stay.
+        for &place in places.iter().rev() {
+            let Some(process) = self.watched.processes.get(place) else { continue };
+            // A thread that execs takes the place of the first thread, which seems over.
+            if !process.has_ended() {
+                continue;
+            }
+            let process = self.watched.processes.remove(place);
+            self.pending.push(Pending { process, time_unix_ns: unix_ns(), due: Instant::now() + SETTLE });
+        }
+    }
+
+    /// Makes the incidents of all processes that have ended.
+    fn tell_deaths(&mut self) -> anyhow::Result<()> {
+        self.kills.read();
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut places: Vec<Option<usize>> =
+            pending.iter().map(|one| self.watched.group_of(&one.process)).collect();
+        let of_each = places.clone();
+        places.sort_unstable();
+        places.dedup();
+        let mut has_flushed = false;
+        for place in places {
+            let facts = place.map(|place| self.facts_of(place, Some(&pending)));
+            let members = pending.iter().zip(&of_each).filter(|(_, of)| **of == place).map(|(one, _)| one);
+            let told: Vec<Told> = members
+                .map(|one| Told { dead: dead(one), kill: self.kills.take(one.process.pid(), 0) })
+                .collect();
+            let is_quiet = told.iter().all(|one| one.kill.is_none() && !one.dead.is_incident(facts.as_ref()));
+            if is_quiet {
+                continue;
+            }
+            if !std::mem::replace(&mut has_flushed, true) {
+                self.flush();
+            }
+            let circumstances = Circumstances {
+                group: facts.as_ref(),
+                recording: &self.recording,
+                log_not_read: self.kills.not_read.as_deref(),
+            };
+            let mut found = incidents(told, &circumstances);
+            name_owners(&mut found, &mut pending);
+            self.add_deaths(found, place)?;
+        }
+        self.watched.drop_groups();
+        self.is_journal_old = true;
+        self.next_journal = Instant::now();
+        heapr_inject::give_back_memory();
+        Ok(())
+    }
+
+    fn add_deaths(&mut self, found: Vec<Incident>, place: Option<usize>) -> anyhow::Result<()> {
+        for mut incident in found {
+            let group = place.and_then(|place| self.watched.groups.get_mut(place));
+            // The death tells what the warning told, and more.
+            if let Some(number) = group.and_then(|group| group.warning.take()) {
+                incident.warned_unix_ns =
+                    self.report.store.read(number).ok().map(|warning| warning.time_unix_ns);
+                self.report.store.remove(number);
+            }
+            self.death_count += 1;
+            self.report.add(incident, &self.recording)?;
+        }
+        if let Some(group) = place.and_then(|place| self.watched.groups.get_mut(place)) {
+            group.levels.restart();
+            group.course = heapr_incident::Course::default();
+            group.climb = heapr_incident::Climb::default();
+        }
+        Ok(())
+    }
+
+    fn flush(&self) {
+        if let Some(Err(error)) = self.recorder.as_ref().map(Recorder::flush) {
+            warn!("the recording is complete up to its last second only: {error:#}");
+        }
+    }
+
+    /// Starts another recorder in place of one that has ended.
+    fn replace_recorder(&mut self) {
+        if let Some(ended) = self.recorder.take() {
+            ended.forget();
+        }
+        warn!("the recorder has ended; another one goes on");
+        let left = super::earlier::left_path(&self.recording);
+        let _ = std::fs::rename(&self.recording, left);
+        match Recorder::start(&self.recording, self.sample, self.targets.has_flagged) {
+            Ok(recorder) => self.recorder = Some(recorder),
+            Err(error) => warn!("no recorder: {error:#}"),
+        }
+        let pids: Vec<u32> = self.watched.processes.iter().map(WatchedProcess::pid).collect();
+        self.watched.have_recorded(&pids, self.recorder.as_ref());
+        self.is_journal_old = true;
+    }
+
+    /// Ends in order: deaths that are known are told, the recording is ended.
+    fn settle(&mut self) -> anyhow::Result<()> {
+        if !self.pending.is_empty() {
+            self.tell_deaths()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_journal(&mut self) {
+        self.is_journal_old = false;
+        let mut journal = Journal {
+            boot_id: boot_id(),
+            written_unix_ns: unix_ns(),
+            written_us: since_boot_us(),
+            session: self.recorder.as_ref().map(|recorder| recorder.name.to_string()).unwrap_or_default(),
+            recording: self.recording.clone(),
+            groups: self.watched.groups.iter().map(super::watched_group::WatchedGroup::journal).collect(),
+            processes: self.watched.processes.iter().map(WatchedProcess::journal).collect(),
+            ..Journal::default()
+        };
+        if let Err(error) = journal.write(self.report.store.folder()) {
+            warn!("{error}");
+        }
+    }
+}
+
+/// Time since boot in microseconds, as in the kernel's log.
+fn since_boot_us() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000)
+        + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
+}
+
+/// Names the owners of objects in incidents whose processes had theirs read.
+fn name_owners(found: &mut [Incident], pending: &mut [Pending]) {
+    for incident in found {
+        let own = pending.iter_mut().find(|one| one.process.pid() == incident.process.pid);
+        if let Some(own) = own {
+            own.process.objects.tell(incident);
+            tell(incident);
+        }
+    }
+}
+
+fn dead(pending: &Pending) -> Dead {
+    let process = &pending.process;
+    let ending: Ending = process.ending();
+    Dead {
+        named: process.named.clone(),
+        ending,
+        time_unix_ns: pending.time_unix_ns,
+        not_before_unix_ns: None,
+        account: process.account.clone(),
+        address_space: process.address_space,
+        runtime: process.runtime(),
+        not_recorded: process.not_recorded.clone(),
+        is_named: process.is_named,
+    }
+}

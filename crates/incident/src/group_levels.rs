@@ -1,0 +1,158 @@
+//! A control group and the groups above it: the limit that decides, and the events at each level.
+
+use heapr_proc::{GroupFolder, GroupLimit};
+use serde::{Deserialize, Serialize};
+
+use crate::group_events::{GroupEvents, is_killed_whole};
+
+/// A group and the groups above it, with the counters of the first reading.
+#[derive(Debug, Clone)]
+pub struct Levels {
+    levels: Vec<(GroupFolder, GroupEvents)>,
+}
+
+/// Events of one level since the first reading.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct More {
+    /// Path of the group, from `/` on.
+    pub path: String,
+    /// Hard limit in bytes; `None`: the level has no limit.
+    pub limit_bytes: Option<u64>,
+    /// Bytes that count against the limit.
+    pub used_bytes: Option<u64>,
+    /// Events since the first reading.
+    pub events: GroupEvents,
+    /// Whether the kernel kills all processes of the group together.
+    pub is_killed_whole: bool,
+}
+
+impl Levels {
+    /// Reads the counters of a group and of the groups above it.
+    #[must_use]
+    pub fn of(group: &GroupFolder) -> Self {
+        let levels = group.with_ancestors().into_iter().map(|level| {
+            let events = GroupEvents::of(&level);
+            (level, events)
+        });
+        Self { levels: levels.collect() }
+    }
+
+    /// Replaces the counters of the first reading, by path: those that an earlier watcher has read.
+    pub fn start_from(&mut self, earlier: &[(String, GroupEvents)]) {
+        for (level, events) in &mut self.levels {
+            if let Some((_, before)) = earlier.iter().find(|(path, _)| *path == level.path()) {
+                *events = *before;
+            }
+        }
+    }
+
+    /// Makes the present counters those of the first reading.
+    pub fn restart(&mut self) {
+        for (level, events) in &mut self.levels {
+            // A group that is gone keeps its last counters.
+            if level.exists() {
+                *events = GroupEvents::of(level);
+            }
+        }
+    }
+
+    /// Counters of the first reading, by path.
+    #[must_use]
+    pub fn counters(&self) -> Vec<(String, GroupEvents)> {
+        self.levels.iter().map(|(level, events)| (level.path(), *events)).collect()
+    }
+
+    /// Groups, the inner one first.
+    pub fn groups(&self) -> impl Iterator<Item = &GroupFolder> {
+        self.levels.iter().map(|(level, _)| level)
+    }
+
+    /// Events at each level since the first reading, the inner one first.
+    #[must_use]
+    pub fn more(&self) -> Vec<More> {
+        let limits = self.levels.first().map(|(group, _)| group.limits()).unwrap_or_default();
+        let more = self.levels.iter().map(|(level, before)| {
+            let limit = limits.iter().find(|limit| limit.is_hard && limit.path == level.path());
+            More {
+                path: level.path(),
+                limit_bytes: limit.map(|limit| limit.limit_bytes),
+                used_bytes: limit.map(|limit| limit.used_bytes),
+                events: GroupEvents::of(level).since(before),
+                is_killed_whole: is_killed_whole(level),
+            }
+        });
+        more.collect()
+    }
+
+    /// Hard limit with the least memory left, of the group or of one above it.
+    #[must_use]
+    pub fn deciding_limit(&self) -> Option<GroupLimit> {
+        let (group, _) = self.levels.first()?;
+        group.limits().into_iter().filter(|limit| limit.is_hard).min_by_key(|limit| limit.free_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn write(folder: &Path, files: &[(&str, &str)]) {
+        fs::create_dir_all(folder).unwrap();
+        files.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
+    }
+
+    #[test]
+    fn version_2_tells_the_level_whose_limit_was_hit_and_the_one_that_decides() {
+        let top = tempfile::tempdir().unwrap();
+        let (pod, web) = (top.path().join("pod"), top.path().join("pod/web"));
+        let quiet = "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n";
+        write(
+            &pod,
+            &[
+                ("memory.events", quiet),
+                ("memory.max", "1000\n"),
+                ("memory.current", "900\n"),
+                ("memory.stat", "file 0\n"),
+                ("memory.oom.group", "1\n"),
+            ],
+        );
+        write(
+            &web,
+            &[
+                ("memory.events", quiet),
+                ("memory.max", "max\n"),
+                ("memory.current", "800\n"),
+                ("memory.stat", ""),
+                ("memory.oom.group", "0\n"),
+            ],
+        );
+        let levels = Levels::of(&GroupFolder::copied(top.path(), "pod/web", true));
+        let limit = levels.deciding_limit().unwrap();
+        assert_eq!((limit.path.as_str(), limit.limit_bytes, limit.free_bytes), ("/pod", 1000, 100));
+        fs::write(pod.join("memory.events"), "max 7\noom 1\noom_kill 2\noom_group_kill 1\n").unwrap();
+        fs::write(web.join("memory.events"), "max 0\noom 0\noom_kill 1\noom_group_kill 0\n").unwrap();
+        let [own, above] = levels.more().try_into().unwrap();
+        assert_eq!(
+            (own.events.oom_kill, own.events.limit_hits, own.is_killed_whole),
+            (Some(1), Some(0), false)
+        );
+        assert_eq!((above.events.limit_hits, above.events.oom_group_kill), (Some(7), Some(1)));
+        assert!(above.is_killed_whole && above.limit_bytes == Some(1000));
+        let mut next = Levels::of(&GroupFolder::copied(top.path(), "pod/web", true));
+        assert_eq!(next.more()[0].events.oom_kill, Some(0));
+        next.start_from(&levels.counters());
+        assert_eq!(next.more()[0].events.oom_kill, Some(1));
+    }
+
+    #[test]
+    fn version_1_has_its_counters_in_other_files() {
+        let top = tempfile::tempdir().unwrap();
+        let oom_control = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
+        write(&top.path().join("web"), &[("memory.oom_control", oom_control), ("memory.failcnt", "9\n")]);
+        let events = GroupEvents::of(&GroupFolder::copied(top.path(), "web", false));
+        assert_eq!((events.oom_kill, events.limit_hits, events.oom), (Some(3), Some(9), None));
+    }
+}
