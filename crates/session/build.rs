@@ -36,7 +36,12 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
         .args(["rustc", "--quiet", "--package", "heapr-agent", "--crate-type", "cdylib"])
         .args(["--features", "cdylib", "--profile", "agent"])
         .arg("--target-dir")
-        .arg(target)
+        .arg(target);
+    let other_processor = other_processor();
+    if let Some(triple) = &other_processor {
+        command.arg("--target").arg(triple);
+    }
+    command
         .args(["--", "-C", "force-unwind-tables=yes", "-C", "link-arg=-nostdlib"])
         .args(["-C", "link-arg=-Wl,-z,nodelete,-z,now,--gc-sections,-soname,libheapr_agent.so"]);
     // Settings of the outer build (clippy's wrapper, coverage flags) and of the shell must not
@@ -59,7 +64,13 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
     }
     let status = command.status().expect("cargo can be started");
     assert!(status.success(), "building the agent failed: see the messages above");
-    target.join("agent/libheapr_agent.so")
+    target.join(other_processor.unwrap_or_default()).join("agent/libheapr_agent.so")
+}
+
+/// Target that is built for, if it is not the machine that builds: then Cargo has a folder for it.
+fn other_processor() -> Option<String> {
+    let [target, host] = ["TARGET", "HOST"].map(|name| env::var(name).expect("cargo sets it"));
+    (target != host).then_some(target)
 }
 
 /// Writes the compressed library beside it and returns the path.

@@ -11,6 +11,7 @@ mod comment_width;
 mod comments;
 mod dependency_policy;
 mod dist;
+mod emulated;
 mod function_shape;
 mod header;
 mod known_names;
@@ -54,6 +55,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          is there; the static one from a build for musl. SHA256SUMS and manifest.json beside them.
                          --check installs and uses each: Debian 11 to 13 (as root), a venv, an npm project,
                          containers (podman), a root with nothing but musl. --twice: two builds are equal
+  emulated [all | WORD…] heapr built for aarch64, and the victims under qemu-aarch64: ten of them, all, or those
+                         whose names have a word; needs rustup's library of the target, and root
   header [--check]       crates/capi/heapr.h from the C API; or whether it is right
   matrix [--install] [--small] [--merge] [NAME…]
                          real programs under heapr run and heapr start --pid, and what of their memory is
@@ -120,6 +123,7 @@ fn main() -> ExitCode {
         ["check-licences"] => dist::check_licences(),
         ["dist", ref rest @ ..] => dist::run(rest),
         ["release", ref rest @ ..] => release::run(rest),
+        ["emulated", ref words @ ..] => emulated::run(words),
         ["header"] => header::run(false),
         ["header", "--check"] => header::run(true),
         ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),

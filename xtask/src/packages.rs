@@ -63,10 +63,15 @@ pub(crate) fn print() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the missing packages without questions, as root or by sudo.
+/// Installs the missing packages of the list without questions, as root or by sudo.
 pub(crate) fn install_missing() -> anyhow::Result<()> {
+    install(PACKAGES)
+}
+
+/// Installs those of the packages, each with its sign, that are missing.
+pub(crate) fn install(packages: &[(&str, &str)]) -> anyhow::Result<()> {
     let missing: Vec<_> =
-        PACKAGES.iter().filter(|(_, sign)| !is_there(sign)).map(|(package, _)| *package).collect();
+        packages.iter().filter(|(_, sign)| !is_there(sign)).map(|(package, _)| *package).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -20,6 +20,8 @@ use std::path::Path;
 use heapr_symbols::CodePlaces;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Register};
 
+/// Number of x86-64 in a file's header.
+const EM_X86_64: u16 = 62;
 /// Largest number of functions that are analysed for one.
 const FUNCTIONS_MAX: usize = 256;
 /// Largest part of a function that is analysed, in bytes from its beginning.
@@ -86,9 +88,10 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Opens the code of a file. `functions`: start and size in bytes of all named functions.
+    /// Opens the code of a file. `functions`: start and size in bytes of all named functions. `None`
+    /// also for a file of another processor than x86-64, whose instructions are not decoded.
     pub(crate) fn open(file: &Path, functions: Vec<(u64, u64)>) -> Option<Self> {
-        let places = CodePlaces::read(file)?;
+        let places = CodePlaces::read(file).filter(|places| places.machine() == EM_X86_64)?;
         let mut functions: Vec<(u64, u64)> =
             functions.into_iter().map(|(svma, bytes)| (svma, svma.saturating_add(bytes))).collect();
         // In a stripped file most functions have no names.

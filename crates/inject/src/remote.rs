@@ -239,9 +239,14 @@ impl<'a> Borrowed<'a> {
 
     /// Registers for a system call after which the thread continues by the frame at `sp_avma`.
     pub(crate) fn calling(&self, number: libc::c_long, arguments: [u64; 6], sp_avma: u64) -> Registers {
-        let mut registers = self.original.going_to(self.gadgets.system_call_avma, sp_avma);
+        let mut registers = self.going_to(self.gadgets.system_call_avma, sp_avma);
         registers.set_system_call(number, arguments);
         registers
+    }
+
+    /// Registers of the thread that continues at other code, which returns by the frame at `sp_avma`.
+    fn going_to(&self, pc_avma: u64, sp_avma: u64) -> Registers {
+        self.original.going_to(pc_avma, sp_avma).returning_to(self.gadgets.sigreturn_avma)
     }
 
     /// Writes a frame below the return frame by which a thread gets other registers, with all
@@ -301,7 +306,7 @@ impl<'a> Borrowed<'a> {
         function_avma: u64,
         arguments: [u64; 3],
     ) -> Result<u64> {
-        let mut registers = self.original.going_to(stub_avma, self.sp_avma());
+        let mut registers = self.going_to(stub_avma, self.sp_avma());
         registers.set_function_call(function_avma, answer_avma, arguments);
         self.run(&registers)?;
         let pid = self.pid;
@@ -317,7 +322,7 @@ impl<'a> Borrowed<'a> {
     ) -> Result<()> {
         let last_avma = self.sp_avma() - 8;
         self.write_word(last_avma, self.gadgets.system_call_avma)?;
-        let mut registers = self.original.going_to(code_avma, last_avma);
+        let mut registers = self.going_to(code_avma, last_avma);
         set(&mut registers);
         self.run(&registers)
     }

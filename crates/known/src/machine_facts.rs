@@ -15,6 +15,8 @@ pub struct Machine {
     pub red_zone_bytes: u64,
     /// Size in bytes of the kernel's stack of a thread.
     pub kernel_stack_bytes: u64,
+    /// Name of the kernel's clock source that is the processor's own counter.
+    pub counter_clock: &'static str,
     /// Flags in `/proc/cpuinfo` of processors whose time counter has one rate in all power states.
     pub steady_counter_flags: &'static [&'static str],
     /// Registers of a stopped thread.
@@ -30,12 +32,15 @@ pub struct Machine {
 pub struct ThreadRegisters {
     /// Names of the registers.
     pub names: &'static [&'static str],
-    /// Index of each in the kernel's `struct user_regs_struct`, a list of 8-byte words.
+    /// Index of each in the kernel's `struct user_regs_struct` (`user_pt_regs`), a list of 8-byte
+    /// words. A thread pointer that has a note of its own is the word behind them.
     pub kernel_indices: &'static [usize],
     /// Index of the stack pointer in the lists.
     pub stack_pointer: usize,
     /// Index of the thread pointer in the lists.
     pub thread_pointer: usize,
+    /// Type of the note of a core file with the thread pointer; `None` if it is one of the words.
+    pub thread_pointer_note: Option<u32>,
     /// Type of the note of a core file with the vector registers.
     pub vectors_note: u32,
 }
@@ -53,9 +58,15 @@ pub struct Columns {
     pub preserved: &'static [usize],
 }
 
-/// Location of a program's own thread-local variables.
+/// Location of a program's own thread-local variables (Drepper, ELF Handling For Thread-Local
+/// Storage, section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadLocalPlace {
     /// Directly before the thread pointer (variant II).
     BeforeThreadPointer,
+    /// Behind the thread pointer and a head of `head_bytes` (variant I).
+    BehindThreadPointer {
+        /// Size in bytes of the head, which the alignment of the variables may enlarge.
+        head_bytes: u64,
+    },
 }

@@ -77,7 +77,10 @@ impl Notes {
             PRSTATUS if self.threads.len() < THREADS_MAX => {
                 let places = &machine.registers;
                 let register = |&index: &usize| word_at(body, STATUS_REGISTERS + index * 8);
-                let registers: Vec<u64> = places.kernel_indices.iter().map(register).collect();
+                let mut registers: Vec<u64> = places.kernel_indices.iter().map(register).collect();
+                if places.thread_pointer_note.is_some() {
+                    registers[places.thread_pointer] = 0;
+                }
                 self.threads.push(CoreThread {
                     tid: word_at(body, STATUS_PID) as u32,
                     stack_pointer: registers[places.stack_pointer],
@@ -86,6 +89,12 @@ impl Notes {
                 });
             }
             // These notes belong to the preceding thread.
+            kind if Some(kind) == machine.registers.thread_pointer_note => {
+                if let Some(thread) = self.threads.last_mut() {
+                    thread.thread_pointer = word_at(body, 0);
+                    thread.registers[machine.registers.thread_pointer] = thread.thread_pointer;
+                }
+            }
             kind if kind == FPREGSET || kind == machine.registers.vectors_note => {
                 let words = body.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
                 if let Some(thread) = self.threads.last_mut() {

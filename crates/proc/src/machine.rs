@@ -23,6 +23,11 @@ pub fn kernel_clock() -> String {
     source.unwrap_or_default().trim().to_owned()
 }
 
+/// True if the kernel itself keeps the time by the processor's counter.
+pub fn is_kept_by_counter() -> bool {
+    kernel_clock() == HERE.counter_clock
+}
+
 /// Number of out-of-memory kills since boot; 0 if unknown.
 pub fn oom_kills() -> u64 {
     let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();

@@ -18,6 +18,8 @@ use crate::elf_facts::open_regular;
 /// Locations of code in a 64-bit file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CodePlaces {
+    /// Number of the processor in the file's header.
+    machine: u16,
     /// Address, size in bytes and file offset of the executable segments.
     segments: Vec<(u64, u64, u64)>,
     /// Start and end of the stub sections.
@@ -68,7 +70,13 @@ impl CodePlaces {
             .unwrap_or_default();
         let machine = header.e_machine(endian);
         let imports = imports(endian, machine, data, &sections).unwrap_or_default();
-        Some(Self { segments, stubs, unwound, imports })
+        Some(Self { machine: machine.0, segments, stubs, unwound, imports })
+    }
+
+    /// Number of the processor in the file's header.
+    #[must_use]
+    pub fn machine(&self) -> u16 {
+        self.machine
     }
 
     /// Name of the other file's function whose address the loader stores in this word.

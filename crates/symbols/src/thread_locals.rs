@@ -28,6 +28,7 @@ impl ThreadLocals {
         let machine = machine::of_elf(file.elf_header().e_machine(endian).0)?;
         match machine.thread_locals {
             ThreadLocalPlace::BeforeThreadPointer => {}
+            ThreadLocalPlace::BehindThreadPointer { .. } => return None,
         }
         let headers = file.elf_program_headers();
         let segment = headers.iter().find(|it| it.p_type(endian) == object::elf::PT_TLS)?;

@@ -4,14 +4,18 @@
 //! Each processor has a folder with the same names, which say what is done. The rest of the agent
 //! uses them from here. `docs/decisions/0028-second-processor.md` lists what a second folder needs.
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 mod packed_rule;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::*;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::*;
 
 pub(crate) use packed_rule::{Base, Step};
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 compile_error!("no folder for this processor: docs/decisions/0028-second-processor.md has what it needs");

@@ -10,7 +10,7 @@ use crate::arch::columns::{
 };
 use crate::arch::saved_registers::{self, SavedRegisters, save_registers};
 use crate::arch::signal_return::ucontext;
-use crate::arch::{FRAME_RECORD_BYTES, RETURN_ADDRESS_IN_RECORD, Rule, Step};
+use crate::arch::{FRAME_RECORD_BYTES, RETURN_ADDRESS_IN_RECORD, Rule, Step, unsigned};
 
 /// The registers of a frame in DWARF's order, the return address (or interrupted address plus one)
 /// last.
@@ -155,7 +155,7 @@ impl Registers {
             return FullStep::Root;
         }
         let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: false };
-        caller.set(RETURN_ADDRESS, pc as u64);
+        caller.set(RETURN_ADDRESS, unsigned(pc) as u64);
         caller.set(STACK_POINTER, bp.wrapping_add(FRAME_RECORD_BYTES) as u64);
         caller.set(FRAME_POINTER, caller_bp as u64);
         *self = caller;
@@ -222,9 +222,8 @@ impl Registers {
         if pc == 0 {
             return Some(FullStep::Root);
         }
-        if is_signal_frame {
-            caller.set(RETURN_ADDRESS, pc.wrapping_add(1));
-        }
+        let pc = if is_signal_frame { pc.wrapping_add(1) } else { unsigned(pc as usize) as u64 };
+        caller.set(RETURN_ADDRESS, pc);
         *self = caller;
         Some(FullStep::Caller)
     }

@@ -62,7 +62,7 @@ fn clock() -> Check {
         if is_invariant { "invariant" } else { "no invariant" },
         if source.is_empty() { "an unknown clock" } else { &source }
     );
-    if is_invariant && source == "tsc" {
+    if is_invariant && machine::is_kept_by_counter() {
         return Check::ok("clock", found);
     }
     let advice = "times are taken from the kernel's clock, some 20 ns more for each event; nothing is lost";
@@ -104,6 +104,9 @@ fn capabilities() -> CapabilitySet {
 
 fn attaching() -> Check {
     let topic = "attaching";
+    if let Some(reason) = heapr_inject::refusal() {
+        return Check::no(topic, HERE.name, reason);
+    }
     let may_trace_all = capabilities().contains(CapabilitySet::SYS_PTRACE);
     let rights = match (may_trace_all, is_in_initial_user_namespace()) {
         (true, true) => Rights::All,

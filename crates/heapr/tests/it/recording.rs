@@ -12,6 +12,12 @@ use crate::header::Expectation;
 /// Path of the heapr under test.
 pub(crate) const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
 
+/// Path of the heapr that records the victims: one of another processor if `cargo xtask emulated`
+/// runs the tests. Its traces are read by the heapr under test.
+fn recorder() -> String {
+    std::env::var("HEAPR_TEST_RECORDER").unwrap_or_else(|_| HEAPR.to_owned())
+}
+
 /// Returns a heapr command that is not started yet.
 pub(crate) fn command(words: &[&str]) -> Command {
     let mut command = Command::new(HEAPR);
@@ -61,8 +67,8 @@ impl Default for Settings<'_> {
 /// Runs `heapr run OPTIONS -o FILE -- COMMAND`.
 pub(crate) fn record(command: &[String], settings: &Settings<'_>) -> Recording {
     let scratch = tempfile::tempdir().unwrap();
-    let mut heapr = self::command(&["run"]);
-    heapr.args(settings.options).arg("-o").arg(scratch.path().join("trace.heapr"));
+    let mut heapr = Command::new(recorder());
+    heapr.arg("run").args(settings.options).arg("-o").arg(scratch.path().join("trace.heapr"));
     heapr.arg("--").args(command).envs(settings.environment.iter().cloned());
     heapr.env("HEAPR_VERIFY", settings.verify_every.to_string());
     let outcome = run_within(&mut heapr, settings.limit);

@@ -25,13 +25,20 @@ const C_FLAGS: &[&str] = &[
     "-D_GNU_SOURCE",
 ];
 
+/// Prefix of the compilers for another processor, under whose emulation `cargo xtask emulated` runs
+/// the victims.
+fn processor() -> Option<String> {
+    std::env::var("HEAPR_TEST_PROCESSOR").ok()
+}
+
 /// Builds victim `name` with the optimisation flags `level`, and returns the program's path.
 pub(crate) fn build(name: &str, header: &Header, level: &[String]) -> PathBuf {
     let source = sources().join(name);
     let stem = source.file_stem().and_then(|stem| stem.to_str()).unwrap();
     let label: String =
         level.iter().flat_map(|flag| flag.chars()).filter(char::is_ascii_alphanumeric).collect();
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("victims").join(format!("{stem}-{label}"));
+    let victims = format!("victims{}", processor().map(|name| format!("-{name}")).unwrap_or_default());
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(victims).join(format!("{stem}-{label}"));
     std::fs::create_dir_all(&folder).unwrap();
     for (library_source, flags, output) in &header.libraries {
         let library_source = sources().join(library_source);
@@ -86,7 +93,11 @@ fn compile(source: &Path, output: &Path, level: &[String], flags: &[String]) {
         }
         extension => {
             let compiler = if extension == Some("cc") { "g++" } else { "gcc" };
-            command = Command::new(replaced.as_deref().unwrap_or(compiler));
+            command = match (replaced, processor()) {
+                (Some(replaced), _) => Command::new(replaced),
+                (None, Some(processor)) => Command::new(format!("{processor}-{compiler}")),
+                (None, None) => Command::new(compiler),
+            };
             command.args(C_FLAGS).args(level).arg(source).args(flags);
         }
     }

@@ -30,7 +30,12 @@ pub(crate) struct GoPatterns {
 }
 
 /// Relocations of a word that gets the address of a symbol, by ELF machine.
-pub(crate) const SLOT_RELOCATIONS: [(elf::Machine, elf::RelocationType); 2] = x86_64::SLOT_RELOCATIONS;
+pub(crate) const SLOT_RELOCATIONS: [(elf::Machine, elf::RelocationType); 4] = [
+    (elf::EM_AARCH64, elf::R_AARCH64_GLOB_DAT),
+    (elf::EM_AARCH64, elf::R_AARCH64_JUMP_SLOT),
+    (elf::EM_X86_64, elf::R_X86_64_GLOB_DAT),
+    (elf::EM_X86_64, elf::R_X86_64_JUMP_SLOT),
+];
 
 /// Patterns for files with this ELF machine number; `None` if heapr knows none.
 pub(crate) fn go_patterns(machine: u16) -> Option<&'static GoPatterns> {

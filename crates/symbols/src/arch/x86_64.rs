@@ -1,12 +1,6 @@
-//! Patterns of x86-64 code, and its relocations.
-
-use object::elf::{EM_X86_64, Machine, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, RelocationType};
+//! Patterns of x86-64 code.
 
 use super::{GoPatterns, Width};
-
-/// Relocations of a word that gets the address of a symbol.
-pub(crate) const SLOT_RELOCATIONS: [(Machine, RelocationType); 2] =
-    [(EM_X86_64, R_X86_64_GLOB_DAT), (EM_X86_64, R_X86_64_JUMP_SLOT)];
 
 /// Patterns in the code of Go's runtime.
 pub(crate) const GO_PATTERNS: GoPatterns = GoPatterns { load, switch, choice };

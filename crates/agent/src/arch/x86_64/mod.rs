@@ -39,3 +39,9 @@ pub(crate) use rule::{FRAME_RECORD_BYTES, RETURN_ADDRESS_BELOW, RETURN_ADDRESS_I
 
 /// End of the addresses of a process. (Linux gives out higher ones, of 57 bits, only on request.)
 pub(crate) const ADDRESS_END: usize = 1 << 47;
+
+/// Returns a code address without a signature, which this processor's return addresses do not have.
+#[inline(always)]
+pub(crate) const fn unsigned(code_avma: usize) -> usize {
+    code_avma
+}

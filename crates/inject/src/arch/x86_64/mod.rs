@@ -38,3 +38,6 @@ pub(crate) use registers::{Registers, SIGNAL_FRAME_SP_WORDS};
 pub(crate) use return_frame::{FRAME_BYTES_MAX, is_return_frame, return_frame};
 pub(crate) use stub::Removal;
 pub(crate) use way::{COUNTING_BYTES, Way};
+
+/// Reason why functions of a running program cannot be hooked on this processor.
+pub(crate) const REFUSAL: Option<&str> = None;

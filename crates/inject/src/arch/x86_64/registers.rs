@@ -187,6 +187,12 @@ impl Registers {
         self
     }
 
+    /// Lets the code that the thread is going to return to `_pc_avma`: the word at its stack pointer
+    /// says so on this processor.
+    pub(crate) fn returning_to(self, _pc_avma: u64) -> Self {
+        self
+    }
+
     /// Copy of the registers that continues at other code.
     pub(crate) fn going_to(mut self, rip: u64, rsp: u64) -> Self {
         self.rip = rip;

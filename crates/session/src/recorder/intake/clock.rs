@@ -26,7 +26,7 @@ impl ClockSource {
     /// time by it. The processor must also say that its rate is the same in all power states.
     #[must_use]
     pub fn detect() -> Self {
-        let is_counter = machine::kernel_clock() == "tsc" && machine::has_invariant_counter();
+        let is_counter = machine::is_kept_by_counter() && machine::has_invariant_counter();
         if is_counter { Self::Tsc } else { Self::Monotonic }
     }
 

@@ -1,6 +1,8 @@
 //! x86-64.
 
-use core::ops::Range;
+/// Locations of what C libraries keep for a thread.
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod c_library;
 
 use crate::machine_facts::{Columns, Machine, ThreadLocalPlace, ThreadRegisters};
 
@@ -12,6 +14,7 @@ pub(crate) const MACHINE: Machine = Machine {
     address_limit: 1 << 47,
     red_zone_bytes: 128,
     kernel_stack_bytes: 16 << 10,
+    counter_clock: "tsc",
     steady_counter_flags: &["constant_tsc", "nonstop_tsc"],
     registers: ThreadRegisters {
         names: &[
@@ -21,6 +24,7 @@ pub(crate) const MACHINE: Machine = Machine {
         kernel_indices: &[10, 5, 11, 12, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16, 21, 22],
         stack_pointer: 7,
         thread_pointer: 17,
+        thread_pointer_note: None,
         vectors_note: 0x202,
     },
     columns: Columns {
@@ -33,26 +37,3 @@ pub(crate) const MACHINE: Machine = Machine {
     },
     thread_locals: ThreadLocalPlace::BeforeThreadPointer,
 };
-
-/// Offset of the thread's id (`tid`) in `struct pthread`, which begins at the thread pointer
-/// (nptl/descr.h of glibc 2.31 to 2.43).
-pub const THREAD_ID_OFFSET: usize = 0x2d0;
-
-/// Offset of the values of thread keys (`specific_1stblock`) in `struct pthread` of glibc 2.2 to
-/// 2.43. Each key has two words; the second is the value.
-pub const KEY_VALUES_OFFSET: usize = 0x310;
-
-/// Offsets at which `specific_1stblock` is looked for: [`KEY_VALUES_OFFSET`] with room on either
-/// side for other builds.
-pub const KEY_VALUES_NEAR: Range<usize> = 0x2f0..0x350;
-
-/// Offsets at which a thread's stack (`stackblock`, `stackblock_size`) is looked for in `struct
-/// pthread`: after the unwind buffers, before the end. The exact offset differs by version.
-pub const STACK_BOUNDS_NEAR: Range<usize> = 0x600..0x8c0;
-
-/// Bytes from the thread pointer up to the end of the thread's stack: the structure, and the room
-/// that its alignment leaves.
-pub const STACK_END_ABOVE: Range<usize> = 0x8c0..0x2000;
-
-/// Size in bytes of `struct pthread` in musl 1.2, which begins at the thread pointer.
-pub const MUSL_DESCRIPTOR_BYTES: u64 = 200;

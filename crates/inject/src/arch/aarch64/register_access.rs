@@ -1,0 +1,60 @@
+//! Reading and setting a stopped thread's registers.
+
+use std::io;
+
+use super::Registers;
+use crate::ptrace_request::request;
+
+/// Kind of the general registers (`struct user_pt_regs`).
+const NT_PRSTATUS: usize = 1;
+/// Kind of the registers of floating-point numbers and vectors (`struct user_fpsimd_state`).
+const NT_PRFPREG: usize = 2;
+/// Kind of the thread pointer.
+const NT_ARM_TLS: usize = 0x401;
+/// Kind of the number of the system call that the thread is in.
+const NT_ARM_SYSTEM_CALL: usize = 0x404;
+/// Size in bytes of the registers of a 32-bit program.
+const BYTES_32_BIT: usize = 72;
+
+/// Reads the general registers.
+pub(crate) fn read_registers(tid: u32) -> io::Result<Registers> {
+    let mut registers = Registers::default();
+    let bytes = get(tid, NT_PRSTATUS, registers.general_bytes())?;
+    registers.is_32_bit = bytes == BYTES_32_BIT;
+    get(tid, NT_ARM_TLS, &mut registers.thread_pointer)?;
+    get(tid, NT_ARM_SYSTEM_CALL, &mut registers.call)?;
+    Ok(registers)
+}
+
+/// Sets the general registers, and the number of the system call.
+pub(crate) fn write_registers(tid: u32, registers: &Registers) -> io::Result<()> {
+    set(tid, NT_PRSTATUS, &registers.general)?;
+    set(tid, NT_ARM_SYSTEM_CALL, &registers.call)
+}
+
+/// Reads the floating-point and vector registers in the kernel's layout.
+pub(crate) fn extended_state(tid: u32) -> io::Result<Vec<u8>> {
+    let mut bytes = [0_u8; 528];
+    let count = get(tid, NT_PRFPREG, &mut bytes)?;
+    Ok(bytes[..count.min(bytes.len())].to_vec())
+}
+
+/// Sets the floating-point and vector registers.
+pub(crate) fn set_extended_state(tid: u32, bytes: &[u8]) -> io::Result<()> {
+    let mut piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    request(libc::PTRACE_SETREGSET, tid, NT_PRFPREG, &raw mut piece as usize)
+}
+
+/// Reads a set of registers into a value of plain words; returns its size in bytes.
+fn get<T>(tid: u32, kind: usize, into: &mut T) -> io::Result<usize> {
+    let mut piece = libc::iovec { iov_base: std::ptr::from_mut(into).cast(), iov_len: size_of::<T>() };
+    request(libc::PTRACE_GETREGSET, tid, kind, &raw mut piece as usize)?;
+    Ok(piece.iov_len)
+}
+
+/// Sets a set of registers to a value of plain words.
+fn set<T>(tid: u32, kind: usize, from: &T) -> io::Result<()> {
+    let base = std::ptr::from_ref(from).cast_mut().cast();
+    let mut piece = libc::iovec { iov_base: base, iov_len: size_of::<T>() };
+    request(libc::PTRACE_SETREGSET, tid, kind, &raw mut piece as usize)
+}

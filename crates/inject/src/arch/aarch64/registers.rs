@@ -1,0 +1,195 @@
+//! Registers of a thread.
+
+use heapr_known::machine::HERE;
+use heapr_unwind::FrameRegisters;
+use libc::c_long;
+
+/// Layout of `struct user_pt_regs`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct General {
+    /// x0 to x30.
+    pub(super) x: [u64; 31],
+    pub(super) sp: u64,
+    pub(super) pc: u64,
+    pub(super) pstate: u64,
+}
+
+/// Registers of a thread, and the number of the system call that it is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Registers {
+    pub(super) general: General,
+    pub(super) thread_pointer: u64,
+    /// Number of the system call; -1: the thread is in none.
+    pub(super) call: i32,
+    pub(super) is_32_bit: bool,
+}
+
+impl Default for Registers {
+    fn default() -> Self {
+        Self { general: General::default(), thread_pointer: 0, call: NO_CALL, is_32_bit: false }
+    }
+}
+
+/// The kernel's internal error numbers of a system call that a signal or a tracer has interrupted.
+const ERESTARTSYS: i64 = -512;
+const ERESTARTNOINTR: i64 = -513;
+const ERESTARTNOHAND: i64 = -514;
+const ERESTART_RESTARTBLOCK: i64 = -516;
+
+/// Value that marks the absence of a system call, so that the kernel restarts none.
+const NO_CALL: i32 = -1;
+/// Number of the register of a call's number.
+const CALL_NUMBER: usize = 8;
+/// Number of the link register.
+const LINK: usize = 30;
+
+/// Number of words from a signal frame's stack pointer to the interrupted stack pointer: signal
+/// information, context, fault address, and 31 registers.
+pub(crate) const SIGNAL_FRAME_SP_WORDS: usize = (128 + 176 + 8) / 8 + 31;
+
+impl Registers {
+    /// The general registers, for reading them in.
+    pub(super) fn general_bytes(&mut self) -> &mut General {
+        &mut self.general
+    }
+
+    /// General registers by their numbers in unwind tables.
+    pub(crate) fn by_dwarf(&self) -> FrameRegisters {
+        let words = self.words();
+        let mut frame: FrameRegisters =
+            HERE.columns.thread_indices.iter().map(|&index| words.get(index).copied()).collect();
+        // Before the first step the return address's column has the instruction pointer.
+        if let Some(pc) = frame.get_mut(HERE.columns.return_address) {
+            *pc = Some(self.general.pc);
+        }
+        frame
+    }
+
+    /// True if the thread is a worker of io_uring, which never leaves the kernel and has no
+    /// registers.
+    pub(crate) fn is_of_kernel(&self) -> bool {
+        self.general.pc == 0 && self.general.sp == 0
+    }
+
+    /// Registers that may hold an address of the program, in the order of
+    /// [`heapr_known::machine::ThreadRegisters`].
+    pub(crate) fn words(&self) -> Vec<u64> {
+        let behind = [self.general.sp, self.general.pc, self.thread_pointer];
+        self.general.x.into_iter().chain(behind).collect()
+    }
+
+    /// True if the thread runs 64-bit code.
+    pub(crate) fn is_64_bit(&self) -> bool {
+        !self.is_32_bit
+    }
+
+    /// Address of the next instruction.
+    pub(crate) fn pc(&self) -> u64 {
+        self.general.pc
+    }
+
+    /// Stack pointer.
+    pub(crate) fn sp(&self) -> u64 {
+        self.general.sp
+    }
+
+    /// Changes the stack pointer.
+    pub(crate) fn set_sp(&mut self, sp_avma: u64) {
+        self.general.sp = sp_avma;
+    }
+
+    /// Address of the thread's descriptor.
+    pub(crate) fn thread_pointer(&self) -> u64 {
+        self.thread_pointer
+    }
+
+    /// Number of the system call that the thread is in.
+    pub(crate) fn system_call(&self) -> Option<c_long> {
+        (self.call >= 0).then_some(c_long::from(self.call))
+    }
+
+    /// Arguments of the system call that the thread is in.
+    pub(crate) fn arguments(&self) -> [u64; 6] {
+        let [a, b, c, d, e, f, ..] = self.general.x;
+        [a, b, c, d, e, f]
+    }
+
+    /// Changes an argument of the system call that the thread is in.
+    pub(crate) fn set_argument(&mut self, number: usize, value: u64) {
+        if let Some(argument) = self.general.x.iter_mut().take(6).nth(number) {
+            *argument = value;
+        }
+    }
+
+    /// Result of a system call; an error number is negative.
+    pub(crate) fn returned(&self) -> i64 {
+        self.general.x[0].cast_signed()
+    }
+
+    /// Changes the result of a system call.
+    pub(crate) fn set_returned(&mut self, value: i64) {
+        self.general.x[0] = value.cast_unsigned();
+    }
+
+    /// Prepares a system call, for a thread at the instruction that makes it.
+    pub(crate) fn set_system_call(&mut self, number: c_long, arguments: [u64; 6]) {
+        self.general.x[CALL_NUMBER] = number.cast_unsigned();
+        self.general.x[..6].copy_from_slice(&arguments);
+    }
+
+    /// Makes another call of the system call that the thread has just entered, and lets the thread
+    /// continue at `pc_avma` afterwards.
+    pub(crate) fn replace_call(&mut self, number: c_long, [first, second]: [u64; 2], pc_avma: u64) {
+        self.general.pc = pc_avma;
+        self.general.x[CALL_NUMBER] = number.cast_unsigned();
+        self.general.x[..2].copy_from_slice(&[first, second]);
+        self.call = i32::try_from(number).unwrap_or(NO_CALL);
+    }
+
+    /// True if the thread has entered the system call that returns by the frame at `frame_avma`.
+    pub(crate) fn returns_by(&self, frame_avma: u64) -> bool {
+        self.system_call() == Some(libc::SYS_rt_sigreturn) && self.general.sp == frame_avma
+    }
+
+    /// True if the stop is at the end of a system call: x7 says so
+    /// (`arch/arm64/kernel/ptrace.c`, `report_syscall_exit`).
+    pub(crate) fn have_left_call(&self) -> bool {
+        self.general.x[7] == 1
+    }
+
+    /// True if the thread is at the end of the call by which a C library sets the thread pointer.
+    /// It is an instruction here; the call that follows it in each C library sets the list of locks.
+    pub(crate) fn have_set_thread_pointer(&self) -> bool {
+        self.thread_pointer != 0 && self.system_call() == Some(libc::SYS_set_robust_list)
+    }
+
+    /// Registers as the kernel sets them when the thread resumes, so that an interrupted system
+    /// call is restarted. For a location where the kernel does not do so itself. The first argument,
+    /// which the result has overwritten, is unknown here: such a call fails with EINTR.
+    pub(crate) fn restarted(mut self) -> Self {
+        if self.system_call().is_some()
+            && matches!(
+                self.returned(),
+                ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND | ERESTART_RESTARTBLOCK
+            )
+        {
+            self.set_returned(-i64::from(libc::EINTR));
+        }
+        self.call = NO_CALL;
+        self
+    }
+
+    /// Copy of the registers that continues at other code.
+    pub(crate) fn going_to(mut self, pc_avma: u64, sp_avma: u64) -> Self {
+        (self.general.pc, self.general.sp) = (pc_avma, sp_avma);
+        self.call = NO_CALL;
+        self
+    }
+
+    /// Lets the code that the thread is going to return to `pc_avma`.
+    pub(crate) fn returning_to(mut self, pc_avma: u64) -> Self {
+        self.general.x[LINK] = pc_avma;
+        self
+    }
+}

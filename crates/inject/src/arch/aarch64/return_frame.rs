@@ -1,0 +1,66 @@
+//! Frame that returns a borrowed thread to its own state without the injector; see the x86-64
+//! folder. The link register leads to the C library's `mov x8, 139; svc 0` (rt_sigreturn).
+//!
+//! ```text
+//! sp -> signal information (marks of this crate)   128 bytes
+//!       struct ucontext                            signal mask, no alternate stack, registers
+//!       struct fpsimd_context, end mark            vector registers
+//! ```
+
+use super::Registers;
+
+/// Largest size in bytes of the frame.
+pub(crate) const FRAME_BYTES_MAX: u64 = 8 << 10;
+/// Number of words by which [`is_return_frame`] recognises the frame.
+pub(super) const FRAME_WORDS: usize = 4;
+
+/// First words of the signal information, which the kernel does not read.
+const MARK: [u64; 2] = [u64::from_le_bytes(*b"heaprret"), 1];
+const INFORMATION_BYTES: usize = 128;
+/// Flags that sigaltstack refuses, so that the alternate stack is unchanged.
+const NO_ALTERNATE_STACK: u64 = 0x7fff_0000;
+/// Offset of the registers in the ucontext.
+const REGISTERS_AT: usize = 176;
+/// Room for further records (`__reserved` in `struct sigcontext`).
+const RESERVED_BYTES: usize = 4096;
+const FPSIMD_MAGIC: u32 = 0x4650_8001;
+const FPSIMD_BYTES: u32 = 528;
+const VECTORS_BYTES: usize = 512;
+
+/// Bytes of the frame for `_sp_avma` (aligned to 16), the address of its first word.
+pub(crate) fn return_frame(
+    _sp_avma: u64,
+    _sigreturn_avma: u64,
+    registers: &Registers,
+    signal_mask: u64,
+    extended_state: &[u8],
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut words = |words: &[u64]| words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+    words(&MARK);
+    words(&[0; INFORMATION_BYTES / 8 - MARK.len()]);
+    // Flags, link, stack, mask.
+    words(&[0, 0, 0, NO_ALTERNATE_STACK, 0, signal_mask]);
+    words(&[0; (REGISTERS_AT - 48) / 8]);
+    let general = &registers.general;
+    words(&[0]);
+    words(&general.x);
+    words(&[general.sp, general.pc, general.pstate]);
+    // The records are aligned to 16.
+    words(&[0]);
+    let begin = bytes.len();
+    if extended_state.len() >= FPSIMD_BYTES as usize - 16 {
+        let (vectors, control) = extended_state.split_at(VECTORS_BYTES);
+        bytes.extend(FPSIMD_MAGIC.to_le_bytes());
+        bytes.extend(FPSIMD_BYTES.to_le_bytes());
+        bytes.extend(&control[..8]);
+        bytes.extend(vectors);
+    }
+    bytes.resize(begin + RESERVED_BYTES, 0);
+    bytes
+}
+
+/// True if the first words of a stack are those of such a frame.
+pub(crate) fn is_return_frame(words: &[u64]) -> bool {
+    words.starts_with(&MARK)
+}

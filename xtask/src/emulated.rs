@@ -1,0 +1,89 @@
+//! heapr for aarch64 on a machine of another processor: built by a cross compiler, and tried on the
+//! victims under the emulation of single programs (`qemu-aarch64`).
+//!
+//! The emulation has no ptrace, and its memory order is the host's, which is stronger than that of
+//! the processor: faults of the order do not show.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+const TRIPLE: &str = "aarch64-unknown-linux-gnu";
+/// Prefix of the compilers, and name of the folder with the processor's libraries.
+const PREFIX: &str = "aarch64-linux-gnu";
+
+/// Packages for building and emulating, each with a command that shows that it is installed.
+pub(crate) const PACKAGES: &[(&str, &str)] = &[
+    ("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
+    ("g++-aarch64-linux-gnu", "aarch64-linux-gnu-g++"),
+    ("qemu-user", "qemu-aarch64"),
+];
+
+/// Victims that CI tries: one for each part of the agent's code for the processor.
+const FEW: &[&str] = &[
+    "entry_points",
+    "entry_points_cpp",
+    "exceptions",
+    "realloc_forms",
+    "frame_shapes",
+    "deep_stack",
+    "fork_children",
+    "thread_ends",
+    "exec_chain",
+    "errno_kept",
+];
+
+/// Builds heapr for aarch64 and runs the tests of the victims whose names have one of the words;
+/// without a word those of [`FEW`], with `all` all.
+pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
+    crate::packages::install(PACKAGES)?;
+    let added = Command::new("rustup").args(["target", "add", TRIPLE]).output();
+    if !added.is_ok_and(|output| output.status.success()) {
+        bail!("there is no standard library for {TRIPLE}: rustup target add {TRIPLE} must work");
+    }
+    register()?;
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--target", TRIPLE, "-p", "heapr", "--bin", "heapr"]);
+    crate::run(&mut build)?;
+    let recorder = std::env::current_dir()?.join("target").join(TRIPLE).join("debug/heapr");
+    let mut tests = cargo();
+    tests.args(["test", "--quiet", "-p", "heapr", "--test", "it", "--"]);
+    match words {
+        [] => tests.args(FEW.iter().map(|name| format!("victims::{name}"))).arg("--exact"),
+        ["all"] => tests.arg("victims::"),
+        words => tests.args(words.iter().map(|word| format!("victims::{word}"))),
+    };
+    tests
+        .env("HEAPR_TEST_RECORDER", recorder)
+        .env("HEAPR_TEST_PROCESSOR", PREFIX)
+        .env("QEMU_LD_PREFIX", format!("/usr/{PREFIX}"));
+    crate::run(&mut tests)
+}
+
+fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", format!("{PREFIX}-gcc"))
+        .env("CC_aarch64_unknown_linux_gnu", format!("{PREFIX}-gcc"));
+    command
+}
+
+/// Tells the kernel which program runs files of the processor, so that emulated programs can start
+/// others.
+fn register() -> anyhow::Result<()> {
+    const FOLDER: &str = "/proc/sys/fs/binfmt_misc";
+    // Name, magic number and mask of ELF files of the processor; F: the emulator is opened now.
+    const RULE: &str = ":qemu-aarch64:M::\\x7fELF\\x02\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\xb7\\x00:\
+                        \\xff\\xff\\xff\\xff\\xff\\xff\\xff\\x00\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xfe\\xff\\xff\\xff:\
+                        /usr/bin/qemu-aarch64:F";
+    if Path::new(FOLDER).join("qemu-aarch64").exists() {
+        return Ok(());
+    }
+    if !Path::new(FOLDER).join("register").exists() {
+        crate::run(Command::new("mount").args(["-t", "binfmt_misc", "none", FOLDER]))
+            .context("emulated programs start others by the kernel's binfmt_misc, which root must mount")?;
+    }
+    std::fs::write(Path::new(FOLDER).join("register"), RULE)
+        .context("root must register qemu-aarch64 for files of aarch64")
+}
