@@ -122,7 +122,7 @@ impl Memory {
         match word {
             ..=0xffff_ffff => (tag::HALF, word, 4),
             _ if word << 32 == 0 => (tag::HIGH_HALF, word >> 32, 4),
-            ..=0xffff_ffff_ffff => (tag::ADDRESS, word, 6),
+            _ if word >> 48 == 0 => (tag::ADDRESS, word, 6),
             _ if word << 48 == 0 => (tag::HIGH, word >> 16, 6),
             _ => (tag::WHOLE, word, 8),
         }
