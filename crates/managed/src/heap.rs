@@ -267,7 +267,7 @@ impl ManagedHeap {
         self.labels.number(label)
     }
 
-    /// Number of a stack for [`Self::set_stack`], from 1; its calls are given from the outermost on.
+    /// Number of a stack for [`Self::set_stack`], from 1. The outermost call is given first.
     pub fn stack<'a>(&mut self, calls: impl IntoIterator<Item = CallText<'a>>) -> u32 {
         self.stacks.stack(calls, &mut self.strings)
     }

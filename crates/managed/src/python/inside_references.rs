@@ -1,8 +1,8 @@
 //! Words that lead inside of native blocks, and words of native blocks that are objects.
 //!
 //! ```text
-//! memoryview ── +0x40 (inside) ──> (native block)       no other word leads to the block
-//! (native block) ── (native) ──> object                 the object's count is more than what else refers to it
+//! memoryview ── +0x40 (inside) ──> (native block)    no other word leads to the block
+//! (native block) ── (native) ──> object          the object's count has room for this reference
 //! ```
 //! Both are known only when all other references are. So they are added at the end.
 
@@ -81,8 +81,8 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Makes words of held blocks that are objects hold these, where the object's count of references
-    /// has room for all such words.
+    /// Makes words of held blocks that are objects hold these. An object's count of references must
+    /// have room for all such words.
     pub(super) fn count_references_of_blocks(&mut self, reached: &mut [bool]) {
         let is_native = self.weak(NATIVE);
         let mut wanted: FxHashMap<u32, (u64, u64)> = FxHashMap::default();

@@ -216,8 +216,8 @@ impl<'p, 'm> Reader<'p, 'm> {
         Ok(())
     }
 
-    /// Returns the bytes before the contents of each block, by where most of the collector's objects
-    /// lie: none, or those of `PYTHONMALLOC=debug`, `-X dev` and debug builds.
+    /// Returns the bytes before the contents of each block: none, or those of `PYTHONMALLOC=debug`,
+    /// `-X dev` and debug builds. The places of the collector's objects show them.
     fn prefix_of_blocks(&self, collected: &[u64]) -> u64 {
         let step = (collected.len() / PREFIX_VOTERS).max(1);
         let voters = collected.iter().step_by(step).filter(|&&avma| self.map.is_in_pool(avma));
