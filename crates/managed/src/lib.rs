@@ -14,14 +14,16 @@ mod object_map;
 mod pages;
 mod python;
 mod snapshot_file;
+mod strings;
 mod symbols;
 
 pub use allocation_stacks::CallText;
 pub use error::{Error, Result};
 pub use heap::{
-    Edge, EdgeKind, EdgeName, Label, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind, Strings,
+    Edge, EdgeKind, EdgeName, Label, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind,
 };
 pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
 pub use hprof::{HPROF_BEGINNING_BYTES, HprofError, JavaHeap, is_hprof, read_hprof};
 pub use python::{Contents, PythonRequest, check_python, read_python};
 pub use snapshot_file::write_snapshot;
+pub use strings::Strings;

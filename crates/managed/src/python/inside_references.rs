@@ -8,21 +8,12 @@
 
 use rustc_hash::FxHashMap;
 
+use super::block_table::InsideWord;
 use super::native_blocks::NATIVE;
 use super::objects::{is_pointer, reference_count};
 use super::reader::Reader;
 use crate::error::Result;
-use crate::heap::{Edge, EdgeKind, EdgeName, NodeKind};
-
-/// A word that leads inside of a block that was unknown when the word was read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct InsideWord {
-    /// Node that has the word.
-    node: u32,
-    /// Number of the block.
-    block: u32,
-    name: EdgeName,
-}
+use crate::heap::{Edge, EdgeKind, NodeKind};
 
 impl Reader<'_, '_> {
     /// Notes a word that leads inside of a block of which nothing is known yet. `offset`: place of

@@ -5,8 +5,7 @@ use std::rc::Rc;
 use heapr_proc::Mapping;
 use rustc_hash::FxHashMap;
 
-use super::block_table::Blocks;
-use super::inside_references::InsideWord;
+use super::block_table::{Blocks, InsideWord};
 use super::name_cache::NameCache;
 use super::objects::{self, flag, is_count, is_pointer, type_of};
 use super::runtime::Runtime;
