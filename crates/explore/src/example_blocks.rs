@@ -20,8 +20,9 @@ pub struct ExampleBlock {
 }
 
 impl Explorer {
-    /// The oldest, the largest and the newest block of a filter, each once, in order of their times.
-    /// Blocks are outstanding at the end of the filter's range. Empty without a table of events.
+    /// The oldest, the largest and the newest block of a filter, each once, in order of their
+    /// times. Blocks are outstanding at the end of the filter's range. Empty without a table of
+    /// events.
     ///
     /// # Errors
     /// The errors of [`Explorer::select`].

@@ -137,7 +137,9 @@ impl WorkTime {
         let settled = self.live_bytes[begin..].iter().position(|&live| is_settled(live));
         let last = settled.map_or(self.end.saturating_sub(1), |place| self.first + begin + place);
         let until_last_ns = times[last].saturating_sub(times[self.first + begin]) as f64;
-        let made_meanwhile = made[last].saturating_sub(made[self.first + begin]) as f64;
+        // Work may go on until shortly before the next moment.
+        let made_before = made[(self.first + begin + 1).min(last)];
+        let made_meanwhile = made[last].saturating_sub(made_before) as f64;
         let exits_soon = is_over
             && until_last_ns <= times[last].saturating_sub(start_ns) as f64 * TEARDOWN_SHARE_MAX
             && made_meanwhile <= made[last] as f64 * TEARDOWN_MADE_MAX
@@ -213,6 +215,11 @@ mod tests {
         let made: Vec<u64> = even_work(34).into_iter().map(|made| made.min(29_000)).collect();
         let mut work = WorkTime { end_ns: 34 * STEP_NS, ..work_of_a_fall() };
         work.find_teardown((&times_ns(34), &made), 0, 2700 << 10, true);
+        assert_eq!(work.live_bytes.len(), 30);
+        // Work goes on until the fall begins, between two moments.
+        let until: Vec<u64> = even_work(34).into_iter().map(|made| made.min(30_000)).collect();
+        let mut work = WorkTime { end_ns: 34 * STEP_NS, ..work_of_a_fall() };
+        work.find_teardown((&times_ns(34), &until), 0, 2700 << 10, true);
         assert_eq!(work.live_bytes.len(), 30);
         // Memory falls as much while blocks are made: work.
         let mut work = WorkTime { end_ns: 34 * STEP_NS, ..work_of_a_fall() };

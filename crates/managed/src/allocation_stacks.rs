@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 
-use crate::heap::Strings;
+use crate::strings::Strings;
 
 /// A call on a stack, of the function and at the location where it calls on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

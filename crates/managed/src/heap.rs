@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::allocation_stacks::{AllocationStacks, CallText};
+use crate::strings::Strings;
 
 /// Kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -267,7 +268,7 @@ impl ManagedHeap {
         self.labels.number(label)
     }
 
-    /// Number of a stack for [`Self::set_stack`], from 1; its calls are given from the outermost on.
+    /// Number of a stack for [`Self::set_stack`], from 1. The outermost call is given first.
     pub fn stack<'a>(&mut self, calls: impl IntoIterator<Item = CallText<'a>>) -> u32 {
         self.stacks.stack(calls, &mut self.strings)
     }
@@ -305,38 +306,6 @@ impl Labels {
             self.all.push(label);
             self.all.len() as u32 - 1
         })
-    }
-}
-
-/// Texts without duplicates.
-#[derive(Debug, Default)]
-pub struct Strings {
-    numbers: FxHashMap<String, u32>,
-    texts: Vec<String>,
-}
-
-impl Strings {
-    /// Returns the index of a text, which is added if it is new.
-    pub fn number(&mut self, text: &str) -> u32 {
-        if let Some(&known) = self.numbers.get(text) {
-            return known;
-        }
-        let number = self.texts.len() as u32;
-        self.numbers.insert(text.to_owned(), number);
-        self.texts.push(text.to_owned());
-        number
-    }
-
-    /// Text of an index; empty if the index is unknown.
-    #[must_use]
-    pub fn get(&self, number: u32) -> &str {
-        self.texts.get(number as usize).map_or("", String::as_str)
-    }
-
-    /// All texts, by index.
-    #[must_use]
-    pub fn all(&self) -> &[String] {
-        &self.texts
     }
 }
 

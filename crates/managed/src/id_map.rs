@@ -24,10 +24,12 @@ struct Page {
     before: [u16; WORDS],
     /// Number of the first id, or index of the list of numbers.
     first: u32,
+    is_numbered: bool,
     is_listed: bool,
 }
 
-const EMPTY: Page = Page { bits: [0; WORDS], before: [0; WORDS], first: u32::MAX, is_listed: false };
+const EMPTY: Page =
+    Page { bits: [0; WORDS], before: [0; WORDS], first: 0, is_numbered: false, is_listed: false };
 
 impl Page {
     /// Number of ids of the page that are smaller than that of a slot; `None` if the slot is empty.
@@ -113,8 +115,9 @@ impl IdMap {
         for (number, &id) in (0_u32..).zip(ids) {
             let Some((index, rank)) = self.rank(id) else { continue };
             let page = &mut self.pages[index];
+            // It is below 0 if an id that comes later is smaller.
             let first = number.wrapping_sub(rank);
-            if page.first == u32::MAX {
+            if !std::mem::replace(&mut page.is_numbered, true) {
                 page.first = first;
             }
             page.is_listed |= page.first != first;
@@ -233,6 +236,9 @@ mod tests {
         let mut backwards = in_order;
         backwards.reverse();
         check(&backwards, &absent);
+        // The first id is the second one of its page.
+        check(&[0x2008, 0x2000, 0x2010], &[0, 0x2018]);
+        check(&[0x2008, 0x2010, 0x2000], &[]);
         // Ids that lie too far apart for a table, and ids that are no addresses.
         backwards.extend([1, 2, 3, 4, 5, 0xffff_ffff_ffff_fff8, 0xffff_ffff_ffff_fffe, 0x7f00_0000_1234]);
         check(&backwards, &absent);

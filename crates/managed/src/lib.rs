@@ -18,6 +18,7 @@ mod pages;
 mod python;
 mod ruby_dump;
 mod snapshot_file;
+mod strings;
 mod symbols;
 
 pub use allocation_stacks::CallText;
@@ -25,10 +26,11 @@ pub use dump_error::DumpError;
 pub use dumped_heap::DumpedHeap;
 pub use error::{Error, Result};
 pub use heap::{
-    Edge, EdgeKind, EdgeName, Label, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind, Strings,
+    Edge, EdgeKind, EdgeName, Label, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind,
 };
 pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
 pub use hprof::{HPROF_BEGINNING_BYTES, is_hprof, read_hprof};
 pub use python::{Contents, PythonRequest, check_python, read_python};
 pub use ruby_dump::{RUBY_BEGINNING_BYTES, is_ruby_dump, read_ruby_dump};
 pub use snapshot_file::write_snapshot;
+pub use strings::Strings;

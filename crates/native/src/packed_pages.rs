@@ -99,7 +99,7 @@ impl Memory {
         }
     }
 
-    /// Tag of a word, and the bytes that belong to it: their first bit in the word, and their number.
+    /// Tag of a word, the bytes that belong to it (the lowest of a word), and their number.
     fn tag_of(&self, word: u64) -> (u8, u64, usize) {
         let slot = Self::slot(word);
         if word == 0 {
@@ -119,12 +119,16 @@ impl Memory {
                 return (tag::NEAR + number as u8, word & 0xff_ffff, 3);
             }
         }
-        match word {
-            ..=0xffff_ffff => (tag::HALF, word, 4),
-            _ if word << 32 == 0 => (tag::HIGH_HALF, word >> 32, 4),
-            _ if word >> 48 == 0 => (tag::ADDRESS, word, 6),
-            _ if word << 48 == 0 => (tag::HIGH, word >> 16, 6),
-            _ => (tag::WHOLE, word, 8),
+        if word < 1 << 32 {
+            (tag::HALF, word, 4)
+        } else if word << 32 == 0 {
+            (tag::HIGH_HALF, word >> 32, 4)
+        } else if word < 1 << 48 {
+            (tag::ADDRESS, word, 6)
+        } else if word << 48 == 0 {
+            (tag::HIGH, word >> 16, 6)
+        } else {
+            (tag::WHOLE, word, 8)
         }
     }
 

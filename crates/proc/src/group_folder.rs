@@ -44,6 +44,11 @@ impl GroupFolder {
         memory_hierarchies().into_iter().map(root).filter(|root| root.folder().exists()).collect()
     }
 
+    /// Group in a copy of a hierarchy's files: `group` is its path below the folder `top`.
+    pub fn copied(top: &Path, group: &str, is_v2: bool) -> Self {
+        Self { top: top.to_owned(), group: group.into(), is_v2 }
+    }
+
     /// Folder of the group.
     pub fn folder(&self) -> PathBuf {
         if self.is_root() { self.top.clone() } else { self.top.join(&self.group) }
@@ -119,7 +124,7 @@ mod tests {
         fs::write(top.path().join("a/b/memory.stat"), "anon 5\n").unwrap();
         fs::write(top.path().join("a/b/memory.events"), "low 0\noom_kill 3\nbroken\n").unwrap();
         fs::write(top.path().join("a/b/memory.peak"), "77\n").unwrap();
-        let group = GroupFolder { top: top.path().to_owned(), group: "a/b".into(), is_v2: true };
+        let group = GroupFolder::copied(top.path(), "a/b", true);
         assert_eq!((group.path().as_str(), group.exists(), group.is_root()), ("/a/b", true, false));
         let above: Vec<String> = group.with_ancestors().iter().map(GroupFolder::path).collect();
         assert_eq!(above, ["/a/b", "/a"]);

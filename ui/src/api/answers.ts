@@ -635,6 +635,52 @@ export interface PageCells {
   resident_bytes: number[];
 }
 
+/** A function whose blocks lie in pages. */
+export interface PageOwner {
+  label: string;
+  /** Id of its largest stack. */
+  stack: string;
+  /** Free bytes of pages that its blocks keep, shared with the other blocks of each page. */
+  free_bytes: number;
+  /** Number of its blocks in pages that are at least half free. */
+  block_count: number;
+  /** Bytes of these blocks. */
+  block_bytes: number;
+  /** Bytes of all its blocks. */
+  live_bytes: number;
+}
+
+/** Neighbouring cells. */
+export interface PageRun {
+  /** Index of the first cell. */
+  cell: number;
+  /** Address of the first cell, as hexadecimal text. */
+  start_avma: string;
+}
+
+export interface PagesAnswer {
+  schema: string;
+  command: string;
+  shown: number;
+  time_ns: number;
+  page_bytes: number;
+  /** Number of pages with live blocks. */
+  page_count: number;
+  /** Bytes of live blocks in these pages. */
+  live_bytes: number;
+  /** Bytes of these pages that are in no live block: free, headers, or not malloc's. */
+  free_bytes: number;
+  /** Bytes of addresses in a cell. */
+  cell_bytes: number;
+  runs: PageRun[];
+  /** Functions, by the free bytes that they keep. */
+  owners: PageOwner[];
+  /** Function with most live bytes in each cell, as an index in `owners`; null for any other. */
+  owner: (number | null)[];
+  /** Live bytes of each cell. */
+  cell_live_bytes: number[];
+}
+
 /** Blocks live at the peak. */
 export interface PeakBlocks {
   bytes: number;
@@ -1070,34 +1116,4 @@ export interface WhereItIs {
   pieces: Piece[];
   /** Facts that could not be determined. */
   not_told: string[];
-}
-
-export interface PageOwner {
-  label: string;
-  stack: string;
-  free_bytes: number;
-  block_count: number;
-  block_bytes: number;
-  live_bytes: number;
-}
-
-export interface PageRun {
-  cell: number;
-  start_avma: string;
-}
-
-export interface PagesAnswer {
-  schema: string;
-  command: string;
-  shown: number;
-  time_ns: number;
-  page_bytes: number;
-  page_count: number;
-  live_bytes: number;
-  free_bytes: number;
-  cell_bytes: number;
-  runs: PageRun[];
-  owners: PageOwner[];
-  owner: (number | null)[];
-  cell_live_bytes: number[];
 }

@@ -5,67 +5,19 @@
 //! `HEAPR` names a program to use instead of a new build.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use serde_json::Value;
 
 use super::measured_run::MeasuredRun;
 use super::table::markdown;
+use super::waiting_python::Waiting;
 
 /// Numbers of objects that are made, and the bars for a snapshot: seconds and MiB.
 const SIZES: [(&str, f64, f64); 2] = [("1000000", 1.0, 100.0), ("5000000", 5.0, 400.0)];
 const ROUNDS: usize = 3;
-
-/// A Python that waits for its input, and ends with it.
-pub(super) struct Waiting {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Waiting {
-    /// Starts a program, given by its path in the repository, and waits until it is ready.
-    pub(super) fn start(python: &str, program: &str, words: &[&str]) -> anyhow::Result<Self> {
-        let program = crate::root().join(program);
-        let mut command = Command::new(python);
-        command.arg(program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().with_context(|| python.to_owned())?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (input, output) = (input.context("no input")?, output.context("no output")?);
-        let mut waiting = Self { child, input, output: BufReader::new(output) };
-        ensure!(waiting.line()? == "READY\n", "{python} did not get ready");
-        Ok(waiting)
-    }
-
-    /// Process id.
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Makes the program work for a round, and waits until it has done so.
-    pub(super) fn step(&mut self) -> anyhow::Result<()> {
-        self.input.write_all(b"\n")?;
-        let line = self.line()?;
-        ensure!(line == "DONE\n", "the program ended at its work: {line:?}");
-        Ok(())
-    }
-
-    fn line(&mut self) -> anyhow::Result<String> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        Ok(line)
-    }
-}
 
 /// Program that makes objects.
 const OBJECTS: &str = "benches/managed_objects.py";
@@ -135,7 +87,7 @@ fn measure_guppy(python: &str, objects: &str) -> anyhow::Result<Vec<String>> {
     let mut program = Waiting::start(python, OBJECTS, &[objects, "guppy"])?;
     let mut best = [f64::INFINITY, 0.0, 0.0];
     for _ in 0..ROUNDS {
-        program.input.write_all(b"\n")?;
+        program.ask()?;
         let line = program.line()?;
         let numbers: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let &[seconds, kib, count] = &numbers[..] else { anyhow::bail!("guppy3 said {line:?}") };

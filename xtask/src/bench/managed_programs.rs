@@ -8,9 +8,9 @@ use std::process::Command;
 use anyhow::Context as _;
 use serde_json::Value;
 
-use super::managed::Waiting;
 use super::measured_run::MeasuredRun;
 use super::table::markdown;
+use super::waiting_python::Waiting;
 
 const PROGRAM: &str = "benches/managed_programs.py";
 const SNAPSHOTS: usize = 3;

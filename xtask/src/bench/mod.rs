@@ -22,6 +22,7 @@ mod snapshots;
 mod spread;
 mod table;
 mod view;
+mod waiting_python;
 
 use anyhow::{Context as _, bail};
 

@@ -53,8 +53,8 @@ impl Sums {
 }
 
 impl ResidentThen {
-    /// Divides the memory of the processes that have live blocks, or that lived at the time. `live`:
-    /// bytes of live blocks by process.
+    /// Divides the memory of the processes that have live blocks, or that lived at the time.
+    /// `live`: bytes of live blocks by process.
     pub(super) fn of(
         trace: &Trace,
         is_chosen: &dyn Fn(ProcessIndex) -> bool,

@@ -15,8 +15,8 @@ pub(crate) struct ExplainArguments {
     /// or snapshots of V8 [default: the newest trace in this folder]
     #[arg(value_name = "PID|NAME|FILE")]
     pub(super) target: Vec<PathBuf>,
-    /// Tell where all memory of a recording is at a moment: functions, what malloc keeps, files, the
-    /// rest
+    /// Tell where all memory of a recording is at a moment: functions, what malloc keeps, files,
+    /// the rest
     #[arg(long = "where", conflicts_with_all = ["fail_on", "suppress"])]
     pub(super) where_it_is: bool,
     /// Moment of --where [default: peak]

@@ -67,14 +67,6 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// Returns the next bytes, which are those of a record's beginning.
-    #[inline]
-    pub(super) fn beginning<const N: usize>(&mut self, count: usize) -> Result<[u8; N]> {
-        let mut bytes = [0; N];
-        bytes[..count].copy_from_slice(self.take(count)?);
-        Ok(bytes)
-    }
-
     /// Returns the next bytes, at most [`TAKE_MAX`].
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> Result<&[u8]> {

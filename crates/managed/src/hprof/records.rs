@@ -392,7 +392,7 @@ fn typed<R: Read>(input: &mut Input<R>) -> Result<Type> {
 fn instance<R: Read>(input: &mut Input<R>, visitor: &mut impl Visitor) -> Result<()> {
     let of_id = input.id_bytes;
     // Id, serial number of the trace, class, bytes of the values.
-    let begin: [u8; 24] = input.beginning(2 * of_id + 8)?;
+    let begin = input.take(2 * of_id + 8)?;
     let id = number(&begin[..of_id]);
     let class = number(&begin[of_id + 4..2 * of_id + 4]);
     let count = number(&begin[2 * of_id + 4..2 * of_id + 8]) as u32;
@@ -403,7 +403,7 @@ fn instance<R: Read>(input: &mut Input<R>, visitor: &mut impl Visitor) -> Result
 fn object_array<R: Read>(input: &mut Input<R>, visitor: &mut impl Visitor) -> Result<()> {
     let of_id = input.id_bytes;
     // Id, serial number of the trace, number of items, class.
-    let begin: [u8; 24] = input.beginning(2 * of_id + 8)?;
+    let begin = input.take(2 * of_id + 8)?;
     let id = number(&begin[..of_id]);
     let count = number(&begin[of_id + 4..of_id + 8]) as u32;
     let class = number(&begin[of_id + 8..2 * of_id + 8]);
@@ -417,10 +417,11 @@ fn primitive_array<R: Read>(
 ) -> Result<()> {
     let of_id = input.id_bytes;
     // Id, serial number of the trace, number of items, type.
-    let begin: [u8; 17] = input.beginning(of_id + 9)?;
+    let begin = input.take(of_id + 9)?;
     let id = number(&begin[..of_id]);
     let count = number(&begin[of_id + 4..of_id + 8]) as u32;
-    let kind = Type::of(begin[of_id + 8], input.offset())?;
+    let kind = begin[of_id + 8];
+    let kind = Type::of(kind, input.offset())?;
     let array = ArrayRecord { id, class: 0, kind, count };
     if has_contents {
         return contents(input, visitor, array);

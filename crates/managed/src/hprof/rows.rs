@@ -84,12 +84,11 @@ pub(super) fn rows(census: &Census, names: &FxHashMap<u32, String>) -> Vec<Row> 
             _ => format!("thread {serial}"),
         }
     };
-    // The virtual machine's own loaders and their classes are never unloaded. Not all of them are
-    // among the roots.
+    // Classes of the virtual machine's own loaders are never unloaded, and hold these. Not all of
+    // them are among the roots.
     let is_lasting = |loader: u64| loader == 0 || census.lasting_loaders.contains(&loader);
     let classes = census.classes.iter().filter(|class| is_lasting(class.loader)).map(|class| class.id);
-    let lasting = classes.chain(census.lasting_loaders.iter().copied());
-    let lasting = lasting.map(|id| RootRecord { tag: RootTag::SystemClass, id, thread: 0, number: 0 });
+    let lasting = classes.map(|id| RootRecord { tag: RootTag::SystemClass, id, thread: 0, number: 0 });
     for root in census.roots.iter().copied().chain(lasting) {
         let Some(target) = census.map.get(root.id) else { continue };
         if !seen.insert((root.tag, root.thread, root.number, target)) {

@@ -1,6 +1,6 @@
 //! Blocks of the C library's heap by address, and which of them are known.
 
-use crate::heap::NativeBlock;
+use crate::heap::{EdgeName, NativeBlock};
 
 /// State of the blocks of a heap.
 #[derive(Debug)]
@@ -55,4 +55,14 @@ impl<'p> Blocks<'p> {
     pub(super) fn learn(&mut self, number: usize) -> bool {
         !std::mem::replace(&mut self.is_known[number], true)
     }
+}
+
+/// A word that leads inside of a block that was unknown when the word was read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InsideWord {
+    /// Node that has the word.
+    pub(super) node: u32,
+    /// Number of the block.
+    pub(super) block: u32,
+    pub(super) name: EdgeName,
 }

@@ -67,7 +67,7 @@ impl Reader<'_, '_> {
         let item_bytes = if (1..1 << 31).contains(&narrow) { narrow } else { wide };
         let mut count = 1_u64;
         for number in 0..u64::from(dim_count) {
-            count = count.saturating_mul(self.pages.word_or_zero(dims_avma + number * 8));
+            count = count.saturating_mul(self.pages.word_or_zero(dims_avma.wrapping_add(number * 8)));
         }
         if kind == b'O' {
             self.read_items(data_avma, count.min(DATA_BYTES_MAX / 8))?;

@@ -121,6 +121,9 @@ pub(super) fn entries_while(
         // The empty table is shared by all.
         return if keys.capacity == 0 { 0 } else { keys.bytes };
     }
+    if !is_pointer(values_avma) {
+        return 0;
+    }
     let first = if layout.values == Values::Inline { 8 } else { 0 };
     for number in 0..keys.entry_count.min(SHARED_KEYS_MAX) {
         let (Some((key, _)), Some(value)) =

@@ -1,28 +1,19 @@
 //! Words that lead inside of native blocks, and words of native blocks that are objects.
 //!
 //! ```text
-//! memoryview ── +0x40 (inside) ──> (native block)       no other word leads to the block
-//! (native block) ── (native) ──> object                 the object's count is more than what else refers to it
+//! memoryview ── +0x40 (inside) ──> (native block)    no other word leads to the block
+//! (native block) ── (native) ──> object          the object's count has room for this reference
 //! ```
 //! Both are known only when all other references are. So they are added at the end.
 
 use rustc_hash::FxHashMap;
 
+use super::block_table::InsideWord;
 use super::native_blocks::NATIVE;
 use super::objects::{is_pointer, reference_count};
 use super::reader::Reader;
 use crate::error::Result;
-use crate::heap::{Edge, EdgeKind, EdgeName, NodeKind};
-
-/// A word that leads inside of a block that was unknown when the word was read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct InsideWord {
-    /// Node that has the word.
-    node: u32,
-    /// Number of the block.
-    block: u32,
-    name: EdgeName,
-}
+use crate::heap::{Edge, EdgeKind, NodeKind};
 
 impl Reader<'_, '_> {
     /// Notes a word that leads inside of a block of which nothing is known yet. `offset`: place of
@@ -81,8 +72,8 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Makes words of held blocks that are objects hold these, where the object's count of references
-    /// has room for all such words.
+    /// Makes words of held blocks that are objects hold these. An object's count of references must
+    /// have room for all such words.
     pub(super) fn count_references_of_blocks(&mut self, reached: &mut [bool]) {
         let is_native = self.weak(NATIVE);
         let mut wanted: FxHashMap<u32, (u64, u64)> = FxHashMap::default();

@@ -5,8 +5,7 @@ use std::rc::Rc;
 use heapr_proc::Mapping;
 use rustc_hash::FxHashMap;
 
-use super::block_table::Blocks;
-use super::inside_references::InsideWord;
+use super::block_table::{Blocks, InsideWord};
 use super::name_cache::NameCache;
 use super::objects::{self, flag, is_count, is_pointer, type_of};
 use super::runtime::Runtime;
@@ -216,8 +215,8 @@ impl<'p, 'm> Reader<'p, 'm> {
         Ok(())
     }
 
-    /// Returns the bytes before the contents of each block, by where most of the collector's objects
-    /// lie: none, or those of `PYTHONMALLOC=debug`, `-X dev` and debug builds.
+    /// Returns the bytes before the contents of each block: none, or those of `PYTHONMALLOC=debug`,
+    /// `-X dev` and debug builds. The places of the collector's objects show them.
     fn prefix_of_blocks(&self, collected: &[u64]) -> u64 {
         let step = (collected.len() / PREFIX_VOTERS).max(1);
         let voters = collected.iter().step_by(step).filter(|&&avma| self.map.is_in_pool(avma));

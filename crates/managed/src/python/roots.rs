@@ -120,7 +120,7 @@ impl Reader<'_, '_> {
     fn names_of_threads(&mut self, interpreter_avma: u64) -> Vec<(u64, String)> {
         let modules = self.pages.word_or_zero(interpreter_avma + self.layout.modules);
         let Some(threading) = self.types.entry(modules, "threading") else { return Vec::new() };
-        let dict_avma = self.pages.word_or_zero(threading + super::objects::MODULE_DICT);
+        let dict_avma = self.pages.word_or_zero(threading.wrapping_add(super::objects::MODULE_DICT));
         let Some(active) = self.types.entry(dict_avma, "_active") else { return Vec::new() };
         let mut found = Vec::new();
         dict::entries(self.pages, self.layout, active, |_, key, value| found.push((key, value)));

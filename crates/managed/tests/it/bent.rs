@@ -60,6 +60,17 @@ fn heirs_of_a_type_of_any_size_are_read() {
 }
 
 #[test]
+fn values_of_a_dict_at_any_address_are_read_or_left_out() {
+    // The second object is a dict; its sixth word leads to the values.
+    let first_word = (MadeMemory::object(1) - MadeMemory::object(0) + 64) / 8;
+    for values in [u64::MAX, u64::MAX - 7, 1, 1 << 47, (1 << 47) - 8] {
+        let mut made = MadeMemory::new();
+        made.set_word(first_word as usize + 5, values);
+        check(&mut made.read(Contents::Names).unwrap(), made.word_count());
+    }
+}
+
+#[test]
 fn bent_memory_is_read_or_refused_within_bounds() {
     let rounds = std::env::var("HEAPR_BENT").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
     let made = MadeMemory::new();

@@ -44,12 +44,25 @@ pub(crate) struct CopiedMemory {
     /// Copied pieces, by address.
     pieces: Vec<Piece>,
     /// Pages that were unpacked for reads of less than a page, by the low bits of their numbers.
-    unpacked: Mutex<HashMap<u64, (u64, Box<[u8; PACKED_PAGE_BYTES]>)>>,
+    unpacked: Mutex<HashMap<u64, UnpackedPage>>,
     mappings: Vec<Mapping>,
     /// Root directory of the process.
     root: File,
     /// Files from which unwritten pages are read; `None`: the file does not exist any more.
     files: Mutex<HashMap<String, Option<File>>>,
+}
+
+/// Page of a packed piece.
+#[derive(Debug)]
+struct UnpackedPage {
+    number: u64,
+    bytes: Box<[u8; PACKED_PAGE_BYTES]>,
+}
+
+impl Default for UnpackedPage {
+    fn default() -> Self {
+        Self { number: u64::MAX, bytes: Box::new([0; PACKED_PAGE_BYTES]) }
+    }
 }
 
 #[derive(Debug)]
@@ -175,14 +188,12 @@ impl CopiedMemory {
                 let count = count.min(PACKED_PAGE_BYTES - within);
                 let page = piece.start_avma / PACKED_PAGE_BYTES as u64 + number as u64;
                 let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
-                let (known, bytes) = unpacked
-                    .entry(page % UNPACKED_PAGES as u64)
-                    .or_insert_with(|| (u64::MAX, Box::new([0; PACKED_PAGE_BYTES])));
-                if *known != page {
-                    pages.read(number, bytes);
-                    *known = page;
+                let known = unpacked.entry(page % UNPACKED_PAGES as u64).or_default();
+                if known.number != page {
+                    pages.read(number, &mut known.bytes);
+                    known.number = page;
                 }
-                into[..count].copy_from_slice(&bytes[within..within + count]);
+                into[..count].copy_from_slice(&known.bytes[within..within + count]);
                 count
             }
         }

@@ -279,7 +279,7 @@ impl SnapshotView {
         self.unless_damaged(chain)
     }
 
-    /// Whether [`ObjectDetails::allocated_by`] is known; an index does not contain allocation stacks.
+    /// Whether the view knows [`ObjectDetails::allocated_by`], which an index does not contain.
     #[must_use]
     pub fn has_allocation_stacks(&self) -> bool {
         matches!(self.source, Source::Memory(_))

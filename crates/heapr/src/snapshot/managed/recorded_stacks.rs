@@ -10,8 +10,8 @@ use std::path::Path;
 
 use anyhow::bail;
 use heapr_managed::{CallText, ManagedHeap, NodeKind};
-use heapr_query::{CullList, GroupBy, StackGroups, file_name};
-use heapr_session::{Answer, Request};
+use heapr_query::{CullList, FrameView, GroupBy, StackGroups, file_name};
+use heapr_session::{Answer, EARLIER_BLOCKS_MODULE, Request};
 use heapr_trace::StackIndex;
 
 use crate::report::names::{NameArguments, TraceNames};
@@ -19,6 +19,9 @@ use crate::snapshot::native::Watcher;
 
 /// Name of the session's snapshot, by which it is told from the user's.
 const SNAPSHOT_NAME: &str = "stacks of blocks";
+
+/// Number of innermost native frames that are shown of a stack with Python's functions.
+const NATIVE_FRAMES: usize = 3;
 
 /// Session that records a process, before the process stands still.
 pub(super) struct RecordedStacks {
@@ -89,8 +92,9 @@ impl RecordedStacks {
     }
 }
 
+/// Adds a stack; returns its number, 0 of blocks from before the recording.
 fn add_stack(heap: &mut ManagedHeap, groups: &StackGroups<'_>, group: u32) -> u32 {
-    let frames = groups.frames(group);
+    let frames = shown_frames(groups.frames(group));
     let names: Vec<String> = frames
         .iter()
         .map(|frame| match (frame.symbol, frame.module) {
@@ -105,4 +109,20 @@ fn add_stack(heap: &mut ManagedHeap, groups: &StackGroups<'_>, group: u32) -> u3
         CallText { function: name, file: file.unwrap_or_default(), line: frame.line.unwrap_or(0) }
     });
     heap.stack(calls)
+}
+
+/// Frames of a stack that are shown: of one with Python's functions these, and the innermost native
+/// ones. The others are the interpreter's, between its functions.
+fn shown_frames(mut frames: Vec<FrameView<'_>>) -> Vec<FrameView<'_>> {
+    if frames.iter().any(|frame| frame.module == Some(EARLIER_BLOCKS_MODULE)) {
+        return Vec::new();
+    }
+    if frames.iter().any(FrameView::is_of_language) {
+        let mut native_count = 0;
+        frames.retain(|frame| {
+            native_count += usize::from(!frame.is_of_language());
+            frame.is_of_language() || native_count <= NATIVE_FRAMES
+        });
+    }
+    frames
 }
