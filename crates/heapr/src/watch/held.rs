@@ -69,8 +69,9 @@ fn classes(account: &Account, is_recorded: bool) -> Vec<Holder> {
     let is_left_out = |class: &str| OF_FILES.contains(&class) || is_recorded && RECORDED.contains(&class);
     // Recorded blocks may lie in memory of an unknown owner. CPython's arenas are told: samples
     // leave its small objects out.
-    let is_told = |class: &str| !is_left_out(class) && !(is_recorded && class == "unknown");
-    let lines = account.lines.iter().filter(|line| line.bytes >= BYTES_MIN && is_told(&line.class));
+    let is_unsure = |class: &str| is_recorded && class == "unknown";
+    let large = account.lines.iter().filter(|line| line.bytes >= BYTES_MIN);
+    let lines = large.filter(|line| !is_left_out(&line.class)).filter(|line| !is_unsure(&line.class));
     let holder = |line: &heapr_incident::AccountLine| Holder {
         kind: HolderKind::Class,
         name: line.label.clone(),
