@@ -16,7 +16,7 @@ pub(crate) struct IncidentsArguments {
     /// The incident to show, by its number; without it all are listed
     number: Option<u32>,
     /// Folder of the incidents [default: heapr/incidents in $XDG_STATE_HOME (~/.local/state)]
-    #[arg(long = "folder", value_name = "DIRECTORY")]
+    #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
     /// End with 1 if there is an incident of this kind (of the one that is shown, if it is); may be
     /// given several times

@@ -47,10 +47,10 @@ pub(crate) struct WatchArguments {
     keep: u32,
     /// Largest size of all incidents with their recordings
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_bytes)]
-    max_size: u64,
+    keep_size: u64,
     /// Largest age of an incident
     #[arg(long, value_name = "TIME", default_value = "720h", value_parser = parse_duration_ns)]
-    max_age: u64,
+    keep_age: u64,
     /// Record a sample of the allocations, as `heapr start` does
     #[arg(long, value_name = "SIZE|auto|off|all", default_value = "auto", value_parser = parse_sample_rate)]
     pub(super) sample: SampleRate,
@@ -85,8 +85,8 @@ impl WatchArguments {
     pub(super) fn bounds(&self) -> Bounds {
         Bounds {
             count: self.keep.max(1) as usize,
-            bytes: self.max_size,
-            age: Duration::from_nanos(self.max_age),
+            bytes: self.keep_size,
+            age: Duration::from_nanos(self.keep_age),
         }
     }
 }

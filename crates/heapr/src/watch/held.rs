@@ -66,11 +66,12 @@ pub(super) fn add_holders(incident: &mut Incident, recording: &Path, accounts: &
 
 /// Classes of a process's resident memory that no recorded block explains.
 fn classes(account: &Account, is_recorded: bool) -> Vec<Holder> {
-    let is_held = |class: &str| !OF_FILES.contains(&class) && !(is_recorded && RECORDED.contains(&class));
+    let is_left_out = |class: &str| OF_FILES.contains(&class) || is_recorded && RECORDED.contains(&class);
     // Recorded blocks may lie in memory of an unknown owner. CPython's arenas are told: samples
     // leave its small objects out.
-    let is_told = |class: &str| is_held(class) && !(is_recorded && class == "unknown");
-    let lines = account.lines.iter().filter(|line| line.bytes >= BYTES_MIN && is_told(&line.class));
+    let is_unsure = |class: &str| is_recorded && class == "unknown";
+    let large = account.lines.iter().filter(|line| line.bytes >= BYTES_MIN);
+    let lines = large.filter(|line| !is_left_out(&line.class)).filter(|line| !is_unsure(&line.class));
     let holder = |line: &heapr_incident::AccountLine| Holder {
         kind: HolderKind::Class,
         name: line.label.clone(),
@@ -104,7 +105,7 @@ fn others(group: &GroupFacts, is_told: impl Fn(u32) -> bool) -> Vec<Holder> {
         group.processes.iter().filter(|process| !is_told(process.pid) && process.rss_bytes >= BYTES_MIN);
     let holder = |process: &heapr_incident::GroupProcess| Holder {
         kind: HolderKind::Class,
-        name: "memory that was not looked into".to_owned(),
+        name: "resident memory".to_owned(),
         bytes: process.rss_bytes,
         processes: vec![(process.pid, process.rss_bytes)],
         ..Holder::default()

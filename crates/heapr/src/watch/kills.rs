@@ -56,6 +56,13 @@ impl Kills {
         self.found.drain(..more);
     }
 
+    /// Takes the kills out that `is_wanted` chooses.
+    pub(super) fn take_all(&mut self, is_wanted: impl Fn(&KernelKill) -> bool) -> Vec<KernelKill> {
+        let (taken, left) = std::mem::take(&mut self.found).into_iter().partition(is_wanted);
+        self.found = left;
+        taken
+    }
+
     /// Takes the kill of a process out.
     pub(super) fn take(&mut self, pid: u32, from_us: u64) -> Option<KernelKill> {
         let place = self.found.iter().position(|kill| kill.pid == pid && kill.time_us >= from_us)?;

@@ -57,6 +57,14 @@ impl Targets {
         self.pids.iter().any(|(named, _)| *named == pid)
     }
 
+    /// Whether the processes of a group are meant.
+    pub(super) fn covers(&self, path: &str) -> bool {
+        let is_below = |group: &GroupFolder| {
+            path.strip_prefix(&group.path()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.groups.iter().any(is_below) || self.has_containers && container_id(path).is_some()
+    }
+
     /// Processes that the targets mean now. `recorded`: live processes of the session, which are
     /// the flagged ones.
     pub(super) fn members(&self, recorded: &[u32]) -> BTreeSet<u32> {

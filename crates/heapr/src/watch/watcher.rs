@@ -3,16 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use heapr_incident::{
-    Cause, CauseKind, Certainty, Ending, Incident, Journal, Kind, Rules, SCHEMA, Trigger, tell, unix_ns,
-};
+use heapr_incident::{Ending, Incident, Journal, Rules, tell, unix_ns};
 use heapr_session::SampleRate;
 
 use super::dead::{Dead, DeadsGroup, Pending};
 use super::deaths::{Circumstances, Told, incidents};
 use super::earlier::boot_id;
 use super::facts::of_group;
-use super::held::add_holders;
 use super::kills::Kills;
 use super::recorder::Recorder;
 use super::report::Report;
@@ -80,6 +77,7 @@ impl Watcher {
                 return self.settle();
             }
             self.kills.read();
+            self.tell_unseen()?;
             for &place in &woken.groups {
                 let Some(group) = self.watched.groups.get_mut(place) else { continue };
                 group.read_noticed();
@@ -163,54 +161,9 @@ impl Watcher {
         }
     }
 
-    /// Judges a group's climb, and tells it once.
-    fn judge(&mut self, place: usize) -> anyhow::Result<()> {
-        let group = &self.watched.groups[place];
-        let folder = &group.folder;
-        let of_group = self.watched.processes.iter().filter(|process| process.group.as_ref() == Some(folder));
-        let rss_bytes = of_group.map(|process| process.named.rss_bytes.unwrap_or(0)).sum();
-        let state = group.state(rss_bytes);
-        let Some(trigger) = self.watched.groups[place].climb.judge(&self.rules, &state) else {
-            return Ok(());
-        };
-        self.warn_of(place, trigger)
-    }
-
-    /// Makes the incident of a group that is near its limit.
-    fn warn_of(&mut self, place: usize, trigger: Trigger) -> anyhow::Result<()> {
-        let facts = self.facts_of(place, None);
-        let largest = facts.facts.processes.first().map(|process| process.pid);
-        let Some(process) = self.watched.processes.iter().find(|process| Some(process.pid()) == largest)
-        else {
-            return Ok(());
-        };
-        let mut incident = Incident {
-            schema: SCHEMA.to_owned(),
-            kind: Kind::Warning,
-            time_unix_ns: unix_ns(),
-            process: process.named.clone(),
-            cause: Cause { kind: CauseKind::NearLimit, certainty: Certainty::Fact, ..Cause::default() },
-            trigger: Some(trigger),
-            account: process.account.clone(),
-            course: facts.course.clone(),
-            group: Some(facts.facts.clone()),
-            ..Incident::default()
-        };
-        if let Some(why) = &process.not_recorded {
-            incident.unknown.push(format!("it is not recorded: {why}"));
-        }
-        self.flush();
-        add_holders(&mut incident, &self.recording, &facts.accounts, false);
-        tell(&mut incident);
-        let number = self.report.add(incident, &self.recording)?;
-        self.watched.groups[place].warning = Some(number);
-        heapr_inject::give_back_memory();
-        Ok(())
-    }
-
     /// Facts of a group with its processes, living or just dead. Where the limit is that of a group
     /// above, the processes of its other groups count, too.
-    fn facts_of(&self, place: usize, dead: Option<&[Pending]>) -> DeadsGroup {
+    pub(super) fn facts_of(&self, place: usize, dead: Option<&[Pending]>) -> DeadsGroup {
         let group = &self.watched.groups[place];
         let limited = group.facts.limited_group.as_deref().unwrap_or("/");
         let is_below = |path: &str| path.strip_prefix(limited).is_some_and(|rest| rest.starts_with('/'));
@@ -275,7 +228,7 @@ impl Watcher {
         Ok(())
     }
 
-    fn add_deaths(&mut self, found: Vec<Incident>, place: Option<usize>) -> anyhow::Result<()> {
+    pub(super) fn add_deaths(&mut self, found: Vec<Incident>, place: Option<usize>) -> anyhow::Result<()> {
         for mut incident in found {
             let group = place.and_then(|place| self.watched.groups.get_mut(place));
             // The death tells what the warning told, and more.
@@ -295,7 +248,7 @@ impl Watcher {
         Ok(())
     }
 
-    fn flush(&self) {
+    pub(super) fn flush(&self) {
         if let Some(Err(error)) = self.recorder.as_ref().map(Recorder::flush) {
             warn!("the recording is complete up to its last second only: {error:#}");
         }

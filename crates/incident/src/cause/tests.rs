@@ -74,7 +74,7 @@ fn a_kill_by_hand_is_told_from_one_by_the_kernel() {
     assert_eq!(cause(&DeathFacts { is_log_read: true, ..facts.clone() }).kind, CauseKind::Killed);
     // Another process of the group was killed by the kernel, and the log says so.
     let levels = [level("/web", Some(64), GroupEvents { oom_kill: Some(1), ..GroupEvents::default() })];
-    let others = DeathFacts { is_log_read: true, levels: &levels, deaths_without_record: 2, ..facts.clone() };
+    let others = DeathFacts { is_log_read: true, levels: &levels, deaths_with_record: 1, ..facts.clone() };
     assert_eq!(cause(&others).kind, CauseKind::Killed);
     let nothing = DeathFacts { levels: &[], ..facts };
     assert_eq!((cause(&nothing).kind, cause(&nothing).certainty), (CauseKind::Unknown, Certainty::Unknown));

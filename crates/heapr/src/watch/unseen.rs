@@ -1,0 +1,55 @@
+//! Kills of processes that started and died between two scans: the kernel's log alone tells them.
+
+use heapr_incident::{Ending, KernelKill, ProcessNamed, unix_ns};
+
+use super::dead::Dead;
+use super::deaths::{Circumstances, Told, incidents};
+use super::watched_process::WatchedProcess;
+use super::watcher::Watcher;
+
+impl Watcher {
+    /// Makes the incidents of killed processes of the watched groups that no scan has seen.
+    pub(super) fn tell_unseen(&mut self) -> anyhow::Result<()> {
+        let seen: Vec<u32> = self
+            .watched
+            .processes
+            .iter()
+            .chain(self.pending.iter().map(|pending| &pending.process))
+            .map(WatchedProcess::pid)
+            .collect();
+        let targets = &self.targets;
+        let is_unseen = |kill: &KernelKill| {
+            !seen.contains(&kill.pid) && kill.group.as_deref().is_some_and(|path| targets.covers(path))
+        };
+        for kill in self.kills.take_all(is_unseen) {
+            let is_its = |group: &super::watched_group::WatchedGroup| Some(group.path()) == kill.group;
+            let place = self.watched.groups.iter().position(is_its);
+            let facts = place.map(|place| self.facts_of(place, None));
+            self.flush();
+            let circumstances = Circumstances {
+                group: facts.as_ref(),
+                recording: &self.recording,
+                log_not_read: self.kills.not_read.as_deref(),
+            };
+            let mut found = incidents(vec![Told { dead: dead(&kill), kill: Some(kill) }], &circumstances);
+            for incident in &mut found {
+                incident
+                    .unknown
+                    .push("it started and died between two scans: its size is unknown".to_owned());
+            }
+            self.add_deaths(found, place)?;
+        }
+        Ok(())
+    }
+}
+
+fn dead(kill: &KernelKill) -> Dead {
+    let named = ProcessNamed {
+        pid: kill.pid,
+        name: kill.name.clone(),
+        group: kill.group.clone(),
+        ..ProcessNamed::default()
+    };
+    let ending = Ending::Signalled { signal: 9, has_core: false };
+    Dead { named, ending, time_unix_ns: unix_ns(), ..Dead::default() }
+}
