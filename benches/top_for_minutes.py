@@ -161,12 +161,19 @@ class Run:
             self.faults.append("another number of blocks")
         self.load.works.set()
 
+    def missing(self):
+        if self.server == "fastapi":
+            found = subprocess.run([sys.executable, "-c", "import fastapi, uvicorn"], check=False)
+            return "fastapi, or no uvicorn" if found.returncode else None
+        programs = {"redis": ["redis-server"], "node": ["node"], "java": ["javac", "java"]}[self.server]
+        return next((program for program in programs if not shutil.which(program)), None)
+
     def play(self):
+        missing = self.missing()
+        if missing:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return self.say(f"not run: there is no {missing}")
         words = command(self.server, self.folder, self.port)
-        if self.server == "fastapi" and subprocess.run([sys.executable, "-c", "import fastapi, uvicorn"], check=False).returncode:
-            return self.say("not run: there is no fastapi, or no uvicorn")
-        if not shutil.which(words[0]):
-            return self.say(f"not run: there is no {words[0]}")
         child = subprocess.Popen(words, cwd=self.folder, stdout=subprocess.DEVNULL)
         self.pid = child.pid
         self.load = Load(self.server, self.port)

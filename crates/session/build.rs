@@ -44,6 +44,10 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
     command
         .args(["--", "-C", "force-unwind-tables=yes", "-C", "link-arg=-nostdlib"])
         .args(["-C", "link-arg=-Wl,-z,nodelete,-z,now,--gc-sections,-soname,libheapr_agent.so"]);
+    if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|name| name == "aarch64") {
+        // The functions that choose atomic instructions at run time need the C library.
+        command.args(["-C", "target-feature=-outline-atomics"]);
+    }
     // Settings of the outer build (clippy's wrapper, coverage flags) and of the shell must not
     // apply to the agent.
     for variable in [

@@ -9,6 +9,15 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 
+/// Settings of git in the copy of a dry run: nothing of this user's asks, signs or runs there.
+const OF_A_COPY: [(&str, &str); 5] = [
+    ("user.name", "dry run"),
+    ("user.email", "dry-run@localhost"),
+    ("commit.gpgsign", "false"),
+    ("tag.gpgsign", "false"),
+    ("core.hooksPath", "/dev/null"),
+];
+
 /// End of the changelog's title of a version that is being worked on.
 const UNRELEASED: &str = ", not released yet";
 
@@ -32,22 +41,23 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
         let copy = tempfile::tempdir().context("a folder for the copy")?;
         let sources = copy.path().join("heapr");
         git(&root, &["clone", "--quiet", "--shared", ".", &sources.display().to_string()])?;
-        for (key, value) in [("user.name", "dry run"), ("user.email", "dry-run@localhost")] {
+        for (key, value) in OF_A_COPY {
             git(&sources, &["config", key, value])?;
         }
-        prepare(&sources, version)?;
+        prepare(&sources, version, true)?;
         return packages(&root, version, Some(binary.as_deref()));
     }
     let changed = git(&root, &["status", "--porcelain", "--untracked-files=no"])?;
     ensure!(changed.is_empty(), "files are changed and not committed:\n{changed}");
-    prepare(&root, version)?;
+    prepare(&root, version, false)?;
     packages(&root, version, None)?;
     println!("release: look at the commit and the packages, then: target/dist/publish");
     Ok(())
 }
 
-/// Writes the version and the changelog, commits both, and sets the tag.
-fn prepare(sources: &Path, version: &str) -> anyhow::Result<()> {
+/// Writes the version and the changelog, commits both, and sets the tag. `is_dry`: a changelog in
+/// which all is released is left as it is, so that the check of a release itself succeeds.
+fn prepare(sources: &Path, version: &str, is_dry: bool) -> anyhow::Result<()> {
     let tag = format!("v{version}");
     ensure!(git(sources, &["tag", "--list", &tag])?.is_empty(), "there is a tag {tag} already");
     let manifest = sources.join("Cargo.toml");
@@ -60,8 +70,12 @@ fn prepare(sources: &Path, version: &str) -> anyhow::Result<()> {
     crate::run(update.current_dir(sources).args(["update", "--workspace", "--offline", "--quiet"]))?;
     let changelog = sources.join("CHANGELOG.md");
     let text = fs::read_to_string(&changelog).context("CHANGELOG.md")?;
-    let today = crate::output_of(Command::new("date").args(["--utc", "+%Y-%m-%d"]))?;
-    fs::write(&changelog, released(&text, version, today.trim())?).context("CHANGELOG.md")?;
+    if is_dry && title(&text).is_some_and(|title| !title.ends_with(UNRELEASED)) {
+        println!("release: CHANGELOG.md stays as it is: nothing in it is \"…{UNRELEASED}\"");
+    } else {
+        let today = crate::output_of(Command::new("date").args(["--utc", "+%Y-%m-%d"]))?;
+        fs::write(&changelog, released(&text, version, today.trim())?).context("CHANGELOG.md")?;
+    }
     let message = format!("release: {version}");
     git(sources, &["commit", "--quiet", "--all", "--message", &message])?;
     git(sources, &["tag", "--annotate", &tag, "--message", &message])?;
@@ -107,7 +121,12 @@ for program in git podman npm python3 sha256sum; do
     command -v "$program" >/dev/null || {{ echo "there is no $program" >&2; exit 1; }}
 done
 sha256sum --check --quiet SHA256SUMS
-grep -q '"version": "{version}"' manifest.json
+grep -q '"version": "{version}"' manifest.json || {{ echo "manifest.json is of another version" >&2; exit 1; }}
+commit=$(git -C ../.. rev-parse --short=12 'v{version}^{{commit}}')
+grep -q "\"commit\": \"$commit\"" manifest.json || {{ echo "the packages are not of the tag v{version}" >&2; exit 1; }}
+for file in heapr-{version}-*.whl heapr-{version}.tgz; do
+    grep -q "  $file\$" SHA256SUMS || {{ echo "$file is not in SHA256SUMS" >&2; exit 1; }}
+done
 git -C ../.. push --follow-tags origin HEAD
 python3 -m venv publishing && publishing/bin/pip install --quiet twine
 TWINE_USERNAME=__token__ publishing/bin/twine upload --non-interactive --skip-existing heapr-{version}-*.whl
@@ -130,12 +149,17 @@ fn with_version(text: &str, present: &str, version: &str) -> String {
     text.replacen(&format!("\nversion = \"{present}\"\n"), &format!("\nversion = \"{version}\"\n"), 1)
 }
 
+/// Returns the first title of a section of the changelog.
+fn title(text: &str) -> Option<&str> {
+    text.lines().find(|line| line.starts_with("## "))
+}
+
 /// Returns the changelog with the title of a release in place of that of the work.
 ///
 /// # Errors
 /// Nothing stands under the title, or no version is being worked on.
 fn released(text: &str, version: &str, date: &str) -> anyhow::Result<String> {
-    let title = text.lines().find(|line| line.starts_with("## ")).context("CHANGELOG.md has no section")?;
+    let title = title(text).context("CHANGELOG.md has no section")?;
     ensure!(
         title.ends_with(UNRELEASED),
         "CHANGELOG.md begins with {title}: a section \"## …{UNRELEASED}\" is missing"
@@ -192,5 +216,6 @@ mod tests {
             Command::new("sh").arg(&script).env_clear().env("PATH", "/usr/bin:/bin").output().unwrap();
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
         assert!(!outcome.status.success() && said.contains("TWINE_PASSWORD"), "{said}");
+        assert!(publishing("1.2.3").contains("'v1.2.3^{commit}'"));
     }
 }

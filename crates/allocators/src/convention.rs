@@ -88,8 +88,8 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Opens the code of a file. `functions`: start and size in bytes of all named functions. `None`
-    /// also for a file of another processor than x86-64, whose instructions are not decoded.
+    /// Opens the code of a file. `functions`: start and size in bytes of all named functions.
+    /// `None` also for a file of another processor than x86-64, whose instructions are not decoded.
     pub(crate) fn open(file: &Path, functions: Vec<(u64, u64)>) -> Option<Self> {
         let places = CodePlaces::read(file).filter(|places| places.machine() == EM_X86_64)?;
         let mut functions: Vec<(u64, u64)> =

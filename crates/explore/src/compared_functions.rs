@@ -17,6 +17,9 @@ const COUNT_RATIO_MAX: u64 = 2;
 /// this many. Small functions are alike by chance.
 const PAIRED_PART: u64 = 1000;
 
+/// Name of all blocks without a stack.
+const NO_STACK: &str = "code without a stack";
+
 /// A build: a recording with the allocations that count.
 #[derive(Debug, Clone, Copy)]
 pub struct Build<'a> {
@@ -58,7 +61,7 @@ impl ComparedFunction {
     /// Name in the last build that has the function.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.names.iter().rev().flatten().next().map_or("code without a stack", String::as_str)
+        self.names.iter().rev().flatten().next().map_or(NO_STACK, String::as_str)
     }
 
     /// Amounts as in other answers.
@@ -173,7 +176,7 @@ fn functions_of(build: &Build<'_>, sort: Metric) -> Result<Vec<(Key, Found)>> {
                 amounts: Amounts::default(),
                 largest: Amounts::default(),
                 frame: None,
-                name: frame.map(name_of),
+                name: Some(frame.map_or_else(|| NO_STACK.to_owned(), name_of)),
                 callers: HashSet::new(),
                 most: 0,
             }
@@ -198,11 +201,14 @@ fn without_version(name: &str) -> &str {
     name.find(".so").map_or(name, |at| &name[..at + 3])
 }
 
+/// Name of a function. All code of a module without names is one function.
 fn name_of(frame: &FrameView<'_>) -> String {
     match (frame.symbol, frame.module) {
         (Some(symbol), _) => plain_symbol(symbol),
-        (None, Some(module)) => format!("{}+{:#x}", file_name(module), frame.offset),
-        (None, None) => format!("{:#x}", frame.offset),
+        // Offset 0 stands for allocations without a stack.
+        (None, Some(module)) if frame.offset == 0 => file_name(module).to_owned(),
+        (None, Some(module)) => format!("code without names in {}", file_name(module)),
+        (None, None) => "code in no known file".to_owned(),
     }
 }
 
@@ -242,8 +248,8 @@ fn join(rows: &mut [Vec<Option<Found>>], is_renamed: &mut [bool], from: usize, t
 }
 
 /// Pairs functions that a build lacks with functions that only it and later ones have. A pair has a
-/// caller in common, the same source file where both are known, and about as many blocks. Each
-/// function is paired only if no other fits as well.
+/// caller in common, the same known source file, and about as many blocks. Each function is paired
+/// only if no other fits as well.
 fn pair_renamed(rows: &mut [Vec<Option<Found>>], is_renamed: &mut [bool], number: usize, sort: Metric) {
     let whole = |place: usize| {
         rows.iter()
@@ -284,11 +290,17 @@ fn are_alike(one: &Found, other: &Found) -> bool {
     let file = |found: &Found| {
         found.frame.as_ref().and_then(|frame| frame.file.as_deref()).map(|path| file_stem(path).to_owned())
     };
+    // Without a file, functions of one caller would be alike by chance.
     let is_same_file = match (file(one), file(other)) {
-        (Some(one), Some(other)) => one.starts_with(&other) || other.starts_with(&one),
-        _ => true,
+        (Some(one), Some(other)) => {
+            !one.is_empty() && !other.is_empty() && (one.starts_with(&other) || other.starts_with(&one))
+        }
+        _ => false,
     };
+    let has_symbol = |found: &Found| found.frame.as_ref().is_some_and(|frame| frame.symbol.is_some());
     is_same_file
+        && has_symbol(one)
+        && has_symbol(other)
         && many <= few.saturating_mul(COUNT_RATIO_MAX)
         && one.callers.intersection(&other.callers).next().is_some()
 }

@@ -21,14 +21,15 @@ pub struct ExampleBlock {
 
 impl Explorer {
     /// The oldest, the largest and the newest block of a filter, each once, in order of their
-    /// times. Blocks are outstanding at the end of the filter's range. Empty without a table of
-    /// events.
+    /// times. Blocks are outstanding at the end of the filter's range; with `is_of_living` those of
+    /// ended processes are left out. Empty without a table of events.
     ///
     /// # Errors
     /// The errors of [`Explorer::select`].
     pub fn example_blocks(
         &self,
         filter: &Filter,
+        is_of_living: bool,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<ExampleBlock>> {
         filter.check()?;
@@ -38,7 +39,7 @@ impl Explorer {
         let has_required = has_required.as_deref().map(Vec::as_slice);
         let scan = self.timeless_scan(table, filter, &choice, has_required, is_cancelled)?;
         let mut found: Option<[(usize, u64, u64); 3]> = None;
-        scan.for_each_outstanding(|site, size_bytes, born_ns| {
+        scan.for_each_outstanding(is_of_living, |site, size_bytes, born_ns| {
             let block = (site, size_bytes, born_ns);
             let [oldest, largest, newest] = found.get_or_insert([block; 3]);
             if born_ns < oldest.2 {

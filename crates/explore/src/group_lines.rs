@@ -7,7 +7,7 @@ use crate::explorer::Explorer;
 use crate::selection::Selection;
 
 /// Largest number of lines that are listed for a group.
-const LINES_MAX: usize = 20;
+const LINES_MAX: usize = 200;
 
 impl Explorer {
     /// Source lines of one frame of each stack group, ascending, over all stacks of the group. A

@@ -53,7 +53,7 @@ impl Explorer {
         let has_required = has_required.as_deref().map(Vec::as_slice);
         let scan = self.timeless_scan(table, filter, &choice, has_required, is_cancelled)?;
         let mut by_site: Vec<Age> = vec![Age::default(); table.sites.len()];
-        scan.for_each_outstanding(|site, _, alloc_ns| {
+        scan.for_each_outstanding(false, |site, _, alloc_ns| {
             let age = &mut by_site[site];
             // Births come in order.
             age.oldest_ns = if age.count == 0 { alloc_ns } else { age.oldest_ns };

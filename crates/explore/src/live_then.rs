@@ -18,6 +18,13 @@ pub struct LiveThen {
     pub rests: Vec<StackTotals>,
 }
 
+impl LiveThen {
+    fn live_bytes(&self) -> u64 {
+        let all = self.rows.iter().chain(&self.rests);
+        all.map(|row| row.amounts.outstanding_bytes).fold(0, u64::saturating_add)
+    }
+}
+
 impl Explorer {
     /// Live blocks of the processes `pids` (all if empty) at a moment. A recording without events
     /// knows the moments that its recorder kept: the last one until `at` answers.
@@ -63,7 +70,9 @@ impl Explorer {
                 let until = told.clone().filter(|moment| moment.time_ns <= time_ns);
                 until.max_by_key(|moment| moment.time_ns).or_else(|| told.clone().next())
             }
-            _ => told.clone().max_by_key(|moment| moment.live_bytes),
+            _ if pids.is_empty() => told.clone().max_by_key(|moment| moment.live_bytes),
+            // The peak of the chosen processes is not that of all.
+            _ => told.clone().max_by_key(|moment| self.of_moment(pids, moment).live_bytes()),
         };
         Ok(moment.map(|moment| self.of_moment(pids, moment)))
     }

@@ -322,10 +322,15 @@ impl Scan<'_> {
     }
 
     /// Passes the allocations that are outstanding at the end of the range to `visit`, with site,
-    /// size and time of birth.
-    pub(crate) fn for_each_outstanding(&self, mut visit: impl FnMut(usize, u64, u64)) -> Result<()> {
+    /// size and time of birth. `is_of_living`: without those of ended processes.
+    pub(crate) fn for_each_outstanding(
+        &self,
+        is_of_living: bool,
+        mut visit: impl FnMut(usize, u64, u64),
+    ) -> Result<()> {
         let (range, from, to) = self.range();
         let window = self.outstanding_at(from, to, range.to.min(self.duration_ns));
+        let window = Window { is_of_living, ..window };
         let sites = self.passing_sites();
         self.counting(sites.as_deref()).for_each(&window, |counted| {
             visit(counted.site, counted.size_bytes, self.table.times.get(counted.birth));

@@ -26,7 +26,7 @@ const SIZE_PART: u64 = 50;
 #[must_use]
 pub fn builds_sentence(metric: Metric, change: Option<FunctionChange<'_>>) -> String {
     let Some(change) = change.filter(|change| metric.of(change.before) != metric.of(change.after)) else {
-        return format!("No function differs in {}.", metric.words());
+        return format!("No function differs in {} from the first build to the last.", metric.words());
     };
     let difference = metric.difference(change.before, change.after);
     let size = u64::try_from(difference.unsigned_abs()).unwrap_or(u64::MAX);
@@ -132,10 +132,8 @@ mod tests {
             sentence(Some("g"), None, &some, &nothing),
             "g holds 1.00 KiB less; the last build has none of it."
         );
-        assert_eq!(sentence(Some("f"), Some("f"), &some, &some), "No function differs in outstanding size.");
-        assert_eq!(
-            builds_sentence(Metric::OutstandingBytes, None),
-            "No function differs in outstanding size."
-        );
+        let none = "No function differs in outstanding size from the first build to the last.";
+        assert_eq!(sentence(Some("f"), Some("f"), &some, &some), none);
+        assert_eq!(builds_sentence(Metric::OutstandingBytes, None), none);
     }
 }

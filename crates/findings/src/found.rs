@@ -206,24 +206,26 @@ fn tells_growth(recording: &Recording<'_>) -> bool {
 /// Evidence of a recording in which growth would be seen.
 fn no_growth(recording: &Recording<'_>) -> NoGrowth {
     match (mostly_unseen(recording.trace), growth_by_chance(recording)) {
-        (Some(unseen), _) => NoGrowth::InBlocks { unseen },
-        (None, Some(up_to)) => NoGrowth::Sampled { up_to },
+        (unseen, Some(up_to)) => NoGrowth::Sampled { up_to, unseen },
+        (Some(unseen), None) => NoGrowth::InBlocks { unseen },
         (None, None) => NoGrowth::Seen,
     }
 }
 
-/// Words for the largest growth of the largest process that samples leave room for; `None` if
-/// amounts are counts.
+/// Words for the largest growth of a process that samples leave room for; `None` if amounts are
+/// counts.
 fn growth_by_chance(recording: &Recording<'_>) -> Option<String> {
     /// Number of mean periods that hold no sample in one of twenty recordings.
     const UNSAMPLED_PERIODS: u64 = 3;
     let sampling = recording.trace.sampling();
     let mean_bytes = sampling.largest_mean_bytes().filter(|_| !sampling.is_exact())?;
-    let work = recording.processes.iter().max_by_key(|work| work.last_bytes())?;
-    let (first, last) = (work.live_bytes.first().copied().unwrap_or(0), work.last_bytes());
-    let half = recording.half_of_bytes(first.saturating_add(last));
+    let of_samples = recording.processes.iter().map(|work| {
+        let (first, last) = (work.live_bytes.first().copied().unwrap_or(0), work.last_bytes());
+        let half = recording.half_of_bytes(first.saturating_add(last));
+        last.saturating_sub(first).saturating_add(half)
+    });
     let unsampled = mean_bytes.saturating_mul(UNSAMPLED_PERIODS);
-    Some(bytes(last.saturating_sub(first).saturating_add(half).saturating_add(unsampled)))
+    Some(bytes(of_samples.max()?.saturating_add(unsampled)))
 }
 
 /// Words for the memory of the largest process that is in no recorded block, if that is most of it.
@@ -261,6 +263,8 @@ pub(crate) enum NoGrowth {
     Sampled {
         /// Words for the growth that the samples leave room for.
         up_to: String,
+        /// Words for memory in no block, if that is much.
+        unseen: Option<String>,
     },
     /// Growth would have been seen in blocks only, and most memory is in none.
     InBlocks {
@@ -296,8 +300,12 @@ pub(crate) fn verdict(
         (true, ..) => String::new(),
         (false, NoGrowth::Seen, false) => format!("Nothing grows{seen}."),
         (false, NoGrowth::Seen, true) => format!("Nothing grows{seen}; nothing stands out.{}", largest()),
-        (false, NoGrowth::Sampled { up_to }, is_empty) => {
-            let rest = if is_empty { format!(" Nothing stands out.{}", largest()) } else { String::new() };
+        (false, NoGrowth::Sampled { up_to, unseen }, is_empty) => {
+            let rest = match unseen {
+                Some(unseen) => format!(" Whether memory outside of blocks grows is not known: {unseen}."),
+                None if is_empty => format!(" Nothing stands out.{}", largest()),
+                None => String::new(),
+            };
             format!("No growth is seen{seen}; the samples leave room for up to {up_to} of it.{rest}")
         }
         (false, NoGrowth::OneMoment, false) => String::new(),
@@ -390,7 +398,7 @@ mod tests {
             "What was recorded in blocks does not grow; whether the rest does is not known: 50.0 MiB of 60.0 MiB are in \
              none."
         );
-        let sampled = || NoGrowth::Sampled { up_to: "10.0 MiB".to_owned() };
+        let sampled = || NoGrowth::Sampled { up_to: "10.0 MiB".to_owned(), unseen: None };
         let few = "No growth is seen; the samples leave room for up to 10.0 MiB of it.";
         assert_eq!(
             verdict(&[of(Kind::Peak, Confidence::High, None, 1)], Sight::Whole, sampled(), || None),
@@ -399,6 +407,14 @@ mod tests {
         assert_eq!(
             verdict(&[], Sight::Whole, sampled(), || Some("f holds 9.".to_owned())),
             format!("{few} Nothing stands out. f holds 9.")
+        );
+        let both = NoGrowth::Sampled {
+            up_to: "10.0 MiB".to_owned(),
+            unseen: Some("9 of 10 are in none".to_owned()),
+        };
+        assert_eq!(
+            verdict(&[], Sight::Whole, both, || None),
+            format!("{few} Whether memory outside of blocks grows is not known: 9 of 10 are in none.")
         );
         let of_one = |findings: &[Finding]| verdict(findings, Sight::Whole, NoGrowth::OneMoment, || None);
         assert_eq!(of_one(&[]), "Nothing stands out.");

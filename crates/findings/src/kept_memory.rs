@@ -106,13 +106,16 @@ fn live_then(
 
 /// True if each live block of a process is known. An attach knows the earlier ones if it read the
 /// heap, and follows their ends only if it does not sample.
-fn knows_all_blocks(trace: &Trace, process: ProcessIndex) -> bool {
-    let mappings = trace.mappings().iter().filter(|mapping| mapping.process == process);
-    let has_earlier = mappings
-        .filter_map(|mapping| trace.modules().get(mapping.module.0 as usize))
-        .any(|module| module.path == EARLIER_BLOCKS);
+pub(crate) fn knows_all_blocks(trace: &Trace, process: ProcessIndex) -> bool {
+    let has_earlier = || {
+        let mut mappings = trace.mappings().iter().filter(|mapping| mapping.process == process);
+        mappings.any(|mapping| {
+            let module = trace.modules().get(mapping.module.0 as usize);
+            module.is_some_and(|module| module.path == EARLIER_BLOCKS)
+        })
+    };
     let is_from_start = !trace.session().command_line.is_empty();
-    trace.whole_loss().missing_events() == 0 && (is_from_start || has_earlier && !trace.is_sampled())
+    trace.whole_loss().missing_events() == 0 && (is_from_start || !trace.is_sampled() && has_earlier())
 }
 
 /// Bytes and number of blocks at the peaks of a process's heaps, which need not be at one time.

@@ -33,6 +33,16 @@ impl LeftOut {
         self.has_others |= other.has_others;
     }
 
+    /// Part of the blocks that was made until a moment, if they are made evenly; all of them if
+    /// there are no others. `share`: that of all work.
+    fn until(self, share: f64) -> Self {
+        if !self.has_others {
+            return self;
+        }
+        let part = |all: u64| (all as f64 * share).ceil() as u64;
+        Self { bytes: part(self.bytes), count: part(self.count), has_others: self.has_others }
+    }
+
     /// Takes the most that these stacks may hold off a sum.
     fn take_off(self, row: &mut CourseRow) {
         row.live_bytes = row.live_bytes.saturating_sub(self.bytes);
@@ -76,7 +86,8 @@ impl Recording<'_> {
     }
 
     /// Takes sites that were left out off the sums of small stacks. `removed`: their numbers. A sum
-    /// loses all that their stacks ever made, so that the rest of it is the other stacks' alone.
+    /// loses what their stacks have made until then, in the measure of the work. The growth of the
+    /// rest is thus the other stacks' alone.
     pub(crate) fn leave_out_rests(&mut self, removed: &HashSet<u32>) {
         if removed.is_empty() || self.rest_owners.is_empty() {
             return;
@@ -88,9 +99,11 @@ impl Recording<'_> {
                 *owner = RestOwner::Several(Owner::Runtime);
             }
         }
-        let moments = self.summary.course.moments.iter_mut();
-        for rest in moments.flat_map(|moment| &mut moment.rests) {
-            of(&rest.row.stack).take_off(&mut rest.row);
+        let whole = self.work_done.last().copied().unwrap_or(0).max(1) as f64;
+        for (moment, &done) in self.summary.course.moments.iter_mut().zip(&self.work_done) {
+            for rest in &mut moment.rests {
+                of(&rest.row.stack).until(done as f64 / whole).take_off(&mut rest.row);
+            }
         }
     }
 
@@ -227,5 +240,12 @@ mod tests {
         let mut theirs = row(110, 5);
         left_out.take_off(&mut theirs);
         assert_eq!(theirs.live_bytes, 0, "a part of it must not be told");
+        // What grows is theirs alone: the rest does not grow.
+        let rest = |share: f64| {
+            let mut row = row(1000 + (120.0 * share) as u64, 50);
+            left_out.until(share).take_off(&mut row);
+            row.live_bytes
+        };
+        assert_eq!([0.25, 0.5, 1.0].map(rest), [1000; 3]);
     }
 }

@@ -31,8 +31,13 @@ const WAIT_MAX: u64 = 4;
 /// Beginnings of the names of functions that start threads.
 const STARTERS: &[&str] = &["pthread_create", "__pthread_create", "allocate_stack", "_dl_allocate_tls"];
 
-/// Finding about the process whose threads grow most.
+/// Finding about the process whose threads grow most. Of samples nothing is told: a thread is known
+/// from its first sample on, so that threads of a pool would seem to be started one by one.
 pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
+    let sampling = recording.trace.sampling();
+    if !sampling.is_exact() && !sampling.is_by_runtimes() {
+        return None;
+    }
     let mut all = lives(recording.trace);
     let whole: Vec<bool> = all.iter().map(|lives| growing(lives).is_some()).collect();
     for (lives, work) in all.iter_mut().zip(&recording.processes) {
@@ -54,10 +59,8 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
     };
     let place = process.0 as usize;
     let until_ns = all.get(place)?.span_ns.1;
-    // Samples tell only threads with a sample.
-    let at_least = if recording.trace.sampling().is_exact() { "" } else { "at least " };
     let sentence = format!(
-        "Threads grow: {at_least}{} threads are live {}, {} of them since {}, and {ended}{started}.",
+        "Threads grow: {} threads are live {}, {} of them since {}, and {ended}{started}.",
         count(growing.live as u64),
         recording.after(until_ns),
         count(growing.since_start as u64),
@@ -77,6 +80,12 @@ pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
     )];
     if starter.is_none() {
         evidence.push("where most were started is not told by the blocks of the recording".to_owned());
+    }
+    if recording.trace.session().command_line.is_empty() {
+        evidence.push(
+            "a thread counts as started with its first call of the allocator: one that is older than the recording, too"
+                .to_owned(),
+        );
     }
     Some(Finding {
         kind: Kind::Growth,

@@ -33,6 +33,8 @@ pub(crate) struct WorkTime {
     pub(crate) end: usize,
     /// By moment, from `first`: live bytes of all sites of the process.
     pub(crate) live_bytes: Vec<u64>,
+    /// By moment, from `first`: blocks that all sites of the process have made; empty: unknown.
+    pub(crate) made_own: Vec<u64>,
     /// Final freeing: bytes, and duration in nanoseconds.
     pub(crate) teardown: Option<(u64, u64)>,
     /// End of the process or of the recording, in nanoseconds.
@@ -63,12 +65,14 @@ impl WorkTime {
         let end_ns = known.end_ns.unwrap_or(duration_ns).min(duration_ns);
         let first = times.partition_point(|&time_ns| time_ns <= known.start_ns);
         let end = times.partition_point(|&time_ns| time_ns <= end_ns).max(first);
-        let mut live_bytes = vec![0_u64; end - first];
+        let (mut live_bytes, mut made_own) = (vec![0_u64; end - first], vec![0_u64; end - first]);
         let mut left_bytes = 0_u64;
         for site in sites.iter().filter(|site| site.process == process) {
             left_bytes = left_bytes.saturating_add(site.amounts.outstanding_bytes);
-            for (sum, held) in live_bytes.iter_mut().zip(&site.held[first..end]) {
-                *sum = sum.saturating_add(held.bytes);
+            let sums = live_bytes.iter_mut().zip(&mut made_own);
+            for ((live, made), held) in sums.zip(&site.held[first..end]) {
+                *live = live.saturating_add(held.bytes);
+                *made = made.saturating_add(held.made);
             }
         }
         if let Some((lives, left)) = known_amounts {
@@ -78,8 +82,9 @@ impl WorkTime {
         let unused = live_bytes.iter().take_while(|&&bytes| bytes == 0).count();
         let unused = if unused < live_bytes.len() { unused } else { 0 };
         live_bytes.drain(..unused);
+        made_own.drain(..unused);
         let first = first + unused;
-        let mut work = Self { first, end, live_bytes, end_ns, ..Self::default() };
+        let mut work = Self { first, end, live_bytes, made_own, end_ns, ..Self::default() };
         let is_over = known.end_ns.is_some();
         work.find_teardown((times, made), known.start_ns, left_bytes, is_over);
         // The moments end with the last event.
@@ -140,9 +145,14 @@ impl WorkTime {
         // Work may go on until shortly before the next moment.
         let made_before = made[(self.first + begin + 1).min(last)];
         let made_meanwhile = made[last].saturating_sub(made_before) as f64;
+        // A process that works on after the fall has not ended with it.
+        let made_own = |place: usize| self.made_own.get(place).copied().unwrap_or(0);
+        let made_at_last = made_own(self.live_bytes.len() - 1);
+        let made_after = made_at_last.saturating_sub(made_own(last - self.first)) as f64;
         let exits_soon = is_over
             && until_last_ns <= times[last].saturating_sub(start_ns) as f64 * TEARDOWN_SHARE_MAX
             && made_meanwhile <= made[last] as f64 * TEARDOWN_MADE_MAX
+            && made_after <= made_at_last as f64 * TEARDOWN_MADE_MAX
             && self.end_ns.saturating_sub(times[last]) as f64 <= whole_ns * EXIT_SHARE_MAX;
         // Without later events there are no later moments: a process may live on for long.
         let after_ns = self.end_ns.saturating_sub(times[self.end.saturating_sub(1)]);
@@ -230,6 +240,10 @@ mod tests {
         let made: Vec<u64> = even_work(50).into_iter().map(|made| made.min(29_000)).collect();
         assert_eq!(work_left(&kib, &made, true, 50 * STEP_NS), 30);
         assert_eq!(work_left(&kib, &made, false, 50 * STEP_NS), 50, "the process lives on");
+        // Blocks come and go behind the fall.
+        let mut work = WorkTime { made_own: even_work(50), end_ns: 50 * STEP_NS, ..crate::made::work(&kib) };
+        work.find_teardown((&times_ns(50), &made), 0, 0, true);
+        assert_eq!(work.live_bytes.len(), 50, "the process works on");
     }
 
     fn work_of_a_fall() -> WorkTime {

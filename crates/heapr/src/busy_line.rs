@@ -14,6 +14,10 @@ use heapr_table::plain::printable;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Time between two drawings.
 const PERIOD: Duration = Duration::from_millis(500);
+/// Columns of a terminal that does not tell them.
+const COLUMNS: u16 = 80;
+/// Fewest columns in which the line is drawn.
+const COLUMNS_MIN: u16 = 30;
 
 /// State of the line.
 #[derive(Debug)]
@@ -120,16 +124,36 @@ impl Line {
         if elapsed < PATIENCE || self.bars > 0 || !is_in_foreground() {
             return;
         }
-        let _ = write!(io::stderr(), "\r\x1b[K{}", text(what, elapsed));
+        let columns = columns();
+        if columns < COLUMNS_MIN {
+            return;
+        }
+        let _ = write!(io::stderr(), "\r\x1b[K{}", text(what, elapsed, usize::from(columns)));
         let _ = io::stderr().flush();
         self.is_drawn = true;
     }
 }
 
-fn text(what: &str, elapsed: Duration) -> String {
-    const COLUMNS: usize = 70;
-    let what: String = printable(what).chars().take(COLUMNS).collect();
-    format!("heapr: {what} … {} s", elapsed.as_secs())
+/// Returns the line, cut so that it does not go on in a second one, which could not be erased.
+fn text(what: &str, elapsed: Duration, columns: usize) -> String {
+    let mut line = String::from("heapr: ");
+    let end = format!(" … {} s", elapsed.as_secs());
+    let mut room = columns.saturating_sub(line.len() + end.len());
+    for letter in printable(what).chars() {
+        // Letters outside of ASCII may take two columns.
+        let taken = if letter.is_ascii() { 1 } else { 2 };
+        if taken > room {
+            break;
+        }
+        room -= taken;
+        line.push(letter);
+    }
+    line + &end
+}
+
+fn columns() -> u16 {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    size.map(|size| size.ws_col).ok().filter(|&columns| columns > 0).unwrap_or(COLUMNS)
 }
 
 fn line() -> MutexGuard<'static, Line> {
@@ -163,9 +187,11 @@ mod tests {
     #[test]
     fn the_line_says_what_takes_how_long() {
         assert_eq!(
-            text("reading a\u{1b}.heapr", Duration::from_millis(2400)),
+            text("reading a\u{1b}.heapr", Duration::from_millis(2400), 80),
             "heapr: reading a\u{fffd}.heapr … 2 s"
         );
-        assert!(text(&"a".repeat(200), PATIENCE).len() < 90);
+        assert!(text(&"a".repeat(200), PATIENCE, 80).chars().count() < 80);
+        assert!(text(&"\u{6f22}".repeat(200), PATIENCE, 80).chars().count() < 50);
+        assert_eq!(text("a", PATIENCE, 0), "heapr:  … 2 s");
     }
 }

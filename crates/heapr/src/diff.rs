@@ -153,6 +153,10 @@ pub(crate) fn run(mut arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     };
     let limit = arguments.fail_on.or(arguments.fail_if_growth);
     if are_profiles(arguments.before(), arguments.after())? {
+        anyhow::ensure!(
+            arguments.more.is_empty() && arguments.pair.is_empty(),
+            "profiles are compared two at a time, and without --pair"
+        );
         let top = crate::output::top(arguments.top, arguments.format, false);
         return profile_diff::run(arguments.before(), arguments.after(), arguments.format, top, limit);
     }

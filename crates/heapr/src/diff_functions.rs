@@ -56,6 +56,11 @@ pub(crate) fn print(sides: &[BuildSide], choices: &BuildChoices<'_>) -> anyhow::
         })
         .collect();
     let functions = compare_functions(&builds, choices.sort, choices.pairs)?;
+    for (old, new) in choices.pairs {
+        if !functions.iter().any(|function| has_name(function, old) && has_name(function, new)) {
+            warn!("--pair {old}={new}: no two functions of the builds have these names");
+        }
+    }
     let mut totals = vec![Amounts::default(); sides.len()];
     for function in &functions {
         totals.iter_mut().zip(&function.amounts).for_each(|(sum, amounts)| *sum += amounts);
@@ -89,6 +94,12 @@ pub(crate) fn print(sides: &[BuildSide], choices: &BuildChoices<'_>) -> anyhow::
         [first, .., last] => choices.sort.difference(first, last),
         _ => 0,
     })
+}
+
+/// Whether a function has a name in a build: without arguments, or the whole symbol.
+fn has_name(function: &ComparedFunction, name: &str) -> bool {
+    let symbols = function.frames.iter().flatten().filter_map(|frame| frame.symbol.as_deref());
+    function.names.iter().flatten().map(String::as_str).chain(symbols).any(|known| known == name)
 }
 
 /// Change of a function from the first build to the last.
@@ -148,6 +159,13 @@ fn write_text(
         let name = row.last().map_or("", String::as_str);
         let line = format!("{amounts}{}", cut_middle(name, line_width().saturating_sub(taken)));
         writeln!(out, "{}", line.trim_end())?;
+    }
+    if differing.iter().take(top).any(|function| function.is_renamed) {
+        writeln!(out)?;
+        writeln!(
+            out,
+            "A -> B: likely one function, by caller, source file and number of blocks; or paired by --pair"
+        )?;
     }
     Ok(())
 }

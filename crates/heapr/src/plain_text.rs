@@ -102,14 +102,17 @@ pub(crate) fn tell(line: fmt::Arguments<'_>) {
 
 /// Implements [`say!`].
 pub(crate) fn say(line: fmt::Arguments<'_>) {
+    // Standard output is locked first, as by a thread that writes to [`Printed`].
+    let out = io::stdout().lock();
     let _erased = busy_line::erased();
-    let _ = writeln!(PlainText(io::stdout().lock()), "{line}");
+    let _ = writeln!(PlainText(out), "{line}");
 }
 
 /// Prints a JSON value on standard output, unchanged.
 pub(crate) fn say_json(value: &serde_json::Value) {
+    let mut out = io::stdout().lock();
     let _erased = busy_line::erased();
-    let _ = writeln!(io::stdout().lock(), "{}", json_lines(value));
+    let _ = writeln!(out, "{}", json_lines(value));
 }
 
 /// Removes the limit on the width of lines from here on (`--wide`).

@@ -17,7 +17,7 @@ pub enum CauseKind {
     KernelWholeGroup,
     /// Kernel, for the memory of the machine.
     KernelMachine,
-    /// Kernel, for lack of memory: whether of a group or of the machine is unknown.
+    /// Kernel, for lack of memory: of nodes of the machine, or of something unknown.
     Kernel,
     /// systemd-oomd, for pressure.
     SystemdOomd,
@@ -25,7 +25,7 @@ pub enum CauseKind {
     AddressSpace,
     /// Process itself, at the limit of its language's heap.
     RuntimeLimit,
-    /// Process itself, by a fault or an abort.
+    /// Signal other than SIGKILL, mostly of the process itself: a fault or an abort.
     Crash,
     /// SIGKILL of an unknown sender.
     Killed,
@@ -114,10 +114,11 @@ impl Limited {
     /// Share of the limit that counts as used up, in hundredths.
     const FULL_PERCENT: u64 = 90;
 
-    /// Whether the limit is nearly met.
+    /// Whether the limit is nearly met. 0 is no limit: V8's option has this meaning.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        u128::from(self.used_bytes) * 100 >= u128::from(self.limit_bytes) * u128::from(Self::FULL_PERCENT)
+        let full = u128::from(self.limit_bytes) * u128::from(Self::FULL_PERCENT);
+        self.limit_bytes > 0 && u128::from(self.used_bytes) * 100 >= full
     }
 }
 
@@ -170,6 +171,7 @@ pub fn cause(facts: &DeathFacts<'_>) -> Cause {
 fn by_log(kill: &KernelKill, levels: &[More]) -> Cause {
     let kind = match kill.scope {
         Scope::Machine => CauseKind::KernelMachine,
+        Scope::Nodes => CauseKind::Kernel,
         Scope::Group if kill.is_of_whole_group => CauseKind::KernelWholeGroup,
         Scope::Group => CauseKind::KernelGroup,
     };
@@ -180,31 +182,35 @@ fn by_log(kill: &KernelKill, levels: &[More]) -> Cause {
         kill.pid,
         kill.time_us % 1_000_000
     )];
-    // Without the first line of the record the limit that was hit most often decides.
     let limited = match &kill.limited_group {
         Some(path) => levels.iter().find(|level| level.path == *path),
         None if kill.scope == Scope::Group => limit_that_was_hit(levels),
         None => None,
     };
     if kill.scope == Scope::Group && kill.limited_group.is_none() {
-        evidence
-            .push("the record does not name the limited group: it is the one whose limit was hit".to_owned());
+        let hit = limited.map(|level| format!(": the limit of {} was hit", level.path)).unwrap_or_default();
+        evidence.push(format!("the record does not name the limited group{hit}"));
     }
+    if kill.scope == Scope::Nodes {
+        evidence.push("a cpuset or a memory policy left it nodes that had no memory".to_owned());
+    }
+    // The second line of a record is the same for the machine and for its nodes.
+    let is_likely = kill.scope == Scope::Machine && kill.group.is_none();
     Cause {
         kind,
-        certainty: Certainty::Fact,
+        certainty: if is_likely { Certainty::Likely } else { Certainty::Fact },
         group: kill.limited_group.clone().or_else(|| limited.map(|level| level.path.clone())),
         limit_bytes: limited.and_then(|level| level.limit_bytes),
         evidence,
     }
 }
 
-/// Level whose hard limit was hit while the group was watched, the inner one first.
+/// Level whose hard limit was hit while the group was watched, the inner one first. Version 2 also
+/// counts hits that files gave way to, and tells those apart after which memory ran out.
 fn limit_that_was_hit(levels: &[More]) -> Option<&More> {
     let is_hit = |level: &&More| {
-        level.limit_bytes.is_some()
-            && (level.events.oom.is_some_and(|times| times > 0)
-                || level.events.limit_hits.is_some_and(|times| times > 0))
+        let times = level.events.oom.or(level.events.limit_hits);
+        level.limit_bytes.is_some() && times.is_some_and(|times| times > 0)
     };
     levels.iter().find(is_hit)
 }
@@ -216,7 +222,7 @@ fn by_counters(facts: &DeathFacts<'_>) -> Cause {
     {
         return Cause {
             kind: CauseKind::SystemdOomd,
-            certainty: Certainty::Fact,
+            certainty: if facts.ending.is_kill() { Certainty::Fact } else { Certainty::Likely },
             group: Some(level.path.clone()),
             limit_bytes: None,
             evidence: vec![format!("systemd-oomd counts a kill in {}", level.path)],
@@ -231,32 +237,34 @@ fn by_counters(facts: &DeathFacts<'_>) -> Cause {
 }
 
 fn by_kill_counter(facts: &DeathFacts<'_>, kills: u64) -> Cause {
-    // The counter tells how many processes were killed, not which.
-    let is_certain = kills >= facts.deaths_without_record && facts.ending.is_kill();
     let hit = limit_that_was_hit(facts.levels);
-    let whole = facts.levels.iter().find(|level| level.events.oom_group_kill.is_some_and(|times| times > 0));
-    let kind = match (hit, whole) {
-        (_, Some(_)) => CauseKind::KernelWholeGroup,
-        (Some(_), None) => CauseKind::KernelGroup,
-        // Version 2 counts the times that a limit was hit: no limit was.
-        (None, None) if facts.levels.iter().all(|level| level.events.limit_hits == Some(0)) => {
-            CauseKind::KernelMachine
-        }
-        (None, None) => CauseKind::Kernel,
+    let is_whole =
+        facts.levels.iter().any(|level| level.events.oom_group_kill.is_some_and(|times| times > 0));
+    // Version 2 counts the times that memory ran out. Groups above a namespace's root are not seen.
+    let has_no_hit = facts.levels.iter().all(|level| level.path != "/" && level.events.oom == Some(0));
+    let kind = match hit {
+        _ if is_whole => CauseKind::KernelWholeGroup,
+        Some(_) => CauseKind::KernelGroup,
+        None if has_no_hit => CauseKind::KernelMachine,
+        None => CauseKind::Kernel,
     };
+    // The counter tells how many processes were killed, not which; a log that was read would.
+    let is_certain = kills >= facts.deaths_without_record
+        && facts.ending.is_kill()
+        && !facts.is_log_read
+        && kind != CauseKind::KernelMachine;
     let mut evidence =
         vec![format!("the group's counter of kills for lack of memory rose by {kills} while it was watched")];
     if let Some(level) = hit {
         evidence.push(format!("the limit of {} was hit", level.path));
     }
-    if !facts.is_log_read {
-        evidence.push("the kernel's log could not be read".to_owned());
-    }
+    let log = if facts.is_log_read { "has no kill of it" } else { "could not be read" };
+    evidence.push(format!("the kernel's log {log}"));
     Cause {
         kind,
         certainty: if is_certain { Certainty::Fact } else { Certainty::Likely },
-        group: whole.or(hit).map(|level| level.path.clone()),
-        limit_bytes: whole.or(hit).and_then(|level| level.limit_bytes),
+        group: hit.map(|level| level.path.clone()),
+        limit_bytes: hit.and_then(|level| level.limit_bytes),
         evidence,
     }
 }
@@ -282,7 +290,12 @@ fn without_record(facts: &DeathFacts<'_>, kills: Option<u64>) -> Cause {
     }
     Cause {
         kind: if is_told { CauseKind::Killed } else { CauseKind::Unknown },
-        certainty: if is_told { Certainty::Fact } else { Certainty::Unknown },
+        // The counter counts from the last incident of the group on, which may be a moment ago.
+        certainty: match is_told {
+            true if facts.is_log_read => Certainty::Fact,
+            true => Certainty::Likely,
+            false => Certainty::Unknown,
+        },
         evidence,
         ..Cause::default()
     }

@@ -56,10 +56,10 @@ impl Course {
         const LEAST_NS: u64 = 2_000_000_000;
         let points: Vec<&Point> = self.points.iter().filter(|point| point.unix_ns >= from_unix_ns).collect();
         let (first, last) = (points.first()?, points.last()?);
-        if points.len() < 4 || last.unix_ns - first.unix_ns < LEAST_NS {
+        if points.len() < 4 || last.unix_ns.saturating_sub(first.unix_ns) < LEAST_NS {
             return None;
         }
-        let x = |point: &Point| (point.unix_ns - first.unix_ns) as f64 / 60e9;
+        let x = |point: &Point| point.unix_ns.saturating_sub(first.unix_ns) as f64 / 60e9;
         let y = |point: &Point| point.held_bytes as f64;
         let count = points.len() as f64;
         let mean =
@@ -79,9 +79,10 @@ impl Course {
         let mut highest_after = last.held_bytes;
         for point in self.points.iter().rev().skip(1) {
             let rise = last.held_bytes.saturating_sub(lowest.held_bytes.min(point.held_bytes));
+            let fall = rise / 100 * FALL_PERCENT;
             // Memory was as high before: what came after is no part of one rise.
-            if point.held_bytes > highest_after.saturating_add(rise * FALL_PERCENT / 100)
-                || point.held_bytes > lowest.held_bytes.saturating_add(rise * FALL_PERCENT / 100 + (1 << 20))
+            if point.held_bytes > highest_after.saturating_add(fall)
+                || point.held_bytes > lowest.held_bytes.saturating_add(fall + (1 << 20))
             {
                 break;
             }

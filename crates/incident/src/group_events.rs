@@ -10,7 +10,7 @@ pub struct GroupEvents {
     pub oom: Option<u64>,
     /// Processes of the group that the kernel killed for lack of memory, whatever limit was hit.
     pub oom_kill: Option<u64>,
-    /// Times that the kernel killed the whole group (version 2).
+    /// Times that the kernel killed this whole group (version 2).
     pub oom_group_kill: Option<u64>,
     /// Times that usage met the hard limit.
     pub limit_hits: Option<u64>,
@@ -30,11 +30,13 @@ impl GroupEvents {
         let oomd_kill = oomd_kill(group);
         if group.is_v2() {
             let event = |name: &str| group.value("memory.events", name);
+            // The other file counts events of groups below, too (it is all that old kernels have).
+            let own = |name: &str| group.value("memory.events.local", name).or_else(|| event(name));
             return Self {
-                oom: event("oom"),
+                oom: own("oom"),
                 oom_kill: event("oom_kill"),
-                oom_group_kill: event("oom_group_kill"),
-                limit_hits: event("max"),
+                oom_group_kill: own("oom_group_kill"),
+                limit_hits: own("max"),
                 high: event("high"),
                 oomd_kill,
             };
@@ -47,10 +49,11 @@ impl GroupEvents {
         }
     }
 
-    /// Difference to an earlier reading; a counter that one of the readings lacks stays unknown.
+    /// Difference to an earlier reading. A counter that one of the readings lacks stays unknown, and
+    /// one that has fallen: it is that of a new group of the same name.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let more = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        let more = |now: Option<u64>, before: Option<u64>| now?.checked_sub(before?);
         Self {
             oom: more(self.oom, earlier.oom),
             oom_kill: more(self.oom_kill, earlier.oom_kill),
@@ -58,7 +61,7 @@ impl GroupEvents {
             limit_hits: more(self.limit_hits, earlier.limit_hits),
             high: more(self.high, earlier.high),
             // The attribute does not exist before the first kill.
-            oomd_kill: self.oomd_kill.map(|now| now.saturating_sub(earlier.oomd_kill.unwrap_or(0))),
+            oomd_kill: more(self.oomd_kill, Some(earlier.oomd_kill.unwrap_or(0))),
         }
     }
 }
@@ -88,5 +91,6 @@ mod tests {
         let more = now.since(&before);
         assert_eq!((more.oom_kill, more.limit_hits, more.high), (Some(1), Some(0), None));
         assert_eq!(more.oomd_kill, Some(1));
+        assert_eq!(before.since(&now).oom_kill, None);
     }
 }

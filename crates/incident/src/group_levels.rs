@@ -1,5 +1,7 @@
 //! A control group and the groups above it: the limit that decides, and the events at each level.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use heapr_proc::{GroupFolder, GroupLimit};
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +10,43 @@ use crate::group_events::{GroupEvents, is_killed_whole};
 /// A group and the groups above it, with the counters of the first reading.
 #[derive(Debug, Clone)]
 pub struct Levels {
-    levels: Vec<(GroupFolder, GroupEvents)>,
+    levels: Vec<Level>,
+}
+
+#[derive(Debug, Clone)]
+struct Level {
+    group: GroupFolder,
+    /// Inode of the group's folder: a new group of the same name has another one.
+    inode: Option<u64>,
+    /// Counters of the first reading.
+    before: GroupEvents,
+}
+
+impl Level {
+    fn of(group: GroupFolder) -> Self {
+        Self { inode: inode(&group), before: GroupEvents::of(&group), group }
+    }
+
+    /// Events since the first reading; unknown if the group is gone.
+    fn events(&self) -> GroupEvents {
+        if self.inode.is_none() || inode(&self.group) != self.inode {
+            return GroupEvents::default();
+        }
+        GroupEvents::of(&self.group).since(&self.before)
+    }
+}
+
+fn inode(group: &GroupFolder) -> Option<u64> {
+    group.folder().metadata().ok().map(|facts| facts.ino())
+}
+
+/// Root of a namespace, which has a limit and counters of its own, unlike the machine's root.
+fn namespace_root(group: &GroupFolder) -> Option<GroupFolder> {
+    let is_above = |root: &GroupFolder| {
+        root.is_v2() && group.is_v2() && !group.is_root() && group.folder().starts_with(root.folder())
+    };
+    let root = GroupFolder::roots().into_iter().find(is_above)?;
+    root.folder().join("memory.events").exists().then_some(root)
 }
 
 /// Events of one level since the first reading.
@@ -30,28 +68,25 @@ impl Levels {
     /// Reads the counters of a group and of the groups above it.
     #[must_use]
     pub fn of(group: &GroupFolder) -> Self {
-        let levels = group.with_ancestors().into_iter().map(|level| {
-            let events = GroupEvents::of(&level);
-            (level, events)
-        });
-        Self { levels: levels.collect() }
+        let levels = group.with_ancestors().into_iter().chain(namespace_root(group));
+        Self { levels: levels.map(Level::of).collect() }
     }
 
     /// Replaces the counters of the first reading, by path: those that an earlier watcher has read.
     pub fn start_from(&mut self, earlier: &[(String, GroupEvents)]) {
-        for (level, events) in &mut self.levels {
-            if let Some((_, before)) = earlier.iter().find(|(path, _)| *path == level.path()) {
-                *events = *before;
+        for level in &mut self.levels {
+            if let Some((_, before)) = earlier.iter().find(|(path, _)| *path == level.group.path()) {
+                level.before = *before;
             }
         }
     }
 
     /// Makes the present counters those of the first reading.
     pub fn restart(&mut self) {
-        for (level, events) in &mut self.levels {
+        for level in &mut self.levels {
             // A group that is gone keeps its last counters.
-            if level.exists() {
-                *events = GroupEvents::of(level);
+            if level.group.exists() {
+                *level = Level::of(level.group.clone());
             }
         }
     }
@@ -59,26 +94,27 @@ impl Levels {
     /// Counters of the first reading, by path.
     #[must_use]
     pub fn counters(&self) -> Vec<(String, GroupEvents)> {
-        self.levels.iter().map(|(level, events)| (level.path(), *events)).collect()
+        self.levels.iter().map(|level| (level.group.path(), level.before)).collect()
     }
 
     /// Groups, the inner one first.
     pub fn groups(&self) -> impl Iterator<Item = &GroupFolder> {
-        self.levels.iter().map(|(level, _)| level)
+        self.levels.iter().map(|level| &level.group)
     }
 
     /// Events at each level since the first reading, the inner one first.
     #[must_use]
     pub fn more(&self) -> Vec<More> {
-        let limits = self.levels.first().map(|(group, _)| group.limits()).unwrap_or_default();
-        let more = self.levels.iter().map(|(level, before)| {
-            let limit = limits.iter().find(|limit| limit.is_hard && limit.path == level.path());
+        let limits = self.levels.first().map(|own| own.group.limits()).unwrap_or_default();
+        let more = self.levels.iter().map(|level| {
+            let path = level.group.path();
+            let limit = limits.iter().find(|limit| limit.is_hard && limit.path == path);
             More {
-                path: level.path(),
                 limit_bytes: limit.map(|limit| limit.limit_bytes),
                 used_bytes: limit.map(|limit| limit.used_bytes),
-                events: GroupEvents::of(level).since(before),
-                is_killed_whole: is_killed_whole(level),
+                events: level.events(),
+                is_killed_whole: is_killed_whole(&level.group),
+                path,
             }
         });
         more.collect()
@@ -87,8 +123,8 @@ impl Levels {
     /// Hard limit with the least memory left, of the group or of one above it.
     #[must_use]
     pub fn deciding_limit(&self) -> Option<GroupLimit> {
-        let (group, _) = self.levels.first()?;
-        group.limits().into_iter().filter(|limit| limit.is_hard).min_by_key(|limit| limit.free_bytes)
+        let own = self.levels.first()?;
+        own.group.limits().into_iter().filter(|limit| limit.is_hard).min_by_key(|limit| limit.free_bytes)
     }
 }
 

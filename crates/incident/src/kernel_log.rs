@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 pub enum Scope {
     /// Limit of a control group.
     Group,
-    /// Memory of the machine, or of the nodes that a process may use.
+    /// Memory of the machine.
     Machine,
+    /// Memory of the nodes that a process may use, by its cpuset or its memory policy.
+    Nodes,
 }
 
 /// Kill that the log tells.
@@ -44,14 +46,20 @@ pub struct KernelKill {
 #[derive(Debug)]
 pub struct KernelLog {
     file: File,
-    /// Group whose processes the kernel says to kill together, from the last line about it.
-    whole_group: Option<String>,
+    /// Last first line of a kill.
+    chosen: Option<KernelKill>,
+    /// Time at which the kernel said to kill a whole group, in microseconds.
+    whole_us: Option<u64>,
 }
 
 /// Largest size of a record: the kernel's own bound, with its dictionary.
 const RECORD_BYTES_MAX: usize = 8192;
 /// Largest number of records read at once; further ones are read the next time.
 const RECORDS_MAX: usize = 65_536;
+/// Time in which a whole group is killed, in microseconds.
+const TOGETHER_US: u64 = 1_000_000;
+/// Time between two records of one kill, at most; later the process id is another process's.
+const SAME_US: u64 = 60_000_000;
 
 impl KernelLog {
     /// Opens the log. `from_start`: records that are in it already are read, too.
@@ -64,7 +72,7 @@ impl KernelLog {
         if !from_start {
             file.seek(SeekFrom::End(0))?;
         }
-        Ok(Self { file, whole_group: None })
+        Ok(Self { file, chosen: None, whole_us: None })
     }
 
     /// The log's file, to be polled.
@@ -90,52 +98,96 @@ impl KernelLog {
         kills
     }
 
-    /// Reads a record: `priority,number,time,flags;text`.
+    /// Reads a record: `priority,number,time,flags;text`. Programs may write records, too: the
+    /// kernel gives these another facility, which is the priority's upper part.
     fn add(&mut self, record: &str, kills: &mut Vec<KernelKill>) {
         let Some((header, text)) = record.split_once(';') else { return };
-        let text = text.lines().next().unwrap_or_default();
-        let Some(time_us) = header.split(',').nth(2).and_then(|time| time.parse().ok()) else { return };
-        if let Some(group) = whole_group(text) {
-            self.whole_group = Some(group.to_owned());
-        } else if let Some(kill) = chosen(time_us, text) {
-            self.whole_group = None;
+        let mut facts = header.split(',');
+        let facility = facts.next().and_then(|priority| priority.parse::<u32>().ok()).map(|all| all >> 3);
+        let Some(time_us) = facts.nth(1).and_then(|time| time.parse().ok()) else { return };
+        if facility != Some(0) {
+            return;
+        }
+        let text = unescaped(text.lines().next().unwrap_or_default());
+        if is_whole_group(&text) {
+            self.whole_us = Some(time_us);
+        } else if let Some(kill) = chosen(time_us, &text) {
+            self.whole_us = None;
+            self.chosen = Some(kill.clone());
             kills.push(kill);
-        } else if let Some(mut kill) = killed(time_us, text) {
-            let is_known = kills.iter().any(|known| known.pid == kill.pid);
-            kill.is_of_whole_group = self.whole_group.is_some();
-            kill.limited_group.clone_from(&self.whole_group);
-            match kills.iter_mut().find(|known| known.pid == kill.pid) {
-                Some(known) => known.is_of_whole_group |= kill.is_of_whole_group,
-                None if !is_known => kills.push(kill),
-                None => {}
-            }
+        } else if let Some(kill) = killed(time_us, &text) {
+            self.add_killed(kill, kills);
+        }
+    }
+
+    /// Adds a kill by its second line. Kills of a whole group share the group's first line.
+    fn add_killed(&self, mut kill: KernelKill, kills: &mut Vec<KernelKill>) {
+        let is_group = kill.scope == Scope::Group;
+        let is_near = |time_us: u64| kill.time_us.abs_diff(time_us) < TOGETHER_US;
+        let is_whole = self.whole_us.is_some_and(is_near);
+        let first = self
+            .chosen
+            .as_ref()
+            .filter(|first| is_whole && is_near(first.time_us) && (first.scope == Scope::Group) == is_group);
+        kill.is_of_whole_group = is_whole;
+        if let Some(first) = first {
+            kill.scope = first.scope;
+            kill.limited_group.clone_from(&first.limited_group);
+        }
+        let is_same =
+            |known: &&mut KernelKill| known.pid == kill.pid && known.time_us.abs_diff(kill.time_us) < SAME_US;
+        match kills.iter_mut().rev().find(is_same) {
+            Some(known) => known.is_of_whole_group |= is_whole,
+            None => kills.push(kill),
         }
     }
 }
 
-/// Group of `Tasks in GROUP are going to be killed due to memory.oom.group set`.
-fn whole_group(text: &str) -> Option<&str> {
-    text.strip_prefix("Tasks in ")?.strip_suffix(" are going to be killed due to memory.oom.group set")
+/// Text with the bytes that the kernel writes as `\xNN`: backslashes, controls, all but ASCII.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut place = 0;
+    while let Some(&byte) = text.as_bytes().get(place) {
+        let digits = text.get(place..place + 4).and_then(|part| part.strip_prefix("\\x"));
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(code.unwrap_or(byte));
+        place += if code.is_some() { 4 } else { 1 };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether the line says that a whole group is killed. The group is not always the limited one.
+fn is_whole_group(text: &str) -> bool {
+    text.starts_with("Tasks in ") && text.ends_with(" are going to be killed due to memory.oom.group set")
 }
 
 /// Parses `oom-kill:constraint=…,nodemask=…,cpuset=…,oom_memcg=…,task_memcg=…,task=…,pid=…,uid=…`.
-/// Groups and names may contain commas, so that keys are looked for from the end.
+/// Groups and names may contain commas, so that keys are looked for from the end. Groups are
+/// unknown if a name contains one of the keys.
 fn chosen(time_us: u64, text: &str) -> Option<KernelKill> {
     let facts = text.strip_prefix("oom-kill:constraint=")?;
     let (constraint, facts) = facts.split_once(',')?;
+    let scope = match constraint {
+        "CONSTRAINT_MEMCG" => Scope::Group,
+        "CONSTRAINT_NONE" => Scope::Machine,
+        "CONSTRAINT_CPUSET" | "CONSTRAINT_MEMORY_POLICY" => Scope::Nodes,
+        _ => return None,
+    };
     let (facts, _) = facts.rsplit_once(",uid=")?;
     let (facts, pid) = facts.rsplit_once(",pid=")?;
-    let (facts, name) = facts.rsplit_once(",task=")?;
-    let (facts, group) = facts.rsplit_once(",task_memcg=")?;
-    let limited = facts.rsplit_once(",oom_memcg=").map(|(_, group)| group.to_owned());
-    let scope = if constraint == "CONSTRAINT_MEMCG" { Scope::Group } else { Scope::Machine };
+    let (groups, name) = facts.rsplit_once(",task=")?;
+    let (before, group) = groups.rsplit_once(",task_memcg=")?;
+    let is_clear = !groups.contains(",task=")
+        && !before.contains(",task_memcg=")
+        && groups.matches(",oom_memcg=").count() <= 1;
+    let limited = before.rsplit_once(",oom_memcg=").map(|(_, group)| group);
     Some(KernelKill {
         time_us,
         pid: pid.parse().ok()?,
         name: name.to_owned(),
         scope,
-        limited_group: limited,
-        group: Some(group.to_owned()),
+        limited_group: limited.filter(|_| is_clear && scope == Scope::Group).map(str::to_owned),
+        group: is_clear.then(|| group.to_owned()),
         is_of_whole_group: false,
     })
 }
@@ -166,7 +218,7 @@ mod tests {
     use super::*;
 
     fn read(records: &[&str]) -> Vec<KernelKill> {
-        let mut log = KernelLog { file: File::open("/dev/null").unwrap(), whole_group: None };
+        let mut log = KernelLog { file: File::open("/dev/null").unwrap(), chosen: None, whole_us: None };
         let mut kills = Vec::new();
         records.iter().for_each(|record| log.add(record, &mut kills));
         kills
@@ -218,9 +270,37 @@ mod tests {
                 "6,1,5",
                 "6,1,x,-;oom-kill:constraint=A",
                 "6,1,5,-;oom-kill:constraint=A,pid=x,uid=0",
-                "6,1,5,-;b: Killed process 1 (x) total-vm:1"
+                "6,1,5,-;b: Killed process 1 (x) total-vm:1",
+                // A program has written it.
+                "12,1,5,-;Out of memory: Killed process 1 (x) total-vm:1kB"
             ])
             .is_empty()
         );
+    }
+    #[test]
+    fn names_that_hold_keys_leave_the_groups_unknown_and_escapes_are_read() {
+        let kills = read(&[
+            "6,1,5,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a\\x5cx2db,task_memcg=/a\\x5cx2db,task=web,pid=7,uid=0\n",
+            "6,2,6,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/g,task_memcg=/g,task=,task=x,pid=8,uid=0\n",
+            "6,3,7,-;oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/g,task=web,pid=9,uid=0\n",
+        ]);
+        assert_eq!(kills[0].limited_group.as_deref(), Some("/a\\x2db"));
+        assert_eq!(
+            (kills[1].pid, kills[1].limited_group.as_deref(), kills[1].group.as_deref()),
+            (8, None, None)
+        );
+        assert_eq!((kills[2].scope, kills[2].group.as_deref()), (Scope::Nodes, Some("/g")));
+    }
+
+    #[test]
+    fn a_later_kill_is_no_part_of_a_group_that_was_killed_whole() {
+        let kills = read(&[
+            "6,1,5,-;Tasks in /g are going to be killed due to memory.oom.group set\n",
+            "3,2,6,-;Memory cgroup out of memory: Killed process 7 (web) total-vm:1kB\n",
+            "3,3,90000000,-;Memory cgroup out of memory: Killed process 7 (web) total-vm:1kB\n",
+        ]);
+        let facts: Vec<_> =
+            kills.iter().map(|kill| (kill.is_of_whole_group, kill.limited_group.clone())).collect();
+        assert_eq!(facts, [(true, None), (false, None)]);
     }
 }

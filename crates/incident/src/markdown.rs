@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use heapr_table::plain::harmless;
 use heapr_table::quantity::{bytes, bytes_within, count, signed_bytes};
 
 use crate::incident::{GroupFacts, Incident};
@@ -32,9 +33,10 @@ fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' => out.extend(['\\', character]),
-            character if character.is_control() => out.push('\u{fffd}'),
-            character => out.push(character),
+            '\\' | '`' | '~' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' => {
+                out.extend(['\\', character])
+            }
+            character => out.push(harmless(character)),
         }
     }
     out
@@ -131,12 +133,13 @@ mod tests {
             sentences: vec!["<script>x</script> was killed.".to_owned()],
             holders: vec![Holder { name: "f(a|b)\n| x".to_owned(), bytes: 2048, ..Holder::default() }],
             group: Some(GroupFacts { path: "/a_b".to_owned(), ..GroupFacts::default() }),
-            unknown: vec!["what *it* did".to_owned()],
+            unknown: vec!["what *it* did".to_owned(), "~~~\u{202e}".to_owned()],
             ..Incident::default()
         };
         let text = markdown(&incident);
         assert!(text.starts_with("# Incident 3\n\n\\<script\\>x\\</script\\> was killed.\n"), "{text}");
         assert!(text.contains("| f(a\\|b)\u{fffd}\\| x | 2.00 KiB |  |  |"), "{text}");
+        assert!(text.ends_with("* \\~\\~\\~\u{fffd}\n"), "{text}");
         assert!(text.contains("| limit | unknown |") && text.contains("* what \\*it\\* did"), "{text}");
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use heapr_table::plain::is_harmless;
+
 use crate::incident::{HolderKind, Incident, Kind};
 
 /// Largest number of functions.
@@ -21,7 +23,8 @@ pub fn metrics<'a>(incidents: impl IntoIterator<Item = &'a Incident>, total: u32
         let is_death = incident.kind == Kind::Death;
         for holder in incident.holders.iter().filter(|holder| is_death && holder.kind == HolderKind::Function)
         {
-            let most = functions.entry(holder.name.clone()).or_default();
+            // Long names may begin alike: two samples of one label are an error to Prometheus.
+            let most = functions.entry(label(&holder.name)).or_default();
             *most = (*most).max(holder.bytes);
         }
     }
@@ -40,7 +43,7 @@ pub fn metrics<'a>(incidents: impl IntoIterator<Item = &'a Incident>, total: u32
     let mut functions: Vec<(String, u64)> = functions.into_iter().collect();
     functions.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     for (name, bytes) in functions.iter().take(FUNCTIONS_MAX) {
-        let _ = writeln!(text, "heapr_incident_function_bytes{{function=\"{}\"}} {bytes}", label(name));
+        let _ = writeln!(text, "heapr_incident_function_bytes{{function=\"{name}\"}} {bytes}");
     }
     text
 }
@@ -50,7 +53,7 @@ fn label(value: &str) -> String {
     for character in value.chars().take(LABEL_CHARACTERS_MAX) {
         match character {
             '"' | '\\' => text.extend(['\\', character]),
-            character if character.is_control() => text.push(' '),
+            character if !is_harmless(character) => text.push(' '),
             character => text.push(character),
         }
     }
@@ -64,12 +67,12 @@ mod tests {
 
     #[test]
     fn counts_are_by_cause_and_functions_are_bounded() {
-        let holders = (0..20).map(|number| Holder {
-            name: format!("f\"{number}\n"),
-            bytes: number,
-            ..Holder::default()
-        });
-        let death = Incident { holders: holders.collect(), ..Incident::default() };
+        let holder = |name: String, bytes| Holder { name, bytes, ..Holder::default() };
+        let mut holders: Vec<Holder> =
+            (0..20).map(|number| holder(format!("f\"{number}\n"), number)).collect();
+        let long = "f".repeat(LABEL_CHARACTERS_MAX);
+        holders.extend([holder(format!("{long}1"), 50), holder(format!("{long}2"), 60)]);
+        let death = Incident { holders, ..Incident::default() };
         let warning = Incident { kind: Kind::Warning, ..death.clone() };
         let text = metrics([&death, &death, &warning], 7);
         assert!(text.contains("\nheapr_incidents_total 7\n"), "{text}");
@@ -77,5 +80,7 @@ mod tests {
         assert!(text.contains("heapr_incidents{kind=\"warning\",cause=\"unknown\"} 1\n"), "{text}");
         assert!(text.contains("heapr_incident_function_bytes{function=\"f\\\"19 \"} 19\n"), "{text}");
         assert_eq!(text.matches("heapr_incident_function_bytes{").count(), FUNCTIONS_MAX);
+        assert_eq!(text.matches(&format!("{long}\"}} 60\n")).count(), 1);
+        assert_eq!(text.matches(&long).count(), 1);
     }
 }

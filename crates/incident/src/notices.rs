@@ -9,6 +9,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use heapr_proc::GroupFolder;
 use rustix::event::{EventfdFlags, PollFlags, eventfd};
@@ -18,8 +19,36 @@ use rustix::fs::inotify;
 #[derive(Debug, Default)]
 pub struct Notices {
     descriptors: Vec<(OwnedFd, PollFlags)>,
+    instances: Vec<Instance>,
     /// Notices that the kernel refused, with the reason.
     pub refused: Vec<String>,
+}
+
+/// Largest number of inotify instances for watched groups. The kernel allows a user 128 by default,
+/// and root's other programs need them, too.
+const OWN_MAX: usize = 48;
+/// Number of instances from which on groups above a watched one have none.
+const ABOVE_MAX: usize = 24;
+static INSTANCES: AtomicUsize = AtomicUsize::new(0);
+
+/// Inotify instance that is counted.
+#[derive(Debug)]
+struct Instance;
+
+impl Instance {
+    fn taken(most: usize) -> io::Result<Self> {
+        let taken = Self;
+        match INSTANCES.fetch_add(1, Relaxed) {
+            before if before < most => Ok(taken),
+            _ => Err(io::Error::other("as many groups as heapr asks notices of have them")),
+        }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        INSTANCES.fetch_sub(1, Relaxed);
+    }
 }
 
 /// Request of a notice of pressure: 150 ms of waiting within 2 s. Shorter windows need a privilege.
@@ -31,7 +60,7 @@ impl Notices {
     pub fn of(group: &GroupFolder, thresholds: &[u64]) -> Self {
         let mut notices = Self::default();
         if group.is_v2() {
-            notices.add(PollFlags::IN, "memory.events", changes(group, "memory.events"));
+            notices.add_changes(group, OWN_MAX);
             // A kernel without pressure information has no such file.
             if group.folder().join("memory.pressure").exists() {
                 notices.add(PollFlags::PRI, "memory.pressure", pressure(group));
@@ -55,13 +84,23 @@ impl Notices {
     #[must_use]
     pub fn of_kills(group: &GroupFolder) -> Self {
         let mut notices = Self::default();
-        let made = if group.is_v2() {
-            changes(group, "memory.events")
+        if group.is_v2() {
+            notices.add_changes(group, ABOVE_MAX);
         } else {
-            counter(group, "memory.oom_control", "")
-        };
-        notices.add(PollFlags::IN, "out of memory", made);
+            notices.add(PollFlags::IN, "memory.oom_control", counter(group, "memory.oom_control", ""));
+        }
         notices
+    }
+
+    /// Asks for notices of changes of version 2's events. `most`: number of inotify instances from
+    /// which on it is refused.
+    fn add_changes(&mut self, group: &GroupFolder, most: usize) {
+        let made = Instance::taken(most).and_then(|instance| {
+            let made = changes(group, "memory.events")?;
+            self.instances.push(instance);
+            Ok(made)
+        });
+        self.add(PollFlags::IN, "memory.events", made);
     }
 
     fn add(&mut self, flags: PollFlags, file: &str, made: io::Result<OwnedFd>) {

@@ -37,6 +37,8 @@ pub fn first_sentence(incident: &Incident) -> String {
     let when = when(incident);
     let held = held_clause(incident);
     let limit = limit_clause(incident);
+    // Without a limit in the sentence, shares are of the process's or the group's memory.
+    let of_limit = if limit.is_empty() { so_held(&held) } else { held.clone() };
     let surely = match incident.cause.certainty {
         Certainty::Likely => "probably ",
         _ => "",
@@ -44,22 +46,26 @@ pub fn first_sentence(incident: &Incident) -> String {
     match incident.cause.kind {
         CauseKind::NearLimit => near_limit(incident, &who, &held),
         CauseKind::KernelGroup | CauseKind::Kernel => {
-            format!("{who} was {surely}killed by the kernel for lack of memory {when}{limit}{held}.")
+            format!("{who} was {surely}killed by the kernel for lack of memory {when}{limit}{of_limit}.")
         }
         CauseKind::KernelWholeGroup => format!(
-            "{who} was {surely}killed by the kernel with its whole group for lack of memory {when}{limit}{held}."
+            "{who} was {surely}killed by the kernel with its whole group for lack of memory {when}{limit}{of_limit}."
         ),
         CauseKind::KernelMachine => {
+            let held = so_held(&held);
             format!("{who} was {surely}killed by the kernel {when}, as the machine had no memory left{held}.")
         }
         CauseKind::SystemdOomd => {
             let group = incident.cause.group.as_deref().unwrap_or("its group");
-            format!("{who} was killed {when} by systemd-oomd, for pressure on the memory of {group}{held}.")
+            format!(
+                "{who} was {surely}killed {when} by systemd-oomd, for pressure on the memory of {group}{held}."
+            )
         }
         CauseKind::AddressSpace => format!(
-            "{who} ended by itself {when} ({}), {surely}as it had reached its limit of address space of {}{held}.",
+            "{who} ended by itself {when} ({}), {surely}as it had reached its limit of address space of {}{}.",
             ending_text(incident.ending),
-            bytes(incident.cause.limit_bytes.unwrap_or(0))
+            bytes(incident.cause.limit_bytes.unwrap_or(0)),
+            so_held(&held)
         ),
         CauseKind::RuntimeLimit => format!(
             "{who} ended by itself {when} ({}), {surely}as its heap had reached its own limit of {}{held}.",
@@ -67,13 +73,13 @@ pub fn first_sentence(incident: &Incident) -> String {
             bytes(incident.cause.limit_bytes.unwrap_or(0))
         ),
         CauseKind::Crash => {
-            format!("{who} ended by itself {when} ({}){}.", ending_text(incident.ending), so_held(&held))
+            format!("{who} ended {when} by {}{}.", ending_text(incident.ending), so_held(&held))
         }
         CauseKind::Exit => {
             format!("{who} ended by itself {when} ({}){}.", ending_text(incident.ending), so_held(&held))
         }
         CauseKind::Killed => format!(
-            "{who} was killed {when} by SIGKILL, which the kernel did not send for lack of memory; who sent it is \
+            "{who} was killed {when} by SIGKILL, which the kernel {surely}did not send for lack of memory; who sent it is \
              unknown{}.",
             so_held(&held)
         ),

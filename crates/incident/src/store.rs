@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use heapr_files::{NewFile, OwnFolder};
 use rustix::fs::AtFlags;
+use rustix::io::Errno;
 
 use crate::incident::{Incident, SCHEMA};
 
@@ -122,7 +123,8 @@ impl Store {
         let lock = rustix::fs::FlockOperation::NonBlockingLockExclusive;
         match rustix::fs::flock(&folder, lock) {
             Ok(()) => Ok(Self { folder }),
-            Err(_) => Err(StoreError::InUse { path: path.to_owned() }),
+            Err(Errno::WOULDBLOCK) => Err(StoreError::InUse { path: path.to_owned() }),
+            Err(error) => Err(StoreError::Folder { path: path.to_owned(), reason: error.into() }),
         }
     }
 
@@ -184,7 +186,8 @@ impl Store {
         Ok(incident)
     }
 
-    /// Number of the next incident. Numbers are not used again: other systems refer to them.
+    /// Number of the next incident. Numbers are not used again while a later incident exists: other
+    /// systems refer to them.
     #[must_use]
     pub fn next_number(&self) -> u32 {
         self.numbers().last().map_or(1, |last| last.saturating_add(1))
@@ -248,7 +251,8 @@ fn recording_name(number: u32) -> String {
 
 fn number_of(name: &str) -> Option<u32> {
     let digits = name.strip_prefix(STEM)?.strip_suffix(".json")?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    // Other forms of a number are names of other files.
+    digits.parse().ok().filter(|&number| file_name(number) == name)
 }
 
 #[cfg(test)]
@@ -299,6 +303,7 @@ mod tests {
         write(3, "{\"schema\": \"heapr.incident/1\", \"process\": {\"pid\": -1}}");
         std::os::unix::fs::symlink(store.path(1), store.path(4)).unwrap();
         fs::write(store.folder().path().join("incident-x.json"), "").unwrap();
+        fs::write(store.folder().path().join("incident-7.json"), "").unwrap();
         assert_eq!(store.numbers(), [1, 2, 3, 4]);
         assert!(store.all().iter().all(|(_, read)| read.is_err()));
         assert!(store.read(2).unwrap_err().to_string().contains("line 1"));

@@ -18,7 +18,8 @@ struct PidfdInfo {
 /// Part of the facts that has the exit status (Linux 6.15).
 const INFO_EXIT: u64 = 1 << 3;
 /// Number of the request: `_IOWR(0xFF, 11, struct pidfd_info)`.
-const GET_INFO: libc::c_ulong = 3 << 30 | (size_of::<PidfdInfo>() as libc::c_ulong) << 16 | 0xFF << 8 | 11;
+const GET_INFO: libc::Ioctl =
+    (3 << 30 | (size_of::<PidfdInfo>() as u32) << 16 | 0xFF << 8 | 11) as libc::Ioctl;
 
 /// Status in the form of wait(2) of a process that has ended, by a pidfd that was opened before.
 /// `None`: its parent has not waited for it yet, or the kernel does not tell it.

@@ -244,7 +244,8 @@ impl<'a> Borrowed<'a> {
         registers
     }
 
-    /// Registers of the thread that continues at other code, which returns by the frame at `sp_avma`.
+    /// Registers of the thread that continues at other code, which returns by the frame at
+    /// `sp_avma`.
     fn going_to(&self, pc_avma: u64, sp_avma: u64) -> Registers {
         self.original.going_to(pc_avma, sp_avma).returning_to(self.gadgets.sigreturn_avma)
     }

@@ -130,7 +130,7 @@ pub struct SummaryStore {
 }
 
 /// Version of the format; changes with the meaning of the stored data.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Largest size of one summary, and of all together, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 

@@ -638,7 +638,7 @@ export interface PageCells {
 /** A function whose blocks lie in pages. */
 export interface PageOwner {
   label: string;
-  /** Id of its largest stack. */
+  /** Id of one of its stacks. */
   stack: string;
   /** Free bytes of pages that its blocks keep, shared with the other blocks of each page. */
   free_bytes: number;
@@ -663,6 +663,10 @@ export interface PagesAnswer {
   command: string;
   shown: number;
   time_ns: number;
+  /** Process of the pages: of the chosen ones that with most live bytes; null without blocks. */
+  pid: number | null;
+  /** Number of chosen processes in the snapshot. */
+  process_count: number;
   page_bytes: number;
   /** Number of pages with live blocks. */
   page_count: number;

@@ -1,22 +1,23 @@
 /** Finding for others: as Markdown, and as a picture. */
 import type { Finding, OpenFile } from '../api/types';
 import { formatDuration } from '../format';
+import { markdownBlock, markdownCode, markdownText } from './markdown-text';
 
 /** Returns title, sentence, figures, source and command as Markdown. */
 export function findingMarkdown(finding: Finding, file: OpenFile): string {
   const own = finding.own_frame;
-  const place = own?.file ? ` (\`${own.file}${own.line === null ? '' : `:${own.line}`}\`)` : '';
+  const place = own?.file ? ` (${markdownCode(`${own.file}${own.line === null ? '' : `:${own.line}`}`)})` : '';
   const source = finding.source
-    ? ['', '```', ...finding.source.lines.map((text, at) => {
+    ? ['', ...markdownBlock(finding.source.lines.map((text, at) => {
       const number = (finding.source?.first_line ?? 1) + at;
       return `${number === own?.line ? '>' : ' '} ${String(number).padStart(5)} ${text}`;
-    }), '```']
+    }))]
     : [];
   return [
-    `**${finding.sentence}**`, '',
-    `${own?.symbol ? `\`${own.symbol}\`${place}, ` : ''}confidence ${finding.confidence}`, '',
-    ...finding.evidence.map((text) => `- ${text}`), ...source, '',
-    `${file.name}${file.trace ? `, recorded over ${formatDuration(file.trace.duration_ns)}` : ''}`, '', '```', finding.command, '```', '',
+    `**${markdownText(finding.sentence)}**`, '',
+    `${own?.symbol ? `${markdownCode(own.symbol)}${place}, ` : ''}confidence ${finding.confidence}`, '',
+    ...finding.evidence.map((text) => `- ${markdownText(text)}`), ...source, '',
+    `${markdownText(file.name)}${file.trace ? `, recorded over ${formatDuration(file.trace.duration_ns)}` : ''}`, '', ...markdownBlock([finding.command]), '',
   ].join('\n');
 }
 

@@ -24,12 +24,14 @@ export function FindingStory({ file, finding }: { file: OpenFile; finding: Findi
   const { sort: _, ...chosen } = finding.chosen ?? {};
   const own = finding.own_frame;
   const of: Filter = own ? { ...chosen, require_frames: chosen.require_frames ?? [framePattern({ module: own.module, symbol: own.symbol, file: null, line: null, inlined: false, offset: 0 })] } : chosen;
-  const lines = useAnswer<FunctionsAnswer>('/api/functions', own?.symbol && !isStatic() ? { file: file.file, filter: of, by_line: true, sort: 'so', match: own.symbol, offset: 0, limit: 500 } : null, file.generation);
+  // What churns is freed again: its lines are told by all that they allocate.
+  const metric = finding.kind === 'churn' ? 'total_bytes' : 'outstanding_bytes';
+  const lines = useAnswer<FunctionsAnswer>('/api/functions', own?.symbol && !isStatic() ? { file: file.file, filter: of, by_line: true, sort: metric === 'total_bytes' ? 'st' : 'so', match: own.symbol, offset: 0, limit: 500 } : null, file.generation);
   const examples = useAnswer<ExamplesAnswer>('/api/examples', isStatic() ? null : { file: file.file, filter: of }, file.generation);
   const first = examples.data?.blocks[0]?.stack ?? null;
   const stack = useAnswer<{ frames: StackFrame[] }>('/api/stack', first === null ? null : { file: file.file, id: first, filter: {}, source_lines: AROUND });
   const around = stack.data?.frames.find((frame) => frame.file === own?.file && frame.symbol === own?.symbol && frame.source)?.source ?? null;
-  const sums = lineSums(lines.data?.functions ?? [], own?.symbol ?? '', own?.file ?? '', 'outstanding_bytes');
+  const sums = lineSums(lines.data?.functions ?? [], own?.symbol ?? '', own?.file ?? '', metric);
   const source = around ?? finding.source ?? null;
   const story: Story = {
     finding, source: source && partOfSource(source, [...sums.keys(), ...(typeof own?.line === 'number' ? [own.line] : [])]), sums,
@@ -56,11 +58,17 @@ export function FindingStory({ file, finding }: { file: OpenFile; finding: Findi
         <section class="card"><h2>2. The lines</h2><Lines story={story} isLoading={lines.isLoading || stack.isLoading} /></section>
         <section class="card"><h2>3. Blocks of it</h2><Examples story={story} isLoading={examples.isLoading} error={examples.error?.message ?? null} /></section>
         <section class="card"><h2>4. Who holds it</h2><p>{hasGraph(file) ? 'A snapshot of the recording has references:' : 'No snapshot with references is in the recording. This tells it:'}</p><code class="story-command">{story.holders}</code></section>
-        <section class="card"><h2>5. What it will cost</h2><p>{story.cost ?? (finding.kind === 'growth' ? 'It did not grow in the last third of its curve.' : `${formatBytes(finding.bytes)}; it does not grow.`)}</p></section>
+        <section class="card"><h2>5. What it will cost</h2><p>{story.cost ?? costWithoutRate(finding)}</p></section>
         <section class="card"><h2>6. A test against it</h2>{story.test ? <code class="story-command">{story.test}</code> : <p class="quiet">No test of heapr run sees this kind.</p>}</section>
       </div>
     </article>
   );
+}
+
+/** What is told of the cost if no rate of growth is known. */
+function costWithoutRate(finding: Finding): string {
+  if (finding.kind !== 'growth') return `${formatBytes(finding.bytes)}. This kind of finding has no rate of growth.`;
+  return (finding.curve?.length ?? 0) < 4 ? 'How fast it grows is unknown: its curve has too few moments.' : 'It hardly grew, or not at all, in the last third of its curve.';
 }
 
 function Lines({ story, isLoading }: { story: Story; isLoading: boolean }) {
@@ -97,7 +105,7 @@ function Lines({ story, isLoading }: { story: Story; isLoading: boolean }) {
 function Examples({ story, isLoading, error }: { story: Story; isLoading: boolean; error: string | null }) {
   if (error) return <p class="quiet">not told: {error}</p>;
   if (isLoading) return <p class="quiet" role="status">Looking for blocks…</p>;
-  if (story.examples.length === 0) return <p class="quiet">No single block is known: the recording has no events, or none of it is live.</p>;
+  if (story.examples.length === 0) return <p class="quiet">{isStatic() ? 'A page without a server has no single blocks.' : 'No single block is known: the recording has no events, or too many of them, or none of it is live.'}</p>;
   return (
     <ol class="examples">
       {story.examples.map((block) => (

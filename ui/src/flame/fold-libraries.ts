@@ -4,8 +4,11 @@
  */
 import type { FlameAnswer } from '../api/types';
 
-/** A flame graph with the number of frames that each box has taken in; absent if it is not folded. */
-export type FoldedAnswer = FlameAnswer & { merged?: number[] };
+/**
+ * A flame graph with the number of frames that each box has taken in, and whether a box is more than
+ * the node of its id; absent if it is not folded.
+ */
+export type FoldedAnswer = FlameAnswer & { merged?: number[]; joined?: boolean[] };
 
 /** Adds two halves of intervals. */
 const both = (one: number, other: number) => Math.round(Math.hypot(one, other));
@@ -20,6 +23,7 @@ export function foldLibraries(answer: FlameAnswer): FoldedAnswer {
   const folded = { id: [] as string[], parent: [] as number[], frame: [] as number[], value: [] as number[], self: [] as number[], left_out: [] as number[] };
   const halves = { value_plus_minus: [] as number[], self_plus_minus: [] as number[], left_out_plus_minus: [] as number[] };
   const merged: number[] = [];
+  const joined: boolean[] = [];
   const isLibrary: boolean[] = [];
   const placeOf: number[] = [];
   const byKey = new Map<string, number>();
@@ -51,12 +55,15 @@ export function foldLibraries(answer: FlameAnswer): FoldedAnswer {
       folded.parent[place] = parent;
       folded.frame[place] = nodes.frame[node] ?? -1;
       merged[place] = 0;
+      joined[place] = false;
       isLibrary[place] = isLib;
       byKey.set(key, place);
+    } else {
+      joined[place] = true;
     }
     placeOf[node] = place;
     add(place, node, true);
   });
   const isEstimate = nodes.value_plus_minus !== undefined;
-  return { ...answer, node_count: folded.id.length, nodes: { ...folded, ...(isEstimate ? halves : {}) }, merged };
+  return { ...answer, node_count: folded.id.length, nodes: { ...folded, ...(isEstimate ? halves : {}) }, merged, joined };
 }

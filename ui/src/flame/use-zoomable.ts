@@ -31,8 +31,10 @@ export function useZoomable(path: string, body: object, root: string, generation
   const answer = useAnswer<FlameAnswer>(path, { ...body, root: null }, generation);
   const whole = useMemo(() => (answer.data ? layoutOf(answer.data) : null), [answer.data, isFolded]);
   const zoomed = whole && root !== '' ? whole.byId.get(root) : undefined;
+  // A box of several nodes has no part of its own: the part of its id would be less than the box.
+  const isJoined = zoomed !== undefined && whole?.answer.joined?.[zoomed] === true;
   // A page without a server has only the whole.
-  const isCut = !isStatic() && root !== '' && whole !== null && (zoomed === undefined || hasLeftOut(whole.answer, zoomed));
+  const isCut = !isStatic() && root !== '' && whole !== null && (zoomed === undefined || (!isJoined && hasLeftOut(whole.answer, zoomed)));
   const part = useAnswer<FlameAnswer>(path, isCut ? { ...body, root } : null, generation);
   const partLayout = useMemo(() => (isCut && part.data && part.data.nodes.id[0] === root ? layoutOf(part.data) : null), [isCut, part.data, root, isFolded]);
   const isPart = partLayout !== null;

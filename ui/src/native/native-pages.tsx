@@ -48,7 +48,7 @@ export function NativePagesView({ file, filter, shown, onCommand }: NativeViewPr
             <label>Time <input type="range" min={0} max={snapshots.length - 1} value={Math.max(0, at)} aria-valuetext={formatDuration(shown.time_ns)} onInput={(event) => step(Number(event.currentTarget.value))} /></label>
           </>
         )}
-        <span>after <strong>{formatDuration(data.time_ns)}</strong>: <span title={exactBytes(data.live_bytes)}>{formatBytes(data.live_bytes)} live</span> in {plural(data.page_count, 'page')}, <span title={exactBytes(data.free_bytes)}>{formatBytes(data.free_bytes)} of them in no live block</span></span>
+        <span>after <strong>{formatDuration(data.time_ns)}</strong>: <span title={exactBytes(data.live_bytes)}>{formatBytes(data.live_bytes)} live</span> in {plural(data.page_count, 'page')}, <span title={exactBytes(data.free_bytes)}>{formatBytes(data.free_bytes)} of them in no live block</span>{data.process_count > 1 && data.pid !== null ? ` (process ${data.pid}, which holds most of ${formatCount(data.process_count)} processes)` : ''}</span>
       </div>
       <div class="resident-body" tabIndex={0} role="group" aria-label="Pages of the snapshot">
         {data.page_count === 0 ? <p class="empty">The snapshot has no blocks.</p> : <PageStrip pages={cellsOf(data)} labelOf={(key) => (key === OTHERS ? 'other functions' : key)} placeOf={(key) => placeOf(data, key)} word="live" />}

@@ -113,7 +113,7 @@ function columnsOf(builds: Build[], metric: keyof Amounts, isSampled: boolean): 
     })),
     {
       key: 'names', title: 'Function', width: 0, text: namesText, exact: (row) => `${namesText(row)}\n${row.frames.map((frame) => (frame ? framePlace(frame) : '')).filter(Boolean).join('\n')}`,
-      cell: (row) => <span class="frame-name"><span class="symbol is-own">{namesText(row)}</span>{row.renamed && <span class="badge" title="Another name for the same function: the same caller, file and number of blocks, or paired by hand">renamed</span>}</span>,
+      cell: (row) => <span class="frame-name"><span class="symbol is-own">{namesText(row)}</span>{row.renamed && <span class="badge" title="Likely the same function under another name: the same caller and file, and about as many blocks; or paired by hand">renamed</span>}</span>,
     },
   ];
 }

@@ -2,6 +2,7 @@
  * "Where it is": all memory at a moment as one bar, with a link for each piece. It follows the
  * pointer on the timeline.
  */
+import type { Address } from '../address/address';
 import { go } from '../address/use-address';
 import type { Filter, OpenFile, Piece, WhereAnswer } from '../api/types';
 import { isStatic } from '../api/client';
@@ -11,7 +12,7 @@ import { exactBytes, formatBytes, formatDuration, formatPercent, plural, timeArg
 import { isDrawnDark } from '../frame/theme';
 import { useCursor } from '../timeline/cursor';
 import { withHalf } from '../trace/estimate';
-import { pieceLink, piecePlace } from './where-links';
+import { isLive, pieceLink, piecePlace } from './where-links';
 
 /** Filters that apply to all memory; with any other one, the card is left out. */
 const KNOWN = new Set(['pid', 'at', 'snapshot', 'lang_frames']);
@@ -38,22 +39,30 @@ export function WhereCard({ file, filter }: { file: OpenFile; filter: Filter }) 
   const { data, error, isLoading } = useAnswer<WhereAnswer>('/api/where', { file: file.file, filter: asked }, file.generation);
   if (error && !data) return <section class="card where is-waiting is-failed" role="status"><h2>Where it is</h2> <span class="quiet">{error.message}</span></section>;
   if (!data) return <section class="card where is-waiting" role="status" aria-busy={isLoading}>Adding up where the memory is…</section>;
-  const at = asked.at ?? '';
+  // The answer of the previous moment is shown until the next has come.
+  const isPeak = asked.at === undefined && !asked.snapshot && !isLoading;
   const hasResident = (file.trace?.resident_samples ?? 0) > 0 || file.session != null;
   return (
     <section class={`card where${isLoading ? ' is-old' : ''}`} aria-label="Where it is">
-      <header><h2>Where it is</h2><span class="quiet when">{headText(data, at === '')}</span></header>
-      <Bar data={data} open={(piece) => open(piece, at, hasResident)} />
+      <header><h2>Where it is</h2><span class="quiet when">{headText(data, isPeak)}</span></header>
+      <Bar data={data} open={(piece) => open(piece, asked, hasResident)} />
       <ol class="where-pieces">
-        {data.pieces.map((piece, number) => <PieceRow key={`${piece.kind} ${piece.label}`} {...{ piece, number }} whole={data.whole_bytes} onOpen={pieceLink(piece, at, hasResident) ? () => open(piece, at, hasResident) : null} />)}
+        {data.pieces.map((piece, number) => <PieceRow key={`${number} ${piece.label}`} {...{ piece, number }} whole={data.whole_bytes} onOpen={linkOf(piece, asked, hasResident) ? () => open(piece, asked, hasResident) : null} />)}
       </ol>
       {data.not_told.map((text) => <p key={text} class="quiet not-told">not told: {text}</p>)}
     </section>
   );
 }
 
-function open(piece: Piece, at: string, hasResident: boolean): void {
-  const link = pieceLink(piece, at, hasResident);
+/** Link of a piece, with the processes and the snapshot that it was told of. */
+function linkOf(piece: Piece, asked: Filter, hasResident: boolean): Partial<Address> | null {
+  const link = pieceLink(piece, asked.at ?? '', hasResident);
+  if (!link || !isLive(piece)) return link;
+  return { ...link, ...(asked.pid ? { pid: asked.pid } : {}), ...(asked.snapshot ? { at: '', snapshot: asked.snapshot } : {}) };
+}
+
+function open(piece: Piece, asked: Filter, hasResident: boolean): void {
+  const link = linkOf(piece, asked, hasResident);
   if (link) go(link);
 }
 
@@ -72,7 +81,7 @@ function Bar({ data, open }: { data: WhereAnswer; open: (piece: Piece) => void }
         const share = data.whole_bytes > 0 ? piece.bytes / data.whole_bytes : 0;
         return (
           <button
-            key={`${piece.kind} ${piece.label}`} type="button" tabIndex={-1} class={`is-${piece.kind}`} title={`${piece.label}: ${formatBytes(piece.bytes)}, ${formatPercent(piece.bytes, data.whole_bytes)}`}
+            key={`${number} ${piece.label}`} type="button" tabIndex={-1} class={`is-${piece.kind}`} title={`${piece.label}: ${formatBytes(piece.bytes)}, ${formatPercent(piece.bytes, data.whole_bytes)}`}
             style={{ flexGrow: piece.bytes, background: areaColour(piece, number, isDark) }} onClick={() => open(piece)}
           >
             {share > 0.07 && <span>{piece.label}</span>}

@@ -107,9 +107,9 @@ pub(super) fn run<const N: usize>(
                     let register = code.uleb()?;
                     row.set(register, Column::ValueExpression(Expression::parse(&mut code)?));
                 }
-                // DW_CFA_AARCH64_negate_ra_state_with_pc, DW_CFA_AARCH64_negate_ra_state: whether the
-                // return address is signed, which is of no matter here: each one that is read loses
-                // its signature. (Other processors do not have them.)
+                // DW_CFA_AARCH64_negate_ra_state_with_pc, DW_CFA_AARCH64_negate_ra_state: whether
+                // the return address is signed, which is of no matter here: each one that is read
+                // loses its signature. (Other processors do not have them.)
                 0x2c | 0x2d => {}
                 // DW_CFA_GNU_args_size: size of the callee's arguments, not used here.
                 0x2e => drop(code.uleb()?),

@@ -120,7 +120,7 @@ fn small_piece(rows: &[Row<'_>], small: Sum) -> Piece {
     );
     let has_rests = rows.iter().any(|row| row.is_rest && !row.is_taken);
     let note = if has_rests {
-        "at least: some are sums of stacks that the recording does not tell apart"
+        "at least so many stacks: some are sums that the recording does not tell apart"
     } else {
         ""
     };
@@ -216,7 +216,7 @@ fn function_pieces(trace: &Trace, tree: &SymbolTree, rows: &mut [Row<'_>], whole
     sums.sort_rows_by_key(|(told, sum)| (std::cmp::Reverse(sum.live.bytes.value), told.function));
     let bytes = |sum: &Sum| sum.live.bytes.value;
     let large = sums.iter().map(|(_, sum)| bytes(sum)).filter(|&bytes| bytes >= (whole / LARGE_PART).max(1));
-    let is_splintered = large.sum::<u64>() < whole / 2;
+    let is_splintered = large.fold(0, u64::saturating_add) < whole / 2;
     let part = if is_splintered { SPLINTERED_PART } else { PIECE_PART };
     sums.retain(|(_, sum)| bytes(sum) >= (whole / part).max(1));
     sums.truncate(FUNCTIONS_MAX);

@@ -46,13 +46,12 @@ pub fn where_it_is(
         let known = trace.processes().get(process.0 as usize);
         pids.is_empty() || known.is_some_and(|known| pids.contains(&known.pid))
     };
-    let mut by_process: HashMap<ProcessIndex, u64> = HashMap::new();
+    let mut by_process: HashMap<ProcessIndex, BlockEstimate> = HashMap::new();
     let mut all = BlockEstimate::default();
     for row in live.rows.iter().chain(live.rests) {
         let blocks = row.amounts.outstanding();
         all += blocks;
-        let sum = by_process.entry(row.process).or_default();
-        *sum = sum.saturating_add(blocks.bytes.value);
+        *by_process.entry(row.process).or_default() += blocks;
     }
     let mut resident = ResidentThen::of(trace, &is_chosen, live.time_ns, &by_process);
     let mut pieces = live_pieces(trace, tree, own, (live.rows, live.rests));

@@ -4,7 +4,7 @@ use heapr_query::json::FrameJson;
 use serde::Serialize;
 
 /// Kind of a piece.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PieceKind {
     /// Live blocks of a function: the innermost of user code on their stacks.

@@ -4,9 +4,12 @@ use std::collections::HashMap;
 
 use heapr_query::file_name;
 use heapr_table::quantity::duration;
-use heapr_trace::{MemoryAccount, MemoryReading, PartKind, ProcessIndex, ResidentSample, Trace};
+use heapr_trace::{
+    BlockEstimate, MemoryAccount, MemoryReading, PartKind, ProcessIndex, ResidentSample, Trace,
+};
 
 use super::piece::{Piece, PieceKind};
+use crate::kept_memory::knows_all_blocks;
 
 /// Largest difference of the memory without a file at a moment and at a reading: one part in this
 /// many. A reading that differs more does not divide the moment's memory.
@@ -31,16 +34,51 @@ pub(super) struct ResidentThen {
 
 /// Sums by kind and label, in the order of their first use.
 #[derive(Default)]
-struct Sums(Vec<(PieceKind, String, u64, String)>);
+struct Sums {
+    all: Vec<(PieceKind, String, u64, String)>,
+    /// Place of each kind and label.
+    places: HashMap<(PieceKind, String), usize>,
+}
+
+/// What is known of the memory of each process.
+struct Known<'t> {
+    /// Samples nearest to the moment.
+    samples: HashMap<ProcessIndex, &'t ResidentSample>,
+    readings: HashMap<ProcessIndex, Vec<&'t MemoryReading>>,
+    accounts: HashMap<ProcessIndex, Vec<&'t MemoryAccount>>,
+}
+
+impl<'t> Known<'t> {
+    fn of(trace: &'t Trace, time_ns: u64) -> Self {
+        let far = |at_ns: u64| at_ns.abs_diff(time_ns);
+        let mut samples: HashMap<ProcessIndex, &ResidentSample> = HashMap::new();
+        for sample in trace.resident_samples() {
+            let nearest = samples.entry(sample.process).or_insert(sample);
+            if far(sample.time_ns) < far(nearest.time_ns) {
+                *nearest = sample;
+            }
+        }
+        let mut readings: HashMap<ProcessIndex, Vec<&MemoryReading>> = HashMap::new();
+        for reading in trace.memory_readings() {
+            readings.entry(reading.process).or_default().push(reading);
+        }
+        let mut accounts: HashMap<ProcessIndex, Vec<&MemoryAccount>> = HashMap::new();
+        for account in trace.memory_accounts() {
+            accounts.entry(account.process).or_default().push(account);
+        }
+        Self { samples, readings, accounts }
+    }
+}
 
 impl Sums {
     fn add(&mut self, kind: PieceKind, label: &str, bytes: u64, note: &str) {
         if bytes == 0 {
             return;
         }
-        match self.0.iter_mut().find(|(own, name, ..)| *own == kind && name == label) {
+        let place = *self.places.entry((kind, label.to_owned())).or_insert(self.all.len());
+        match self.all.get_mut(place) {
             Some((_, _, sum, _)) => *sum = sum.saturating_add(bytes),
-            None => self.0.push((kind, label.to_owned(), bytes, note.to_owned())),
+            None => self.all.push((kind, label.to_owned(), bytes, note.to_owned())),
         }
     }
 
@@ -54,27 +92,29 @@ impl Sums {
 
 impl ResidentThen {
     /// Divides the memory of the processes that have live blocks, or that lived at the time.
-    /// `live`: bytes of live blocks by process.
+    /// `live`: live blocks by process.
     pub(super) fn of(
         trace: &Trace,
         is_chosen: &dyn Fn(ProcessIndex) -> bool,
         time_ns: u64,
-        live: &HashMap<ProcessIndex, u64>,
+        live: &HashMap<ProcessIndex, BlockEstimate>,
     ) -> Self {
         let mut found = Self::default();
         let mut sums = Sums::default();
-        let mut unread = 0_u64;
+        let known_memory = Known::of(trace, time_ns);
+        // Number of processes without a reading, and their live bytes.
+        let mut unread = (0_u64, 0_u64);
         let processes = (0_u32..).zip(trace.processes()).map(|(number, known)| (ProcessIndex(number), known));
         for (process, known) in processes.filter(|(process, _)| is_chosen(*process)) {
-            let live = live.get(&process).copied().unwrap_or(0);
+            let blocks = live.get(&process).copied().unwrap_or_default();
+            let live = blocks.bytes.value;
             let is_alive = known.start_ns <= time_ns && known.end_ns.is_none_or(|end_ns| end_ns >= time_ns);
             if !is_alive && live == 0 {
                 continue;
             }
-            let own = trace.resident_samples().iter().filter(|sample| sample.process == process);
-            let Some(sample) = own.min_by_key(|sample| sample.time_ns.abs_diff(time_ns)) else {
+            let Some(&sample) = known_memory.samples.get(&process) else {
                 found.beyond_bytes = found.beyond_bytes.saturating_add(live);
-                unread += 1;
+                unread = (unread.0 + 1, unread.1.saturating_add(live));
                 continue;
             };
             found.rss_bytes = Some(found.rss_bytes.unwrap_or(0).saturating_add(sample.rss_bytes()));
@@ -84,24 +124,25 @@ impl ResidentThen {
             }
             found.beyond_bytes =
                 found.beyond_bytes.saturating_add(live.saturating_sub(sample.anonymous_bytes));
-            divide(trace, sample, live, &mut sums);
+            divide((trace, &known_memory), sample, blocks, &mut sums);
         }
         found.say(unread);
         let pieces = sums
-            .0
+            .all
             .into_iter()
             .map(|(kind, label, bytes, note)| Piece::resident(kind, &label, bytes).noting(note));
         found.pieces = pieces.collect();
         found
     }
 
-    fn say(&mut self, unread: u64) {
+    /// `unread`: number of the processes without a reading, and their live bytes.
+    fn say(&mut self, (unread, unread_bytes): (u64, u64)) {
         if self.rss_bytes.is_none() {
             self.not_told.push("how much is resident: the file has no reading of it".to_owned());
         } else if unread > 0 {
             self.not_told.push(format!("resident memory of {unread} processes without a reading"));
         }
-        if let Some(at_ns) = self.rss_time_ns.filter(|_| self.beyond_bytes > 0) {
+        if let Some(at_ns) = self.rss_time_ns.filter(|_| self.beyond_bytes > unread_bytes) {
             self.not_told.push(format!(
                 "how much of the blocks was resident: they have more than was resident without a file after {}; blocks \
                  that were never written, or that are swapped out, have no pages",
@@ -112,16 +153,21 @@ impl ResidentThen {
 }
 
 /// Divides a process's resident memory that is in no live block.
-fn divide(trace: &Trace, sample: &ResidentSample, live: u64, sums: &mut Sums) {
-    let live = live.min(sample.anonymous_bytes);
-    let accounts = || trace.memory_accounts().iter().filter(|account| account.process == sample.process);
+fn divide(
+    (trace, known): (&Trace, &Known<'_>),
+    sample: &ResidentSample,
+    blocks: BlockEstimate,
+    sums: &mut Sums,
+) {
+    let live = blocks.bytes.value.min(sample.anonymous_bytes);
+    let accounts = || known.accounts.get(&sample.process).into_iter().flatten().copied();
     let agent = accounts().map(|account| account.agent_bytes).max().unwrap_or(0);
     let agent = agent.min(sample.anonymous_bytes - live);
     let mut left = sample.anonymous_bytes - live - agent;
     let programs = sample.anonymous_bytes - agent;
     let is_close = |bytes: u64| bytes.abs_diff(programs) <= programs / CLOSE_PART;
     let nearest = |reading: &&MemoryReading| reading.time_ns.abs_diff(sample.time_ns);
-    let readings = trace.memory_readings().iter().filter(|reading| reading.process == sample.process);
+    let readings = known.readings.get(&sample.process).into_iter().flatten().copied();
     let reading = readings.min_by_key(nearest);
     if let Some(reading) = reading {
         let note = format!("as read after {}", duration(reading.time_ns));
@@ -129,9 +175,15 @@ fn divide(trace: &Trace, sample: &ResidentSample, live: u64, sums: &mut Sums) {
         sums.take(&mut left, (PieceKind::WrittenData, "written data, bss"), reading.data_bytes, &note);
     }
     if let Some(reading) = reading.filter(|reading| is_close(reading.anonymous_bytes)) {
-        let kept = reading.heap_bytes.saturating_sub(live);
-        let note = format!("at least; heap as read after {}", duration(reading.time_ns));
-        sums.take(&mut left, (PieceKind::Kept, "freed and kept by malloc, headers"), kept, &note);
+        let most = blocks.bytes.value.saturating_add(blocks.bytes_plus_minus());
+        let kept = reading.heap_bytes.saturating_sub(most);
+        let read = format!("heap as read after {}", duration(reading.time_ns));
+        let (label, note) = match knows_all_blocks(trace, sample.process) {
+            true => ((PieceKind::Kept, "freed and kept by malloc, headers"), format!("at least; {read}")),
+            // Blocks from before an attach, or that were lost, are in it.
+            false => ((PieceKind::Unknown, "malloc's heap, in no recorded block"), read),
+        };
+        sums.take(&mut left, label, kept, &note);
     }
     if let Some(account) = accounts().find(|account| is_close(account.anonymous_bytes)) {
         runtimes(account, &mut left, sums);

@@ -12,8 +12,10 @@ _heapr() {
         [[ $kind == paths ]] && compopt -o filenames
         for word in "${lines[@]:1}"; do
             text=${word#*$'\t'} word=${word%%$'\t'*}
-            # A number says nothing without its program's name; bash inserts what all have in common.
-            if [[ $kind == described && ${#lines[@]} -gt 2 && -n $text ]]; then
+            # Names of programs and files may be hostile: bash itself quotes paths alone.
+            [[ $kind == paths ]] || printf -v word %q "$word"
+            # A number says nothing without its program's name, in a list: nothing of it is inserted.
+            if [[ $kind == described && ${#lines[@]} -gt 2 && -n $text && ${COMP_TYPE-} == @(33|63|64) ]]; then
                 word+="  ($text)"
             fi
             COMPREPLY+=("$word")

@@ -121,7 +121,7 @@ fn attaching() -> Check {
         Some(refusal) => Check::no(
             topic,
             format!("not even a child may be traced: {refusal}"),
-            "allow ptrace in the seccomp filter of this container; heapr run works as it is",
+            "allow ptrace in the seccomp filter or security module of this container; heapr run works as it is",
         ),
         None => check,
     }

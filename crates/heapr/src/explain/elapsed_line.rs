@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use heapr_table::plain::one_line;
 
+use crate::busy_line;
 use crate::plain_text::error_line_width;
 
 /// Time after which the line appears.
@@ -42,7 +43,11 @@ impl ElapsedLine {
         };
         // Without a thread there is no line, and the work is done all the same.
         let thread = std::thread::Builder::new().name("heapr-elapsed".to_owned()).spawn(draw);
-        Self { drawn_by: thread.ok().map(|thread| (sender, thread)) }
+        let drawn_by = thread.ok().map(|thread| (sender, thread));
+        if drawn_by.is_some() {
+            busy_line::give_way(true);
+        }
+        Self { drawn_by }
     }
 }
 
@@ -51,6 +56,7 @@ impl Drop for ElapsedLine {
         if let Some((sender, thread)) = self.drawn_by.take() {
             drop(sender);
             let _ = thread.join();
+            busy_line::give_way(false);
         }
     }
 }

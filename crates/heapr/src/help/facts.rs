@@ -45,6 +45,7 @@ const OF_SESSIONS: &[&str] = &[
     "explain",
     "snapshot take",
     "snapshot every",
+    "watch",
     "mcp",
     "config shell",
 ];
@@ -53,6 +54,8 @@ const STATUSES: &[Fact] = &[
     fact("0", "done", &[]),
     fact("1", "a threshold of --fail-on is exceeded, and the program succeeded", &["run"]),
     fact("1", "what --fail-on names is found, or grows by more", &["explain", "diff"]),
+    fact("1", "there is an incident of the kind that --fail-on names", &["incidents"]),
+    fact("1", "with --until-end: a watched process died", &["watch"]),
     fact(
         "1",
         "a limit of --fail-if-… is exceeded",
@@ -83,7 +86,7 @@ const FILES: &[Fact] = &[
     fact("$XDG_RUNTIME_DIR/heapr", "sockets of sessions", OF_SESSIONS),
     fact(
         "$XDG_CACHE_HOME/heapr",
-        "symbols, indexes of snapshots, the agent; may be removed (~/.cache)",
+        "symbols, indexes of snapshots, the agent; may be removed, but for traces (~/.cache)",
         READERS,
     ),
     fact(
@@ -98,6 +101,11 @@ const FILES: &[Fact] = &[
     ),
     fact("/etc/heapr/flags.json", "the machine's flagged programs", &["config", "start"]),
     fact("$XDG_STATE_HOME/heapr/push", "what a receiver has not taken yet (~/.local/state)", &["push"]),
+    fact(
+        "$XDG_STATE_HOME/heapr/incidents",
+        "incidents with their recordings (~/.local/state)",
+        &["watch", "incidents"],
+    ),
     fact(
         "$XDG_STATE_HOME/heapr/snapshots",
         "snapshots near the limit of the heap (~/.local/state)",
@@ -122,7 +130,11 @@ const ENVIRONMENT: &[Fact] = &[
         "base of the folder for settings (~/.config)",
         &["report", "explain", "top", "view", "config", "start"],
     ),
-    fact("XDG_STATE_HOME", "base of the folder for what is kept (~/.local/state)", &["push", "node"]),
+    fact(
+        "XDG_STATE_HOME",
+        "base of the folder for what is kept (~/.local/state)",
+        &["push", "node", "watch", "incidents"],
+    ),
     fact(
         "HEAPR_INDEX_SIZE",
         "bytes that indexes of V8 heaps may use in the cache; 0: none is made",

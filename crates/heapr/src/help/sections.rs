@@ -76,6 +76,8 @@ const RARE: &[&str] = &[
     "innermost-frames",
     "interval",
     "keep",
+    "keep-age",
+    "keep-size",
     "label",
     "lang",
     "lang-frames",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use heapr_incident::{Incident, Kind, Store, Summary, markdown};
+use heapr_table::plain::printable;
 use serde_json::{Value, json};
 
 use super::folder::default_folder;
@@ -96,7 +97,7 @@ fn show_list(all: &[Summary], format: Format) {
             say!("|---|---|---|");
             for (number, read) in all {
                 let (time, what) = text::line(read);
-                say!("| {number} | {time} | {what} |");
+                say!("| {number} | {time} | {} |", cell(&what));
             }
         }
         Format::Json => {
@@ -115,5 +116,27 @@ fn show_list(all: &[Summary], format: Format) {
             let rows: Vec<Value> = all.iter().map(row).collect();
             say_json(&json!({"schema": "heapr.incidents/1", "incidents": rows}));
         }
+    }
+}
+
+/// Cell of a table in Markdown: names in it come from programs, and have no meaning there.
+fn cell(text: &str) -> String {
+    let mut cell = String::with_capacity(text.len());
+    for character in printable(text).chars() {
+        if "\\`~*_[]<>|#&".contains(character) {
+            cell.push('\\');
+        }
+        cell.push(character);
+    }
+    cell
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cell;
+
+    #[test]
+    fn a_cell_has_no_marks() {
+        assert_eq!(cell("a|b <i>\n"), "a\\|b \\<i\\>\u{fffd}");
     }
 }

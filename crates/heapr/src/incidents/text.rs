@@ -1,6 +1,7 @@
-//! Incidents as text.
+//! Incidents as text. Names in them come from programs, and stay within their line.
 
 use heapr_incident::{Incident, StoreError, Summary, clock_text, unix_ns};
+use heapr_table::plain::printable;
 use heapr_table::quantity::{bytes, bytes_within, plural};
 
 use crate::plain_text::one_line;
@@ -33,7 +34,7 @@ pub(super) fn line(read: &Result<Incident, StoreError>) -> (String, String) {
 /// Prints the report of an incident.
 pub(super) fn incident(incident: &Incident) {
     for sentence in &incident.sentences {
-        say!("{sentence}");
+        say!("{}", printable(sentence));
     }
     if !incident.holders.is_empty() {
         say!("");
@@ -42,25 +43,29 @@ pub(super) fn incident(incident: &Incident) {
     for holder in incident.holders.iter().take(HOLDERS_SHOWN) {
         let blocks =
             holder.block_count.map(|count| format!(" in {}", plural(count, "block"))).unwrap_or_default();
-        say!("  {}{blocks}  {}", bytes_within(holder.bytes, holder.bytes_plus_minus), holder.name);
+        say!(
+            "  {}{blocks}  {}",
+            bytes_within(holder.bytes, holder.bytes_plus_minus),
+            printable(&holder.name)
+        );
     }
     if let Some(account) = &incident.account {
         say!("");
         let when = clock_text(account.read_unix_ns, incident.time_unix_ns);
         say!("resident of process {} at {when}: {}", account.pid, bytes(account.rss_bytes));
         for line in account.lines.iter().take(HOLDERS_SHOWN) {
-            say!("  {}  {}", bytes(line.bytes), line.label);
+            say!("  {}  {}", bytes(line.bytes), printable(&line.label));
         }
     }
     for (title, lines) in [("evidence:", &incident.cause.evidence), ("not known:", &incident.unknown)] {
         if !lines.is_empty() {
             say!("");
             say!("{title}");
-            lines.iter().for_each(|line| say!("  {line}"));
+            lines.iter().for_each(|line| say!("  {}", printable(line)));
         }
     }
     if let Some(file) = incident.recording.as_ref().and_then(|recording| recording.file.as_ref()) {
         say!("");
-        say!("recording: {file}, beside the incident");
+        say!("recording: {}, beside the incident", printable(file));
     }
 }

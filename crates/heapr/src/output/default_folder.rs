@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use heapr_files::OwnFolder;
 use rustix::fs::Access;
 
 /// Path of a trace that the user has not named: in the working directory, or in the user's cache
@@ -39,13 +40,12 @@ fn can_write(folder: &Path) -> bool {
     rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
-/// Returns `$XDG_CACHE_HOME/heapr/traces`, made for this user alone; `None` if it cannot be made.
+/// Returns `$XDG_CACHE_HOME/heapr/traces`, made for this user alone. `None` if it cannot be made,
+/// is a link, or others own it or may write to it.
 fn cache_folder() -> Option<PathBuf> {
-    use std::os::unix::fs::DirBuilderExt as _;
     let absolute =
         |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    let folder = cache.join("heapr/traces");
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
-    can_write(&folder).then_some(folder)
+    let folder = OwnFolder::made(&cache.join("heapr/traces")).ok()?;
+    can_write(folder.path()).then(|| folder.path().to_owned())
 }

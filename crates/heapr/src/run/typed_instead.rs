@@ -49,11 +49,10 @@ pub(super) fn advice(words: &[OsString]) -> Option<String> {
     }
 }
 
-/// Splits `-o=FILE`: a value behind a short option stands without the sign.
+/// Splits `-o=FILE`: a value behind the only short option with one stands without the sign.
 fn joined_value(word: &OsStr) -> Option<(&str, &str)> {
     let (option, value) = word.to_str()?.split_once('=')?;
-    let is_short = option.len() == 2 && option.starts_with('-') && !option.ends_with('-');
-    (is_short && !value.is_empty()).then_some((option, value))
+    (option == "-o" && !value.is_empty()).then_some((option, value))
 }
 
 /// Whether the kernel executes the file: an ELF file, or a script that names its interpreter.
@@ -86,6 +85,7 @@ mod tests {
         assert!(advice(&["--verbose".into(), "./a".into()]).unwrap().contains("no option --verbose"));
         let joined: [OsString; 3] = ["-o=b.heapr".into(), "ls".into(), "-l".into()];
         assert_eq!(advice(&joined).as_deref(), Some("type  heapr run -o b.heapr ls -l"));
+        assert!(advice(&["-x=1".into(), "ls".into()]).unwrap().contains("no option -x=1"));
         assert_eq!(advice(&["no-such".into()]), None);
     }
 }

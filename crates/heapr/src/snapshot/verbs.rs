@@ -37,8 +37,8 @@ pub(crate) trait Heaps {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct SummaryQuestion {
-    /// A V8 snapshot, a heap dump of Java, or a trace with snapshots; - is standard
-    /// input. They end in .heapsnapshot, .heaptimeline, .hprof or .heapr, and may be packed
+    /// A V8 snapshot, a heap dump of Java or Ruby, or a trace with snapshots; - is standard
+    /// input. They end in .heapsnapshot, .heaptimeline, .hprof, .json, .heapr, and may be packed
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Order of the list [default: retained of a V8 heap, bytes of a native one]

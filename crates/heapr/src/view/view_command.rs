@@ -25,7 +25,7 @@ use heapr_table::quantity::bytes;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
     /// Traces, heap snapshots, heap dumps of Java and Ruby, files of other tools, names of running
-    /// sessions; they end in .heapr, .heapsnapshot, .heaptimeline, .hprof, .heapprofile, also .gz
+    /// sessions. They end in .heapr, .heapsnapshot, .heaptimeline, .hprof, .heapprofile, also .gz
     /// and .zst. Other tools are heaptrack, massif, DHAT, jemalloc, pprof and V8 [default: the
     /// session that runs, or the newest trace here]
     #[arg(value_name = "FILE|NAME")]

@@ -39,8 +39,8 @@ pub(crate) struct WatchArguments {
     /// Tell a group whose trend reaches its limit within so many minutes; 0: never
     #[arg(long, value_name = "MINUTES", default_value_t = 10)]
     within: u64,
-    /// Tell each rise of the resident memory by SIZE, also without a limit
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    /// Tell each rise of the resident memory by SIZE (1M or more), also without a limit
+    #[arg(long, value_name = "SIZE", value_parser = parse_step)]
     rss_step: Option<u64>,
     /// Largest number of incidents; the oldest are removed
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -89,6 +89,14 @@ impl WatchArguments {
             age: Duration::from_nanos(self.keep_age),
         }
     }
+}
+
+/// Parses a step. Each step is an incident: smaller ones would come with each reading.
+fn parse_step(text: &str) -> anyhow::Result<u64> {
+    const BYTES_MIN: u64 = 1 << 20;
+    let bytes = parse_bytes(text)?;
+    anyhow::ensure!(bytes >= BYTES_MIN, "{text}: a step is at least 1M");
+    Ok(bytes)
 }
 
 fn parse_percent(text: &str) -> Result<u64, String> {

@@ -9,10 +9,12 @@ use heapr_incident::{Journal, Store};
 use super::arguments::WatchArguments;
 use super::earlier::{incidents_since, left_path};
 use super::kills::Kills;
+use super::objects::remove_left;
 use super::recorder::Recorder;
 use super::report::Report;
 use super::scan::Watched;
 use super::targets::Targets;
+use super::waiting::Signals;
 use super::watcher::Watcher;
 
 /// Name of the recording in the folder of incidents.
@@ -24,8 +26,11 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
     let targets = Targets::of(&arguments)?;
     let folder = arguments.folder()?;
     let store = Store::made(&folder)?;
+    remove_left(store.folder().path());
     let report = Report::new(store, arguments.bounds(), arguments.webhook.as_deref(), arguments.quiet)?;
     let recording = folder.join(RECORDING);
+    // A signal that comes while processes are attached to must not leave the recorder alone.
+    let mut signals = Signals::catch()?;
     // The log is opened before processes are looked at, so that no kill is missed.
     let kills = Kills::open(false);
     let recorder = take_over(&report, &recording)?;
@@ -40,6 +45,8 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
         sample: arguments.sample,
         report,
         recorder: Some(recorder),
+        recorder_replaced: None,
+        recorder_due: None,
         recording,
         kills,
         is_until_end: arguments.until_end,
@@ -52,16 +59,19 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
         is_journal_old: true,
         death_count: 0,
     };
+    // The next watcher finds the recorder by the journal.
+    watcher.write_journal();
     watcher.watched.scan(&watcher.targets, watcher.recorder.as_ref());
     watcher.write_journal();
     if !arguments.quiet {
         tell_start(&watcher, &folder);
     }
-    let outcome = watcher.run();
+    let outcome = watcher.run(&mut signals);
     if let Some(recorder) = &watcher.recorder {
         recorder.stop();
     }
     Journal::remove(watcher.report.store.folder());
+    watcher.report.finish();
     outcome?;
     let has_died = arguments.until_end && watcher.death_count > 0;
     Ok(if has_died { ExitCode::from(1) } else { ExitCode::SUCCESS })

@@ -60,7 +60,8 @@ pub(super) fn incidents(all: Vec<Told>, circumstances: &Circumstances<'_>) -> Ve
     judged
 }
 
-fn is_kill_possible(ending: Ending) -> bool {
+/// Whether the kernel may have ended a process so for lack of memory.
+pub(super) fn is_kill_possible(ending: Ending) -> bool {
     ending.is_kill() || ending == Ending::Unknown
 }
 

@@ -6,7 +6,7 @@ use heapr_incident::{
     Course, Ending, GroupFacts, GroupProcess, Incident, Journal, JournalGroup, JournalProcess, Levels, More,
     unix_ns,
 };
-use heapr_proc::{GroupFolder, start_ticks};
+use heapr_proc::{GroupFolder, is_alive, start_ticks};
 
 use super::dead::{Dead, DeadsGroup};
 use super::deaths::{Circumstances, Told, incidents};
@@ -27,7 +27,10 @@ pub(super) fn incidents_since(journal: &Journal, recording: &Path) -> Vec<Incide
         tell!("heapr: the machine was restarted since the last watch: what ended before is not told");
         return Vec::new();
     }
-    let is_dead = |process: &&JournalProcess| start_ticks(process.process.pid) != Some(process.start_ticks);
+    let is_dead = |process: &&JournalProcess| {
+        let pid = process.process.pid;
+        start_ticks(pid) != Some(process.start_ticks) || !is_alive(pid)
+    };
     let dead: Vec<&JournalProcess> = journal.processes.iter().filter(is_dead).collect();
     let mut kills = Kills::open(true);
     kills.read();

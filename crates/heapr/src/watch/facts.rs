@@ -1,5 +1,7 @@
 //! Facts of a watched group for an incident.
 
+use std::collections::BTreeSet;
+
 use heapr_incident::{GroupProcess, More};
 use heapr_proc::GroupFolder;
 use heapr_session::ProcessFacts;
@@ -28,7 +30,7 @@ pub(super) fn of_group<'a>(
         });
         accounts.extend(process.account.clone());
     }
-    let known: Vec<u32> = facts.processes.iter().map(|process| process.pid).collect();
+    let known: BTreeSet<u32> = facts.processes.iter().map(|process| process.pid).collect();
     facts.processes.extend(neighbours(facts.limited_group.as_deref(), &known));
     facts
         .processes
@@ -38,14 +40,17 @@ pub(super) fn of_group<'a>(
     DeadsGroup { facts, course: group.course.clone(), levels, accounts }
 }
 
-/// Processes that share the limit and are not watched.
-fn neighbours(limited: Option<&str>, known: &[u32]) -> Vec<GroupProcess> {
+/// Largest processes that share the limit and are not watched.
+fn neighbours(limited: Option<&str>, known: &BTreeSet<u32>) -> Vec<GroupProcess> {
     let pids = limited.and_then(GroupFolder::named).map(|group| group.memory().pids).unwrap_or_default();
-    let others = pids.into_iter().filter(|pid| !known.contains(pid)).take(PROCESSES_MAX);
-    let of = |pid: u32| {
+    let others = pids.into_iter().filter(|pid| !known.contains(pid));
+    let mut sizes: Vec<(u64, u32)> =
+        others.filter_map(|pid| Some((heapr_proc::resident_bytes(pid)?, pid))).collect();
+    sizes.sort_unstable_by(|one, other| other.cmp(one));
+    sizes.truncate(PROCESSES_MAX);
+    let of = |(rss_bytes, pid): (u64, u32)| {
         let facts = ProcessFacts::of(pid)?;
-        let rss_bytes = heapr_proc::resident_bytes(pid)?;
         Some(GroupProcess { pid, name: facts.name().to_owned(), rss_bytes, is_recorded: false })
     };
-    others.filter_map(of).collect()
+    sizes.into_iter().filter_map(of).collect()
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use heapr_incident::{Account, GroupFacts, Holder, HolderKind, Incident};
+use heapr_incident::{Account, GroupFacts, Holder, HolderKind, Incident, unix_ns};
 
-use super::holders::{Functions, functions};
+use super::holders::{Ended, Functions, functions};
 
 /// Classes of resident memory that recorded blocks explain.
 const RECORDED: [&str; 9] = [
@@ -22,6 +22,8 @@ const RECORDED: [&str; 9] = [
 const OF_FILES: [&str; 5] = ["code", "read_only_data", "files", "shared_memory", "kernel"];
 /// Largest number of holders of an incident.
 const HOLDERS_MAX: usize = 20;
+/// Time by which clocks of a start and of an end may differ, ns.
+const SLACK_NS: u64 = 10_000_000_000;
 /// Smallest amount of a class or part.
 const BYTES_MIN: u64 = 1 << 20;
 
@@ -34,7 +36,10 @@ pub(super) fn add_holders(incident: &mut Incident, recording: &Path, accounts: &
     let is_of_group = incident.cause.kind.is_of_group();
     let processes = incident.group.iter().filter(|_| is_of_group).flat_map(|group| &group.processes);
     pids.extend(processes.map(|process| process.pid).filter(|&pid| pid != own));
-    let found = match functions(recording, &pids, is_dead.then_some(own)) {
+    // A process that no scan has seen began after the last scan.
+    let began_unix_ns = incident.process.started_unix_ns.unwrap_or(incident.time_unix_ns);
+    let age_ns = unix_ns().saturating_sub(began_unix_ns).saturating_add(SLACK_NS);
+    let found = match functions(recording, &pids, is_dead.then_some(Ended { pid: own, age_ns })) {
         Ok(found) => found,
         Err(error) => {
             incident.unknown.push(format!("the recording could not be read: {error:#}"));

@@ -51,18 +51,28 @@ struct Amount {
 /// Amounts by module and symbol.
 type Amounts = HashMap<(String, String), Amount>;
 
+/// Process whose end is the moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) pid: u32,
+    /// Largest time since its start, ns.
+    pub(super) age_ns: u64,
+}
+
 /// Reads the functions of `pids`. `dead`: process whose end is the moment; `None`: the recording's
 /// last moment.
 ///
 /// # Errors
 /// The recording cannot be read.
-pub(super) fn functions(path: &Path, pids: &[u32], dead: Option<u32>) -> anyhow::Result<Functions> {
+pub(super) fn functions(path: &Path, pids: &[u32], dead: Option<Ended>) -> anyhow::Result<Functions> {
     let trace = open(path)?;
-    let known: Vec<u32> =
-        pids.iter().copied().filter(|pid| latest(trace.processes(), *pid).is_some()).collect();
     let end_ns = trace.duration_ns();
+    let is_known =
+        |pid: u32| latest(trace.processes(), pid).is_some_and(|found| is_it(pid, found.end_ns, dead, end_ns));
+    let known: Vec<u32> = pids.iter().copied().filter(|&pid| is_known(pid)).collect();
     let moment_ns = dead
-        .and_then(|pid| latest(trace.processes(), pid)?.end_ns)
+        .filter(|dead| known.contains(&dead.pid))
+        .and_then(|dead| latest(trace.processes(), dead.pid)?.end_ns)
         // One nanosecond later the process's blocks have ended with it.
         .map_or(end_ns, |end| end.saturating_sub(1).min(end_ns));
     let start_ns =
@@ -113,6 +123,13 @@ pub(super) fn functions(path: &Path, pids: &[u32], dead: Option<u32>) -> anyhow:
 /// Latest image of a process: an earlier one has ended with an exec, or had the same number.
 fn latest(processes: &[Process], pid: u32) -> Option<&Process> {
     processes.iter().filter(|process| process.pid == pid).max_by_key(|process| process.start_ns)
+}
+
+/// Whether a process of the recording can be the one that is meant. One that had ended before the
+/// dead one began had the same number.
+fn is_it(pid: u32, end_ns: Option<u64>, dead: Option<Ended>, now_ns: u64) -> bool {
+    let Some(dead) = dead.filter(|dead| dead.pid == pid) else { return true };
+    end_ns.is_none_or(|end_ns| end_ns >= now_ns.saturating_sub(dead.age_ns))
 }
 
 /// Bytes a minute since the last moment from which on the amount never fell by much, and the time
@@ -241,6 +258,14 @@ mod tests {
         assert_eq!(name(&script), "handle (app.js:5)");
         assert_eq!(name(&json!({"module": "/lib/x.so", "symbol": null, "offset": 16})), "x.so+0x10");
         assert_eq!(name(&Value::Null), "code without a stack");
+    }
+
+    #[test]
+    fn a_process_that_ended_before_the_dead_one_began_is_another_one() {
+        let dead = Some(Ended { pid: 7, age_ns: 20 });
+        assert!(is_it(7, Some(85), dead, 100) && is_it(7, None, dead, 100));
+        assert!(!is_it(7, Some(75), dead, 100));
+        assert!(is_it(8, Some(75), dead, 100) && is_it(7, Some(75), None, 100));
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl Kills {
         taken
     }
 
+    /// Lets go of the kills of other processes than `pids`: their ids are given again one day.
+    pub(super) fn keep_of(&mut self, pids: &[u32]) {
+        self.found.retain(|kill| pids.contains(&kill.pid));
+    }
+
     /// Takes the kill of a process out.
     pub(super) fn take(&mut self, pid: u32, from_us: u64) -> Option<KernelKill> {
         let place = self.found.iter().position(|kill| kill.pid == pid && kill.time_us >= from_us)?;

@@ -23,6 +23,7 @@ mod kills;
 mod objects;
 mod own_limits;
 mod recorder;
+mod recorder_again;
 mod report;
 mod scan;
 mod targets;

@@ -20,6 +20,21 @@ const GROWTH_PERCENT: u64 = 40;
 /// Room that must be left, as a multiple of the process's resident bytes in quarters.
 const ROOM_QUARTERS: u64 = 5;
 
+/// Beginning and ending of a snapshot's name; the process id is between them.
+const STEM: &str = "objects-";
+const ENDING: &str = ".heapsnapshot";
+
+/// Removes the snapshots that a killed watcher has left in its folder.
+pub(super) fn remove_left(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(STEM)?.strip_suffix(ENDING));
+        if pid.is_some_and(|pid| pid.parse::<u32>().is_ok()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Snapshot of a process's objects.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
@@ -31,12 +46,16 @@ pub(super) struct Objects {
 }
 
 impl Objects {
+    /// Whether a snapshot is being taken.
+    pub(super) fn is_taking(&mut self) -> bool {
+        self.taking.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
     /// Begins to take a snapshot of a CPython process that has grown, if there is room.
     /// `left_bytes`: memory that the group has left; `None`: the group has no limit.
     pub(super) fn take_if_due(&mut self, folder: &Path, pid: u32, rss_bytes: u64, left_bytes: Option<u64>) {
-        let is_done = self.taking.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
         let grown_bytes = self.rss_bytes.saturating_add(self.rss_bytes / 100 * GROWTH_PERCENT).max(BYTES_MIN);
-        if !is_done || rss_bytes < grown_bytes {
+        if self.is_taking() || rss_bytes < grown_bytes {
             return;
         }
         let of_machine = Fields::of_machine().bytes("MemAvailable").unwrap_or(0);
@@ -44,7 +63,7 @@ impl Objects {
         if left_bytes < rss_bytes / 4 * ROOM_QUARTERS {
             return;
         }
-        self.path = folder.join(format!("objects-{pid}.heapsnapshot"));
+        self.path = folder.join(format!("{STEM}{pid}{ENDING}"));
         let mut command = Command::new("/proc/self/exe");
         command.args(["snapshot", "take", &pid.to_string(), "--heap", "python", "--quiet", "--force", "-o"]);
         command.arg(&self.path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -90,4 +109,18 @@ fn largest_owner(path: &Path) -> Option<(String, u64)> {
     let answer: Value = serde_json::from_slice(&output.stdout).ok()?;
     let owner = answer["owners"].as_array()?.first()?;
     Some((owner["name"].as_str()?.to_owned(), owner["retained_bytes"].as_u64()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshots_that_were_left_are_removed_and_other_files_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["objects-12.heapsnapshot", "objects-mine.heapsnapshot", "incident-000001.json"];
+        names.iter().for_each(|name| std::fs::write(folder.path().join(name), "").unwrap());
+        remove_left(folder.path());
+        assert_eq!(names.map(|name| folder.path().join(name).exists()), [false, true, true]);
+    }
 }

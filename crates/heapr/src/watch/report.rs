@@ -1,11 +1,19 @@
 //! Incidents written to the folder, printed, and sent.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::thread::{Builder, JoinHandle, sleep};
+use std::time::{Duration, Instant};
 
 use heapr_incident::{Bounds, Incident, Store};
 
 use super::copied_recording::copy_recording;
 use crate::transfer::{Outcome, Url, post};
+
+/// Largest number of incidents that are sent at once.
+const SENDING_MAX: usize = 16;
+/// Longest time that the end of the watch waits for incidents that are being sent.
+const SENDING_LIMIT: Duration = Duration::from_secs(8);
 
 /// Destination of incidents.
 #[derive(Debug)]
@@ -14,6 +22,8 @@ pub(super) struct Report {
     bounds: Bounds,
     webhook: Option<Url>,
     is_quiet: bool,
+    /// Threads that send.
+    sending: RefCell<Vec<JoinHandle<()>>>,
 }
 
 impl Report {
@@ -28,7 +38,7 @@ impl Report {
         is_quiet: bool,
     ) -> anyhow::Result<Self> {
         let webhook = webhook.map(Url::parse).transpose()?;
-        Ok(Self { store, bounds, webhook, is_quiet })
+        Ok(Self { store, bounds, webhook, is_quiet, sending: RefCell::default() })
     }
 
     /// Writes an incident with a copy of its recording. Returns its number.
@@ -44,7 +54,11 @@ impl Report {
                 Err(error) => incident.unknown.push(format!("the recording was not copied: {error:#}")),
             }
         }
-        self.store.write(&mut incident)?;
+        let written = self.store.write(&mut incident);
+        if written.is_err() {
+            // A recording without its incident would stay for good.
+            self.store.remove(incident.number);
+        }
         self.store.keep_within(&self.bounds);
         if !self.is_quiet {
             tell!(
@@ -54,7 +68,20 @@ impl Report {
             );
         }
         self.send(&incident);
+        written?;
         Ok(incident.number)
+    }
+
+    /// Waits for incidents that are being sent, for a bounded time.
+    pub(super) fn finish(&self) {
+        let begin = Instant::now();
+        let left = || self.sending.borrow().iter().filter(|thread| !thread.is_finished()).count();
+        while left() > 0 && begin.elapsed() < SENDING_LIMIT {
+            sleep(Duration::from_millis(20));
+        }
+        if left() > 0 {
+            warn!("the watch ends before {} incidents were sent", left());
+        }
     }
 
     fn send(&self, incident: &Incident) {
@@ -62,12 +89,23 @@ impl Report {
         let Ok(body) = serde_json::to_vec(incident) else { return };
         let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
         let url = url.clone();
+        let mut sending = self.sending.borrow_mut();
+        sending.retain(|thread| !thread.is_finished());
+        if sending.len() >= SENDING_MAX {
+            warn!("the incident was not sent: {SENDING_MAX} others wait for an answer");
+            return;
+        }
         // An address that does not answer must not hold up the watch.
-        std::thread::spawn(move || match post(&url, &headers, &body, None) {
+        let thread = Builder::new().spawn(move || match post(&url, &headers, &body, None) {
             Outcome::Taken => {}
             Outcome::Later(said) | Outcome::Refused { said, .. } => {
-                warn!("the incident was not sent: {said}")
+                // The address may hold a secret.
+                warn!("the incident was not sent: {}", said.replace(&url.to_string(), "the webhook"))
             }
         });
+        match thread {
+            Ok(thread) => sending.push(thread),
+            Err(error) => warn!("the incident was not sent: {error}"),
+        }
     }
 }

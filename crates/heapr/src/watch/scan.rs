@@ -72,6 +72,12 @@ impl Watched {
         }
     }
 
+    /// Places of processes without a descriptor that tells their end: no more could be opened.
+    pub(super) fn without_life(&self) -> Vec<usize> {
+        let places = self.processes.iter().enumerate();
+        places.filter(|(_, process)| process.life().is_none()).map(|(place, _)| place).collect()
+    }
+
     /// Place of a process's group.
     pub(super) fn group_of(&self, process: &WatchedProcess) -> Option<usize> {
         let folder = process.group.as_ref()?;

@@ -54,7 +54,9 @@ impl Targets {
 
     /// Whether the user has named this process.
     pub(super) fn has_named(&self, pid: u32) -> bool {
-        self.pids.iter().any(|(named, _)| *named == pid)
+        self.pids
+            .iter()
+            .any(|&(named, start_ticks)| named == pid && heapr_proc::start_ticks(pid) == Some(start_ticks))
     }
 
     /// Whether the processes of a group are meant.

@@ -9,7 +9,7 @@ use super::watcher::Watcher;
 
 impl Watcher {
     /// Makes the incidents of killed processes of the watched groups that no scan has seen.
-    pub(super) fn tell_unseen(&mut self) -> anyhow::Result<()> {
+    pub(super) fn tell_unseen(&mut self) {
         let seen: Vec<u32> = self
             .watched
             .processes
@@ -21,7 +21,9 @@ impl Watcher {
         let is_unseen = |kill: &KernelKill| {
             !seen.contains(&kill.pid) && kill.group.as_deref().is_some_and(|path| targets.covers(path))
         };
-        for kill in self.kills.take_all(is_unseen) {
+        let unseen = self.kills.take_all(is_unseen);
+        self.kills.keep_of(&seen);
+        for kill in unseen {
             let is_its = |group: &super::watched_group::WatchedGroup| Some(group.path()) == kill.group;
             let place = self.watched.groups.iter().position(is_its);
             let facts = place.map(|place| self.facts_of(place, None));
@@ -37,9 +39,8 @@ impl Watcher {
                     .unknown
                     .push("it started and died between two scans: its size is unknown".to_owned());
             }
-            self.add_deaths(found, place)?;
+            self.add_deaths(found, place);
         }
-        Ok(())
     }
 }
 

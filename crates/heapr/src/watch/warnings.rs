@@ -7,25 +7,24 @@ use super::watcher::Watcher;
 
 impl Watcher {
     /// Judges a group's climb, and tells it once.
-    pub(super) fn judge(&mut self, place: usize) -> anyhow::Result<()> {
+    pub(super) fn judge(&mut self, place: usize) {
         let group = &self.watched.groups[place];
         let folder = &group.folder;
         let of_group = self.watched.processes.iter().filter(|process| process.group.as_ref() == Some(folder));
         let rss_bytes = of_group.map(|process| process.named.rss_bytes.unwrap_or(0)).sum();
         let state = group.state(rss_bytes);
-        let Some(trigger) = self.watched.groups[place].climb.judge(&self.rules, &state) else {
-            return Ok(());
-        };
-        self.warn_of(place, trigger)
+        if let Some(trigger) = self.watched.groups[place].climb.judge(&self.rules, &state) {
+            self.warn_of(place, trigger);
+        }
     }
 
     /// Makes the incident of a group that is near its limit.
-    fn warn_of(&mut self, place: usize, trigger: Trigger) -> anyhow::Result<()> {
+    fn warn_of(&mut self, place: usize, trigger: Trigger) {
         let facts = self.facts_of(place, None);
         let largest = facts.facts.processes.first().map(|process| process.pid);
         let Some(process) = self.watched.processes.iter().find(|process| Some(process.pid()) == largest)
         else {
-            return Ok(());
+            return;
         };
         let mut incident = Incident {
             schema: SCHEMA.to_owned(),
@@ -45,9 +44,10 @@ impl Watcher {
         self.flush();
         add_holders(&mut incident, &self.recording, &facts.accounts, false);
         tell(&mut incident);
-        let number = self.report.add(incident, &self.recording)?;
-        self.watched.groups[place].warning = Some(number);
+        match self.report.add(incident, &self.recording) {
+            Ok(number) => self.watched.groups[place].warning = Some(number),
+            Err(error) => warn!("a warning is not kept: {error:#}"),
+        }
         heapr_inject::give_back_memory();
-        Ok(())
     }
 }

@@ -21,6 +21,11 @@ const CHANGE_PART: u64 = 100;
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
 /// Time after a notice for which further ones wait.
 const QUIET: Duration = Duration::from_millis(50);
+/// Time for which further notices wait, as a multiple of the time that the last ones took. Groups
+/// of many processes under pressure must not keep a processor busy.
+const REST: u32 = 4;
+/// Time for which a counted kill may be that of a watched process that has not ended yet.
+const KILL_KEPT: Duration = Duration::from_secs(60);
 /// Time over which the trend is judged, ns.
 const TREND_NS: u64 = 60_000_000_000;
 
@@ -40,6 +45,8 @@ pub(super) struct WatchedGroup {
     /// Time until which notices wait: pressure may send hundreds a second.
     pub(super) quiet_until: Instant,
     read: Option<Instant>,
+    /// Time at which a kill was counted that no watched process has died of.
+    counted: Option<Instant>,
     usage_bytes: u64,
     /// Whether usage had changed at the last reading.
     is_moving: bool,
@@ -62,6 +69,7 @@ impl WatchedGroup {
             begun: Instant::now(),
             quiet_until: Instant::now(),
             read: None,
+            counted: None,
             usage_bytes: 0,
             is_moving: true,
             warning: None,
@@ -102,7 +110,25 @@ impl WatchedGroup {
             return false;
         }
         self.read_whole();
+        self.forget_old_kills();
         true
+    }
+
+    /// Lets go of counted kills that no watched process has died of: a later death is not theirs.
+    fn forget_old_kills(&mut self) {
+        let is_some = |count: Option<u64>| count.is_some_and(|count| count > 0);
+        let more = self.levels.more();
+        let has_kill =
+            more.iter().any(|level| is_some(level.events.oom_kill) || is_some(level.events.oomd_kill));
+        match self.counted {
+            _ if !has_kill => self.counted = None,
+            None => self.counted = Some(Instant::now()),
+            Some(counted) if counted.elapsed() >= KILL_KEPT => {
+                self.levels.restart();
+                self.counted = None;
+            }
+            Some(_) => {}
+        }
     }
 
     /// Reads all counters.
@@ -148,7 +174,15 @@ impl WatchedGroup {
         // Read first: a kill frees the memory within milliseconds.
         self.read_whole();
         self.notices.iter().for_each(Notices::take);
-        self.quiet_until = Instant::now() + QUIET;
+        // Descriptors of a group that is gone never become quiet.
+        if !self.folder.exists() {
+            self.notices.clear();
+        }
+    }
+
+    /// Lets further notices wait after readings that took `spent`.
+    pub(super) fn rest_after(&mut self, spent: Duration) {
+        self.quiet_until = Instant::now() + QUIET.max(spent.saturating_mul(REST));
     }
 
     /// Bytes that the kernel cannot take back: all but pages of files.

@@ -82,6 +82,13 @@ impl WatchedProcess {
         self.life.as_ref().map(AsFd::as_fd)
     }
 
+    /// Opens the descriptor anew. The one before has told the end of a thread, or of a process that
+    /// had this number before.
+    pub(super) fn renew_life(&mut self) {
+        let number = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        self.life = number.and_then(|number| pidfd_open(number, PidfdFlags::empty()).ok());
+    }
+
     /// Whether the process has ended.
     pub(super) fn has_ended(&self) -> bool {
         start_ticks(self.pid()) != Some(self.start_ticks) || !heapr_proc::is_alive(self.pid())
@@ -100,6 +107,10 @@ impl WatchedProcess {
     pub(super) fn read(&mut self, is_account_wanted: bool) {
         // A process that ends has no memory any more; its last size counts.
         let Some(rss_bytes) = heapr_proc::resident_bytes(self.pid()) else { return };
+        // The number may be another process's by now.
+        if start_ticks(self.pid()) != Some(self.start_ticks) {
+            return;
+        }
         self.named.rss_bytes = Some(rss_bytes);
         self.address_space = address_space(self.pid()).or(self.address_space);
         let before = self.account.as_ref().map_or(0, |account| account.rss_bytes);

@@ -7,7 +7,7 @@ use heapr_incident::{Ending, Incident, Journal, Rules, tell, unix_ns};
 use heapr_session::SampleRate;
 
 use super::dead::{Dead, DeadsGroup, Pending};
-use super::deaths::{Circumstances, Told, incidents};
+use super::deaths::{Circumstances, Told, incidents, is_kill_possible};
 use super::earlier::boot_id;
 use super::facts::of_group;
 use super::kills::Kills;
@@ -36,6 +36,10 @@ pub(super) struct Watcher {
     pub(super) sample: SampleRate,
     pub(super) report: Report,
     pub(super) recorder: Option<Recorder>,
+    /// Time at which another recorder took the place of one.
+    pub(super) recorder_replaced: Option<Instant>,
+    /// Time at which another recorder is started.
+    pub(super) recorder_due: Option<Instant>,
     pub(super) recording: PathBuf,
     pub(super) kills: Kills,
     pub(super) is_until_end: bool,
@@ -55,18 +59,17 @@ impl Watcher {
     /// Watches until a signal comes, or until all processes have ended where that was asked for.
     ///
     /// # Errors
-    /// Waiting, or writing into the folder, fails.
-    pub(super) fn run(&mut self) -> anyhow::Result<()> {
-        let mut signals = Signals::catch()?;
+    /// Waiting fails.
+    pub(super) fn run(&mut self, signals: &mut Signals) -> anyhow::Result<()> {
         loop {
             let now = Instant::now();
-            self.timers(now)?;
+            self.timers(now);
             if self.is_until_end && self.pending.is_empty() && self.watched.processes.is_empty() {
                 return Ok(());
             }
             let pause = self.pause(now);
             let woken = wait(
-                &mut signals,
+                signals,
                 &self.kills,
                 self.recorder.as_ref(),
                 &self.watched.groups,
@@ -74,15 +77,22 @@ impl Watcher {
                 pause,
             )?;
             if woken.is_told_to_end {
-                return self.settle();
+                self.settle();
+                return Ok(());
             }
             self.kills.read();
-            self.tell_unseen()?;
+            self.tell_unseen();
+            let mut spent = Duration::ZERO;
             for &place in &woken.groups {
+                let begin = Instant::now();
                 let Some(group) = self.watched.groups.get_mut(place) else { continue };
                 group.read_noticed();
                 self.read_processes(place, true);
-                self.judge(place)?;
+                spent += begin.elapsed();
+                self.judge(place);
+            }
+            for &place in &woken.groups {
+                self.watched.groups.get_mut(place).into_iter().for_each(|group| group.rest_after(spent));
             }
             self.note_ends(&woken.ended);
             if woken.has_recorder_ended {
@@ -92,17 +102,28 @@ impl Watcher {
     }
 
     fn pause(&self, now: Instant) -> Duration {
-        let times =
-            [Some(self.next_scan), Some(self.next_reading), self.pending.iter().map(|one| one.due).min()];
+        // The scan waits for deaths.
+        let scan = self.pending.is_empty().then_some(self.next_scan);
+        let death = self.pending.iter().map(|one| one.due).min();
+        let times = [scan, death, Some(self.next_reading), self.recorder_due];
         let next = times.into_iter().flatten().min().unwrap_or(now + IDLE);
         next.saturating_duration_since(now)
     }
 
     /// Does what is due.
-    fn timers(&mut self, now: Instant) -> anyhow::Result<()> {
-        if now >= self.next_scan {
+    fn timers(&mut self, now: Instant) {
+        if self.pending.iter().any(|one| one.due <= now) {
+            self.tell_deaths();
+        }
+        // A group that is made anew under its name must not meet the deaths of the one before.
+        if now >= self.next_scan && self.pending.is_empty() {
             self.is_journal_old |= self.watched.scan(&self.targets, self.recorder.as_ref());
             self.next_scan = now + SCAN_EVERY;
+            let lifeless = self.watched.without_life();
+            self.note_ends(&lifeless);
+        }
+        if self.recorder_due.is_some_and(|due| due <= now) {
+            self.start_recorder();
         }
         if now >= self.next_reading {
             for place in 0..self.watched.groups.len() {
@@ -110,21 +131,17 @@ impl Watcher {
                 self.is_journal_old |= has_changed;
                 if has_changed {
                     self.read_processes(place, true);
-                    self.judge(place)?;
+                    self.judge(place);
                 }
             }
             self.read_groupless();
             let pauses = self.watched.groups.iter().map(super::watched_group::WatchedGroup::pause);
             self.next_reading = now + pauses.min().unwrap_or(IDLE).min(IDLE);
         }
-        if self.pending.iter().any(|one| one.due <= now) {
-            self.tell_deaths()?;
-        }
         if self.is_journal_old && now >= self.next_journal {
             self.write_journal();
             self.next_journal = now + JOURNAL_EVERY;
         }
-        Ok(())
     }
 
     /// Reads the processes of a group.
@@ -141,14 +158,22 @@ impl Watcher {
         }
     }
 
+    /// Looks at the objects of one process at most: the room is for one copy.
     fn look_at_objects(&mut self, place: usize) {
+        if self.watched.processes.iter_mut().any(|process| process.objects.is_taking()) {
+            return;
+        }
         let group = &self.watched.groups[place];
-        let limit = group.levels.deciding_limit();
-        let left_bytes = limit.map(|limit| limit.limit_bytes.saturating_sub(limit.used_bytes));
+        // Soft limits count, too: above them the kernel slows the processes down.
+        let limits = group.folder.limits();
+        let left_bytes = limits.iter().map(|limit| limit.limit_bytes.saturating_sub(limit.used_bytes)).min();
         let folder = self.report.store.folder().path();
         let members = self.watched.processes.iter_mut();
         for process in members.filter(|process| process.group.as_ref() == Some(&group.folder)) {
             process.look_at_objects(folder, left_bytes);
+            if process.objects.is_taking() {
+                break;
+            }
         }
     }
 
@@ -182,6 +207,7 @@ impl Watcher {
             let Some(process) = self.watched.processes.get(place) else { continue };
             // A thread that execs takes the place of the first thread, which seems over.
             if !process.has_ended() {
+                self.watched.processes[place].renew_life();
                 continue;
             }
             let process = self.watched.processes.remove(place);
@@ -190,7 +216,7 @@ impl Watcher {
     }
 
     /// Makes the incidents of all processes that have ended.
-    fn tell_deaths(&mut self) -> anyhow::Result<()> {
+    fn tell_deaths(&mut self) {
         self.kills.read();
         let mut pending = std::mem::take(&mut self.pending);
         let mut places: Vec<Option<usize>> =
@@ -203,7 +229,11 @@ impl Watcher {
             let facts = place.map(|place| self.facts_of(place, Some(&pending)));
             let members = pending.iter().zip(&of_each).filter(|(_, of)| **of == place).map(|(one, _)| one);
             let told: Vec<Told> = members
-                .map(|one| Told { dead: dead(one), kill: self.kills.take(one.process.pid(), 0) })
+                .map(|one| {
+                    let dead = dead(one);
+                    let kill = self.kills.take(one.process.pid(), 0);
+                    Told { kill: kill.filter(|_| is_kill_possible(dead.ending)), dead }
+                })
                 .collect();
             let is_quiet = told.iter().all(|one| one.kill.is_none() && !one.dead.is_incident(facts.as_ref()));
             if is_quiet {
@@ -219,33 +249,33 @@ impl Watcher {
             };
             let mut found = incidents(told, &circumstances);
             name_owners(&mut found, &mut pending);
-            self.add_deaths(found, place)?;
+            self.add_deaths(found, place);
         }
         self.watched.drop_groups();
         self.is_journal_old = true;
         self.next_journal = Instant::now();
         heapr_inject::give_back_memory();
-        Ok(())
     }
 
-    pub(super) fn add_deaths(&mut self, found: Vec<Incident>, place: Option<usize>) -> anyhow::Result<()> {
+    pub(super) fn add_deaths(&mut self, found: Vec<Incident>, place: Option<usize>) {
         for mut incident in found {
             let group = place.and_then(|place| self.watched.groups.get_mut(place));
-            // The death tells what the warning told, and more.
-            if let Some(number) = group.and_then(|group| group.warning.take()) {
-                incident.warned_unix_ns =
-                    self.report.store.read(number).ok().map(|warning| warning.time_unix_ns);
+            let warning = group.and_then(|group| group.warning.take());
+            let warned = warning.and_then(|number| self.report.store.read(number).ok());
+            incident.warned_unix_ns = warned.map(|warning| warning.time_unix_ns);
+            self.death_count += 1;
+            if let Err(error) = self.report.add(incident, &self.recording) {
+                warn!("an incident is not kept: {error:#}");
+            } else if let Some(number) = warning {
+                // The death tells what the warning told, and more. Its number is not given again.
                 self.report.store.remove(number);
             }
-            self.death_count += 1;
-            self.report.add(incident, &self.recording)?;
         }
         if let Some(group) = place.and_then(|place| self.watched.groups.get_mut(place)) {
             group.levels.restart();
             group.course = heapr_incident::Course::default();
             group.climb = heapr_incident::Climb::default();
         }
-        Ok(())
     }
 
     pub(super) fn flush(&self) {
@@ -254,29 +284,11 @@ impl Watcher {
         }
     }
 
-    /// Starts another recorder in place of one that has ended.
-    fn replace_recorder(&mut self) {
-        if let Some(ended) = self.recorder.take() {
-            ended.forget();
-        }
-        warn!("the recorder has ended; another one goes on");
-        let left = super::earlier::left_path(&self.recording);
-        let _ = std::fs::rename(&self.recording, left);
-        match Recorder::start(&self.recording, self.sample, self.targets.has_flagged) {
-            Ok(recorder) => self.recorder = Some(recorder),
-            Err(error) => warn!("no recorder: {error:#}"),
-        }
-        let pids: Vec<u32> = self.watched.processes.iter().map(WatchedProcess::pid).collect();
-        self.watched.have_recorded(&pids, self.recorder.as_ref());
-        self.is_journal_old = true;
-    }
-
     /// Ends in order: deaths that are known are told, the recording is ended.
-    fn settle(&mut self) -> anyhow::Result<()> {
+    fn settle(&mut self) {
         if !self.pending.is_empty() {
-            self.tell_deaths()?;
+            self.tell_deaths();
         }
-        Ok(())
     }
 
     pub(super) fn write_journal(&mut self) {

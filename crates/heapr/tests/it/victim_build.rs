@@ -31,6 +31,11 @@ fn processor() -> Option<String> {
     std::env::var("HEAPR_TEST_PROCESSOR").ok()
 }
 
+/// True if the victims run under emulation.
+pub(crate) fn is_emulated() -> bool {
+    processor().is_some()
+}
+
 /// Builds victim `name` with the optimisation flags `level`, and returns the program's path.
 pub(crate) fn build(name: &str, header: &Header, level: &[String]) -> PathBuf {
     let source = sources().join(name);

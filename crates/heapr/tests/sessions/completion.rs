@@ -81,6 +81,11 @@ fn complete_in(name: &str) {
         terminal.type_keys(keys);
         wait_for_file(&stage, file, text);
     }
+    // What a shell would run in a name is not run.
+    fs::copy(stage.path("newest.heapr"), stage.path("odd $(touch ran).heapr")).unwrap();
+    terminal.type_keys("heapr explain odd\t > odd.txt\n");
+    wait_for_file(&stage, "odd.txt", "");
+    assert!(!stage.path("ran").exists(), "{}", terminal.shown());
     // Numbers are offered with the names of their programs.
     let pid = program.id().to_string();
     let offered = stage.heapr(&["complete-for-shell", name, "doctor", &pid]).ok().stdout;

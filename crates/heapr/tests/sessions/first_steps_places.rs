@@ -136,7 +136,9 @@ impl Place {
     /// Plays all steps.
     fn check_all(&self, name: &str, before: &[&str], with_process: &[Step]) {
         let traces = format!("{HEAPR} run -q -o old.heapr true; {HEAPR} run -q -o new.heapr true");
-        self.check(name, before, &traces, &[TIPS, STEPS].concat());
+        // Two terminals, each with a time limit of its own: a debug build on a busy machine is slow.
+        self.check(name, before, &traces, TIPS);
+        self.check(name, before, "", STEPS);
         let process = format!(
             "name={}; cp {} $name\n./$name $PWD/release 2000 > steady.out & pid=$!\nuntil grep -q heap /proc/$pid/maps; do sleep 0.1; done\n\
              trap 'kill $pid' EXIT",

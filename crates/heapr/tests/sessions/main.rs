@@ -28,3 +28,4 @@ mod terminal;
 mod top;
 mod unseen_exec;
 mod watch;
+mod watch_group;

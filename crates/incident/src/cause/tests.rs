@@ -104,3 +104,27 @@ fn an_abort_at_a_limit_of_the_process_is_no_mere_crash() {
     let facts = DeathFacts { ending: Ending::Exited { status: 3 }, ..DeathFacts::default() };
     assert_eq!(cause(&facts).kind, CauseKind::Exit);
 }
+
+#[test]
+fn what_counters_leave_open_is_no_fact() {
+    let of = |path: &str, events| [level(path, Some(64), events)];
+    let events =
+        GroupEvents { oom_kill: Some(1), oom: Some(0), limit_hits: Some(9), ..GroupEvents::default() };
+    let levels = of("/web", events);
+    let facts =
+        DeathFacts { ending: KILLED, levels: &levels, deaths_without_record: 1, ..DeathFacts::default() };
+    let found = cause(&facts);
+    assert_eq!((found.kind, found.certainty), (CauseKind::KernelMachine, Certainty::Likely));
+    // The root of a namespace: there may be limits above it.
+    let levels = of("/", events);
+    assert_eq!(cause(&DeathFacts { levels: &levels, ..facts.clone() }).kind, CauseKind::Kernel);
+    // The log was read, and has none.
+    let levels = of("/web", GroupEvents { oom: Some(1), ..events });
+    let found = cause(&DeathFacts { levels: &levels, is_log_read: true, ..facts.clone() });
+    assert_eq!((found.kind, found.certainty), (CauseKind::KernelGroup, Certainty::Likely));
+    // A group that is killed whole for the machine's memory has reached no limit.
+    let levels = of("/web", GroupEvents { oom_group_kill: Some(1), ..events });
+    let found = cause(&DeathFacts { levels: &levels, ..facts });
+    assert_eq!((found.kind, found.group), (CauseKind::KernelWholeGroup, None));
+    assert!(!Limited { used_bytes: 5, limit_bytes: 0 }.is_full());
+}

@@ -152,3 +152,17 @@ fn a_warning_tells_what_may_come() {
     let first = first_sentence(&incident);
     assert!(first.contains("/web reaches its limit of 512.0 MiB within 5 minutes, 71 % of it in"), "{first}");
 }
+
+#[test]
+fn shares_of_the_process_are_not_told_as_shares_of_the_machine() {
+    let mut incident = incident();
+    incident.cause =
+        Cause { kind: CauseKind::KernelMachine, certainty: Certainty::Likely, ..Cause::default() };
+    let first = first_sentence(&incident);
+    assert!(first.contains("was probably killed by the kernel"), "{first}");
+    assert!(first.contains("as the machine had no memory left; 71 % of its memory was in"), "{first}");
+    incident.cause.kind = CauseKind::Crash;
+    incident.ending = Some(Ending::Signalled { signal: 11, has_core: false });
+    let first = first_sentence(&incident);
+    assert!(first.contains(" by SIGSEGV; 71 % of its memory was in") && !first.contains("itself"), "{first}");
+}

@@ -1,7 +1,8 @@
 //! Native memory of direct buffers: a node of its own, which the buffer holds.
 //!
 //! A dump has the address and the size of the memory as plain fields. Buffers that only show the
-//! memory of another one refer to that one (`att`), and hold no memory themselves.
+//! memory of another one refer to that one (`att`), and hold no memory themselves. Android's memory
+//! is an array of Java (`memoryRef`), which the dump has anyway.
 
 use heapr_v8::Strings;
 use rustc_hash::FxHashMap;
@@ -17,6 +18,8 @@ const BUFFER: &str = "java.nio.DirectByteBuffer";
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BufferFields {
     is_direct: bool,
+    /// Whether the memory is an array of Java, as Android makes it: the array has the bytes.
+    is_array: bool,
     address: Option<usize>,
     capacity: Option<usize>,
     /// Buffer whose memory this one shows.
@@ -33,6 +36,7 @@ impl BufferFields {
 
     /// Takes notice of a field.
     pub(super) fn field(&mut self, declared_by: &str, name: &str, kind: Type, offset: usize) {
+        self.is_array |= (declared_by, name) == (BUFFER, "memoryRef");
         let field = match (declared_by, name, kind) {
             ("java.nio.Buffer", "address", Type::Long) => &mut self.address,
             ("java.nio.Buffer", "capacity", Type::Int) => &mut self.capacity,
@@ -45,7 +49,8 @@ impl BufferFields {
 
     /// Fields of a class whose instances are direct buffers.
     pub(super) fn of_direct(self) -> Option<Self> {
-        (self.is_direct && self.address.is_some() && self.capacity.is_some()).then_some(self)
+        let is_known = self.address.is_some() && self.capacity.is_some();
+        (self.is_direct && !self.is_array && is_known).then_some(self)
     }
 
     /// Returns the memory that an instance holds itself.
@@ -103,6 +108,21 @@ impl NativeMemories {
         }
         Ok((number, self.reference_names[number as usize]))
     }
+
+    /// Bytes of each memory, without those that one which begins before it has, too.
+    pub(super) fn own_bytes(&self) -> Vec<u64> {
+        let mut order: Vec<usize> = (0..self.all.len()).collect();
+        order.sort_unstable_by_key(|&number| self.all[number].address_avma);
+        let mut own = vec![0; self.all.len()];
+        let mut end_avma = 0_u64;
+        for number in order {
+            let memory = self.all[number];
+            let its_end_avma = memory.address_avma.saturating_add(memory.bytes);
+            own[number] = its_end_avma.saturating_sub(end_avma.max(memory.address_avma));
+            end_avma = end_avma.max(its_end_avma);
+        }
+        own
+    }
 }
 
 #[cfg(test)]
@@ -137,10 +157,17 @@ mod tests {
         assert!(memory(values(0, 0, 0x1000, u32::MAX)).is_none());
         assert!(memory(vec![0; 7]).is_none());
         assert!(BufferFields { is_direct: false, ..fields }.of_direct().is_none());
+        let mut of_android = fields;
+        of_android.field(BUFFER, "memoryRef", Type::Object, 20);
+        assert!(of_android.of_direct().is_none());
         let (mut memories, mut strings) = (NativeMemories::default(), Strings::default());
         let first = memories.number(own, &mut strings).unwrap();
         assert_eq!(memories.number(own, &mut strings).unwrap(), first);
         assert_eq!(memories.all.len(), 1);
         assert_eq!(strings.get(first.1), b"(memory at 0x7f0000001000)");
+        // One that begins inside of the first, and ends behind it.
+        let other = memory(values(0, 0, 0x7f00_0000_1020, 64)).unwrap();
+        memories.number(other, &mut strings).unwrap();
+        assert_eq!(memories.own_bytes(), [64, 32]);
     }
 }

@@ -8,7 +8,8 @@ use super::records::{ArrayRecord, ClassRecord, FrameRecord, RootRecord, Visitor}
 use crate::dump_error::{DumpError, Result};
 use crate::id_map::IdMap;
 
-/// Largest number of classes of loaders that are never unloaded.
+/// Largest number of classes of loaders that are never unloaded, and of these loaders. A virtual
+/// machine has one of each class.
 const LASTING_MAX: usize = 8;
 
 /// Facts of a dump that are needed before its references can be read.
@@ -144,7 +145,7 @@ impl Visitor for Census {
     }
 
     fn instance(&mut self, id: u64, class: u64, _values: &[u8]) -> Result<()> {
-        if self.lasting_classes.contains(&class) {
+        if self.lasting_classes.contains(&class) && self.lasting_loaders.len() < LASTING_MAX {
             self.lasting_loaders.push(id);
         }
         self.object(id)

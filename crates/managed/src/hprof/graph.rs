@@ -19,6 +19,9 @@ pub(super) const NATIVE_MEMORY: u32 = u32::MAX - 17;
 /// Class number of objects whose class the dump lacks.
 pub(super) const NO_CLASS: u32 = u32::MAX - 16;
 
+/// Largest number of references of an object among which a field is searched.
+const NAMED_MAX: usize = 1 << 12;
+
 /// Types of the items of arrays.
 const TYPES: [Type; 8] =
     [Type::Boolean, Type::Char, Type::Float, Type::Double, Type::Byte, Type::Short, Type::Int, Type::Long];
@@ -152,7 +155,7 @@ impl<'a> Objects<'a> {
             self.edge_kinds[edge] != EdgeKind::ELEMENT
                 && self.strings.get(self.edge_names[edge]) == name.as_bytes()
         };
-        self.edges(node).find(is_named).map(|edge| self.targets[edge])
+        self.edges(node).take(NAMED_MAX).find(is_named).map(|edge| self.targets[edge])
     }
 
     /// Number of a text.

@@ -120,8 +120,8 @@ pub(super) fn sizes(census: &Census, objects: &Objects<'_>) -> OwnBytes {
             _ => 0,
         });
     }
-    for memory in &objects.memories.all {
-        all.push(memory.bytes);
+    for bytes in objects.memories.own_bytes() {
+        all.push(bytes);
     }
     all.sizes = Some(best);
     all

@@ -1,5 +1,5 @@
 //! Third reading of a dump: characters of strings. Without `--contents strings` only the names of
-//! threads are read.
+//! threads and class loaders are read.
 
 use std::io::Read;
 

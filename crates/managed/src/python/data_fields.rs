@@ -33,15 +33,25 @@ impl Reader<'_, '_> {
             return Ok(bytes);
         }
         let name = self.heap.strings.number(&format!("(data of {class})"));
-        // Data that begins inside of a block has all of it.
-        let inside = match self.blocks.around(data_avma).filter(|&around| !self.blocks.is_known(around)) {
-            Some(around) => Some(self.blocks.block(around)).filter(|block| block.address_avma != data_avma),
-            None => None,
-        };
-        let (data_avma, bytes) =
-            inside.map_or((data_avma, bytes), |block| (block.address_avma, block.usable_bytes));
-        let node = self.add_native_node(data_avma, bytes, name)?;
         let edge = self.internal("(data)");
+        let around = self.blocks.around(data_avma).map(|number| (number, self.blocks.block(number)));
+        let inside = around.filter(|(_, block)| block.address_avma != data_avma);
+        // A block that has a node has the bytes already.
+        if let Some((_, block)) = inside
+            && let Some(&known) = self.block_nodes.get(&block.address_avma)
+        {
+            self.push_edge(known, edge)?;
+            return Ok(0);
+        }
+        // Data does not reach beyond its block.
+        let bytes = around.map_or(bytes, |(_, block)| {
+            bytes.min(block.usable_bytes.saturating_sub(data_avma - block.address_avma))
+        });
+        // Data that begins inside of a block has all of it.
+        let (data_avma, bytes) = inside
+            .filter(|&(number, _)| !self.blocks.is_known(number))
+            .map_or((data_avma, bytes), |(_, block)| (block.address_avma, block.usable_bytes));
+        let node = self.add_native_node(data_avma, bytes, name)?;
         self.push_edge(node, edge)?;
         Ok(0)
     }
@@ -61,10 +71,13 @@ impl Reader<'_, '_> {
             return Ok(0);
         }
         let kind = self.pages.byte(dtype + 24).unwrap_or(0);
-        // numpy 1 has four bytes there; the next word holds others.
-        let wide = self.pages.word_or_zero(dtype + 40);
-        let narrow = u64::from(self.pages.half(dtype + 32).unwrap_or(0));
-        let item_bytes = if (1..1 << 31).contains(&narrow) { narrow } else { wide };
+        // numpy 1 has size and alignment there, of four bytes each. numpy 2 has flags in the lower
+        // half of that word, and the size behind it.
+        let half = |offset: u64| self.pages.half(dtype + offset).unwrap_or(0);
+        let item_bytes = match half(36) {
+            0 => self.pages.word_or_zero(dtype + 40),
+            _ => u64::from(half(32)),
+        };
         let mut count = 1_u64;
         for number in 0..u64::from(dim_count) {
             count = count.saturating_mul(self.pages.word_or_zero(dims_avma.wrapping_add(number * 8)));

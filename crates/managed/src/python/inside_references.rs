@@ -49,6 +49,7 @@ impl Reader<'_, '_> {
         let mut block_nodes: FxHashMap<u32, u32> = FxHashMap::default();
         // Blocks that are added have words of their own.
         while !self.inside_words.is_empty() {
+            self.check()?;
             for InsideWord { node, block, name } in std::mem::take(&mut self.inside_words) {
                 let target = match block_nodes.get(&block) {
                     Some(&known) => known,

@@ -64,7 +64,8 @@ impl Reader<'_, '_> {
     fn claim_blocks_of_deque(&mut self, first_avma: u64, count: u64) {
         let mut block_avma = first_avma;
         for _ in 0..=count / 64 + 1 {
-            let Some(number) = self.blocks.at(block_avma) else { return };
+            let start_avma = block_avma.wrapping_sub(self.block_prefix);
+            let Some(number) = self.blocks.at(start_avma) else { return };
             if !self.blocks.learn(number) {
                 return;
             }

@@ -19,7 +19,7 @@ use crate::pages::Pages;
 use heapr_known::cpython::Layout;
 
 /// Number of objects between two questions whether the reading may continue.
-const ASK_EACH: usize = 1 << 14;
+pub(super) const ASK_EACH: usize = 1 << 14;
 /// Number of pools between two such questions.
 const ASK_EACH_POOLS: usize = 1 << 6;
 /// Largest number of nodes, and of references.

@@ -6,7 +6,7 @@ use super::arenas::data_of;
 use super::dict;
 use super::frames::untagged;
 use super::objects::{is_pointer, reference_count, type_of};
-use super::reader::Reader;
+use super::reader::{ASK_EACH, Reader};
 use super::types::Form;
 use super::unreached::Unreached;
 use crate::error::Result;
@@ -30,7 +30,9 @@ impl Reader<'_, '_> {
         let mut reached = self.reached_by_roots();
         self.add_runtimes_data(&mut reached)?;
         self.add_inside_references(&mut reached)?;
+        self.check()?;
         self.count_references_of_blocks(&mut reached);
+        self.check()?;
         self.add_other_blocks(&mut reached)?;
         self.add_unreached(&mut reached);
         Ok(())
@@ -39,8 +41,11 @@ impl Reader<'_, '_> {
     /// Follows the references of nodes that were found after all others.
     pub(super) fn read_late_nodes(&mut self) -> Result<()> {
         while self.heap.first_edges.len() <= self.heap.nodes.len() {
-            let node = self.heap.first_edges.len() as u32 - 1;
-            self.read_fields(node)?;
+            let node = self.heap.first_edges.len() - 1;
+            if node.is_multiple_of(ASK_EACH) {
+                self.check()?;
+            }
+            self.read_fields(node as u32)?;
             self.heap.first_edges.push(self.heap.edges.len() as u32);
         }
         Ok(())

@@ -121,11 +121,11 @@ impl Objects {
         loop {
             line.clear();
             let read = reader.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
-            let is_cut = match read {
+            let (ends_early, is_cut) = match read {
                 Ok(0) => break,
-                Ok(_) => line.last() != Some(&b'\n'),
-                // A packed file that is cut ends here.
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => true,
+                Ok(_) => (false, line.last() != Some(&b'\n')),
+                // A packed file that is cut ends here, and does so again at each further reading.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => (true, true),
                 Err(source) => return Err(DumpError::Io { offset, source }),
             };
             if line.len() > LINE_BYTES_MAX {
@@ -143,6 +143,10 @@ impl Objects {
                 }
             }
             offset += line.len() as u64;
+            if ends_early {
+                objects.cut_at = Some(offset);
+                break;
+            }
         }
         if objects.all.is_empty() {
             return Err(DumpError::NoObjects);

@@ -1,6 +1,9 @@
 //! Objects that no root leads to: garbage that the collector has not come to.
 
 use heapr_v8::EdgeKind;
+use rustc_hash::FxHashSet;
+
+use super::objects::Objects;
 
 /// References of all nodes, in columns.
 pub(super) struct Edges<'e> {
@@ -47,7 +50,7 @@ impl Edges<'_> {
         for node in (0..count).filter(|&node| !is_reached[node as usize]) {
             for edge in self.of(node).filter(|&edge| self.kinds[edge] != EdgeKind::WEAK) {
                 let target = self.targets[edge] as usize;
-                is_held[target] = target != node as usize;
+                is_held[target] |= target != node as usize;
                 if is_reached[target] {
                     idle.push(edge);
                 }
@@ -63,4 +66,26 @@ impl Edges<'_> {
         }
         (found, idle)
     }
+}
+
+/// Returns the addresses of classes that only their instances lead to, as after their constant was
+/// removed. A dump does not list an object's class among its references.
+pub(super) fn classes_of_instances_alone(objects: &Objects) -> FxHashSet<u64> {
+    if objects.has_no_roots() {
+        return FxHashSet::default();
+    }
+    let mut is_reached = vec![false; objects.all.len()];
+    let of_roots = objects.roots.iter().flat_map(|root| &root.references);
+    let mut pending: Vec<u32> = of_roots.filter_map(|&address| objects.map.get(address)).collect();
+    while let Some(node) = pending.pop() {
+        if std::mem::replace(&mut is_reached[node as usize], true) {
+            continue;
+        }
+        let references = objects.references_of(node as usize).iter();
+        let targets = references.filter_map(|&address| objects.map.get(address));
+        pending.extend(targets.filter(|&target| !is_reached[target as usize]));
+    }
+    let addresses = objects.all.iter().map(|object| object.address);
+    let unreached = addresses.zip(is_reached).filter(|&(_, is_reached)| !is_reached);
+    unreached.map(|(address, _)| address).filter(|address| objects.classes.contains_key(address)).collect()
 }

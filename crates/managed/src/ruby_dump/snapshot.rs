@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::kinds::Kind;
 use super::objects::Objects;
-use super::reach::Edges;
+use super::reach::{Edges, classes_of_instances_alone};
 use crate::dump_error::{DumpError, Result};
 
 /// Row of objects that no root leads to.
@@ -54,6 +54,7 @@ pub(super) fn build(mut objects: Objects) -> Result<Snapshot> {
 fn add_references(objects: &mut Objects, columns: &mut GraphColumns) -> Result<()> {
     let class = objects.texts.number("(class)")?;
     let superclass = objects.texts.number("(superclass)")?;
+    let of_instances_alone = classes_of_instances_alone(objects);
     let mut by_class = rustc_hash::FxHashMap::default();
     for number in 0..objects.all.len() {
         let object = objects.all[number];
@@ -86,9 +87,10 @@ fn add_references(objects: &mut Objects, columns: &mut GraphColumns) -> Result<(
                 push(if is_plumbing { EdgeKind::INTERNAL } else { EdgeKind::PROPERTY }, name, target);
             }
         }
-        // Classes with a name are held by the constant of that name.
+        // Classes with a name are held by the constant of that name, unless that was removed.
         let has_name = objects.classes.get(&object.class).is_none_or(|it| it.name != 0 && !it.is_singleton);
-        if let Some(target) = objects.map.get(object.class).filter(|_| !has_name) {
+        let has_constant = has_name && !of_instances_alone.contains(&object.class);
+        if let Some(target) = objects.map.get(object.class).filter(|_| !has_constant) {
             push(EdgeKind::INTERNAL, class, target);
         }
     }
@@ -181,7 +183,9 @@ fn collections(objects: &Objects, columns: &GraphColumns) -> Vec<String> {
 
 /// Names of the classes and modules of the dump, as parts of names begin with them.
 fn program(heap: &GraphColumns, first_node: u32) -> Vec<String> {
-    let names = heap.names.iter().skip(first_node as usize).copied();
+    // A text is no class, whatever it says.
+    let nodes = heap.names.iter().zip(&heap.kinds).skip(first_node as usize);
+    let names = nodes.filter(|&(_, &kind)| kind == NodeKind::OBJECT).map(|(&name, _)| name);
     let mut numbers: Vec<u32> = names.collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -243,7 +247,7 @@ fn window(address: u64) -> u64 {
     address >> WINDOW_BITS
 }
 
-/// Windows of all addresses in order, at most three of them.
+/// Windows of all addresses, at most three of them.
 fn windows(objects: &Objects) -> Vec<u64> {
     let mut found: Vec<u64> = Vec::new();
     for object in &objects.all {
@@ -254,19 +258,23 @@ fn windows(objects: &Objects) -> Vec<u64> {
             }
         }
     }
-    found.sort_unstable();
     found
 }
 
-/// Whether ids of 32 bits are made of the addresses.
+/// Whether ids of 32 bits are made of the addresses. Each of two windows needs a number that is the
+/// same in all dumps: its lowest bit.
 fn addresses_fit(objects: &Objects) -> bool {
-    windows(objects).len() <= 2 && objects.all.iter().all(|object| object.address.is_multiple_of(8))
+    let fits = match windows(objects)[..] {
+        [] | [_] => true,
+        [one, other] => (one ^ other) & 1 == 1,
+        _ => false,
+    };
+    fits && objects.all.iter().all(|object| object.address.is_multiple_of(8))
 }
 
 /// Ids of the root, the rows and the objects. An object's id is made of its address, which is the
 /// same as long as it lives. Where addresses lie too far apart, it is a number in the file's order.
 fn ids(objects: &Objects, rows: &[Row]) -> Vec<u32> {
-    let windows = windows(objects);
     let of_row = |name: &str| {
         let hash = name
             .bytes()
@@ -289,7 +297,7 @@ fn ids(objects: &Objects, rows: &[Row]) -> Vec<u32> {
         return all;
     }
     all.extend(objects.all.iter().map(|object| {
-        let number = windows.iter().position(|&known| known == window(object.address)).unwrap_or(0) as u32;
+        let number = (window(object.address) & 1) as u32;
         number << (WINDOW_BITS - 3) | ((object.address & inside) >> 3) as u32
     }));
     all

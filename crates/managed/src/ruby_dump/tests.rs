@@ -96,6 +96,55 @@ fn a_dump_that_is_cut_shows_what_it_has() {
 }
 
 #[test]
+fn a_packed_dump_that_is_cut_ends_there() {
+    /// Reader that fails at its end, each time anew.
+    struct Cut(std::io::Cursor<Vec<u8>>);
+
+    impl Read for Cut {
+        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.read(to)? {
+                0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+                count => Ok(count),
+            }
+        }
+    }
+
+    let cut = || Cut(std::io::Cursor::new(DUMP.as_bytes().to_vec()));
+    let found = read_ruby_dump(&|| Ok(Box::new(cut()) as Box<dyn Read + Send>), Contents::Names).unwrap();
+    assert_eq!(found.cut_at, Some(DUMP.len() as u64));
+}
+
+#[test]
+fn a_class_without_its_constant_is_held_by_its_instances() {
+    let dump = r#"{"type":"ROOT", "root":"vm", "references":["0x1000"]}
+{"address":"0x1000", "type":"ARRAY", "class":"0x1028", "references":["0x1050"], "memsize":40}
+{"address":"0x1028", "type":"CLASS", "name":"Array", "memsize":400}
+{"address":"0x1050", "type":"OBJECT", "class":"0x1078", "memsize":40}
+{"address":"0x1078", "type":"CLASS", "name":"Gone", "memsize":400}
+"#;
+    let heap = read(dump.as_bytes(), Contents::Names).unwrap().snapshot;
+    assert!(has(&heap, "Gone", EdgeKind::INTERNAL, "(class)", "class Gone"));
+    assert!(nodes(&heap, "(garbage, not yet collected)").is_empty());
+}
+
+#[test]
+fn an_object_has_the_same_id_in_all_dumps() {
+    let line = |address: &str| {
+        format!(r#"{{"address":"{address}", "type":"CLASS", "name":"C{address}", "memsize":40}}"#) + "\n"
+    };
+    let of = |lines: &[&String]| {
+        let dump: String = lines.iter().map(|line| line.as_str()).collect();
+        read(dump.as_bytes(), Contents::Names).unwrap().snapshot
+    };
+    let (lower, upper) = (line("0x7efc00001000"), line("0x7f0000001000"));
+    let id = |heap: &Snapshot| heap.id(nodes(heap, "class C0x7f0000001000")[0]);
+    assert_eq!(id(&of(&[&upper])), id(&of(&[&lower, &upper])));
+    // Both would have the same number.
+    let far = of(&[&line("0x7ef800001000"), &upper]);
+    assert!(!far.meta().dialect.as_ref().unwrap().ids_are_addresses);
+}
+
+#[test]
 fn other_files_are_refused_and_dumps_without_roots_told() {
     assert!(is_ruby_dump(DUMP.as_bytes()) && !is_ruby_dump(b"{\"snapshot\":{"));
     assert!(matches!(read(b"{\"snapshot\":{}}\n", Contents::Names), Err(DumpError::NotRuby)));

@@ -15,6 +15,8 @@ use crate::request::{Answer, Context, json, read_with};
 
 /// Largest number of builds of a comparison.
 const BUILDS_MAX: usize = 16;
+/// Largest number of pairs made by hand.
+const PAIRS_MAX: usize = 1000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,6 +67,9 @@ pub(super) fn diff_functions(context: &Context<'_>, body: &[u8]) -> Result<Answe
     let (request, page): (DiffFunctionsRequest, PageRows) = read_with(body)?;
     if !(2..=BUILDS_MAX).contains(&request.sides.len()) {
         return Err(Error::bad("sides", format!("{} builds: 2 to {BUILDS_MAX}", request.sides.len())));
+    }
+    if request.pairs.len() > PAIRS_MAX {
+        return Err(Error::bad("pairs", format!("{} pairs: at most {PAIRS_MAX}", request.pairs.len())));
     }
     let SortKey(sort) = request.sort;
     let sides =

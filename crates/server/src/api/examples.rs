@@ -1,12 +1,13 @@
 //! Single live blocks as examples, with age and stack.
 
+use heapr_explore::Found;
 use heapr_filters::FilterArguments;
 use heapr_query::{Filter, FrameView, Moment, Span};
 use heapr_trace::StackIndex;
 use serde::{Deserialize, Serialize};
 
 use super::report::OwnJson;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::stack_id;
 use crate::json::FrameJson;
 use crate::request::{Answer, Context, json, read};
@@ -52,21 +53,36 @@ pub(super) fn examples(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     file.wait_for_names(context.cancel)?;
     file.wait_for_events(context.cancel)?;
     let is_cancelled = || context.cancel.is_set();
+    let answer = |blocks: Vec<ExampleJson>| json(&ExamplesAnswer { schema: "heapr.view.examples/1", blocks });
+    if file.explorer.table().is_none() {
+        return answer(Vec::new());
+    }
+    let duration_ns = file.trace().duration_ns();
     let end_ns = match read.filter.at {
         Some(Moment::At { time_ns }) => time_ns,
-        Some(_) => file.explorer.live_then(&read.filter.pids, Moment::Peak, &is_cancelled)?.time_ns,
-        None => read.filter.range.map_or(file.trace().duration_ns(), |range| range.to),
+        // The peak of all that the filter chooses, as in reports.
+        Some(Moment::Peak) => {
+            file.explorer.select(&read.filter, Found::default(), &is_cancelled)?.totals.peak_time_ns
+        }
+        Some(Moment::Snapshot { .. }) => {
+            return Err(Error::bad("filter.snapshot", "examples are of a moment, and not of a snapshot"));
+        }
+        None => read.filter.range.map_or(duration_ns, |range| range.to),
     };
-    let end_ns = end_ns.min(file.trace().duration_ns());
+    let end_ns = end_ns.min(duration_ns);
     // What is live at a moment is what is outstanding at the end of the time until it.
     let range = match read.filter.at {
-        Some(_) => Some(Span { from: 0, to: end_ns.saturating_add(1) }),
+        Some(_) => {
+            let from = read.filter.range.map_or(0, |range| range.from);
+            Some(Span { from, to: end_ns.max(from).saturating_add(1) })
+        }
         None => read.filter.range,
     };
     let filter = Filter { at: None, range, ..read.filter.clone() };
+    let is_of_living = read.filter.at.is_some();
     let explorer = &file.explorer;
     let cull = |stack: StackIndex| explorer.culled_stack(stack, &read.cull);
-    let blocks = explorer.example_blocks(&filter, &is_cancelled)?;
+    let blocks = explorer.example_blocks(&filter, is_of_living, &is_cancelled)?;
     let example = |block: &heapr_explore::ExampleBlock| {
         let culled = cull(block.stack);
         let frames: Vec<FrameView<'_>> = explorer.tree().views(file.trace().as_ref(), block.stack, culled);
@@ -81,5 +97,5 @@ pub(super) fn examples(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             frames: frames.iter().take(FRAMES_MAX).map(FrameJson::from).collect(),
         }
     };
-    json(&ExamplesAnswer { schema: "heapr.view.examples/1", blocks: blocks.iter().map(example).collect() })
+    answer(blocks.iter().map(example).collect())
 }

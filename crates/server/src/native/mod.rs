@@ -1,6 +1,7 @@
 //! Native snapshots of traces: the requests `/api/native/…` of `docs/api.md`.
 
 mod diff;
+mod page_cells;
 mod pages;
 mod rows;
 mod series;

@@ -298,7 +298,8 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
             }
             body
         };
-        let builds = json!([{"file": first}, {"file": other}]);
+        // Lists are parts of a key as they are: the page's have a filter.
+        let builds = json!([{"file": first, "filter": {}}, {"file": other, "filter": {}}]);
         let body = json!({"sides": builds, "sort": "so", "limit": ROWS, "same": true});
         recorder.record("diff-functions", body)?;
         for by in ["stacks", "frames", "images"] {

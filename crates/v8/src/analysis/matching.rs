@@ -46,8 +46,8 @@ impl Matching {
         if let Some(matching) = by_address::matched(before, after) {
             return matching;
         }
-        // Objects that move have other ids in each snapshot.
-        if before.meta().objects_move() && after.meta().objects_move() {
+        // Objects that move have other ids in each snapshot; numbers are no addresses.
+        if before.meta().objects_move() || after.meta().objects_move() {
             return by_place::matched(before, after);
         }
         by_id::matched(before, after).unwrap_or_else(|| by_place::matched(before, after))

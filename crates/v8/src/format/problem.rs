@@ -92,6 +92,11 @@ pub enum Problem {
         /// Description of the defect.
         what: &'static str,
     },
+    /// Defect of a heap dump in another format, which the snapshot was made from.
+    OfDump {
+        /// Description of the defect.
+        what: String,
+    },
 }
 
 impl fmt::Display for Problem {
@@ -139,6 +144,7 @@ impl fmt::Display for Problem {
                 write!(f, "{count} locations belong to no node; the first has object_index {object_index}")
             }
             Self::BadTrace { what } => write!(f, "the allocation trace: {what}"),
+            Self::OfDump { what } => f.write_str(what),
         }
     }
 }

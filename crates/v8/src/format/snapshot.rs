@@ -76,6 +76,11 @@ impl Snapshot {
         &self.problems
     }
 
+    /// Adds a defect of the file that the snapshot was made from.
+    pub fn add_problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
     /// Kind of a node.
     #[inline]
     pub fn kind(&self, node: u32) -> NodeKind {

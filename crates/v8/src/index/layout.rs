@@ -34,7 +34,7 @@ pub(super) const NUMBERS_OF_NODE: usize = 3;
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 pub(crate) const MAGIC: [u8; 8] = *b"heaprV8i";
 /// Version of the format; changes with the layout and with the meaning of any column.
-pub(crate) const VERSION: u32 = 8;
+pub(crate) const VERSION: u32 = 9;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// Largest length of a directory: that of a file of terabytes.
 pub(crate) const MOST_DIRECTORY_BYTES: u64 = 1 << 30;

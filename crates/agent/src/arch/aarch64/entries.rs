@@ -1,8 +1,8 @@
 //! Assembly of the entry points by which the program's calls reach the hooks; macros that other
-//! modules use to define them. Each entry point passes the arguments on, and after them three words,
-//! and jumps to its slot's target. The words are the [`super::entry::Entry`] (stack pointer and
-//! return address) and the frame pointer register. When recording has ended, the target is the real
-//! function, which ignores the three: a disabled agent costs one indirect jump.
+//! modules use to define them. Each entry point passes the arguments on, and after them three
+//! words, and jumps to its slot's target. The words are the [`super::entry::Entry`] (stack pointer
+//! and return address) and the frame pointer register. When recording has ended, the target is the
+//! real function, which ignores the three: a disabled agent costs one indirect jump.
 //!
 //! All entry points except those of mmap and its variants ([`super::mapping_entries`]) are jumps,
 //! not calls. The hook returns to the program directly, and the caller's frame is the program's.

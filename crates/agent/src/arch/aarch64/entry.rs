@@ -2,8 +2,8 @@
 
 use super::unsigned;
 
-/// Stack pointer at entry, and the return address, which the call has left in x30. Entry points pass
-/// it to hooks as two words.
+/// Stack pointer at entry, and the return address, which the call has left in x30. Entry points
+/// pass it to hooks as two words.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Entry {

@@ -48,7 +48,7 @@ pub(crate) unsafe fn resolved(resolver_avma: usize) -> usize {
 /// Largest number of entries of the vector that are read; Linux passes some twenty.
 const AUXILIARY_ENTRIES_MAX: usize = 64;
 
-/// Returns a value of the process's auxiliary vector; 0 if it has none of this type.
+/// Returns the value of this type in the process's auxiliary vector; 0 without an entry of it.
 fn auxiliary(kind: usize) -> u64 {
     let mut bytes = [0_u8; AUXILIARY_ENTRIES_MAX * 16];
     let Ok(vector) = sys::open(b"/proc/self/auxv\0", false) else { return 0 };

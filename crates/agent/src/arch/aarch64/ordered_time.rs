@@ -1,7 +1,8 @@
 //! Orders memory accesses and readings of the time, which the processor may reorder.
 //!
-//! The processor reorders loads and stores with each other and with readings of the counter. Barriers
-//! stand where x86-64 needs none; see `docs/decisions/0028-second-processor.md`, rows 1 and 2.
+//! The processor reorders loads and stores with each other and with readings of the counter.
+//! Barriers stand where x86-64 needs none; see `docs/decisions/0028-second-processor.md`, rows 1
+//! and 2.
 
 use core::arch::asm;
 

@@ -40,7 +40,7 @@ pub(crate) const FRAME_RECORD_BYTES: usize = 16;
 /// Offset in bytes of the return address in the record.
 pub(crate) const RETURN_ADDRESS_IN_RECORD: usize = 8;
 /// Distance in bytes from the caller's stack pointer down to the return address, in frames that
-/// [`Rule::plain_frame_bytes`] passes: functions choose the record's location, so that it passes no
+/// [`Rule::plain_frame_bytes`] passes. Functions choose the record's location, so that it passes no
 /// frame.
 pub(crate) const RETURN_ADDRESS_BELOW: usize = 8;
 /// Length in bytes of the expression of a procedure linkage table.
@@ -51,8 +51,8 @@ impl Rule {
     /// maintains.
     pub(crate) const FRAME_POINTER: Self = Self::new(GUESS, 0, 0);
 
-    /// Makes the rule of a plain frame: the caller's stack pointer lies `frame_bytes` above, and the
-    /// record ends right below it.
+    /// Makes the rule of a plain frame: the caller's stack pointer lies `frame_bytes` above, and
+    /// the record ends right below it.
     pub(crate) const fn plain(frame_bytes: usize) -> Self {
         Self::new(SP_FP, frame_bytes as i64, -(FRAME_RECORD_BYTES as i64))
     }
@@ -188,9 +188,9 @@ impl Rule {
         self.is_one_of(&[SP_FP, FP_FP, SIGNAL, GUESS, ROOT, OTHER_STACK, LINKED])
     }
 
-    /// Returns, for a frame that needs its stack pointer alone and has its return address
-    /// [`RETURN_ADDRESS_BELOW`] its caller's, the distance up to the caller's stack pointer. The
-    /// location of the return address differs by function, so that all frames take the general path.
+    /// Returns the distance up to the caller's stack pointer, for a frame that needs its stack
+    /// pointer alone. Its return address must lie [`RETURN_ADDRESS_BELOW`] the caller's. That
+    /// location differs by function, so that all frames take the general path.
     #[inline(always)]
     #[must_use]
     pub(crate) fn plain_frame_bytes(self) -> Option<usize> {
@@ -203,8 +203,8 @@ impl Rule {
         self.kind() == SLOW
     }
 
-    /// Unwinds one frame. `_pc` is its return address (`_is_exact`: it was interrupted at `_pc - 1`).
-    /// `read` returns the stack word at an address; at most three are read.
+    /// Unwinds one frame. `_pc` is its return address (`_is_exact`: it was interrupted at `_pc -
+    /// 1`). `read` returns the stack word at an address; at most three are read.
     #[inline(always)]
     pub(crate) fn step(
         self,

@@ -1,9 +1,10 @@
 //! The agent's thread-local storage, and the thread pointer.
 //!
 //! The slot lies in initial-exec TLS and is defined here in assembly: `#[thread_local]` is unstable
-//! and `thread_local!` needs std. Access can neither allocate nor fail. A library loaded at run time
-//! takes the slot from the loader's static TLS surplus (16 bytes of it). After the slot lies the
-//! countdown of samples, except in an injected agent: there the slot is a word of the C library's.
+//! and `thread_local!` needs std. Access can neither allocate nor fail. A library loaded at run
+//! time takes the slot from the loader's static TLS surplus (16 bytes of it). After the slot lies
+//! the countdown of samples, except in an injected agent: there the slot is a word of the C
+//! library's.
 
 use core::arch::{asm, global_asm};
 
@@ -40,8 +41,8 @@ fn slot_offset() -> usize {
 pub(crate) fn current() -> *mut () {
     let place = thread_pointer().wrapping_add(slot_offset());
     let state;
-    // SAFETY: reads the slot defined above. In assembly, because a signal handler of the same thread
-    // may change it.
+    // SAFETY: reads the slot defined above. In assembly, because a signal handler of the same
+    // thread may change it.
     unsafe {
         asm!("ldr {}, [{}]", out(reg) state, in(reg) place, options(nostack, preserves_flags, readonly));
     }
@@ -62,8 +63,8 @@ pub(crate) fn countdown() -> *mut () {
     thread_pointer().wrapping_add(slot_offset()).wrapping_add(8) as *mut ()
 }
 
-/// Returns the thread pointer. In glibc's and musl's threads the control block lies below it, at the
-/// top of the thread's own stack.
+/// Returns the thread pointer. In glibc's and musl's threads the control block lies below it, at
+/// the top of the thread's own stack.
 #[inline(always)]
 pub(crate) fn thread_pointer() -> usize {
     let pointer;

@@ -1,5 +1,5 @@
 //! Registers beyond those that [`crate::arch::all_registers_entry`] saves, around calls of the C
-//! library's functions. aarch64 has none that a caller keeps a value in: see there.
+//! library's functions. On aarch64 those that it saves suffice.
 
 /// Makes [`call_keeping`] save the registers from here on, if the processor has them.
 pub(crate) fn begin_keeping() {}

@@ -10,7 +10,7 @@ use heapr_managed::{
     Contents, DumpError, HPROF_BEGINNING_BYTES, RUBY_BEGINNING_BYTES, is_hprof, is_ruby_dump, read_hprof,
     read_ruby_dump,
 };
-use heapr_v8::{Snapshot, open_unpacked};
+use heapr_v8::{Problem, Snapshot, open_unpacked};
 
 /// Options of all commands that read heap dumps.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -66,7 +66,8 @@ pub(crate) fn is_dump(file: &Path) -> bool {
     DumpKind::of(file).is_some()
 }
 
-/// Reads a heap dump, and tells its reader what it lacks. `None`: the file is no heap dump.
+/// Reads a heap dump. What it lacks is among the snapshot's problems, which its index keeps.
+/// `None`: the file is no heap dump.
 pub(crate) fn read(file: &Path) -> Option<Result<Snapshot, DumpError>> {
     let kind = DumpKind::of(file)?;
     let contents = if reads_texts() { Contents::Strings } else { Contents::Names };
@@ -75,10 +76,11 @@ pub(crate) fn read(file: &Path) -> Option<Result<Snapshot, DumpError>> {
         DumpKind::Ruby => read_ruby_dump(&|| open_unpacked(file), contents),
     };
     Some(heap.map(|heap| {
-        for note in &heap.notes {
-            warn!("{}: {note}", file.display());
+        let mut snapshot = heap.snapshot;
+        for what in heap.notes {
+            snapshot.add_problem(Problem::OfDump { what });
         }
-        heap.snapshot
+        snapshot
     }))
 }
 

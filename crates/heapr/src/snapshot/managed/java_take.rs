@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use heapr_managed::{AttachError, Attached, Contents, HeapDump, read_hprof};
 use heapr_table::quantity::{bytes, duration, plural};
+use heapr_v8::{NodeKind, Snapshot};
 use serde_json::{Value, json};
 
 use super::take::output;
@@ -71,12 +72,37 @@ fn advice(error: &anyhow::Error) -> &'static str {
     }
 }
 
+/// Amounts of a snapshot.
+#[derive(Debug, Default)]
+struct Amounts {
+    object_count: u32,
+    object_bytes: u64,
+    /// Memory of direct buffers, which is no part of Java's heap.
+    native_bytes: u64,
+}
+
+impl Amounts {
+    fn of(snapshot: &Snapshot) -> Self {
+        let mut amounts = Self::default();
+        for node in 0..snapshot.node_count() {
+            let own_bytes = snapshot.self_bytes(node);
+            // Rows of roots have no bytes.
+            if matches!(snapshot.kind(node), NodeKind::NATIVE | NodeKind::SYNTHETIC) {
+                amounts.native_bytes = amounts.native_bytes.saturating_add(own_bytes);
+            } else {
+                amounts.object_count += 1;
+                amounts.object_bytes = amounts.object_bytes.saturating_add(own_bytes);
+            }
+        }
+        amounts
+    }
+}
+
 /// Facts of a written snapshot.
 struct Facts {
     path: PathBuf,
     runtime: String,
-    object_count: u32,
-    object_bytes: u64,
+    amounts: Amounts,
     reference_count: u32,
     dump_bytes: u64,
     pause: Duration,
@@ -109,13 +135,10 @@ fn take_one(pid: u32, asked: &TakeQuestion, options: &JavaTakeOptions) -> anyhow
     snapshot.write(&mut out).with_context(cannot)?;
     out.flush().with_context(cannot)?;
     out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(cannot)?.keep()?;
-    let object_bytes =
-        (0..snapshot.node_count()).fold(0_u64, |sum, node| sum.saturating_add(snapshot.self_bytes(node)));
     Ok(Facts {
         path,
         runtime: snapshot.meta().dialect.as_ref().map(|it| it.runtime.clone()).unwrap_or_default(),
-        object_count: snapshot.node_count(),
-        object_bytes,
+        amounts: Amounts::of(&snapshot),
         reference_count: snapshot.edge_count(),
         dump_bytes: dump.bytes(),
         pause: dump.written_in,
@@ -162,11 +185,17 @@ impl Facts {
             "{}: {}: {} of {}, {}, in {}",
             self.path.display(),
             self.runtime,
-            bytes(self.object_bytes),
-            plural(self.object_count.into(), "object"),
+            bytes(self.amounts.object_bytes),
+            plural(self.amounts.object_count.into(), "object"),
             plural(self.reference_count.into(), "reference"),
             duration(self.taken_in.as_nanos() as u64),
         );
+        if self.amounts.native_bytes > 0 {
+            say!(
+                "  and {} of native memory and mapped files of direct buffers",
+                bytes(self.amounts.native_bytes)
+            );
+        }
         say!(
             "  its virtual machine stood still for up to {}, and wrote {}, which is removed",
             duration(self.pause.as_nanos() as u64),
@@ -180,8 +209,9 @@ impl Facts {
             "pids": [pid],
             "heap": "java",
             "runtime": self.runtime,
-            "object_count": self.object_count,
-            "object_bytes": self.object_bytes,
+            "object_count": self.amounts.object_count,
+            "object_bytes": self.amounts.object_bytes,
+            "native_bytes": self.amounts.native_bytes,
             "reference_count": self.reference_count,
             "garbage_count": Value::Null,
             "pause_ns": self.pause.as_nanos() as u64,

@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::bail;
 use heapr_managed::{CallText, ManagedHeap, NodeKind};
 use heapr_query::{CullList, FrameView, GroupBy, StackGroups, file_name};
-use heapr_session::{Answer, EARLIER_BLOCKS_MODULE, Request};
+use heapr_session::{Answer, EARLIER_BLOCKS_MODULE, ProcessStatus, Request, SessionState};
 use heapr_trace::StackIndex;
 
 use crate::report::names::{NameArguments, TraceNames};
@@ -48,11 +48,30 @@ impl RecordedStacks {
         }
     }
 
+    /// Refuses a session that has missed events: a block may be another than the one it saw made.
+    fn check_whole(&self) -> anyhow::Result<()> {
+        let Answer::Status(status) = self.watcher.client.ask(Request::Status)? else {
+            bail!("it answered something else: is it of the same heapr?")
+        };
+        let is_recorded = |it: &ProcessStatus| it.pid == self.pid && it.is_alive && it.disabled.is_none();
+        if status.state != SessionState::Recording || !status.processes.iter().any(is_recorded) {
+            bail!("it does not record the process any more");
+        }
+        if status.events_lost > 0 {
+            bail!("{} events of it were lost, so that its blocks may be others by now", status.events_lost);
+        }
+        Ok(())
+    }
+
     fn add(&self, heap: &mut ManagedHeap) -> anyhow::Result<()> {
+        if !heap.nodes.iter().any(|node| heap.label_of(node).kind == NodeKind::Block) {
+            return Ok(());
+        }
         let request = Request::Snapshot { name: SNAPSHOT_NAME.to_owned(), pids: vec![self.pid], graph: None };
         let Answer::Snapshot(taken) = self.watcher.client.ask(request)? else {
             bail!("it answered something else: is it of the same heapr?")
         };
+        self.check_whole()?;
         let trace = crate::trace_file::open(Path::new(&taken.output))?;
         let Some(snapshot) = trace.snapshot(taken.number) else { bail!("its snapshot is not in its file") };
         let mut stacks: HashMap<u64, StackIndex> = HashMap::new();

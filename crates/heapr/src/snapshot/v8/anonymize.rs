@@ -4,11 +4,11 @@ use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use heapr_v8::Secrecy;
 
 use crate::output::OutputFile;
-use crate::snapshot::v8::heap_file::read;
+use crate::snapshot::v8::heap_file::read_and_tell;
 
 /// Arguments of `heapr snapshot anonymize`.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,12 @@ pub(crate) struct AnonymizeArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: AnonymizeArguments) -> anyhow::Result<ExitCode> {
-    let snapshot = read(&arguments.file)?;
+    let snapshot = read_and_tell(&arguments.file)?;
+    // Names of classes and scripts of other languages are among the facts on the heap, too.
+    if let Some(dialect) = snapshot.meta().dialect.as_ref().filter(|_| arguments.names) {
+        let (file, runtime) = (arguments.file.display(), &dialect.runtime);
+        bail!("--names replaces names of JavaScript alone, and {file} is a heap of {runtime}");
+    }
     let secrecy = if arguments.names { Secrecy::TextsAndNames } else { Secrecy::Texts };
     let cannot = || format!("cannot write {}", arguments.output.display());
     let mut out = BufWriter::with_capacity(1 << 20, OutputFile::create(&arguments.output, arguments.force)?);

@@ -10,7 +10,7 @@ use heapr_v8::{GraphForm, Snapshot};
 
 use crate::output::OutputFile;
 use crate::snapshot::native::{GraphArguments, NativeHeap};
-use crate::snapshot::v8::heap_file::{ObjectId, read};
+use crate::snapshot::v8::heap_file::{ObjectId, read_and_tell};
 use crate::snapshot::verbs::is_trace;
 
 /// Arguments of `heapr snapshot export`.
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
         ensure!(is_trace(&arguments.file), "which object? A whole snapshot of V8 is there already");
         return write_whole(&arguments);
     };
-    let snapshot = read(&arguments.file)?;
+    let snapshot = read_and_tell(&arguments.file)?;
     let node = node_of(&snapshot, object)?;
     let cannot = || format!("cannot write {}", arguments.output.display());
     let mut out = BufWriter::with_capacity(1 << 20, OutputFile::create(&arguments.output, arguments.force)?);
@@ -64,7 +64,7 @@ fn graph_form(output: &Path) -> Option<GraphForm> {
 }
 
 fn write_graph(arguments: &ExportArguments, form: GraphForm) -> anyhow::Result<ExitCode> {
-    let snapshot = read(&arguments.file)?;
+    let snapshot = read_and_tell(&arguments.file)?;
     let node = arguments.object.map(|object| node_of(&snapshot, object)).transpose()?;
     let cannot = || format!("cannot write {}", arguments.output.display());
     let mut out = BufWriter::with_capacity(1 << 20, OutputFile::create(&arguments.output, arguments.force)?);

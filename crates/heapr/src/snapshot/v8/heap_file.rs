@@ -135,14 +135,20 @@ pub(crate) fn open(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
 
 fn open_file(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
     let index = if wanted == Wanted::Everything { PendingIndex::of(file) } else { None };
-    let snapshot = read(file)?;
-    tell_problems(file, &snapshot.problems().iter().map(ToString::to_string).collect::<Vec<_>>());
+    let snapshot = read_and_tell(file)?;
     let heap = match wanted {
         Wanted::Classes => Heap::new(snapshot),
         Wanted::Dominators => Heap::with_dominators(snapshot),
         Wanted::Everything => Heap::with_summary(snapshot),
     };
     Ok(OpenedHeap::of(heap.with_context(|| file.display().to_string())?, file, index))
+}
+
+/// Reads a snapshot, and prints problems of the file on standard error.
+pub(crate) fn read_and_tell(file: &Path) -> anyhow::Result<Snapshot> {
+    let snapshot = read(file)?;
+    tell_problems(file, &snapshot.problems().iter().map(ToString::to_string).collect::<Vec<_>>());
+    Ok(snapshot)
 }
 
 fn tell_problems(file: &Path, problems: &[String]) {

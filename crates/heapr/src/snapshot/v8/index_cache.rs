@@ -22,15 +22,15 @@ const SIZE_VARIABLE: &str = "HEAPR_INDEX_SIZE";
 
 /// Returns the folder of saved answers, if `file` is large enough for them to pay.
 pub(crate) fn directory_for(file: &Path) -> Option<PathBuf> {
+    // Saved answers have the names alone.
+    if dump_file::reads_texts() && dump_file::is_dump(file) {
+        return None;
+    }
     directory_of(file, if is_trace(file) { LEAST_TRACE_BYTES } else { LEAST_BYTES })
 }
 
 /// Returns the store of indexes, if `file` should have one.
 pub(crate) fn store_for(file: &Path) -> Option<IndexStore> {
-    // An index has the names alone.
-    if dump_file::reads_texts() && dump_file::is_dump(file) {
-        return None;
-    }
     let store = IndexStore::new(directory_for(file)?);
     match std::env::var(SIZE_VARIABLE).ok().and_then(|size| parse_bytes(&size).ok()) {
         Some(0) => None,

@@ -19,7 +19,7 @@ type PlacedCode = (Vec<u8>, Vec<(String, u64)>);
 /// Returns the code and data to be placed at `_start_avma`.
 ///
 /// # Errors
-/// Returns a reason: there is none for this processor.
+/// Always: the code is missing for this processor.
 pub(crate) fn basic_functions(_start_avma: u64, program: ProgramHeaders) -> Result<PlacedCode, &'static str> {
     let ProgramHeaders { bias: _, headers_avma: _, count: _ } = program;
     Err(NOT_CHANGED)

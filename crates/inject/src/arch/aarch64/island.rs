@@ -47,7 +47,7 @@ impl Island {
     /// Creates an area without functions. `_gate_avma` is the address of a writable word.
     ///
     /// # Errors
-    /// Returns a reason: there is no code for this processor.
+    /// Always: the code is missing for this processor.
     pub(crate) fn new(start_avma: u64, _record_avma: u64, _gate_avma: u64) -> Result<Self, &'static str> {
         Self { start_avma, bytes: Vec::new() }.refused()
     }

@@ -49,7 +49,8 @@ impl Prologue {
     }
 }
 
-/// True if code calls one of the functions. Always true, since no code of this processor is decoded.
+/// True if code calls one of the functions. Always true, since no code of this processor is
+/// decoded.
 pub(crate) fn calls_one_of(_code_avma: u64, _code: &[u8], _functions: &[u64]) -> bool {
     true
 }

@@ -159,14 +159,15 @@ impl Registers {
     }
 
     /// True if the thread is at the end of the call by which a C library sets the thread pointer.
-    /// It is an instruction here; the call that follows it in each C library sets the list of locks.
+    /// It is an instruction here; the call that follows it in each C library sets the list of
+    /// locks.
     pub(crate) fn have_set_thread_pointer(&self) -> bool {
         self.thread_pointer != 0 && self.system_call() == Some(libc::SYS_set_robust_list)
     }
 
     /// Registers as the kernel sets them when the thread resumes, so that an interrupted system
-    /// call is restarted. For a location where the kernel does not do so itself. The first argument,
-    /// which the result has overwritten, is unknown here: such a call fails with EINTR.
+    /// call is restarted. For a location where the kernel does not do so itself. The first
+    /// argument, which the result has overwritten, is unknown here: such a call fails with EINTR.
     pub(crate) fn restarted(mut self) -> Self {
         if self.system_call().is_some()
             && matches!(

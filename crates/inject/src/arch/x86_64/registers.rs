@@ -187,8 +187,8 @@ impl Registers {
         self
     }
 
-    /// Lets the code that the thread is going to return to `_pc_avma`: the word at its stack pointer
-    /// says so on this processor.
+    /// Lets the code that the thread is going to return to `_pc_avma`: the word at its stack
+    /// pointer says so on this processor.
     pub(crate) fn returning_to(self, _pc_avma: u64) -> Self {
         self
     }

@@ -2,8 +2,8 @@
 
 use core::ops::Range;
 
-/// Size in bytes of `struct pthread` of glibc 2.36, which ends at the thread pointer. Other versions
-/// have other sizes; readers verify what they find.
+/// Size in bytes of `struct pthread` of glibc 2.36, which ends at the thread pointer. Other
+/// versions have other sizes; readers verify what they find.
 const DESCRIPTOR_BYTES: usize = 0x740;
 
 /// Makes an offset from the thread pointer of an offset in `struct pthread`.
@@ -24,8 +24,8 @@ pub const KEY_VALUES_NEAR: Range<usize> = before(0xf0)..before(0x150);
 /// Offsets at which a thread's stack (`stackblock`, `stackblock_size`) is looked for.
 pub const STACK_BOUNDS_NEAR: Range<usize> = before(0x400)..before(0x6c0);
 
-/// Bytes from the thread pointer up to the end of the thread's stack: the head of two words, and the
-/// thread-local variables of the program and its libraries.
+/// Bytes from the thread pointer up to the end of the thread's stack. There lie a head of two words
+/// and the thread-local variables of the program and its libraries.
 pub const STACK_END_ABOVE: Range<usize> = 16..0x10_0000;
 
 /// Size in bytes of `struct pthread` in musl 1.2, which ends at the thread pointer.

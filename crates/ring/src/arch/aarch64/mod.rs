@@ -38,8 +38,8 @@ pub fn ticks_unordered() -> u64 {
     ticks
 }
 
-/// Reads the virtual counter after all earlier loads have completed, and before all later accesses:
-/// the barrier waits for the loads, and each `isb` for the instructions before it.
+/// Reads the virtual counter after all earlier loads have completed, and before all later accesses.
+/// The barrier waits for the loads, and each `isb` for the instructions before it.
 #[inline(always)]
 #[must_use]
 pub fn ticks_ordered() -> u64 {

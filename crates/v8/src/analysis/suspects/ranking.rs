@@ -243,6 +243,7 @@ impl Group {
         self.reasons.push(
             match is_steady {
                 Some(true) => "grew in every interval",
+                Some(false) if self.grows_always() => "grew in every interval, most of it in one",
                 Some(false) => "did not grow in every interval",
                 None => "grew once: a third snapshot would tell whether it goes on",
             }
@@ -316,6 +317,12 @@ impl Group {
             before = now;
             gained >= fair
         }))
+    }
+
+    /// Whether each interval brought some growth.
+    fn grows_always(&self) -> bool {
+        self.series.is_sorted_by(|before, now| before < now)
+            && self.series.first().is_some_and(|&first| first > 0)
     }
 
     /// Classes of the gained objects, most bytes first.
