@@ -49,8 +49,8 @@ impl GroupEvents {
         }
     }
 
-    /// Difference to an earlier reading. A counter that one of the readings lacks stays unknown, and
-    /// one that has fallen: it is that of a new group of the same name.
+    /// Difference to an earlier reading. A counter that one of the readings lacks stays unknown. So
+    /// does one that has fallen, which is that of a new group of the same name.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let more = |now: Option<u64>, before: Option<u64>| now?.checked_sub(before?);

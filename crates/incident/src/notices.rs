@@ -27,7 +27,7 @@ pub struct Notices {
 /// Largest number of inotify instances for watched groups. The kernel allows a user 128 by default,
 /// and root's other programs need them, too.
 const OWN_MAX: usize = 48;
-/// Number of instances from which on groups above a watched one have none.
+/// Number of instances from which on groups above a watched one get no further ones.
 const ABOVE_MAX: usize = 24;
 static INSTANCES: AtomicUsize = AtomicUsize::new(0);
 

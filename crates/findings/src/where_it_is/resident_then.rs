@@ -40,7 +40,7 @@ struct Sums {
     places: HashMap<(PieceKind, String), usize>,
 }
 
-/// What is known of the memory of each process.
+/// Readings of the memory of each process.
 struct Known<'t> {
     /// Samples nearest to the moment.
     samples: HashMap<ProcessIndex, &'t ResidentSample>,

@@ -136,7 +136,8 @@ impl Place {
     /// Plays all steps.
     fn check_all(&self, name: &str, before: &[&str], with_process: &[Step]) {
         let traces = format!("{HEAPR} run -q -o old.heapr true; {HEAPR} run -q -o new.heapr true");
-        // Two terminals, each with a time limit of its own: a debug build on a busy machine is slow.
+        // Two terminals, each with a time limit of its own: a debug build on a busy machine is
+        // slow.
         self.check(name, before, &traces, TIPS);
         self.check(name, before, "", STEPS);
         let process = format!(

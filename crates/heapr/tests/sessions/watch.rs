@@ -77,7 +77,7 @@ fn death_of(stage: &Stage, group: &Group, words: &[&str]) -> Value {
     wait_until("the program is in its group", || group.has(child.id()).then_some(()));
     let watch = Watch::start(stage, &["--cgroup", &group.path]);
     File::create(stage.path("go")).unwrap();
-    // Each kernel tells the status of a process that nobody has waited for.
+    // Each kernel tells the status of a process until its parent has waited for it.
     assert_eq!(watch.end(), 1);
     child.wait().unwrap();
     incident(stage)

@@ -118,7 +118,7 @@ fn what_counters_leave_open_is_no_fact() {
     // The root of a namespace: there may be limits above it.
     let levels = of("/", events);
     assert_eq!(cause(&DeathFacts { levels: &levels, ..facts.clone() }).kind, CauseKind::Kernel);
-    // The log was read, and has none.
+    // The log was read, without a kill in it.
     let levels = of("/web", GroupEvents { oom: Some(1), ..events });
     let found = cause(&DeathFacts { levels: &levels, is_log_read: true, ..facts.clone() });
     assert_eq!((found.kind, found.certainty), (CauseKind::KernelGroup, Certainty::Likely));
