@@ -31,8 +31,8 @@ const WAIT_MAX: u64 = 4;
 /// Beginnings of the names of functions that start threads.
 const STARTERS: &[&str] = &["pthread_create", "__pthread_create", "allocate_stack", "_dl_allocate_tls"];
 
-/// Finding about the process whose threads grow most. It is not told of samples, where a
-/// thread is known from its first sample on: threads of a pool would seem to start one by one.
+/// Finding about the process whose threads grow most. It is not told of samples: a thread is known
+/// from its first sample on. Threads of a pool would seem to start one by one.
 pub(crate) fn threads(recording: &Recording<'_>) -> Option<Finding> {
     let sampling = recording.trace.sampling();
     if !sampling.is_exact() && !sampling.is_by_runtimes() {
