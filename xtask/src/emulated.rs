@@ -1,8 +1,9 @@
 //! heapr for aarch64 on a machine of another processor. A cross compiler builds it, and it records
 //! the victims under the emulation of single programs (`qemu-aarch64-static`).
 //!
-//! The emulation has no ptrace. Its memory order is the host's, which is stronger than the
-//! processor's, so that faults of the order do not show.
+//! The emulation has no ptrace, and no memory that a fork clears (`MADV_WIPEONFORK`), so that
+//! children of fork are not recorded in it. Its memory order is the host's, which is stronger than
+//! the processor's, so that faults of the order do not show.
 
 use std::path::Path;
 use std::process::Command;
