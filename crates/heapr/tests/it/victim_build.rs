@@ -1,5 +1,6 @@
 //! Builds victims with the machine's compilers into the target directory, if the source is newer.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -68,12 +69,15 @@ pub(crate) fn build(name: &str, header: &Header, level: &[String]) -> PathBuf {
 }
 
 fn compile(source: &Path, output: &Path, level: &[String], flags: &[String]) {
+    // One test builds a file at a time: a program that is replaced while it runs has no names.
+    let lock = File::create(output.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
     let modified = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified()).ok();
     let source_time = modified(source).unwrap_or_else(|| panic!("{} is missing", source.display()));
     if modified(output).is_some_and(|time: SystemTime| time > source_time) {
         return;
     }
-    // Another test may build the same file at the same time: each writes its own and renames it.
+    // A build that was ended in the middle leaves no file under the program's name.
     let thread: String =
         format!("{:?}", std::thread::current().id()).chars().filter(char::is_ascii_digit).collect();
     let partial = output.with_extension(format!("{}-{thread}.partial", std::process::id()));
