@@ -246,7 +246,7 @@ test('what is shown is saved as one page, which opens with it, and whose filters
 test('a double click zooms to the box that was clicked, in both shapes, with nothing chosen before', async () => {
   for (const shape of ['flame', 'icicle']) {
     for (const row of [2, 4, 6]) {
-      await show(`view=flame&value=total_bytes&shape=${shape}`);
+      await show(`view=flame&value=total_bytes&shape=${shape}&libraries=1`);
       await shown.page.waitForSelector('.flame canvas');
       const box = await shown.page.locator('.flame canvas').boundingBox();
       const rowPx = await shown.page.evaluate(() => Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 1.45));
