@@ -249,7 +249,7 @@ fn plain_name(symbol: &str) -> &str {
 pub struct Sought {
     /// Texts of a user, whose rows precede the built-in ones.
     texts: Vec<String>,
-    /// Whether the table is that of a session of samples, see [`Table::of_main_heap`].
+    /// True if the table is that of a session of samples, see [`Table::of_main_heap`].
     is_of_main_heap: bool,
     table: OnceLock<Table>,
     wanted: OnceLock<Wanted>,

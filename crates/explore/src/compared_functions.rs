@@ -44,7 +44,7 @@ pub struct ComparedFunction {
     pub amounts: Vec<Amounts>,
     /// Amounts of the function's largest stack in each build.
     pub largest: Vec<Amounts>,
-    /// Whether the function has another name in a build.
+    /// True if the function has another name in a build.
     pub is_renamed: bool,
 }
 

@@ -165,7 +165,7 @@ fn freed_after(site: &Site, work: &WorkTime, last_bytes: u64) -> u64 {
         return 0;
     }
     let left_bytes = match site.number {
-        // What is left of a sum of sites is not known: as much as of the process.
+        // The rest of a sum of sites is unknown: it is taken to be as much as that of the process.
         NO_SITE => {
             let share = left_bytes as f64 / work.last_bytes().max(1) as f64;
             (last_bytes as f64 * share) as u64

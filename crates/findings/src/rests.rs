@@ -240,7 +240,7 @@ mod tests {
         let mut theirs = row(110, 5);
         left_out.take_off(&mut theirs);
         assert_eq!(theirs.live_bytes, 0, "a part of it must not be told");
-        // What grows is theirs alone: the rest does not grow.
+        // Growth is theirs alone: the rest does not grow.
         let rest = |share: f64| {
             let mut row = row(1000 + (120.0 * share) as u64, 50);
             left_out.until(share).take_off(&mut row);

@@ -96,7 +96,7 @@ pub(crate) fn print(sides: &[BuildSide], choices: &BuildChoices<'_>) -> anyhow::
     })
 }
 
-/// Whether a function has a name in a build: without arguments, or the whole symbol.
+/// True if a function has a name in a build: without arguments, or the whole symbol.
 fn has_name(function: &ComparedFunction, name: &str) -> bool {
     let symbols = function.frames.iter().flatten().filter_map(|frame| frame.symbol.as_deref());
     function.names.iter().flatten().map(String::as_str).chain(symbols).any(|known| known == name)

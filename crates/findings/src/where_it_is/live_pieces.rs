@@ -42,7 +42,7 @@ struct Row<'a> {
     live: BlockEstimate,
     told: Option<Told<'a>>,
     owner: Owner,
-    /// Whether the row is a sum of small stacks at a caller.
+    /// True if the row is a sum of small stacks at a caller.
     is_rest: bool,
     is_taken: bool,
 }

@@ -46,7 +46,7 @@ pub struct Piece {
     pub note: String,
     /// Function of the piece, with its place if all blocks are of one stack.
     pub frame: Option<FrameJson>,
-    /// Whether the function is user code.
+    /// True if the function is user code.
     pub is_own: bool,
     /// Size of the piece.
     pub bytes: u64,

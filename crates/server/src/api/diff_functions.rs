@@ -40,7 +40,7 @@ struct BuildFunction {
     /// Frame in each build, with the place that holds most.
     frames: Vec<Option<FrameJson>>,
     amounts: Vec<AmountsJson>,
-    /// Whether the function has another name in a build.
+    /// True if the function has another name in a build.
     renamed: bool,
     /// Growth from the first build to the last.
     delta: i128,

@@ -37,7 +37,7 @@ struct FunctionsRequest {
 struct FunctionRow {
     id: String,
     frame: Option<FrameJson>,
-    /// Whether the function is user code.
+    /// True if the function is user code.
     is_own: bool,
     inclusive: AmountsJson,
     own: AmountsJson,

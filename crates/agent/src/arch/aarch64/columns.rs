@@ -9,7 +9,7 @@ pub(crate) const FRAME_POINTER: usize = 29;
 pub(crate) const STACK_POINTER: usize = 31;
 /// Column of the return address (x30).
 pub(crate) const RETURN_ADDRESS: usize = 30;
-/// Whether the return address's column is a register, whose value an unchanged column leaves as it
+/// True if the return address's column is a register, whose value an unchanged column leaves as it
 /// is. A call leaves the return address in x30.
 pub(crate) const RETURN_ADDRESS_IS_REGISTER: bool = true;
 /// Number of bytes of a word of the stack.

@@ -8,7 +8,7 @@ pub(crate) const FRAME_POINTER: usize = 6;
 pub(crate) const STACK_POINTER: usize = 7;
 /// Column of the return address.
 pub(crate) const RETURN_ADDRESS: usize = 16;
-/// Whether the return address's column is a register, whose value an unchanged column leaves as it
+/// True if the return address's column is a register, whose value an unchanged column leaves as it
 /// is. The call has pushed the return address, so that it is a word of the stack.
 pub(crate) const RETURN_ADDRESS_IS_REGISTER: bool = false;
 /// Number of bytes of a word of the stack.
