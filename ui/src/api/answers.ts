@@ -18,7 +18,7 @@ export interface BuildFunction {
   /** Frame in each build, with the place that holds most. */
   frames: (Frame | null)[];
   amounts: Amounts[];
-  /** Whether the function has another name in a build. */
+  /** True if the function has another name in a build. */
   renamed: boolean;
   /** Growth from the first build to the last. */
   delta: number;
@@ -307,7 +307,7 @@ export interface FrameGroup extends Amounts {
 export interface FunctionRow {
   id: string;
   frame: Frame | null;
-  /** Whether the function is user code. */
+  /** True if the function is user code. */
   is_own: boolean;
   inclusive: Amounts;
   own: Amounts;
@@ -703,7 +703,7 @@ export interface Piece {
   note: string;
   /** Function of the piece, with its place if all blocks are of one stack. */
   frame: Frame | null;
-  /** Whether the function is user code. */
+  /** True if the function is user code. */
   is_own: boolean;
   /** Size of the piece. */
   bytes: number;

@@ -138,7 +138,8 @@ impl ResidentThen {
     /// `unread`: number of the processes without a reading, and their live bytes.
     fn say(&mut self, (unread, unread_bytes): (u64, u64)) {
         if self.rss_bytes.is_none() && unread == 0 {
-            self.not_told.push("how much is resident: no process of the recording ran at this moment".to_owned());
+            self.not_told
+                .push("how much is resident: no process of the recording ran at this moment".to_owned());
         } else if self.rss_bytes.is_none() {
             self.not_told.push("how much is resident: the file has no reading of it".to_owned());
         } else if unread > 0 {
