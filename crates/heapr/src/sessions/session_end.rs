@@ -1,6 +1,6 @@
 //! End of a session that depends on its starter, which the starter or the recorder asks for.
 
-use heapr_session::{Answer, ClientError, Request, SessionClient, SessionName, StopReport};
+use heapr_session::{Answer, ClientError, FailureKind, Request, SessionClient, SessionName, StopReport};
 
 /// Byte by which a starter, on which the session depends, keeps the recording.
 pub(super) const KEEP: u8 = b'k';
@@ -21,11 +21,14 @@ pub(crate) enum SessionEnd {
 /// # Errors
 /// The recorder does not answer.
 pub(super) fn end(name: &SessionName, recorder_pid: u32, is_kept: bool) -> Result<SessionEnd, ClientError> {
-    let client = match SessionClient::find(name) {
-        Ok(client) => client,
-        Err(ClientError::NoSuchSession { .. }) => return Ok(SessionEnd::Before),
-        Err(error) => return Err(error),
-    };
+    match end_running(name, recorder_pid, is_kept) {
+        Err(error) if error.kind() == FailureKind::NoSuchSession => Ok(SessionEnd::Before),
+        ended => ended,
+    }
+}
+
+fn end_running(name: &SessionName, recorder_pid: u32, is_kept: bool) -> Result<SessionEnd, ClientError> {
+    let client = SessionClient::find(name)?;
     let status = match client.ask(Request::Status)? {
         Answer::Status(status) if status.recorder_pid == recorder_pid => status,
         // The session was ended by another command, and its name is another's now.

@@ -4,8 +4,8 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use heapr_session::{Answer, ClientError, Request, SessionClient, SessionName, SessionStatus, sessions};
+use anyhow::Context as _;
+use heapr_session::{Answer, ClientError, FailureKind, Request, SessionClient, SessionName, SessionStatus, sessions};
 use heapr_table::SortRows as _;
 use serde_json::{Value, json};
 
@@ -81,7 +81,11 @@ pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
 fn statuses(name: Option<&str>) -> anyhow::Result<Vec<SessionStatus>> {
     if let Some(name) = name {
         let found = SessionClient::find(&SessionName::new(name)?);
-        return Ok(vec![ask(&found.map_err(|error| with_traces(error, name))?)?]);
+        let status = found.and_then(|client| ask(&client)).map_err(|error| match error.kind() {
+            FailureKind::NoSuchSession => with_traces(error, name),
+            _ => error.into(),
+        });
+        return Ok(vec![status?]);
     }
     let mut all = Vec::new();
     let mut silent = Vec::new();
@@ -92,15 +96,16 @@ fn statuses(name: Option<&str>) -> anyhow::Result<Vec<SessionStatus>> {
         let Some(client) = client else { continue };
         match ask(&client) {
             Ok(status) => all.push(status),
+            Err(error) if error.kind() == FailureKind::NoSuchSession => {}
             Err(error) => silent.push(error),
         }
     }
     // "No session is running" would be wrong if a session does not answer.
     let reason = if all.is_empty() { silent.pop() } else { None };
     for error in silent {
-        tell!("heapr: {error:#}");
+        tell!("heapr: {error}");
     }
-    reason.map_or(Ok(all), Err)
+    reason.map_or(Ok(all), |error| Err(error.into()))
 }
 
 /// Adds to an error the traces of sessions of that name in the working directory.
@@ -120,10 +125,13 @@ fn with_traces(error: ClientError, name: &str) -> anyhow::Error {
     }
 }
 
-fn ask(client: &SessionClient) -> anyhow::Result<SessionStatus> {
+fn ask(client: &SessionClient) -> Result<SessionStatus, ClientError> {
     match client.ask(Request::Status)? {
         Answer::Status(status) => Ok(*status),
-        _ => bail!("session {} gives an answer that makes no sense", client.name()),
+        _ => Err(ClientError::NoAnswer {
+            name: client.name().to_string(),
+            reason: "its answer makes no sense".to_owned(),
+        }),
     }
 }
 

@@ -139,7 +139,13 @@ impl SessionClient {
             Request::Snapshot { graph: Some(graph), .. } => graph.max_pause.saturating_add(STOP_PATIENCE),
             _ => PATIENCE,
         };
-        self.ask_within(request, patience)
+        self.ask_within(request, patience).map_err(|error| match error {
+            // One that ends while it is asked hangs up, and removes its socket.
+            ClientError::NoAnswer { .. } if !is_running(&self.directory, self.name.as_str()) => {
+                ClientError::NoSuchSession { name: self.name.to_string(), running: Vec::new() }
+            }
+            error => error,
+        })
     }
 
     /// Sends a request, and waits up to `patience` for the answer.
