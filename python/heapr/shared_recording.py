@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 
+from .control import Control
 from .own_process import may_be_traced
 from .program import HeaprError, ask, program
 
@@ -58,6 +59,7 @@ class SharedRecording:
                 start_new_session=True,
             )
             self._watch.wait()
+            self._control = Control(self._name)
         except BaseException:
             self.close()
             raise
@@ -72,12 +74,12 @@ class SharedRecording:
     def on(self):
         """Records from here on."""
         if not self._is_on:
-            ask("update", self._name, "--sample", "all")
+            self._control.update("all")
             self._is_on = True
 
     def off(self):
         """Records nothing from here on; the file can be read up to here."""
-        ask("update", self._name, "--sample", "off", "--flush")
+        self._control.update("off", flush=True)
         self._is_on = False
 
     def close(self):

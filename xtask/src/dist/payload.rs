@@ -31,6 +31,8 @@ pub(crate) struct Payload {
     /// Needed libraries; `None`: only Linux is needed.
     pub(crate) needs: Option<ElfNeeds>,
     pub(crate) build: Build,
+    /// Level of gzip and deflate. A given program is packed to be tried, not to be sent.
+    pub(crate) compression: u32,
 }
 
 impl Payload {
@@ -106,7 +108,7 @@ impl Payload {
         crate::book::write(&documents.join("html"))?;
         write(&documents.join("THIRD-PARTY-LICENCES.txt"), licences::texts()?.as_bytes())?;
         write(&documents.join("heapr.cdx.json"), sbom::cyclone_dx()?.as_bytes())?;
-        Ok(Self { usr, debug, version: crate::version()?, needs, build })
+        Ok(Self { usr, debug, version: crate::version()?, needs, build, compression: if is_release { 9 } else { 1 } })
     }
 
     /// Folder of the documents.

@@ -19,18 +19,20 @@ pub(crate) fn tarball(payload: &Payload, folder: &Path) -> anyhow::Result<PathBu
     let kind = if payload.needs.is_some() { "" } else { "-static" };
     let name = format!("heapr-{}-x86_64-linux{kind}", payload.version);
     let debug = folder.join(format!("{name}-debug.tar.gz"));
-    tar(&debug, payload.debug.parent().context("a folder")?, "heapr.debug", &format!("s,^,{name}/bin/,"))?;
+    let folder_of_it = payload.debug.parent().context("a folder")?;
+    tar(payload, &debug, folder_of_it, "heapr.debug", &format!("s,^,{name}/bin/,"))?;
     let file = folder.join(format!("{name}.tar.gz"));
-    tar(&file, &payload.usr, ".", &format!("s,^\\.,{name},"))?;
+    tar(payload, &file, &payload.usr, ".", &format!("s,^\\.,{name},"))?;
     Ok(file)
 }
 
 /// Packs the content of a folder under other names, without owners and times.
-fn tar(file: &Path, folder: &Path, what: &str, names: &str) -> anyhow::Result<()> {
+fn tar(payload: &Payload, file: &Path, folder: &Path, what: &str, names: &str) -> anyhow::Result<()> {
     crate::run(
         Command::new("tar")
             .args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--mtime=@0"])
-            .args(["--use-compress-program=gzip -9n", "--transform", names, "--file"])
+            .arg(format!("--use-compress-program=gzip -{}n", payload.compression))
+            .args(["--transform", names, "--file"])
             .arg(file)
             .arg("-C")
             .arg(folder)

@@ -19,7 +19,7 @@ pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> 
     let needs = payload.needs.as_ref().context("a static program has no platform of a wheel")?;
     let tag = format!("py3-none-{}", needs.wheel_platform());
     let path = folder.join(format!("heapr-{version}-{tag}.whl"));
-    let mut wheel = Wheel::create(&path)?;
+    let mut wheel = Wheel::create(&path, payload.compression)?;
     let python = crate::root().join("python/heapr");
     let mut modules: Vec<PathBuf> =
         fs::read_dir(&python)?.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<_>>()?;
@@ -63,12 +63,13 @@ pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> 
 struct Wheel {
     zip: ZipWriter<File>,
     record: String,
+    compression: u32,
 }
 
 impl Wheel {
-    fn create(path: &Path) -> anyhow::Result<Self> {
+    fn create(path: &Path, compression: u32) -> anyhow::Result<Self> {
         let file = File::create(path).with_context(|| path.display().to_string())?;
-        Ok(Self { zip: ZipWriter::new(file), record: String::new() })
+        Ok(Self { zip: ZipWriter::new(file), record: String::new(), compression })
     }
 
     fn add(&mut self, name: &str, content: &[u8], is_program: bool) -> anyhow::Result<()> {
@@ -81,7 +82,7 @@ impl Wheel {
         // Without times: the same files give the same wheel.
         let options = SimpleFileOptions::default()
             .compression_method(zip::CompressionMethod::Deflated)
-            .compression_level(Some(9))
+            .compression_level(Some(self.compression.into()))
             .unix_permissions(if is_program { 0o755 } else { 0o644 });
         self.zip.start_file(name, options)?;
         self.zip.write_all(content)?;

@@ -1,6 +1,7 @@
 //! `heapr status`: shows sessions that run.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,6 +35,12 @@ enum Format {
     Json,
 }
 
+/// Session that has answered.
+struct Answered {
+    socket: PathBuf,
+    status: SessionStatus,
+}
+
 /// Escape sequences that move the cursor to the upper left corner and clear the screen.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
@@ -54,9 +61,9 @@ pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
         let text = match arguments.format {
             Format::Json => format!("{}\n", json_of(&all)),
             Format::Text if arguments.name.is_some() => {
-                all.iter().map(status_text::whole).collect::<Vec<_>>().concat()
+                all.iter().map(|session| status_text::whole(&session.status)).collect::<Vec<_>>().concat()
             }
-            Format::Text => status_text::list(&all),
+            Format::Text => status_text::list(&all.iter().map(|session| &session.status).collect::<Vec<_>>()),
         };
         let mut out = std::io::stdout().lock();
         let is_screen = interval.is_some() && arguments.format == Format::Text && out.is_terminal();
@@ -78,7 +85,7 @@ pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn statuses(name: Option<&str>) -> anyhow::Result<Vec<SessionStatus>> {
+fn statuses(name: Option<&str>) -> anyhow::Result<Vec<Answered>> {
     if let Some(name) = name {
         let found = SessionClient::find(&SessionName::new(name)?);
         let status = found.and_then(|client| ask(&client)).map_err(|error| match error.kind() {
@@ -125,9 +132,9 @@ fn with_traces(error: ClientError, name: &str) -> anyhow::Error {
     }
 }
 
-fn ask(client: &SessionClient) -> Result<SessionStatus, ClientError> {
+fn ask(client: &SessionClient) -> Result<Answered, ClientError> {
     match client.ask(Request::Status)? {
-        Answer::Status(status) => Ok(*status),
+        Answer::Status(status) => Ok(Answered { socket: client.socket(), status: *status }),
         _ => Err(ClientError::NoAnswer {
             name: client.name().to_string(),
             reason: "its answer makes no sense".to_owned(),
@@ -135,7 +142,12 @@ fn ask(client: &SessionClient) -> Result<SessionStatus, ClientError> {
     }
 }
 
-fn json_of(all: &[SessionStatus]) -> Value {
-    let sessions: Vec<Value> = all.iter().map(heapr_server::status_json).collect();
+fn json_of(all: &[Answered]) -> Value {
+    let entry = |session: &Answered| {
+        let mut entry = heapr_server::status_json(&session.status);
+        entry["socket"] = json!(session.socket.to_string_lossy());
+        entry
+    };
+    let sessions: Vec<Value> = all.iter().map(entry).collect();
     json!({ "schema": "heapr.status/1", "sessions": sessions })
 }

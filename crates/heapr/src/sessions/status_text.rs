@@ -14,7 +14,7 @@ const WIDTH: usize = 100;
 const PROCESSES_SHOWN: usize = 20;
 
 /// Formats one line for each session.
-pub(super) fn list(all: &[SessionStatus]) -> String {
+pub(super) fn list(all: &[&SessionStatus]) -> String {
     if all.is_empty() {
         return "no session is running\n".to_owned();
     }

@@ -128,6 +128,12 @@ impl SessionClient {
         &self.name
     }
 
+    /// Path of its socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join(format!("{}{SOCKET}", self.name))
+    }
+
     /// Sends a request, and waits for the answer.
     ///
     /// # Errors
