@@ -1,4 +1,4 @@
-//! Embeds the page: the files of `ui/dist`, compressed. Without a built page it embeds a small one
+//! Embeds the page: the files of `ui/dist`, compressed; a package of this crate has them in `page`. Without a built page it embeds a small one
 //! that says how to build it.
 
 use std::fmt::Write as _;
@@ -11,7 +11,8 @@ const FALLBACK: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>
 
 fn main() {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
-    let folder = Path::new(&manifest).join("../../ui/dist");
+    let packed = Path::new(&manifest).join("page");
+    let folder = if packed.exists() { packed } else { Path::new(&manifest).join("../../ui/dist") };
     println!("cargo::rerun-if-changed={}", folder.display());
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

@@ -2,7 +2,8 @@
 //! Compressed, it is a third as large.
 //!
 //! The agent needs another panic strategy and its own link options, which Cargo cannot set for one
-//! crate of a workspace. So a separate Cargo builds it, into this crate's output directory.
+//! crate of a workspace. So a separate Cargo builds it, into this crate's output directory: from
+//! the workspace, or from the sources that a package of this crate holds.
 
 use std::env;
 use std::io::Write as _;
@@ -16,16 +17,38 @@ include!("src/content_hash.rs");
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
-    let workspace = manifest.join("../..");
+    let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let packed = manifest.join("agent-sources");
+    let workspace = if packed.exists() { unpacked(&packed, &output) } else { manifest.join("../..") };
     for path in ["crates/known", "crates/wire", "crates/ring", "crates/agent", "Cargo.toml"] {
         println!("cargo::rerun-if-changed={}", workspace.join(path).display());
     }
-    let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let library = build_agent(&workspace, &output.join("agent"));
     let content = std::fs::read(&library).expect("the agent was built");
     println!("cargo::rustc-env=HEAPR_AGENT_BYTES={}", content.len());
     println!("cargo::rustc-env=HEAPR_AGENT_HASH={}", content_hash(&content));
     println!("cargo::rustc-env=HEAPR_AGENT_LIBRARY={}", compressed(&library, &content).display());
+}
+
+/// Copies packed sources, whose manifests have another name there, and returns their workspace.
+fn unpacked(packed: &Path, output: &Path) -> PathBuf {
+    let workspace = output.join("agent-sources");
+    copy(packed, &workspace);
+    workspace
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("OUT_DIR can be written");
+    for entry in std::fs::read_dir(from).expect("the packed sources can be read") {
+        let path = entry.expect("the packed sources can be read").path();
+        let name = path.file_name().expect("an entry has a name").to_string_lossy().into_owned();
+        let target = to.join(name.strip_suffix(".packed").unwrap_or(&name));
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).expect("OUT_DIR can be written");
+        }
+    }
 }
 
 fn build_agent(workspace: &Path, target: &Path) -> PathBuf {

@@ -92,7 +92,7 @@ fn packages(root: &Path, version: &str, dry: Option<Option<&Path>>) -> anyhow::R
     match dry {
         None => crate::run(dist.args(["--check", "--twice"]))?,
         Some(Some(binary)) => {
-            crate::run(dist.arg("--binary").arg(binary).args(["--only", "tar", "--twice"]))?
+            crate::run(dist.arg("--binary").arg(binary).args(["--only", "tar,crates", "--twice"]))?
         }
         Some(None) => println!("release: no packages: a dry run makes them from --binary FILE"),
     }
@@ -111,13 +111,14 @@ fn packages(root: &Path, version: &str, dry: Option<Option<&Path>>) -> anyhow::R
 fn publishing(version: &str) -> String {
     format!(
         r#"#!/bin/sh
-# Publishes heapr {version}: the tag, the wheel, the npm package and the image. Run it where the packages are.
-#   TWINE_PASSWORD   token of PyPI       NODE_AUTH_TOKEN   token of npm
-#   IMAGE            name of the image, as in registry.example/heapr (podman login before)
+# Publishes heapr {version}: the tag, the crates, the wheel, the npm package and the image. Run it where the packages are.
+#   TWINE_PASSWORD         token of PyPI         NODE_AUTH_TOKEN   token of npm
+#   CARGO_REGISTRY_TOKEN   token of crates.io
+#   IMAGE                  name of the image, as in registry.example/heapr (podman login before)
 set -eu
 cd "$(dirname "$0")"
-: "${{TWINE_PASSWORD:?}}" "${{NODE_AUTH_TOKEN:?}}" "${{IMAGE:?}}"
-for program in git podman npm python3 sha256sum; do
+: "${{TWINE_PASSWORD:?}}" "${{NODE_AUTH_TOKEN:?}}" "${{CARGO_REGISTRY_TOKEN:?}}" "${{IMAGE:?}}"
+for program in cargo git podman npm python3 sha256sum; do
     command -v "$program" >/dev/null || {{ echo "there is no $program" >&2; exit 1; }}
 done
 sha256sum --check --quiet SHA256SUMS
@@ -128,6 +129,7 @@ for file in heapr-{version}-*.whl heapr-{version}.tgz; do
     grep -q "  $file\$" SHA256SUMS || {{ echo "$file is not in SHA256SUMS" >&2; exit 1; }}
 done
 git -C ../.. push --follow-tags origin HEAD
+(cd stage/crates && cargo publish --workspace --no-verify --exclude heapr-testkit --exclude heapr-capi)
 python3 -m venv publishing && publishing/bin/pip install --quiet twine
 TWINE_USERNAME=__token__ publishing/bin/twine upload --non-interactive --skip-existing heapr-{version}-*.whl
 npm config set //registry.npmjs.org/:_authToken '${{NODE_AUTH_TOKEN}}' --location project

@@ -10,6 +10,7 @@
 mod build;
 mod check;
 mod clean_root;
+mod crates;
 mod elf_needs;
 mod image;
 mod licences;
@@ -44,6 +45,7 @@ const KINDS: &[Kind] = &[
     ("rpm", Build::Glibc, 20 << 20, system_packages::rpm, check::rpm),
     ("wheel", Build::Glibc, 12 << 20, wheel::make, check::wheel),
     ("npm", Build::Glibc, 12 << 20, node_package::make, check::npm),
+    ("crates", Build::Glibc, 4 << 20, crates::make, crates::check),
     // Uses the tarball: `packaging/Containerfile`.
     ("image", Build::Glibc, 20 << 20, system_packages::tarball, image::check),
     ("static", Build::Static, 20 << 20, system_packages::tarball, check::without_glibc),

@@ -108,7 +108,14 @@ impl Payload {
         crate::book::write(&documents.join("html"))?;
         write(&documents.join("THIRD-PARTY-LICENCES.txt"), licences::texts()?.as_bytes())?;
         write(&documents.join("heapr.cdx.json"), sbom::cyclone_dx()?.as_bytes())?;
-        Ok(Self { usr, debug, version: crate::version()?, needs, build, compression: if is_release { 9 } else { 1 } })
+        Ok(Self {
+            usr,
+            debug,
+            version: crate::version()?,
+            needs,
+            build,
+            compression: if is_release { 9 } else { 1 },
+        })
     }
 
     /// Folder of the documents.

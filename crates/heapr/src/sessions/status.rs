@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use heapr_session::{Answer, ClientError, FailureKind, Request, SessionClient, SessionName, SessionStatus, sessions};
+use heapr_session::{
+    Answer, ClientError, FailureKind, Request, SessionClient, SessionName, SessionStatus, sessions,
+};
 use heapr_table::SortRows as _;
 use serde_json::{Value, json};
 
