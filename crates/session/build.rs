@@ -19,10 +19,16 @@ fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let packed = manifest.join("agent-sources");
-    let workspace = if packed.exists() { unpacked(&packed, &output) } else { manifest.join("../..") };
-    for path in ["crates/known", "crates/wire", "crates/ring", "crates/agent", "Cargo.toml"] {
-        println!("cargo::rerun-if-changed={}", workspace.join(path).display());
-    }
+    let workspace = if packed.exists() {
+        println!("cargo::rerun-if-changed={}", packed.display());
+        unpacked(&packed, &output)
+    } else {
+        let workspace = manifest.join("../..");
+        for path in ["crates/known", "crates/wire", "crates/ring", "crates/agent", "Cargo.toml"] {
+            println!("cargo::rerun-if-changed={}", workspace.join(path).display());
+        }
+        workspace
+    };
     let library = build_agent(&workspace, &output.join("agent"));
     let content = std::fs::read(&library).expect("the agent was built");
     println!("cargo::rustc-env=HEAPR_AGENT_BYTES={}", content.len());

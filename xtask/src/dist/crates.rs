@@ -114,6 +114,7 @@ fn sources_of_agent(crates: &Path, workspace: &str) -> anyhow::Result<()> {
         .replace(MEMBERS, &format!("members = [{members}]"))
         .replace("default-members = [\"crates/heapr\"]\n", "");
     write(&into.join(PACKED), without(&workspace, "[profile.dev").as_bytes())?;
+    fs::copy(crates.with_file_name("Cargo.lock"), into.join("Cargo.lock")).context("Cargo.lock")?;
     for name in AGENT {
         let own = into.join("crates").join(name);
         copy_folder(&crates.join(name).join("src"), &own.join("src"))?;
