@@ -28,9 +28,15 @@ pub(crate) fn tarball(file: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// Installs and uses the package in each release.
+/// Installs and uses the package in each release; then the book's pages of ten minutes are tried
+/// with its program.
 pub(crate) fn deb(file: &Path) -> anyhow::Result<()> {
-    in_each_release(file, |root, name| root.run(&format!("dpkg -i /{name}")))
+    in_each_release(file, |root, name| root.run(&format!("dpkg -i /{name}")))?;
+    let unpacked = tempfile::tempdir()?;
+    crate::run(Command::new("dpkg-deb").arg("-x").arg(file).arg(unpacked.path()))?;
+    let mut book = crate::cargo();
+    book.args(["test", "--package", "heapr", "--test", "book", "--", "commands_of_the_book"]);
+    crate::run(book.env("HEAPR", unpacked.path().join("usr/bin/heapr")).env("HEAPR_BOOK", "ten-minutes"))
 }
 
 /// Installs and uses the rpm package. No root of an rpm distribution can be made, and Debian's has

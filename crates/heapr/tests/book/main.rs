@@ -8,15 +8,21 @@
 //! | anything else | text |
 //!
 //! Output is compared without its numbers and units; `HEAPR_WRITE_GENERATED=1` writes it into the
-//! pages, and `HEAPR_BOOK=languages/java.md` runs one page alone.
+//! pages. `HEAPR_BOOK=languages/java.md` runs one page alone, `HEAPR_BOOK=languages` a folder, and
+//! `HEAPR=FILE` another program than the one that is built here, such as an installed one.
 #![forbid(unsafe_code)]
 
 mod page;
 mod shell;
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use page::{Block, Page};
+
+/// Number of pages that are run at once.
+const PAGES_AT_ONCE: usize = 2;
 
 fn book() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book")
@@ -34,40 +40,65 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     found.sort();
 }
 
+/// What came of the pages that were run.
+#[derive(Default)]
+struct Outcome {
+    wrong: Vec<String>,
+    command_count: usize,
+}
+
+/// Runs a page, and writes what it prints into it where that is asked for.
+fn run(path: &Path, writes: bool, outcome: &Mutex<Outcome>) {
+    let mut page = Page::read(path);
+    if !page.blocks().any(|block| matches!(block, Block::Console { .. })) {
+        return;
+    }
+    let shown = path.strip_prefix(book()).unwrap().display().to_string();
+    if let Some(tool) = page.missing_tool() {
+        heapr_testkit::not_run(format!("{shown}: there is no {tool}"));
+        return;
+    }
+    let mut differs = Vec::new();
+    let command_count = shell::run(&mut page, &shown, &mut differs);
+    if !differs.is_empty() && !writes {
+        // Once more: what a page starts in the background may not have come to anything yet.
+        eprintln!("a second time: {}", differs.join("\n"));
+        differs.clear();
+        page = Page::read(path);
+        shell::run(&mut page, &shown, &mut differs);
+    }
+    if writes {
+        page.write(path);
+    }
+    let mut outcome = outcome.lock().unwrap();
+    outcome.wrong.append(&mut differs);
+    outcome.command_count += command_count;
+}
+
 #[test]
 fn commands_of_the_book_print_what_it_says() {
     let mut found = Vec::new();
     pages(&book(), &mut found);
     let writes = std::env::var_os("HEAPR_WRITE_GENERATED").is_some();
     if let Some(only) = std::env::var_os("HEAPR_BOOK") {
-        found.retain(|path| path.ends_with(&only));
+        found.retain(|path| {
+            path.ends_with(&only) || path.parent().is_some_and(|folder| folder.ends_with(&only))
+        });
     }
-    let (mut wrong, mut run) = (Vec::new(), 0);
-    for path in found {
-        let mut page = Page::read(&path);
-        if !page.blocks().any(|block| matches!(block, Block::Console { .. })) {
-            continue;
+    let outcome = Mutex::new(Outcome::default());
+    let next = AtomicUsize::new(0);
+    // A page waits for its programs for half of its time, and each has folders of its own.
+    std::thread::scope(|scope| {
+        for _ in 0..PAGES_AT_ONCE {
+            scope.spawn(|| {
+                while let Some(path) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run(path, writes, &outcome);
+                }
+            });
         }
-        let shown = path.strip_prefix(book()).unwrap().display().to_string();
-        if let Some(tool) = page.missing_tool() {
-            heapr_testkit::not_run(format!("{shown}: there is no {tool}"));
-            continue;
-        }
-        let mut differs = Vec::new();
-        run += shell::run(&mut page, &shown, &mut differs);
-        if !differs.is_empty() && !writes {
-            // Once more: what a page starts in the background may not have come to anything yet.
-            eprintln!("a second time: {}", differs.join("\n"));
-            differs.clear();
-            page = Page::read(&path);
-            shell::run(&mut page, &shown, &mut differs);
-        }
-        wrong.append(&mut differs);
-        if writes {
-            page.write(&path);
-        }
-    }
-    assert!(run > 0, "the book has commands");
+    });
+    let Outcome { wrong, command_count } = outcome.into_inner().unwrap();
+    assert!(command_count > 0, "the book has commands");
     assert!(writes || wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

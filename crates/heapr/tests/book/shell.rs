@@ -1,7 +1,7 @@
 //! Commands of a page, run in one shell.
 
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -21,9 +21,10 @@ pub(crate) fn run(page: &mut Page, shown: &str, wrong: &mut Vec<String>) -> usiz
     for made in [&folder, &scratch.path().join("bin"), &scratch.path().join("run")] {
         std::fs::create_dir(made).unwrap();
     }
-    let heapr = Path::new(env!("CARGO_BIN_EXE_heapr"));
-    for name in ["heapr", "cargo-heapr"] {
-        let program = heapr.with_file_name(name);
+    let built = PathBuf::from(env!("CARGO_BIN_EXE_heapr"));
+    let heapr = std::env::var_os("HEAPR").map_or_else(|| built.clone(), PathBuf::from);
+    let cargo_heapr = built.with_file_name("cargo-heapr");
+    for (name, program) in [("heapr", heapr), ("cargo-heapr", cargo_heapr)] {
         std::os::unix::fs::symlink(program, scratch.path().join("bin").join(name)).unwrap();
     }
     let mut script = String::from("exec 2>&1\n");
