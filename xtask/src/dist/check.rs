@@ -162,7 +162,7 @@ pub(crate) fn wheel(file: &Path) -> anyhow::Result<()> {
     pip(&[&format!("{}[pytest]", file.display()), "ipython", "pytest-xdist", "pytest-forked"])?;
     let tests = crate::root().join("python/tests");
     let mut pytest = Command::new(bin.join("python"));
-    pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytester"]).arg(tests);
+    pytest.args(["-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-p", "pytester"]).arg(tests);
     crate::run(pytest.current_dir(folder.path()).env_remove("PYTHONPATH"))?;
     if Command::new("uvx").arg("--version").output().is_ok_and(|output| output.status.success()) {
         let begin = Instant::now();
