@@ -62,6 +62,8 @@ impl Stage {
     pub(crate) fn status(&self, name: &str) -> Value {
         let value = self.json(&["status", name]);
         assert_eq!(value["schema"], "heapr.status/1");
+        let socket = value["sessions"][0]["socket"].as_str().unwrap();
+        assert!(socket.ends_with(&format!("/{name}.sock")), "{socket}");
         value["sessions"][0].clone()
     }
 
