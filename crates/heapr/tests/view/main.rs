@@ -120,6 +120,11 @@ fn the_page_holds_what_must_hold_for_any_data() {
 }
 
 #[test]
+fn the_first_screen_is_the_picture_of_the_read_me() {
+    run_browser_tests("e2e/picture.test.mjs");
+}
+
+#[test]
 fn scrolling_and_panning_have_no_frame_over_33_ms() {
     run_browser_tests(SMOOTH);
 }

@@ -1,0 +1,40 @@
+// The picture of the page in README.md: the server of the book's ten minutes in C++, as the page
+// opens on it. HEAPR_WRITE_GENERATED=1 takes the picture anew.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { openBrowser } from './browser.mjs';
+import { HEAPR, run, view, workFolder } from './heapr.mjs';
+
+const docs = join(dirname(fileURLToPath(import.meta.url)), '../../docs');
+const PICTURE = join(docs, 'page.png');
+const [WIDTH, HEIGHT] = [1280, 740];
+
+test('the first screen names what grows, with its line', { timeout: 180_000 }, async () => {
+  const work = workFolder();
+  const browser = await openBrowser({ width: WIDTH, height: HEIGHT });
+  let server;
+  try {
+    const [, source] = /^```cpp file=server\.cc\n(.*?)^```$/ms.exec(readFileSync(join(docs, 'book/ten-minutes/cpp.md'), 'utf8'));
+    writeFileSync(join(work.folder, 'server.cc'), source);
+    await run(work, 'g++', ['-g', '-O1', '-fno-inline', '-o', 'server', 'server.cc']);
+    await run(work, HEAPR, ['run', '--quiet', '-o', 'server.heapr', '--', './server']);
+    server = await view(work, ['server.heapr']);
+    const { page } = browser;
+    await page.goto(server.url);
+    const finding = page.locator('text=/Memory grows: handle_request \\(server\\.cc:\\d+\\)/').first();
+    await finding.waitFor();
+    const box = await finding.boundingBox();
+    assert.ok(box.y + box.height <= HEIGHT, `the first finding ends at ${box.y + box.height} of ${HEIGHT}`);
+    assert.deepEqual(browser.errors, []);
+    if (process.env.HEAPR_WRITE_GENERATED) writeFileSync(PICTURE, await page.screenshot());
+    const header = readFileSync(PICTURE);
+    assert.deepEqual([header.readUInt32BE(16), header.readUInt32BE(20)], [WIDTH, HEIGHT]);
+  } finally {
+    await browser.close();
+    await server?.stop();
+    work.remove();
+  }
+});
