@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use heapr_explore::{FrameUnion, TableLimit};
 use heapr_filters::FilterArguments;
@@ -13,7 +14,7 @@ use heapr_v8::analysis::Comparison;
 use crate::entry::{Change, Content, Entry};
 use crate::error::{Error, Result};
 use crate::follower;
-use crate::host::{HeapError, Host};
+use crate::host::{GraphHolders, GraphLeaks, HeapError, Host};
 use crate::resident_file::ResidentFile;
 use crate::result_cache::ResultCache;
 use crate::session::RunningSession;
@@ -62,6 +63,9 @@ pub(crate) enum ResidentSource {
 /// Key of a series of native snapshots: files with snapshot numbers, the filter, the grouping.
 pub(crate) type SeriesKey = (Vec<(usize, Vec<u32>)>, FilterArguments, GroupBy);
 
+/// Key of a native graph: the opening, the snapshot, the process.
+pub(crate) type GraphKey = (usize, u32, Option<u32>);
+
 /// All open files and the caches that span several of them.
 pub struct Files {
     entries: RwLock<Vec<Arc<Entry>>>,
@@ -72,14 +76,21 @@ pub struct Files {
     pub(crate) unions: ResultCache<[usize; 2], FrameUnion>,
     /// Comparisons of two snapshots, by their numbers and openings.
     pub(crate) comparisons: ResultCache<[(usize, u32); 2], Comparison>,
+    /// Holders and leaks of native graphs.
+    pub(crate) graph_holders: ResultCache<GraphKey, GraphHolders>,
+    pub(crate) graph_leaks: ResultCache<GraphKey, GraphLeaks>,
     /// Series of native snapshots.
     pub(crate) series: ResultCache<SeriesKey, SnapshotSeries>,
 }
 
+/// Interval between two checks whether a file is open.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 /// Number of cached common trees; each takes as much memory as the stacks of both files.
 const UNIONS_KEPT: usize = 2;
 /// Number of cached comparisons of snapshots; each has a line per class.
 const COMPARISONS_KEPT: usize = 8;
+/// Number of cached lists of holders and of leaks; each has a line per holder or stack.
+const GRAPHS_KEPT: usize = 6;
 /// Number of cached series of native snapshots; each has a line per stack, with frames.
 const SERIES_KEPT: usize = 6;
 
@@ -114,6 +125,8 @@ impl Files {
             limits,
             unions: ResultCache::new(UNIONS_KEPT),
             comparisons: ResultCache::new(COMPARISONS_KEPT),
+            graph_holders: ResultCache::new(GRAPHS_KEPT),
+            graph_leaks: ResultCache::new(GRAPHS_KEPT),
             series: ResultCache::new(SERIES_KEPT),
         });
         for entry in &files.entries() {
@@ -177,6 +190,24 @@ impl Files {
     /// All entries at this moment; more may be added.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits for the files that open within `time_max`, and fails if one of them cannot be read.
+    ///
+    /// # Errors
+    /// The error of the first such file.
+    pub fn refuse_unreadable(&self, time_max: Duration) -> Result<()> {
+        let begun = Instant::now();
+        for entry in &self.entries() {
+            loop {
+                match entry.content() {
+                    Content::Opening if begun.elapsed() < time_max => std::thread::sleep(LOOK_INTERVAL),
+                    Content::Failed { message, offset } => return Err(entry.unusable(message, offset)),
+                    _ => break,
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Begins to open one more file, and returns its number.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use heapr_files::Existing;
-use heapr_server::{Files, Limits, StaticLimits, write_static};
+use heapr_server::{Files, Limits, StaticChoices, write_static};
 
 use super::answer::Answer;
 use super::arguments::ExplainArguments;
@@ -38,6 +38,6 @@ pub(super) fn write(
         files: Vec::new(),
     });
     let files = Files::open(&[path], host, Limits::default());
-    out.write_all(&write_static(&files, StaticLimits::default(), &mut |_| {})?)?;
+    out.write_all(&write_static(&files, &StaticChoices::default(), &mut |_| {})?)?;
     Ok(())
 }
