@@ -70,6 +70,6 @@ pub use live_then::LiveThen;
 pub use neighbours::Neighbours;
 pub use parallelism::Parallelism;
 pub use selection::Selection;
-pub use table_builder::GrowingTable;
 pub use span_sums::{SpanSum, SpanSums};
+pub use table_builder::GrowingTable;
 pub use timeline::{Series, SeriesKey, Timeline, TimelineBy, TimelineOf, TimelineQuery, TimelineVariances};

@@ -1,19 +1,7 @@
 /** Notes of the author, pinned to a moment or to the whole; they are part of the address. */
 import { go, useAddress } from '../address/use-address';
-import { formatDuration, parseTimeNs } from '../format';
-
-interface Note {
-  /** Moment in ns; null for the whole recording. */
-  atNs: number | null;
-  text: string;
-}
-
-/** Parses `1200ms text`, or text alone. */
-export function noteOf(words: string): Note {
-  const [, time = '', text = ''] = /^(\d[\d.]*(?:ns|us|ms|s)) (.+)$/s.exec(words) ?? [];
-  const atNs = time === '' ? null : parseTimeNs(time);
-  return atNs === null ? { atNs: null, text: words } : { atNs, text };
-}
+import { formatDuration } from '../format';
+import { noteOf } from './note-text';
 
 export function Notes() {
   const address = useAddress();

@@ -249,7 +249,8 @@ fn answer(
         let coloured_place = |owner: Option<usize>| {
             owner.and_then(|owner| places.get(&owner)).filter(|&&place| place < coloured)
         };
-        moment.owner = owner.into_iter().map(|owner| coloured_place(owner).map_or(-1, |&place| place as i64)).collect();
+        moment.owner =
+            owner.into_iter().map(|owner| coloured_place(owner).map_or(-1, |&place| place as i64)).collect();
         for pin in &mut moment.pins {
             let next = owners.len();
             let place = *places.entry(pin.owner).or_insert(next);
@@ -303,8 +304,15 @@ fn moment_of(file: &TraceFile, process: Option<ProcessIndex>, page_bytes: u64, t
         moment.half_free_bytes = moment.half_free_bytes.saturating_add(free);
         let blocks = page.by_owner.iter().map(|(_, _, count)| count).sum::<u64>().max(1);
         for &(owner, bytes, count) in &page.by_owner {
-            let pin = pins.entry(owner).or_insert(PlacePin { owner, free_bytes: 0, block_count: 0, block_bytes: 0 });
-            pin.free_bytes = pin.free_bytes.saturating_add((u128::from(free) * u128::from(count) / u128::from(blocks)) as u64);
+            let pin = pins.entry(owner).or_insert(PlacePin {
+                owner,
+                free_bytes: 0,
+                block_count: 0,
+                block_bytes: 0,
+            });
+            pin.free_bytes = pin
+                .free_bytes
+                .saturating_add((u128::from(free) * u128::from(count) / u128::from(blocks)) as u64);
             pin.block_count += count;
             pin.block_bytes = pin.block_bytes.saturating_add(bytes);
         }

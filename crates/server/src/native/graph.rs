@@ -54,7 +54,8 @@ impl Asked {
 
     fn command(&self, what: &str) -> String {
         let path = self.file.path.display().to_string();
-        let (snapshot, pid) = (self.question.snapshot.to_string(), self.question.pid.map(|pid| pid.to_string()));
+        let (snapshot, pid) =
+            (self.question.snapshot.to_string(), self.question.pid.map(|pid| pid.to_string()));
         let mut words = vec!["snapshot", what, &path, "--snapshot", &snapshot];
         words.extend(pid.iter().flat_map(|pid| ["--pid", pid.as_str()]));
         command(&words)

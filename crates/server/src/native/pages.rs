@@ -219,6 +219,8 @@ fn label_of(own: &heapr_query::OwnCode, frames: &[FrameView<'_>]) -> String {
     };
     match (frame.symbol, frame.module) {
         (Some(symbol), _) => plain_symbol(symbol),
+        // A name that stands for allocations without a stack.
+        (None, Some(module)) if frame.offset == 0 => file_name(module).to_owned(),
         (None, Some(module)) => format!("{}+{:#x}", file_name(module), frame.offset),
         (None, None) => format!("{:#x}", frame.offset),
     }

@@ -24,7 +24,8 @@ pub(super) fn hide(value: &mut Value) {
         Value::String(text) => *text = without_folders(text),
         Value::Array(values) => values.iter_mut().for_each(hide),
         Value::Object(fields) => {
-            let is_string = fields.get("type").and_then(Value::as_str).is_some_and(|of| of.contains("string"));
+            let is_string =
+                fields.get("type").and_then(Value::as_str).is_some_and(|of| of.contains("string"));
             for (name, field) in fields.iter_mut() {
                 if LEFT_OUT.contains(&name.as_str()) {
                     *field = match field {
@@ -54,7 +55,8 @@ fn without_folders(text: &str) -> String {
     while let Some(start) = rest.find('/') {
         let (before, path) = rest.split_at(start);
         told.push_str(before);
-        let is_first = before.chars().next_back().map_or(told.is_empty(), |c| is_end(c) || c == '~' || c == '.');
+        let is_first =
+            before.chars().next_back().map_or(told.is_empty(), |c| is_end(c) || c == '~' || c == '.');
         let is_first = is_first || (before.is_empty() && told.chars().next_back().is_none_or(is_end));
         let length = path.find(is_end).unwrap_or(path.len());
         let (path, behind) = path.split_at(length);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { noteOf } from './notes';
+import { noteOf } from './note-text';
 
 test('a note has a moment, or none', () => {
   assert.deepEqual(noteOf('1200ms the report is loaded'), { atNs: 1.2e9, text: 'the report is loaded' });
