@@ -8,8 +8,7 @@
 //!                  c─┼─>         freed in 2        allocated, freed
 //! ```
 
-use std::collections::HashMap;
-
+use hashbrown::HashMap;
 use heapr_query::{Error, Result};
 use heapr_trace::StackIndex;
 
@@ -46,8 +45,9 @@ pub struct SpanSums {
 }
 
 impl Explorer {
-    /// Sums by spans of equal length, of which there are at most `spans_max`; fewer if there would
-    /// be more than `sums_max` sums. `None` without a table of events, and for samples.
+    /// Sums by spans of equal length, of which there are at most `spans_max`; half as many, and so
+    /// on, if there would be more than `sums_max` sums. `None` without a table of events, and for
+    /// samples.
     ///
     /// # Errors
     /// The call was cancelled.
@@ -57,65 +57,67 @@ impl Explorer {
         sums_max: usize,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<SpanSums>> {
-        if self.trace().is_sampled() || self.table().is_none() {
-            return Ok(None);
-        }
-        let mut spans = spans_max.max(1);
-        loop {
-            match self.sums_of(spans, sums_max, is_cancelled)? {
-                Some(sums) => return Ok(Some(sums)),
-                None if spans == 1 => return Ok(None),
-                None => spans /= 2,
-            }
-        }
-    }
-
-    /// Sums by a number of spans; `None` if there are more than `sums_max`.
-    fn sums_of(
-        &self,
-        spans: u16,
-        sums_max: usize,
-        is_cancelled: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<SpanSums>> {
-        let Some(table) = self.table() else { return Ok(None) };
+        let Some(table) = self.table().filter(|_| !self.trace().is_sampled()) else { return Ok(None) };
+        let spans = spans_max.max(1);
         // The last moment of the recording belongs to the last span.
         let whole_ns = u128::from(self.trace().duration_ns()) + 1;
         let end_of = |span: u16| (whole_ns * u128::from(span + 1)).div_ceil(u128::from(spans)) as u64;
-        let ends_ns: Vec<u64> = (0..spans).map(end_of).collect();
+        let mut ends_ns: Vec<u64> = (0..spans).map(end_of).collect();
         let ends: Vec<u32> = ends_ns.iter().map(|&end_ns| table.times.count_before(end_ns)).collect();
         let span_of = |sequence: u32| ends.partition_point(|&end| end <= sequence) as u16;
         let mut sums: HashMap<(StackIndex, u16, u16), SpanSum> = HashMap::new();
-        let mut born = 0;
+        // Number of times that two neighbouring spans became one.
+        let mut halvings = 0;
         for allocation in 0..table.allocation_count() {
             if allocation.is_multiple_of(CANCEL_INTERVAL) && is_cancelled() {
                 return Err(Error::GivenUp);
             }
-            // Births ascend.
-            while usize::from(born) + 1 < ends.len() && ends[usize::from(born)] <= table.births[allocation] {
-                born += 1;
-            }
             let end = table.ends[allocation].sequence();
-            let freed = if end == NEVER { spans } else { span_of(end).min(spans) };
+            let is_freed = end != NEVER && usize::from(span_of(end)) < ends.len();
             let site = table.sites[table.site_of[allocation] as usize];
-            let sum = sums.entry((site.stack, born, freed)).or_insert(SpanSum {
+            let one = SpanSum {
                 stack: site.stack,
-                born,
-                freed,
-                count: 0,
-                bytes: 0,
-                realloc_count: 0,
-                temporary_count: 0,
-            });
-            sum.count += 1;
-            sum.bytes = sum.bytes.saturating_add(table.size_bytes(allocation));
-            sum.realloc_count += u64::from(site.is_realloc);
-            sum.temporary_count += u64::from(table.is_temporary(allocation, 0));
-            if sums.len() > sums_max {
-                return Ok(None);
+                born: span_of(table.births[allocation]).min(spans - 1) >> halvings,
+                freed: if is_freed { span_of(end) >> halvings } else { NOT_FREED },
+                count: 1,
+                bytes: table.size_bytes(allocation),
+                realloc_count: u64::from(site.is_realloc),
+                temporary_count: u64::from(table.is_temporary(allocation, 0)),
+            };
+            add(&mut sums, one);
+            while sums.len() > sums_max && ends_ns.len() > 1 {
+                halvings += 1;
+                let last_ns = ends_ns.last().copied();
+                ends_ns = ends_ns.chunks_exact(2).map(|two| two[1]).collect();
+                ends_ns.extend(last_ns.filter(|last_ns| ends_ns.last() != Some(last_ns)));
+                for mut sum in std::mem::take(&mut sums).into_values() {
+                    sum.born >>= 1;
+                    if sum.freed != NOT_FREED {
+                        sum.freed >>= 1;
+                    }
+                    add(&mut sums, sum);
+                }
             }
         }
         let mut sums: Vec<SpanSum> = sums.into_values().collect();
+        let count = ends_ns.len() as u16;
+        sums.iter_mut().for_each(|sum| sum.freed = sum.freed.min(count));
         sums.sort_unstable_by_key(|sum| (sum.stack.0, sum.born, sum.freed));
         Ok(Some(SpanSums { ends_ns, sums }))
     }
+}
+
+/// Stands for the span of a free that did not come.
+const NOT_FREED: u16 = u16::MAX;
+
+fn add(sums: &mut HashMap<(StackIndex, u16, u16), SpanSum>, one: SpanSum) {
+    let known = sums.entry((one.stack, one.born, one.freed));
+    known
+        .and_modify(|sum| {
+            sum.count += one.count;
+            sum.bytes = sum.bytes.saturating_add(one.bytes);
+            sum.realloc_count += one.realloc_count;
+            sum.temporary_count += one.temporary_count;
+        })
+        .or_insert(one);
 }

@@ -3,7 +3,6 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
 
 use heapr_explore::{FrameUnion, TableLimit};
 use heapr_filters::FilterArguments;
@@ -83,8 +82,6 @@ pub struct Files {
     pub(crate) series: ResultCache<SeriesKey, SnapshotSeries>,
 }
 
-/// Interval between two checks whether a file is open.
-const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 /// Number of cached common trees; each takes as much memory as the stacks of both files.
 const UNIONS_KEPT: usize = 2;
 /// Number of cached comparisons of snapshots; each has a line per class.
@@ -192,19 +189,15 @@ impl Files {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits for the files that open within `time_max`, and fails if one of them cannot be read.
+    /// Fails if a file that is no heap cannot be read as a trace either. A damaged heap is shown with
+    /// its error, beside the others.
     ///
     /// # Errors
     /// The error of the first such file.
-    pub fn refuse_unreadable(&self, time_max: Duration) -> Result<()> {
-        let begun = Instant::now();
-        for entry in &self.entries() {
-            loop {
-                match entry.content() {
-                    Content::Opening if begun.elapsed() < time_max => std::thread::sleep(LOOK_INTERVAL),
-                    Content::Failed { message, offset } => return Err(entry.unusable(message, offset)),
-                    _ => break,
-                }
+    pub fn refuse_unreadable(&self) -> Result<()> {
+        for entry in self.entries().iter().filter(|entry| !entry.is_snapshot) {
+            if let Content::Failed { message, offset } = entry.content() {
+                return Err(entry.unusable(message, offset));
             }
         }
         Ok(())

@@ -98,7 +98,7 @@ pub struct GraphLeaks {
     pub block_bytes: u64,
     /// Why blocks called possibly leaked may be in use.
     pub doubt: Option<String>,
-    /// What was not seen.
+    /// Parts of the memory that were not seen.
     pub notes: Vec<String>,
 }
 

@@ -35,7 +35,7 @@ pub(super) fn write(
         own: arguments.own.clone(),
         shown: heapr_filters::ShownFrames::default(),
         folder: folder.path().to_owned(),
-        files: Vec::new(),
+        graphs: Vec::new(),
     });
     let files = Files::open(&[path], host, Limits::default());
     out.write_all(&write_static(&files, &StaticChoices::default(), &mut |_| {})?)?;

@@ -4,7 +4,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use heapr_server::{Files, Limits, Server, ServerOptions, StaticChoices, write_static};
@@ -21,10 +20,6 @@ use crate::snapshot::v8::source_maps::SourceMapArguments;
 use heapr_filters::ShownFrames;
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::quantity::bytes;
-
-/// Time within which a file of another kind is noticed before the page opens; a large heap takes
-/// longer, and its error is shown on the page.
-const OPENED_WITHIN: Duration = Duration::from_millis(300);
 
 /// Arguments of `heapr view`.
 #[derive(Debug, clap::Args)]
@@ -98,7 +93,7 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
         };
         return write(&files, path, arguments.force, &wanted);
     }
-    files.refuse_unreadable(OPENED_WITHIN)?;
+    files.refuse_unreadable()?;
     let server = match arguments.port {
         Some(port) => Server::bind(files, ServerOptions { port })?,
         // Another view of the same files has the port: use any other.
