@@ -49,7 +49,8 @@ fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<WrittenGraph>>
             let mut out = BufWriter::with_capacity(1 << 20, heapr_files::make(&path, Existing::Kept)?);
             NativeHeap::of(word, &asked)?.write(&mut out)?;
             out.flush()?;
-            let of = GraphQuestion { trace: word.clone(), snapshot: snapshot.number, pid };
+            let trace = std::path::absolute(word)?;
+            let of = GraphQuestion { trace, snapshot: snapshot.number, pid };
             found.push(WrittenGraph { path, of });
         }
     }
