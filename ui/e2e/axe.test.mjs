@@ -10,7 +10,7 @@ import { startMock } from './mock-server.mjs';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const VIEWS = [
   ...['overview', 'flame', 'stacks', 'functions', 'frames', 'images', 'threads', 'leaks', 'histograms', 'types', 'compare', 'tree'].map((view) => `file=0&view=${view}&select=s3&before=1`),
-  'file=0&view=overview&finding=0', 'file=0&view=compare&group=stacks&before=1', 'file=5&view=snapshots', 'file=5&view=snapshots&part=suspects', 'file=5&view=snapshots&part=pages', 'file=5&view=resident', 'file=6',
+  'file=0&view=overview&finding=0', 'file=0&view=compare&group=stacks&before=1', 'file=5&view=snapshots', 'file=5&view=snapshots&part=suspects', 'file=5&view=snapshots&part=pages', 'file=5&view=snapshots&part=holders', 'file=5&view=snapshots&part=leaks', 'file=5&view=snapshots&part=dominators&object=99', 'file=5&view=place&notes=1ms+first+note', 'file=5&view=resident', 'file=6',
   ...['summary', 'comparison', 'containment', 'dominators', 'statistics', 'suspects', 'treemap', 'lists', 'search'].map((view) => `file=2&view=${view}&object=99`),
 ];
 

@@ -27,7 +27,8 @@ const shown = viewed(async (work) => {
   await run(work, HEAPR, ['run', '--quiet', '--snapshot-every', '0.4', '-o', 'grow.heapr', '--', '/usr/bin/python3', 'grow.py', '3.2']);
   // The program inherits descriptors, which must not be the pipes that are waited for here.
   await run(work, `'${HEAPR}' start --quiet -o live.heapr ${NAME} -- /usr/bin/python3 grow.py 120 > /dev/null 2>&1 < /dev/null`, [], { shell: true });
-  return ['grow.heapr', NAME];
+  await run(work, HEAPR, ['run', '--quiet', '--graph-at-exit', '-o', 'graph.heapr', '--', '/usr/bin/python3', 'grow.py', '0.4']);
+  return ['grow.heapr', NAME, 'graph.heapr'];
 });
 const { show, shownCommand } = shown;
 after(() => run(shown.work, HEAPR, ['cancel', NAME]).catch(() => {}));
@@ -84,6 +85,41 @@ test('treemap, statistics and the flame graph of a native snapshot show somethin
   await shown.page.click('.compare button:has-text("Flame graph")');
   await shown.page.waitForSelector('.chip:has-text("snapshot")');
   assert.match(await shownCommand(), /--snapshot \d+/);
+  assert.deepEqual(shown.browser.errors, []);
+});
+
+test('the address space over time has the live bytes of heapr report, and is played', async () => {
+  await show('view=place');
+  await shown.page.waitForSelector('.page-strip canvas');
+  const { moments } = await shown.page.evaluate(() => fetch('/api/place', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"file":0}' }).then((answer) => answer.json()));
+  const moment = moments[30];
+  const printed = JSON.parse(await run(shown.work, HEAPR, ['report', 'grow.heapr', '--at', `${moment.time_ns}ns`, '--heap', 'malloc', '--totals', '--format', 'json']));
+  assert.equal(moment.live_bytes, printed.totals.outstanding_bytes);
+  assert.equal(moment.cell_live_bytes.reduce((sum, bytes) => sum + bytes, 0), moment.live_bytes);
+  await shown.page.click('.view button:has-text("Play")');
+  await waitUntil(shown.page, () => Number(document.querySelector('.resident input[type=range]').value) > 1 && document.querySelector('.resident input[type=range]').value !== '47');
+  assert.deepEqual(shown.browser.errors, []);
+});
+
+test('a native graph has holders, leaked blocks and objects with retainers, as heapr prints them', async () => {
+  await show('file=2&view=snapshots&part=holders');
+  assert.deepEqual(await shown.page.locator('.file-tab').allTextContents(), ['grow.heapr', 'live.heapr', 'graph.heapr']);
+  const command = await shownCommand();
+  assert.match(command, /^heapr snapshot holders \S*graph\.heapr --snapshot \d+$/);
+  const printed = await runShown(shown.work, command);
+  const row = await firstRow();
+  assert.deepEqual(row.slice(1, 3), [bytes(printed.holders[0].retained_bytes), printed.holders[0].retained_count.toLocaleString('en')]);
+  await show('file=2&view=snapshots&part=leaks');
+  const leaks = await runShown(shown.work, await shownCommand());
+  const leaked = await firstRow();
+  assert.ok(leaks.groups.some((group) => leaked[1] === bytes(group.bytes) && leaked[3] === bytes(group.retained_bytes)), leaked.join());
+  await show('file=2&view=snapshots&part=dominators');
+  assert.match(await shownCommand(), /^heapr snapshot dominators \S*graph\.heapr @/);
+  await shown.page.locator('.row[aria-rowindex="2"]').click();
+  await shown.page.waitForSelector('.object-pane .object-title');
+  await show('file=2&view=snapshots&part=objects');
+  await shown.page.waitForSelector('.class-name');
+  assert.equal(await shown.page.locator('.filter-row .command').count(), 0, 'no command lists the types of a graph');
   assert.deepEqual(shown.browser.errors, []);
 });
 

@@ -2,9 +2,10 @@
 // prints.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { openBrowser } from './browser.mjs';
 import { HEAPR, run, workFolder } from './heapr.mjs';
 
@@ -14,7 +15,7 @@ before(async () => {
   writeFileSync(join(work.folder, 'a.json'), JSON.stringify(Array.from({ length: 4000 }, (_, id) => ({ id, name: `item ${id}`, list: [id, '</script><script>window.markupRan=1</script>'] }))));
   await run(work, HEAPR, ['run', '--quiet', '-o', 'a.heapr', '--', 'jq', '-c', 'map(.list) | flatten | length', 'a.json']);
   await run(work, process.execPath, ['-e', "globalThis.kept = Array.from({ length: 2000 }, (_, id) => ({ id, text: `</script><img src=x onerror=window.markupRan=1>${id}` })); require('v8').writeHeapSnapshot('a.heapsnapshot');"]);
-  await run(work, HEAPR, ['view', '--static', 'out.html', 'a.heapr', 'a.heapsnapshot']);
+  await run(work, HEAPR, ['view', '--static', 'out.html', '--note', '1us here it begins', 'a.heapr', 'a.heapsnapshot']);
   address = pathToFileURL(join(work.folder, 'out.html')).href;
   browser = await openBrowser();
   page = browser.page;
@@ -113,8 +114,7 @@ test('every control leads to what is in the page, or says that it is not', async
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.6, box.y + 50, { steps: 4 });
   await page.mouse.up();
-  await page.waitForSelector('.filter-refused');
-  assert.equal(await page.locator('.chip').count(), 0);
+  await page.waitForSelector('.chip:has-text("range")');
   assert.equal(await fails(), '', 'brush');
   await show('view=flame&value=total_bytes');
   await page.locator('.flame canvas').focus();
@@ -147,6 +147,43 @@ test('what is not recorded is said', async () => {
   assert.match(await page.textContent('.filter-error'), /not in the page/);
   // The message appears once, not once for each view.
   assert.equal(await page.locator('.message.is-error:visible').count(), 0);
+});
+
+test('a brushed range and a frame are counted without a server as heapr report counts them', async () => {
+  await show('view=stacks');
+  await page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
+  const box = await page.locator('.timeline canvas').boundingBox();
+  await page.mouse.move(box.x + box.width * 0.4, box.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.8, box.y + 50, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForSelector('.chip:has-text("range")');
+  const counted = async (view) => {
+    await page.evaluate((view) => { location.hash = location.hash.replace(/view=\w+/, `view=${view}`); }, view);
+    await page.waitForFunction((view) => document.querySelector('.filter-row .command code')?.textContent.includes(`--${view} so --range`), view);
+    const command = await page.textContent('.filter-row .command code');
+    const report = JSON.parse(await run(work, `${command.replace(/^heapr /, `'${HEAPR}' `)} --format json`, [], { shell: true }));
+    const rows = await page.locator('.rows-block .row').evaluateAll((rows) => rows.map((row) => [...row.children].slice(1, 3).map((cell) => Number((cell.title || cell.textContent).replace(/ bytes?$/, '').replaceAll(',', ''))).join(' ')));
+    const printed = report.groups.map((group) => `${group.outstanding_bytes} ${group.outstanding_count}`);
+    assert.ok(rows.length > 0 && rows.every((row) => printed.includes(row)), `${command}: ${rows.slice(0, 4)} of ${printed.slice(0, 4)}`);
+    assert.equal(Math.max(...rows.map((row) => Number(row.split(' ')[0]))), report.groups[0].outstanding_bytes);
+  };
+  await counted('stacks');
+  await counted('frames');
+  await show('view=stacks&require_frames=libjq*!*');
+  await page.waitForSelector('.rows-block .row[aria-rowindex="2"], .empty');
+  assert.equal(await page.locator('.message.is-error:visible').count(), 0);
+  assert.deepEqual(browser.errors, []);
+});
+
+test('a note of the author is pinned, and an anonymous page has no folder', async () => {
+  await page.goto('about:blank');
+  await page.goto(address);
+  await page.waitForSelector('.notes li:has-text("here it begins")');
+  await run(work, HEAPR, ['view', '--static', 'anonymous.html', '--anonymous', '--max-size', '700K', 'a.heapr']);
+  const text = readFileSync(join(work.folder, 'anonymous.html'), 'utf8');
+  const answers = gunzipSync(Buffer.from(/data-encoding="gzip\+base64">([^<]*)</.exec(text)[1], 'base64')).toString();
+  assert.ok(!answers.includes(work.folder) && !answers.includes('flatten | length') && answers.includes('…/a.heapr'), 'folders, or the command line');
 });
 
 test('the file is small enough to be attached to a report', () => {

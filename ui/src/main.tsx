@@ -2,7 +2,7 @@
 import { render } from 'preact';
 import { guardAddress } from './address/use-address';
 import { recordedAddress, useRecordedAnswers } from './api/client';
-import { refusal } from './filter/recorded-filter';
+import { refusal, withSpans } from './filter/recorded-filter';
 import { App } from './frame/app';
 import { apply } from './frame/theme';
 import './style/base.css';
@@ -19,7 +19,7 @@ const root = document.getElementById('app');
 useRecordedAnswers()
   .then(() => {
     if (location.hash === '' && recordedAddress() !== '') location.replace(`#${recordedAddress()}`);
-    guardAddress(refusal);
+    guardAddress(refusal, withSpans);
     root?.replaceChildren();
     if (root) render(<App />, root);
   })

@@ -35,7 +35,7 @@ use heapr_table::quantity::{bytes, count, signed_bytes, signed_count};
 pub(crate) struct DiffArguments {
     /// The trace before, or a sampling profile of V8 (.heapprofile) [default: the two newest traces
     /// in this folder, the older first]
-    #[arg(value_name = "A", requires = "after")]
+    #[arg(value_name = "A")]
     before: Option<PathBuf>,
     /// The trace after
     #[arg(value_name = "B")]
@@ -143,6 +143,13 @@ pub(crate) fn run(mut arguments: DiffArguments) -> anyhow::Result<ExitCode> {
             "heapr: the two newest traces here: {} and {}",
             arguments.before().display(),
             arguments.after().display()
+        );
+    }
+    if arguments.after.is_none() {
+        let only = arguments.before().display();
+        anyhow::bail!(
+            "{only} is one trace, and two are compared: heapr diff {only} AFTER.heapr; two moments of one: heapr diff {only} \
+             {only} --before-at 1s --after-at peak"
         );
     }
     let sort = arguments.sort;

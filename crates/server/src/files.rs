@@ -13,7 +13,7 @@ use heapr_v8::analysis::Comparison;
 use crate::entry::{Change, Content, Entry};
 use crate::error::{Error, Result};
 use crate::follower;
-use crate::host::{HeapError, Host};
+use crate::host::{GraphHolders, GraphLeaks, HeapError, Host};
 use crate::resident_file::ResidentFile;
 use crate::result_cache::ResultCache;
 use crate::session::RunningSession;
@@ -62,6 +62,9 @@ pub(crate) enum ResidentSource {
 /// Key of a series of native snapshots: files with snapshot numbers, the filter, the grouping.
 pub(crate) type SeriesKey = (Vec<(usize, Vec<u32>)>, FilterArguments, GroupBy);
 
+/// Key of a native graph: the opening, the snapshot, the process.
+pub(crate) type GraphKey = (usize, u32, Option<u32>);
+
 /// All open files and the caches that span several of them.
 pub struct Files {
     entries: RwLock<Vec<Arc<Entry>>>,
@@ -72,6 +75,9 @@ pub struct Files {
     pub(crate) unions: ResultCache<[usize; 2], FrameUnion>,
     /// Comparisons of two snapshots, by their numbers and openings.
     pub(crate) comparisons: ResultCache<[(usize, u32); 2], Comparison>,
+    /// Holders and leaks of native graphs.
+    pub(crate) graph_holders: ResultCache<GraphKey, GraphHolders>,
+    pub(crate) graph_leaks: ResultCache<GraphKey, GraphLeaks>,
     /// Series of native snapshots.
     pub(crate) series: ResultCache<SeriesKey, SnapshotSeries>,
 }
@@ -80,6 +86,8 @@ pub struct Files {
 const UNIONS_KEPT: usize = 2;
 /// Number of cached comparisons of snapshots; each has a line per class.
 const COMPARISONS_KEPT: usize = 8;
+/// Number of cached lists of holders and of leaks; each has a line per holder or stack.
+const GRAPHS_KEPT: usize = 6;
 /// Number of cached series of native snapshots; each has a line per stack, with frames.
 const SERIES_KEPT: usize = 6;
 
@@ -114,6 +122,8 @@ impl Files {
             limits,
             unions: ResultCache::new(UNIONS_KEPT),
             comparisons: ResultCache::new(COMPARISONS_KEPT),
+            graph_holders: ResultCache::new(GRAPHS_KEPT),
+            graph_leaks: ResultCache::new(GRAPHS_KEPT),
             series: ResultCache::new(SERIES_KEPT),
         });
         for entry in &files.entries() {
@@ -177,6 +187,20 @@ impl Files {
     /// All entries at this moment; more may be added.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Fails if a file that is no heap cannot be read as a trace either. A damaged heap is shown with
+    /// its error, beside the others.
+    ///
+    /// # Errors
+    /// The error of the first such file.
+    pub fn refuse_unreadable(&self) -> Result<()> {
+        for entry in self.entries().iter().filter(|entry| !entry.is_snapshot) {
+            if let Content::Failed { message, offset } = entry.content() {
+                return Err(entry.unusable(message, offset));
+            }
+        }
+        Ok(())
     }
 
     /// Begins to open one more file, and returns its number.

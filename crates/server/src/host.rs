@@ -29,6 +29,79 @@ pub struct GraphKind {
     pub bytes: u64,
 }
 
+/// Graph of a native heap: the references between the blocks of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphQuestion {
+    /// Trace that has the graph.
+    pub trace: std::path::PathBuf,
+    /// Number of the snapshot.
+    pub snapshot: u32,
+    /// Process, if the snapshot has graphs of several.
+    pub pid: Option<u32>,
+}
+
+/// Amount that a variable, a stack frame or a mapping holds alone, or several together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GraphHolder {
+    /// Name, the same in each graph of a process.
+    pub name: String,
+    /// Bytes of the blocks that would be freed with it.
+    pub retained_bytes: u64,
+    /// Number of these blocks.
+    pub retained_count: u64,
+    /// Growth since the first graph of the file; `None` if there is no other one.
+    pub growth_bytes: Option<i64>,
+}
+
+/// Holders of a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphHolders {
+    /// Holders that hold something, the largest first.
+    pub holders: Vec<GraphHolder>,
+    /// Bytes of all blocks.
+    pub block_bytes: u64,
+    /// Bytes held by one alone, and by several together.
+    pub held_bytes: [u64; 2],
+    /// Number of the snapshot since which growth is counted.
+    pub since: Option<u32>,
+}
+
+/// Leaked blocks of one kind, stack and type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphLeak {
+    /// `definite`, `possible` or `indirect`.
+    pub kind: &'static str,
+    /// One of the stacks that allocated them.
+    pub stack: heapr_trace::StackIndex,
+    /// Number of blocks.
+    pub count: u64,
+    /// Bytes of the blocks.
+    pub bytes: u64,
+    /// Bytes with those that only they hold.
+    pub retained_bytes: u64,
+    /// Number of circles among them.
+    pub circle_count: u64,
+    /// Age of the youngest block.
+    pub youngest_ns: u64,
+    /// Age of the oldest block.
+    pub oldest_ns: u64,
+    /// Type, with the evidence for it.
+    pub type_name: Option<(String, &'static str)>,
+}
+
+/// Leaks of a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphLeaks {
+    /// Leaks of all kinds, the definite ones first, in each kind the largest first.
+    pub leaks: Vec<GraphLeak>,
+    /// Bytes of all blocks.
+    pub block_bytes: u64,
+    /// Why blocks called possibly leaked may be in use.
+    pub doubt: Option<String>,
+    /// Parts of the memory that were not seen.
+    pub notes: Vec<String>,
+}
+
 /// Services of the command line.
 pub trait Host: std::fmt::Debug + Send + Sync + 'static {
     /// Source of names for a trace.
@@ -68,18 +141,35 @@ pub trait Host: std::fmt::Debug + Send + Sync + 'static {
         Err(HeapError { message: "its format is unknown".to_owned(), offset: None })
     }
 
-    /// Trace that a page's snapshot was made from. The command line works on the trace in its
-    /// place.
-    fn trace_of(&self, snapshot: &std::path::Path) -> Option<std::path::PathBuf> {
+    /// Graph that a page's snapshot was made from. The command line works on its trace in the
+    /// snapshot's place.
+    fn graph_of(&self, snapshot: &std::path::Path) -> Option<GraphQuestion> {
         let _ = snapshot;
         None
     }
 
-    /// Kinds of blocks in the native heap of such a trace; empty if it cannot be determined any
-    /// more.
-    fn graph_kinds(&self, trace: &std::path::Path) -> Vec<GraphKind> {
-        let _ = trace;
+    /// Kinds of blocks in such a graph; empty if it cannot be determined any more.
+    fn graph_kinds(&self, graph: &GraphQuestion) -> Vec<GraphKind> {
+        let _ = graph;
         Vec::new()
+    }
+
+    /// Holders of a native graph.
+    ///
+    /// # Errors
+    /// Why the graph cannot be read.
+    fn graph_holders(&self, asked: &GraphQuestion) -> Result<GraphHolders, String> {
+        let _ = asked;
+        Err("native graphs cannot be read here".to_owned())
+    }
+
+    /// Leaks of a native graph.
+    ///
+    /// # Errors
+    /// Why the graph cannot be read.
+    fn graph_leaks(&self, asked: &GraphQuestion) -> Result<GraphLeaks, String> {
+        let _ = asked;
+        Err("native graphs cannot be read here".to_owned())
     }
 
     /// Folder for files that are dropped on the page; `None`: they are refused.

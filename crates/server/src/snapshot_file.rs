@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
-use crate::host::{HeapError, Host};
+use crate::host::{GraphQuestion, HeapError, Host};
 use crate::result_cache::ResultCache;
 
 /// Facts of a snapshot that are sent before any query.
@@ -77,8 +77,8 @@ pub(crate) struct FirstObjects {
 #[derive(Debug)]
 pub(crate) struct SnapshotFile {
     pub(crate) path: PathBuf,
-    /// Trace that the snapshot was made from.
-    trace: Option<PathBuf>,
+    /// Graph of a trace that the snapshot was made from.
+    graph: Option<GraphQuestion>,
     pub(crate) view: SnapshotView,
     /// Whole heap, for analyses of the whole graph; loaded by the first one.
     heap: ResultCache<(), Arc<Heap>>,
@@ -128,7 +128,7 @@ impl SnapshotFile {
         view.summary()?;
         Ok(Self {
             path: path.to_owned(),
-            trace: host.trace_of(path),
+            graph: host.graph_of(path),
             // Lists cut names after a number of characters of at most two units each.
             view: view.with_short_names(2 * NAME_CHARS_MAX + 2),
             heap: ResultCache::new(1),
@@ -149,9 +149,9 @@ impl SnapshotFile {
         Error::Unusable { path: self.path.display().to_string(), message, offset }
     }
 
-    /// Trace that the snapshot was made from.
-    pub(crate) fn trace(&self) -> Option<&Path> {
-        self.trace.as_deref()
+    /// Graph of a trace that the snapshot was made from.
+    pub(crate) fn graph(&self) -> Option<&GraphQuestion> {
+        self.graph.as_ref()
     }
 
     /// Classes and statistics of the snapshot.
@@ -189,12 +189,15 @@ impl SnapshotFile {
         })
     }
 
-    /// Builds `heapr snapshot WHAT FILE …`.
-    pub(crate) fn command(&self, what: &str, rest: &[&str]) -> String {
-        // The summary of a trace lists stacks: it is asked of the snapshot itself.
-        let path =
-            self.trace.as_ref().filter(|_| what != "summary").unwrap_or(&self.path).display().to_string();
+    /// Builds `heapr snapshot WHAT FILE …`; `None` for classes of a native graph, which no command
+    /// lists: the summary of a trace lists stacks.
+    pub(crate) fn command(&self, what: &str, rest: &[&str]) -> Option<String> {
+        let path = match &self.graph {
+            Some(_) if what == "summary" => return None,
+            Some(graph) => graph.trace.display().to_string(),
+            None => self.path.display().to_string(),
+        };
         let words: Vec<&str> = ["snapshot", what, &path].into_iter().chain(rest.iter().copied()).collect();
-        crate::command_line::command(&words)
+        Some(crate::command_line::command(&words))
     }
 }

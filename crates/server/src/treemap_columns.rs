@@ -35,7 +35,7 @@ pub(crate) struct TreemapColumns<I> {
 #[derive(Debug, Serialize)]
 pub(crate) struct TreemapJson<I> {
     schema: &'static str,
-    command: String,
+    command: Option<String>,
     total: u64,
     /// Half of the 95 % interval of `total`; 0: counted exactly.
     #[serde(skip_serializing_if = "is_counted")]
@@ -108,7 +108,7 @@ impl<I> TreemapColumns<I> {
         self.nodes.id.len()
     }
 
-    pub(crate) fn finish(self, schema: &'static str, command: String) -> TreemapJson<I> {
+    pub(crate) fn finish(self, schema: &'static str, command: Option<String>) -> TreemapJson<I> {
         let first = |column: &[u64]| column.first().copied().unwrap_or(0);
         let total_plus_minus = first(&self.nodes.intervals.value_plus_minus);
         let total = first(&self.nodes.value);

@@ -90,7 +90,9 @@ const DEFAULTS = {
   ignore: [] as string[],
   lower: 'retainers',
   list: 'strings',
-  /** Index of a moment of resident memory; -1 for the last. */
+  /** Notes of the author: `1200ms text`, or text alone. */
+  notes: [] as string[],
+  /** Index of a moment of resident memory or of the address space; -1 for the last. */
   moment: -1,
 };
 

@@ -27,10 +27,13 @@ export function currentAddress(): Address {
 /** Returns why an address is refused; `null` if it is accepted. Used by a page without a server. */
 type Guard = (next: Address, current: Address) => string | null;
 let guard: Guard = () => null;
+let mend: (next: Address) => Address = (next) => next;
 let refused: string | null = null;
 
-export function guardAddress(by: Guard): void {
+/** `mended` returns the address that is taken in place of another one. */
+export function guardAddress(by: Guard, mended: (next: Address) => Address): void {
   guard = by;
+  mend = mended;
 }
 
 /** Returns why the last change was refused, until the next one. */
@@ -43,7 +46,7 @@ export function refusedStep(): string | null {
  * into a search.
  */
 export function go(change: Partial<Address>, isSmall = false): void {
-  const next = { ...current, ...change };
+  const next = mend({ ...current, ...change });
   const text = writeAddress(next);
   if (text === writeAddress(current)) return;
   refused = guard(next, current);

@@ -323,6 +323,28 @@ export interface FunctionsAnswer {
   functions: FunctionRow[];
 }
 
+/** Graph of a trace's native heap that is open as a file. */
+export interface GraphFacts {
+  /** Number of the trace in the list of files. */
+  file: number;
+  /** Number of the snapshot. */
+  number: number;
+  /** Process; null if the snapshot has one graph. */
+  pid: number | null;
+}
+
+/** Amount that a variable, a stack frame or a mapping holds alone, or several together. */
+export interface GraphHolder {
+  /** Name, the same in each graph of a process. */
+  name: string;
+  /** Bytes of the blocks that would be freed with it. */
+  retained_bytes: number;
+  /** Number of these blocks. */
+  retained_count: number;
+  /** Growth since the first graph of the file; `None` if there is no other one. */
+  growth_bytes: number | null;
+}
+
 /** Blocks of a native heap about which the same facts are known. */
 export interface GraphKind {
   /** Key in tables. */
@@ -333,6 +355,21 @@ export interface GraphKind {
   count: number;
   /** Bytes of the blocks. */
   bytes: number;
+}
+
+/** Leaks of a graph. */
+export interface GraphLeaksAnswer {
+  schema: string;
+  command: string;
+  /** Number of the snapshot. */
+  shown: number;
+  block_bytes: number;
+  /** Why blocks called possibly leaked may be in use. */
+  doubt: string | null;
+  notes: string[];
+  row_count: number;
+  offset: number;
+  rows: LeakedRow[];
 }
 
 /** A row of a table. */
@@ -388,6 +425,22 @@ export interface History {
   event_count: number[];
 }
 
+/** Holders of a graph. */
+export interface HoldersAnswer {
+  schema: string;
+  command: string;
+  /** Number of the snapshot. */
+  shown: number;
+  block_bytes: number;
+  held_by_one_bytes: number;
+  held_by_several_bytes: number;
+  /** Number of the snapshot since which growth is counted; null if there is no other graph. */
+  growth_since: number | null;
+  row_count: number;
+  offset: number;
+  rows: GraphHolder[];
+}
+
 /** Subject of a finding. */
 export type Kind = 'growth' | 'peak' | 'churn' | 'idle' | 'resident' | 'overhead' | 'duplicates' | 'frees' | 'unseen';
 
@@ -398,6 +451,25 @@ export interface Leak extends Group {
   growth: number[];
   /** Half of the 95 % interval of each value of `growth`, if they are estimates. */
   growth_plus_minus?: number[];
+}
+
+/** Leaked blocks of one kind, stack and type. */
+export interface LeakedRow {
+  id: string | null;
+  /** Index of the innermost frame of user code. */
+  own: number | null;
+  kind: string;
+  block_count: number;
+  block_bytes: number;
+  /** Bytes with the blocks that only these hold. */
+  retained_bytes: number;
+  circle_count: number;
+  youngest_ns: number;
+  oldest_ns: number;
+  type_name: string | null;
+  type_source: string | null;
+  /** Frames as `module!symbol`, innermost first. */
+  frames: string[];
 }
 
 export interface LeaksAnswer {
@@ -416,7 +488,7 @@ export interface LeaksAnswer {
 /** Answer of a list. */
 export interface Listing<R> {
   schema: string;
-  command: string;
+  command: string | null;
   rows: R;
   /** Whether the list was cut: further rows exist. */
   is_cut: boolean;
@@ -556,7 +628,7 @@ export interface NodeIntervals {
 /** Details of an object. */
 export interface ObjectAnswer {
   schema: string;
-  command: string;
+  command: string | null;
   object: HeapObject;
   /** Whole name, or whole string. */
   text: string;
@@ -582,6 +654,8 @@ export interface OpenFile {
   warnings: string[];
   trace: TraceFacts | null;
   snapshot: SnapshotFacts | null;
+  /** Trace whose graph the file is: the page shows it with that trace. */
+  graph: GraphFacts | null;
   resident: ResidentFacts | null;
   session: SessionFacts | null;
 }
@@ -719,6 +793,48 @@ export interface Piece {
 
 /** Kind of a piece. */
 export type PieceKind = 'function' | 'inclusive' | 'loading' | 'small' | 'no_stack' | 'kept' | 'runtime' | 'files' | 'shared_memory' | 'thread_stacks' | 'written_data' | 'recorder' | 'unknown';
+
+export interface PlaceAnswer {
+  schema: string;
+  /** Process of the pages; null without blocks. */
+  pid: number | null;
+  process_count: number;
+  cell_bytes: number;
+  runs: PageRun[];
+  /** Names of functions; those with a colour come first. */
+  owners: string[];
+  /** Number of functions with a colour. */
+  coloured: number;
+  moments: PlaceMoment[];
+}
+
+/** Pages at a moment. */
+export interface PlaceMoment {
+  time_ns: number;
+  /** Number of the snapshot, of a recording without events. */
+  snapshot: number | null;
+  live_bytes: number;
+  /** Bytes of pages with live blocks, and those that are in no block. */
+  page_bytes: number;
+  free_bytes: number;
+  /** Bytes of the free ones in pages that are at least half free. */
+  half_free_bytes: number;
+  /** Resident memory at the last sample before it; null if there is none. */
+  rss_bytes: number | null;
+  pins: PlacePin[];
+  /** Live bytes of each cell, and the function with most of them: an index in `owners`, -1 for none or another one. */
+  cell_live_bytes: number[];
+  owner: number[];
+}
+
+/** Function whose blocks keep free memory of pages that are at least half free. */
+export interface PlacePin {
+  /** Index in `owners`. */
+  owner: number;
+  free_bytes: number;
+  block_count: number;
+  block_bytes: number;
+}
 
 export interface ReportAnswer {
   schema: string;
@@ -880,6 +996,47 @@ export interface Source {
 
 export interface SourcedFinding extends Finding {
   source: Source | null;
+}
+
+/** Sums as columns. `stack` and `born` are differences to the row before. */
+export interface SpanColumns {
+  stack: number[];
+  born: number[];
+  /** Number of spans after `born`; -1: not freed. */
+  freed: number[];
+  count: number[];
+  bytes: number[];
+  realloc_count: number[];
+  temporary_count: number[];
+}
+
+/** Culled stacks as a tree of frames, the outermost first; parents come before their children. */
+export interface SpanNodes {
+  /** Index of the caller; -1 for none. */
+  parent: number[];
+  frame: number[];
+}
+
+/** Stacks that allocate. */
+export interface SpanStacks {
+  id: string[];
+  /** Index of the innermost frame in `nodes`; -1 without frames. */
+  node: number[];
+  /** Index of the innermost frame of user code, from the innermost one; -1 for none. */
+  own: number[];
+}
+
+export interface SpansAnswer {
+  schema: string;
+  /** Path for a command. */
+  path: string;
+  /** Ends of the spans; the first span begins at 0. */
+  ends_ns: number[];
+  names: string[];
+  frames: FlameFrame[];
+  nodes: SpanNodes;
+  stacks: SpanStacks;
+  sums: SpanColumns;
 }
 
 export interface StackFrame extends Frame {
@@ -1053,7 +1210,7 @@ export interface TraceThread {
 /** Answer with a treemap. */
 export interface Treemap<I> {
   schema: string;
-  command: string;
+  command: string | null;
   total: number;
   /** Half of the 95 % interval of `total`; 0: counted exactly. */
   total_plus_minus?: number;

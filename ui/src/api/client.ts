@@ -3,6 +3,8 @@ import { ApiError } from './api-error';
 import { askTogether, isBatched } from './batch';
 import type { Files } from './file-types';
 import { RecordedAnswers } from './recorded-answers';
+import { answerOfSpans, sumsOf } from './span-answers';
+import type { SpanSums } from './span-sums';
 
 /** Answers recorded in a page of `heapr view --static`, by request line. */
 let recorded: RecordedAnswers | null = null;
@@ -33,6 +35,12 @@ async function unpacked(base64: string): Promise<string> {
 /** Whether the page has no server. */
 export function isStatic(): boolean {
   return recorded !== null;
+}
+
+/** Returns the sums by time of a page without a server, if it has them. */
+export function spanSums(file: number): SpanSums | null {
+  const answers = recorded;
+  return answers === null ? null : sumsOf(file, (path, body) => answers.find(path, body));
 }
 
 /** Returns the filters whose answers are in a page without a server. */
@@ -96,8 +104,16 @@ async function errorOf(response: Response): Promise<ApiError> {
   }
 }
 
+/** Requests that sums by time may answer. */
+const SPANNED = new Set(['/api/report', '/api/functions', '/api/flame', '/api/timeline']);
+
+function ofSums(sums: SpanSums | null, path: string, body: unknown): unknown {
+  return sums === null ? undefined : answerOfSpans(sums, path, body);
+}
+
 function recordedAnswer<T>(answers: RecordedAnswers, path: string, body: unknown): T {
-  const answer = answers.find(path, body);
+  const sums = () => spanSums((body as { file?: number } | undefined)?.file ?? 0);
+  const answer = answers.find(path, body) ?? (SPANNED.has(path) ? ofSums(sums(), path, body) : undefined);
   if (answer === undefined) {
     throw new ApiError('this is not in the page: it was written by heapr view --static; open the file itself with heapr view', 0);
   }

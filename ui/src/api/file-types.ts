@@ -33,5 +33,5 @@ export interface OpenFile extends Omit<answers.OpenFile, 'name' | 'kind' | 'stat
 export interface Files extends Omit<answers.Files, 'schema' | 'files'> {
   files: OpenFile[];
   /** Facts of a page without a server. */
-  static?: { made_unix_ns: number; left_out: string[]; address?: string; choices?: { title: string; file: number; filter: Filter }[] };
+  static?: { made_unix_ns: number; left_out: string[]; is_anonymous?: boolean; source_lines?: number; address?: string; choices?: { title: string; file: number; filter: Filter }[] };
 }

@@ -14,4 +14,4 @@ export interface NativeSuspect {
   oldest_ns: number;
   block_bytes: number[];
 }
-export type { PageOwner, PagesAnswer } from './answers';
+export type { GraphHolder, GraphLeaksAnswer, HoldersAnswer, LeakedRow, PageOwner, PagesAnswer, PlaceAnswer, PlaceMoment, PlacePin } from './answers';

@@ -2,7 +2,7 @@
 import { useRef, useState } from 'preact/hooks';
 import { type Address, addedFilter, defaultAddress, emptyFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import { isStatic, recordedFilters } from '../api/client';
+import { isStatic, recordedFilters, spanSums } from '../api/client';
 import type { Filter, OpenFile } from '../api/types';
 import { snapshotTitle, snapshotsOf } from '../native/native-columns';
 import { PATTERNS_MAX, patternsOf } from './cull-list';
@@ -19,6 +19,13 @@ function RecordedFilters({ file }: { file: OpenFile }) {
   const isChosen = (filter: Filter) => Object.keys(filter).every((name) => JSON.stringify(address[name as keyof Address]) === JSON.stringify(filter[name as keyof Filter]));
   return (
     <div class="filter-form">
+      {spanSums(file.file) !== null && (
+        <>
+          <p class="quiet">A range (its ends move to the nearest of {spanSums(file.file)?.bordersNs.length} moments) and frames are counted from the sums in this page.</p>
+          <Pair name="range" label="Range" first="from: 1.5s" second="to: 2s" value={address.range} />
+          <One label="With frame" placeholder="server!load*" value={address.require_frames[0] ?? ''} onDone={(frame) => go({ ...emptyFilter(), range: address.range, require_frames: frame === '' ? [] : [frame] })} />
+        </>
+      )}
       <p class="quiet">This page holds the answers for these filters; any other needs heapr view on the file itself.</p>
       <button type="button" class="menu-item" onClick={() => go(emptyFilter())}>everything</button>
       <button type="button" class="menu-item" aria-pressed={address.at === 'peak'} onClick={() => go({ ...emptyFilter(), at: 'peak' })}>live at the peak</button>

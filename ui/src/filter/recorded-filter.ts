@@ -3,7 +3,8 @@
  * would fail.
  */
 import { type Address, filterOf, parseAddress } from '../address/address';
-import { isStatic, recordedAddress, recordedFilters } from '../api/client';
+import { isStatic, recordedAddress, recordedFilters, spanSums } from '../api/client';
+import { isOfSpans, snapped } from '../api/span-answers';
 import type { Filter } from '../api/types';
 
 /** Returns a filter as text, equal for equal filters. */
@@ -20,14 +21,23 @@ export function isRecorded(file: number, filter: Filter): boolean {
   const { hide_known: _, ...asked } = filter;
   const given = filterOf(parseAddress(recordedAddress()));
   const known: Filter[] = [{}, { at: 'peak' }, given, { ...given, at: 'peak' }, ...recordedFilters().filter((choice) => choice.file === file).map((choice) => choice.filter)];
-  return known.some((candidate) => textOf(candidate) === textOf(asked));
+  return known.some((candidate) => textOf(candidate) === textOf(asked)) || (isOfSpans(asked) && spanSums(file) !== null);
+}
+
+/** Returns an address whose range lies between the spans of a page without a server. */
+export function withSpans(next: Address): Address {
+  if (!isStatic() || next.range.length !== 2) return next;
+  const { range } = next;
+  const known = recordedFilters().some((choice) => choice.file === next.file && textOf(choice.filter) === textOf(filterOf(next)));
+  const sums = known ? null : spanSums(next.file);
+  return sums === null ? next : { ...next, range: snapped(sums, range) };
 }
 
 /** Returns why an address is refused; `null` if it is accepted. */
 export function refusal(next: Address, current: Address): string | null {
   if (!isStatic()) return null;
   const [wanted, now] = [filterOf(next), filterOf(current)];
-  if (textOf(wanted) !== textOf(now) && !isRecorded(next.file, wanted)) return 'This page has no answers for that filter: Filter lists those that it has.';
+  if (textOf(wanted) !== textOf(now) && !isRecorded(next.file, wanted)) return 'This page has no answers for that filter: Filter lists those that it has, and a range or a frame can be chosen.';
   if (next.focus !== '' && next.focus !== current.focus) return 'This page has no flame graphs of single functions.';
   return null;
 }

@@ -11,6 +11,7 @@ import { SnapshotPage } from '../snapshot/snapshot-page';
 import { TracePage } from '../trace/trace-page';
 import { copyText } from './clipboard';
 import { Message } from './message';
+import { Notes } from './notes';
 import { OpenFile as OpenFileButton } from './open-file';
 import { SessionBar, useHeld } from './session-bar';
 import { ShareMenu } from './share-menu';
@@ -25,9 +26,11 @@ export function App() {
   const address = useAddress();
   const known = useFiles();
   const { files, version, error, askAgain } = known;
+  // The graph of a trace is shown with the trace.
+  const shownFiles = (files ?? []).filter((candidate) => !candidate.graph);
   const [theme, setTheme] = useState(chosenTheme());
   const [said, setSaid] = useState('');
-  const newest = files?.find((candidate) => candidate.file === address.file) ?? files?.[0];
+  const newest = files?.find((candidate) => candidate.file === address.file) ?? shownFiles[0];
   const { file, isHeld, setHeld } = useHeld(newest);
   const nextTheme = () => {
     const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system';
@@ -45,7 +48,7 @@ export function App() {
   };
   // With many files, or in a narrow window, the tab of the shown file may be out of view.
   useEffect(() => document.querySelector('.file-tab.is-on')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [file?.file, files?.length]);
-  const help = useShortcuts({ files: files ?? [], nextTheme, share: () => void share() });
+  const help = useShortcuts({ files: shownFiles, nextTheme, share: () => void share() });
   useEffect(() => {
     document.title = file ? `${file.name} – heapr` : 'heapr';
   }, [file?.name]);
@@ -56,7 +59,7 @@ export function App() {
         <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>('.view')?.focus()}>Skip to the view</button>
         <h1 title={version ? `heapr ${version}` : 'heapr'}>heapr</h1>
         <nav class="files" aria-label="Files">
-          {(files ?? []).map((candidate) => (
+          {shownFiles.map((candidate) => (
             <button
               key={candidate.file} type="button" class={`file-tab${candidate === newest ? ' is-on' : ''}`} aria-current={candidate === newest ? 'page' : undefined}
               title={`${candidate.path}\n${KIND_NAMES[candidate.kind] ?? candidate.kind}, ${formatBytes(candidate.file_bytes)}`} onClick={() => openFile(candidate, newest)}
@@ -74,17 +77,18 @@ export function App() {
       </header>
       <main class="main">
       {error && <Message kind="error">{error}</Message>}
+      <Notes />
       {file && <FileNotes file={file} askAgain={askAgain} />}
       {newest?.session && <SessionBar file={newest} isHeld={isHeld} setHeld={setHeld} askAgain={askAgain} />}
       {file?.state === 'opening' && !file.trace && !file.snapshot && !file.resident && <Opening file={file} />}
       {file && (file.trace || file.snapshot) && (file.snapshot && file.kind !== 'trace' && file.kind !== 'live'
-        ? <SnapshotPage key={`${file.file} ${file.generation ?? 0}`} file={file} files={files ?? []} />
+        ? <SnapshotPage key={`${file.file} ${file.generation ?? 0}`} file={file} files={shownFiles} />
         : file.trace ? <TracePage key={file.file} file={file} files={files ?? []} /> : null)}
       {file?.resident && <ResidentPage key={`${file.file} ${file.generation ?? 0}`} file={file} />}
       {!files && !error && <p class="empty" role="status">Loading…</p>}
       {known.static && (
         <Message kind="note">
-          Written by heapr view --static{known.static.made_unix_ns > 0 ? ` on ${new Date(known.static.made_unix_ns / 1e6).toISOString().slice(0, 16).replace('T', ' ')} UTC` : ''}: its filters are those that were recorded; other ranges and the rest of long tables need <code>heapr view</code> on the file itself.
+          Written by heapr view --static{known.static.made_unix_ns > 0 ? ` on ${new Date(known.static.made_unix_ns / 1e6).toISOString().slice(0, 16).replace('T', ' ')} UTC` : ''}: its filters are those that were recorded, and ranges and frames where it has sums; the rest of long tables needs <code>heapr view</code> on the file itself.{known.static.is_anonymous && ' Folders, command lines and texts are left out.'}
           {known.static.left_out.length > 0 && <span class="quiet"> Left out: {known.static.left_out.slice(0, 3).join('; ')}{known.static.left_out.length > 3 ? ` and ${known.static.left_out.length - 3} more` : ''}.</span>}
         </Message>
       )}

@@ -35,8 +35,8 @@ export function ObjectPane(props: SnapshotViewProps & { id: number }) {
         <strong class="object-title">{data ? data.object.name || data.object.class : ''} <span class="quiet">@{id}</span></strong>
         {data && <span class="quiet" title={`${exactBytes(data.object.shallow_bytes)} shallow, ${exactBytes(data.object.retained_bytes)} retained`}>{formatBytes(data.object.retained_bytes)} retained, distance {distanceText(data.object.distance)}</span>}
         <span class="grow" />
-        <button type="button" class="button" onClick={() => go({ view: 'containment', select: String(id) })}>Contents</button>
-        <button type="button" class="button" onClick={() => go({ view: 'dominators', select: String(id) })}>Dominated</button>
+        {!file.graph && <button type="button" class="button" onClick={() => go({ view: 'containment', select: String(id) })}>Contents</button>}
+        <button type="button" class="button" onClick={() => go({ ...(file.graph ? { part: 'dominators' } : { view: 'dominators' }), select: String(id) })}>Dominated</button>
         <button type="button" class="button" aria-label="Close the object" onClick={() => go({ object: -1, ignore: [] })}>×</button>
       </header>
       {error && <Message kind="error">{error.message}</Message>}

@@ -19,6 +19,7 @@ import { giveLinks } from '../image-links';
 import { LeakView } from './leak-view';
 import { OverviewView } from './overview-view';
 import { ReportView } from './report-view';
+import { PlaceView } from '../resident/place-view';
 import { ResidentView } from '../resident/resident-view';
 import { SnapshotsView } from '../native/snapshots-view';
 import { TreeView } from './tree-view';
@@ -42,6 +43,7 @@ const GROUPS: TabGroup[] = [
   ] },
   { key: 'time', title: 'Time', help: 'What changes over time', views: [
     { key: 'resident', title: 'Resident', help: 'What all resident memory is: areas, lines that add up' },
+    { key: 'place', title: 'Address space', help: 'Pages over time: how full they are, and whose blocks keep free memory' },
     { key: 'snapshots', title: 'Snapshots', help: 'Live blocks at a moment: what they hold, compared, suspects' },
     { key: 'histograms', title: 'Histograms', help: 'Sizes and lifetimes' },
     { key: 'types', title: 'Types', help: 'Allocated and freed inside or outside of the range' },
@@ -58,7 +60,8 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
   useMemo(() => giveLinks(files), [files]);
   const [told, setTold] = useState<{ command: string | null; error: string | null }>({ command: null, error: null });
   const hasSnapshots = (file.trace?.snapshots?.length ?? 0) > 0 || file.session != null;
-  const isThere: Record<string, boolean> = { snapshots: hasSnapshots, resident: (file.trace?.resident_samples ?? 0) > 0 || file.session != null };
+  const isThere: Record<string, boolean> = {
+    place: hasSnapshots || (file.trace?.event_count ?? 0) > 0, snapshots: hasSnapshots, resident: (file.trace?.resident_samples ?? 0) > 0 || file.session != null };
   const groups = GROUPS.map((group) => ({ ...group, views: group.views.filter(({ key }) => isThere[key] ?? true) }));
   const view = VIEWS.find((candidate) => candidate.key === address.view)?.key ?? 'overview';
   const onCommand = (command: string | null, error: string | null) => {
@@ -90,6 +93,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
             {view === 'histograms' && <HistogramView {...props} />}
             {view === 'types' && <TypesView {...props} />}
             {view === 'snapshots' && <SnapshotsView {...props} />}
+            {view === 'place' && <PlaceView {...props} />}
             {view === 'resident' && <ResidentView {...props} />}
             {view === 'compare' && <CompareView {...props} />}
           </div>

@@ -285,6 +285,8 @@ fn caller_pieces(tree: &SymbolTree, own: &OwnCode, rows: &mut [Row<'_>], whole: 
 fn name_of(view: &FrameView<'_>, file: Option<&str>) -> String {
     let name = match (view.symbol, view.module) {
         (Some(symbol), module) => shown_symbol(module, symbol),
+        // A name that stands for allocations without a stack.
+        (None, Some(module)) if view.offset == 0 => file_name(module).to_owned(),
         (None, Some(module)) => format!("{}+{:#x}", file_name(module), view.offset),
         (None, None) => format!("{:#x}", view.offset),
     };

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use heapr_files::Existing;
-use heapr_server::{Files, Limits, StaticLimits, write_static};
+use heapr_server::{Files, Limits, StaticChoices, write_static};
 
 use super::answer::Answer;
 use super::arguments::ExplainArguments;
@@ -35,9 +35,9 @@ pub(super) fn write(
         own: arguments.own.clone(),
         shown: heapr_filters::ShownFrames::default(),
         folder: folder.path().to_owned(),
-        files: Vec::new(),
+        graphs: Vec::new(),
     });
     let files = Files::open(&[path], host, Limits::default());
-    out.write_all(&write_static(&files, StaticLimits::default(), &mut |_| {})?)?;
+    out.write_all(&write_static(&files, &StaticChoices::default(), &mut |_| {})?)?;
     Ok(())
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use heapr_filters::ShownFrames;
 use heapr_query::{OwnCode, SymbolSource};
-use heapr_server::{GraphKind, HeapError, Host};
+use heapr_server::{GraphHolders, GraphKind, GraphLeaks, GraphQuestion, HeapError, Host};
 use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
 use heapr_v8::{IndexStore, Snapshot, SourceMaps};
 
-use super::sources::trace_of_graph;
+use super::sources::WrittenGraph;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::managed::dump_file;
-use crate::snapshot::native::{GraphArguments, graph_kinds, why};
+use crate::snapshot::native::{GraphArguments, graph_kinds, shown_holders, shown_leaks, why};
 use crate::snapshot::v8::index_cache;
 use crate::snapshot::v8::source_maps::maps_for;
 
@@ -25,8 +25,18 @@ pub(crate) struct CommandLineHost {
     pub(crate) shown: ShownFrames,
     /// Temporary folder, removed when the page ends.
     pub(crate) folder: PathBuf,
-    /// Files that are shown; graphs of the traces among them are in the folder.
-    pub(crate) files: Vec<PathBuf>,
+    /// Graphs of the shown traces, written into the folder.
+    pub(crate) graphs: Vec<WrittenGraph>,
+}
+
+impl CommandLineHost {
+    fn graph(&self, asked: &GraphQuestion) -> GraphArguments {
+        GraphArguments {
+            snapshot: Some(asked.snapshot.to_string()),
+            pid: asked.pid,
+            names: self.names.clone(),
+        }
+    }
 }
 
 impl Host for CommandLineHost {
@@ -65,13 +75,20 @@ impl Host for CommandLineHost {
         }
     }
 
-    fn trace_of(&self, snapshot: &Path) -> Option<PathBuf> {
-        trace_of_graph(&self.files, &self.folder, snapshot)
+    fn graph_of(&self, snapshot: &Path) -> Option<GraphQuestion> {
+        self.graphs.iter().find(|graph| graph.path == snapshot).map(|graph| graph.of.clone())
     }
 
-    fn graph_kinds(&self, trace: &Path) -> Vec<GraphKind> {
-        let asked = GraphArguments { names: self.names.clone(), ..GraphArguments::default() };
-        graph_kinds(trace, &asked).unwrap_or_else(|error| {
+    fn graph_holders(&self, asked: &GraphQuestion) -> Result<GraphHolders, String> {
+        shown_holders(&asked.trace, &self.graph(asked)).map_err(|error| format!("{error:#}"))
+    }
+
+    fn graph_leaks(&self, asked: &GraphQuestion) -> Result<GraphLeaks, String> {
+        shown_leaks(&asked.trace, &self.graph(asked)).map_err(|error| format!("{error:#}"))
+    }
+
+    fn graph_kinds(&self, graph: &GraphQuestion) -> Vec<GraphKind> {
+        graph_kinds(&graph.trace, &self.graph(graph)).unwrap_or_else(|error| {
             warn!("{error:#}");
             Vec::new()
         })

@@ -5,55 +5,66 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use heapr_files::Existing;
-use heapr_server::Source;
+use heapr_server::{GraphQuestion, Source};
 use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
 use heapr_table::SortRows as _;
-use heapr_trace::Trace;
+use heapr_trace::{Snapshot, Trace};
 
 use crate::incidents::recording_of_incident;
+use crate::report::names::NameArguments;
 use crate::snapshot::native::{GraphArguments, NativeHeap};
 use crate::snapshot::verbs::is_trace;
 use crate::trace_file::named_or_newest;
 
-/// Writes the native heap graphs of traces into `folder`, as sources that the page shows as heaps.
-fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
+/// Largest number of processes of a trace whose graphs are shown as heaps.
+const GRAPHS_MAX: usize = 4;
+
+/// Graph of a trace that was written as a heap.
+#[derive(Debug, Clone)]
+pub(crate) struct WrittenGraph {
+    pub(super) path: PathBuf,
+    pub(super) of: GraphQuestion,
+}
+
+/// Writes the last native heap graphs of traces into `folder`.
+fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<WrittenGraph>> {
     let mut found = Vec::new();
     for (number, word) in
         words.iter().enumerate().filter(|(_, word)| is_trace(word) && heapr_import::tool_of(word).is_none())
     {
         let trace = Trace::open(word)?;
-        if !trace.snapshots().iter().any(|snapshot| !trace.graph_processes(snapshot).is_empty()) {
-            continue;
+        let has_graph = |snapshot: &&Snapshot| !trace.graph_processes(snapshot).is_empty();
+        let Some(snapshot) = trace.snapshots().iter().rev().find(has_graph) else { continue };
+        let processes = trace.graph_processes(snapshot);
+        for process in processes.iter().take(GRAPHS_MAX) {
+            let known = trace.processes().get(process.0 as usize);
+            let pid = known.map(|known| known.pid).filter(|_| processes.len() > 1);
+            let stem = word.file_stem().unwrap_or_default().to_string_lossy();
+            let path = folder.join(format!("{stem}.{number}.{}.heapsnapshot", process.0));
+            let asked = GraphArguments {
+                snapshot: Some(snapshot.number.to_string()),
+                pid,
+                names: NameArguments::default(),
+            };
+            let mut out = BufWriter::with_capacity(1 << 20, heapr_files::make(&path, Existing::Kept)?);
+            NativeHeap::of(word, &asked)?.write(&mut out)?;
+            out.flush()?;
+            let trace = std::path::absolute(word)?;
+            let of = GraphQuestion { trace, snapshot: snapshot.number, pid };
+            found.push(WrittenGraph { path, of });
         }
-        let path = folder.join(graph_name(word, number));
-        let mut out = BufWriter::with_capacity(1 << 20, heapr_files::make(&path, Existing::Kept)?);
-        NativeHeap::of(word, &GraphArguments::default())?.write(&mut out)?;
-        out.flush()?;
-        found.push(Source::File(path));
     }
     Ok(found)
 }
 
-/// Returns the file name of a trace's graph; `number` is the trace's index among the words.
-fn graph_name(word: &Path, number: usize) -> String {
-    format!("{}.{number}.heapsnapshot", word.file_stem().unwrap_or_default().to_string_lossy())
-}
-
-/// Returns the trace whose graph in `folder` is `graph`.
-pub(super) fn trace_of_graph(words: &[PathBuf], folder: &Path, graph: &Path) -> Option<PathBuf> {
-    let mut numbered = words.iter().enumerate();
-    let found = numbered.find(|&(number, word)| folder.join(graph_name(word, number)) == graph);
-    found.map(|(_, word)| word.clone())
-}
-
-/// Returns the sources in the order of the words, then the graphs of traces, written into `folder`.
-/// Without words it is the session that runs, or the newest trace here. Errors are reported before
+/// Returns the sources in the order of the words, then the graphs of traces, written into `folder`
+/// and listed beside. Without words it is the session that runs, or the newest trace here. Errors are reported before
 /// a page opens.
-pub(crate) fn sources(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
+pub(crate) fn sources(words: &[PathBuf], folder: &Path) -> anyhow::Result<(Vec<Source>, Vec<WrittenGraph>)> {
     if words.is_empty() {
         let running = sessions();
         return match running.as_slice() {
-            [only] => Ok(vec![session(&only.name)?]),
+            [only] => Ok((vec![session(&only.name)?], Vec::new())),
             [] => {
                 let newest = named_or_newest(None, "view").context("no session is running either")?;
                 sources(&[newest], folder)
@@ -65,9 +76,10 @@ pub(crate) fn sources(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<So
         };
     }
     let mut sources = words.iter().map(|word| source(word)).collect::<anyhow::Result<Vec<_>>>()?;
-    sources.extend(graphs(words, folder)?);
     sort_snapshots(&mut sources);
-    Ok(sources)
+    let graphs = graphs(words, folder)?;
+    sources.extend(graphs.iter().map(|graph| Source::File(graph.path.clone())));
+    Ok((sources, graphs))
 }
 
 /// Sorts V8 snapshots by time: in any other order, growth would be reported reversed.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use heapr_server::{Files, Limits, Server, ServerOptions, StaticLimits, write_static};
+use heapr_server::{Files, Limits, Server, ServerOptions, StaticChoices, write_static};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::browser;
@@ -43,6 +43,15 @@ pub(crate) struct ViewArguments {
     /// Largest size of that page; what tells least is left out
     #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = parse_bytes, requires = "static_page")]
     max_size: u64,
+    /// Source lines of the program's own frames are in that page
+    #[arg(long, requires = "static_page")]
+    sources: bool,
+    /// Folders, command lines, names of the machine and texts of a heap are left out of that page
+    #[arg(long, requires = "static_page", conflicts_with = "sources")]
+    anonymous: bool,
+    /// Note that the page shows above its views; may be given several times
+    #[arg(long, value_name = "TEXT", requires = "static_page")]
+    note: Vec<String>,
     /// Overwrite that page if it exists
     #[arg(short, long, requires = "static_page")]
     force: bool,
@@ -66,17 +75,25 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     arguments.dumps.apply();
     // Only this user can read the folder, which is removed when the page ends.
     let folder = tempfile::tempdir().context("cannot make a directory for heaps")?;
+    let (sources, graphs) = sources(&arguments.files, folder.path())?;
     let host = Arc::new(CommandLineHost {
         names: arguments.names,
         own: arguments.own,
         shown: arguments.lang_frames,
         folder: folder.path().to_owned(),
-        files: arguments.files.clone(),
+        graphs,
     });
-    let files = Files::open_sources(&sources(&arguments.files, folder.path())?, host, Limits::default());
+    let files = Files::open_sources(&sources, host, Limits::default());
     if let Some(path) = &arguments.static_page {
-        return write(&files, path, arguments.force, arguments.max_size);
+        let wanted = StaticChoices {
+            page_bytes: arguments.max_size,
+            has_sources: arguments.sources,
+            is_anonymous: arguments.anonymous,
+            notes: arguments.note,
+        };
+        return write(&files, path, arguments.force, &wanted);
     }
+    files.refuse_unreadable()?;
     let server = match arguments.port {
         Some(port) => Server::bind(files, ServerOptions { port })?,
         // Another view of the same files has the port: use any other.
@@ -118,11 +135,11 @@ fn steady_port(files: &[PathBuf]) -> u16 {
 }
 
 /// Writes the static page.
-fn write(files: &Files, path: &Path, may_replace: bool, page_bytes: u64) -> anyhow::Result<ExitCode> {
+fn write(files: &Files, path: &Path, may_replace: bool, wanted: &StaticChoices) -> anyhow::Result<ExitCode> {
     let mut output = OutputFile::create(path, may_replace)?;
     let busy = crate::busy_line::begin("reading");
     let mut progress = |what: &str| busy.say(what);
-    let page = write_static(files, StaticLimits { page_bytes }, &mut progress)?;
+    let page = write_static(files, wanted, &mut progress)?;
     output.write_all(&page).with_context(|| format!("cannot write {}", path.display()))?;
     let path = output.keep()?;
     tell!(

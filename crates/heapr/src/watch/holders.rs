@@ -166,7 +166,7 @@ impl Reader {
             own: OwnArguments::default(),
             shown: heapr_filters::ShownFrames::default(),
             folder: PathBuf::new(),
-            files: Vec::new(),
+            graphs: Vec::new(),
         });
         Self { files: Files::open_sources(&[Source::File(path.to_owned())], host, Limits::default()) }
     }

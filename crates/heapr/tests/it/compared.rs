@@ -64,6 +64,14 @@ impl Stage {
 }
 
 #[test]
+fn one_trace_alone_is_told_what_to_type() {
+    let stage = Stage::new();
+    let words = ["diff", "a.heapr", "--by", "function"];
+    run(crate::recording::heapr(stage.path(), &words).env("XDG_CACHE_HOME", stage.path()))
+        .fails_with(&["a.heapr is one trace", "heapr diff a.heapr AFTER.heapr"]);
+}
+
+#[test]
 fn frames_of_a_difference_are_objects_as_in_a_report() {
     let stage = Stage::new();
     for (file, words) in [("a.heapr", &["10"][..]), ("b.heapr", &["30"]), ("c.heapr", &["30", "twice"])] {

@@ -103,6 +103,11 @@ fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
         viewer.ask("stack", body)
     });
     assert!(shown.any(|answer| has_source(&answer)), "no stack has a source");
+    // Its author may want the source of the program's own frames.
+    stage.heapr(&["view", "--static", "sources.html", "--sources", "a.heapr"]).ok();
+    let with_sources = answers(&fs::read_to_string(stage.path("sources.html")).unwrap());
+    let mut stacks = with_sources.iter().filter(|(key, _)| key.starts_with("/api/stack "));
+    assert!(stacks.any(|(_, answer)| has_source(answer)), "no stack has a source");
     let files = &recorded["/api/files"];
     assert_eq!(files["static"]["left_out"], json!([]));
     assert!(files["files"][0]["trace"]["snapshots"][0]["number"].is_u64());
@@ -137,4 +142,6 @@ fn a_page_replaces_nothing_unless_it_is_told_to() {
     fs::write(stage.path("bad.heapr"), "no trace").unwrap();
     stage.heapr(&["view", "--static", "no.html", "bad.heapr"]).fails_with(&[]);
     assert!(!stage.path("no.html").exists(), "nothing is left of a page that failed");
+    stage.heapr(&["view", "--no-open", "bad.heapr"]).fails_with(&["bad.heapr"]);
+    stage.heapr(&["view", "--no-open", "a.heapr", "/bin/ls"]).fails_with(&["/bin/ls", "not a heapr trace"]);
 }

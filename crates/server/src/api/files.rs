@@ -1,12 +1,13 @@
 //! The open files and their states.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{Change, Content, Entry};
 use crate::error::Result;
-use crate::host::Host;
+use crate::host::{GraphQuestion, Host};
 use crate::request::{Answer, Context, read};
 
 use super::trace_facts::TraceFacts;
@@ -18,7 +19,7 @@ use crate::trace_file::TraceFile;
 pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
     let all = context.files.entries();
     let host = &*context.files.host;
-    let files = all.iter().enumerate().map(|(number, entry)| open_file(number, entry, host)).collect();
+    let files = (0..all.len()).map(|number| open_file(number, &all, host)).collect();
     crate::request::json(&Files {
         schema: "heapr.view.files/1",
         heapr_version: context.files.host.version().to_owned(),
@@ -26,13 +27,14 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
     })
 }
 
-fn open_file(number: usize, entry: &Entry, host: &dyn Host) -> OpenFile {
+fn open_file(number: usize, entries: &[Arc<Entry>], host: &dyn Host) -> OpenFile {
+    let entry = &entries[number];
     if let Some(session) = &entry.session {
         session.note_interest();
     }
     let (content, path) = (entry.content(), entry.path());
     let State { name: state, error, offset } = State::of(&content, entry.change());
-    let (mut trace, mut snapshot, mut resident) = (None, None, None);
+    let (mut trace, mut snapshot, mut resident, mut graph) = (None, None, None, None);
     let (tasks, warnings) = match &content {
         Content::Trace(file) => {
             let is_running = entry.session.as_ref().is_some_and(|session| session.stage().is_running());
@@ -41,6 +43,7 @@ fn open_file(number: usize, entry: &Entry, host: &dyn Host) -> OpenFile {
         }
         Content::Snapshot(file) => {
             snapshot = file.facts();
+            graph = file.graph().and_then(|graph| GraphFacts::of(graph, entries));
             (Vec::new(), file.warnings())
         }
         Content::Resident(file) => {
@@ -68,6 +71,7 @@ fn open_file(number: usize, entry: &Entry, host: &dyn Host) -> OpenFile {
         warnings,
         trace,
         snapshot,
+        graph,
         resident,
         session: entry.session.as_ref().map(|session| session.facts()),
     }
@@ -132,8 +136,29 @@ struct OpenFile {
     warnings: Vec<String>,
     trace: Option<TraceFacts>,
     snapshot: Option<SnapshotFacts>,
+    /// Trace whose graph the file is: the page shows it with that trace.
+    graph: Option<GraphFacts>,
     resident: Option<ResidentFacts>,
     session: Option<SessionFacts>,
+}
+
+/// Graph of a trace's native heap that is open as a file.
+#[derive(Serialize)]
+struct GraphFacts {
+    /// Number of the trace in the list of files.
+    file: usize,
+    /// Number of the snapshot.
+    number: u32,
+    /// Process; null if the snapshot has one graph.
+    pid: Option<u32>,
+}
+
+impl GraphFacts {
+    fn of(graph: &GraphQuestion, entries: &[Arc<Entry>]) -> Option<Self> {
+        let trace = std::path::absolute(&graph.trace).ok()?;
+        let file = entries.iter().position(|entry| !entry.is_snapshot && entry.path() == trace)?;
+        Some(Self { file, number: graph.snapshot, pid: graph.pid })
+    }
 }
 
 /// The open files.

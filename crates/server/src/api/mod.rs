@@ -16,11 +16,13 @@ mod functions;
 mod leaks;
 mod own_functions;
 mod panels;
+mod place;
 mod report;
 mod resident;
 mod resident_bands;
 mod session;
 mod source_lines;
+mod spans;
 mod stack;
 mod timeline;
 mod timeline_intervals;
@@ -47,6 +49,8 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "where" => where_it_is::where_it_is(&context, body),
         "resident" => resident::resident(&context, body),
         "leaks" => leaks::leaks(&context, body),
+        "spans" => spans::spans(&context, body),
+        "place" => place::place(&context, body),
         "stack" => stack::stack(&context, body),
         "flame" => flame::flame(&context, body),
         "functions" => functions::functions(&context, body),

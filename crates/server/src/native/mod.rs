@@ -1,6 +1,7 @@
 //! Native snapshots of traces: the requests `/api/native/…` of `docs/api.md`.
 
 mod diff;
+mod graph;
 mod page_cells;
 mod pages;
 mod rows;
@@ -10,6 +11,8 @@ mod summary;
 mod suspects;
 mod treemap;
 
+pub(crate) use page_cells::{Layout, Page, PageRun, pages_of};
+pub(crate) use pages::{page_bytes_of, place_label};
 pub(crate) use rows::NativeSnapshot;
 pub use rows::snapshot_json;
 
@@ -24,6 +27,8 @@ pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
         "suspects" => suspects::suspects(context, body),
         "treemap" => treemap::treemap(context, body),
         "pages" => pages::pages(context, body),
+        "holders" => graph::holders(context, body),
+        "leaks" => graph::leaks(context, body),
         "statistics" => statistics::statistics(context, body),
         name => Err(Error::NotFound { what: "request", name: format!("native/{name}") }),
     }

@@ -12,8 +12,8 @@ const GAP_PAGES_MAX: u64 = 64;
 const RUNS_MAX: usize = 400;
 
 /// Neighbouring cells.
-#[derive(Serialize)]
-pub(super) struct PageRun {
+#[derive(Clone, Serialize)]
+pub(crate) struct PageRun {
     /// Index of the first cell.
     cell: usize,
     /// Address of the first cell, as hexadecimal text.
@@ -21,18 +21,18 @@ pub(super) struct PageRun {
 }
 
 /// A block: first byte, length, and the number of its function.
-pub(super) type Piece = (u64, u64, usize);
+pub(crate) type Piece = (u64, u64, usize);
 
 /// Page with live blocks, or neighbouring pages that one block fills.
 #[derive(Default)]
-pub(super) struct Page {
+pub(crate) struct Page {
     /// Number of the first page.
     number: u64,
     /// Number of pages; more than 1 only if they are full.
-    pub(super) count: u64,
-    pub(super) live_bytes: u64,
+    pub(crate) count: u64,
+    pub(crate) live_bytes: u64,
     /// Live bytes and number of blocks by function.
-    pub(super) by_owner: Vec<(usize, u64, u64)>,
+    pub(crate) by_owner: Vec<(usize, u64, u64)>,
 }
 
 impl Page {
@@ -43,7 +43,7 @@ impl Page {
 
 /// Divides blocks among their pages, in the order of addresses. Only the first and the last page of
 /// a block can have room for others: pages between are one entry.
-pub(super) fn pages_of(mut pieces: Vec<Piece>, page_bytes: u64) -> Vec<Page> {
+pub(crate) fn pages_of(mut pieces: Vec<Piece>, page_bytes: u64) -> Vec<Page> {
     pieces.sort_unstable();
     let mut pages: Vec<Page> = Vec::new();
     for (start, length, owner) in pieces {
@@ -87,68 +87,89 @@ fn add_part(
     }
 }
 
-/// Cells of equal size over runs of pages.
-#[derive(Default)]
-pub(super) struct Cells {
-    pub(super) pages_each: u64,
-    pub(super) runs: Vec<PageRun>,
-    pub(super) owner: Vec<Option<usize>>,
-    pub(super) live_bytes: Vec<u64>,
+/// Cells of equal size over runs of pages, the same for pages of several moments.
+pub(crate) struct Layout {
+    pub(crate) pages_each: u64,
+    pub(crate) runs: Vec<PageRun>,
+    /// Number of the first page of each run, ascending.
+    starts: Vec<u64>,
+    cell_count: usize,
 }
 
-impl Cells {
-    pub(super) fn of(pages: &[Page], page_bytes: u64, places: &HashMap<usize, usize>) -> Self {
-        let gap = |two: &[Page]| two[1].number - two[0].last();
-        let mut wide: Vec<u64> = pages.windows(2).map(gap).filter(|&gap| gap > GAP_PAGES_MAX).collect();
+impl Layout {
+    /// Lays out cells over all these pages.
+    pub(crate) fn of<'a>(pages: impl Iterator<Item = &'a Page>, page_bytes: u64) -> Self {
+        let mut spans: Vec<(u64, u64)> = pages.map(|page| (page.number, page.last())).collect();
+        spans.sort_unstable();
+        spans.dedup();
+        // Spans of different moments may overlap: the last page of all before counts.
+        let mut last = 0;
+        let mut gaps: Vec<u64> = Vec::with_capacity(spans.len());
+        let mut inside = 0_u64;
+        for (place, &(first, end)) in spans.iter().enumerate() {
+            let covered = if place == 0 { first } else { last };
+            gaps.push(first.saturating_sub(covered));
+            inside = inside.saturating_add(end.max(covered).saturating_sub(first.max(covered)));
+            last = end.max(covered);
+        }
+        let mut wide: Vec<u64> = gaps.iter().copied().filter(|&gap| gap > GAP_PAGES_MAX).collect();
         wide.sort_unstable();
         wide.reverse();
         let gap_max = wide.get(RUNS_MAX).copied().unwrap_or(GAP_PAGES_MAX);
         let breaks = wide.iter().filter(|&&gap| gap > gap_max).count() as u64;
-        let narrow = pages.windows(2).map(gap).filter(|&gap| gap <= gap_max).sum::<u64>();
-        let inside = pages.iter().map(|page| page.count.saturating_sub(1)).sum::<u64>();
+        let narrow = gaps.iter().filter(|&&gap| gap <= gap_max).sum::<u64>();
         let all = inside.saturating_add(narrow).saturating_add(breaks + 1);
-        let mut cells = Self { pages_each: all.div_ceil(CELLS_MAX as u64).max(1), ..Self::default() };
-        let mut start = 0;
-        let mut sums: Vec<HashMap<usize, u64>> = Vec::new();
-        let mut before: Option<u64> = None;
-        for page in pages {
-            if before.is_none_or(|before| page.number - before > gap_max) {
-                start = page.number;
-                let start_avma = format!("{:#x}", start.saturating_mul(page_bytes));
-                cells.runs.push(PageRun { cell: cells.live_bytes.len(), start_avma });
+        let pages_each = all.div_ceil(CELLS_MAX as u64).max(1);
+        let mut layout = Self { pages_each, runs: Vec::new(), starts: Vec::new(), cell_count: 0 };
+        let mut last = 0;
+        for (&(first, end), gap) in spans.iter().zip(gaps) {
+            if layout.starts.is_empty() || gap > gap_max {
+                layout.starts.push(first);
+                let start_avma = format!("{:#x}", first.saturating_mul(page_bytes));
+                layout.runs.push(PageRun { cell: layout.cell_count, start_avma });
+                last = first;
             }
-            before = Some(page.last());
-            cells.add(&mut sums, page, (start, page_bytes));
+            last = end.max(last);
+            layout.cell_count = layout.cell_of(last) + 1;
         }
-        cells.owner = sums
-            .iter()
-            .map(|sums| {
-                let most = sums.iter().max_by_key(|&(&owner, &bytes)| (bytes, std::cmp::Reverse(owner)));
-                most.and_then(|(owner, _)| places.get(owner).copied())
-            })
-            .collect();
-        cells
+        layout
     }
 
-    /// Adds a page, or the pages that one block fills, to the cells of the run that begins with the
-    /// page `start`.
-    fn add(&mut self, sums: &mut Vec<HashMap<usize, u64>>, page: &Page, (start, page_bytes): (u64, u64)) {
-        let first = self.runs.last().map_or(0, |run| run.cell);
-        let mut number = page.number;
-        while number <= page.last() {
-            let place = (number - start) / self.pages_each;
-            let end = (start + (place + 1) * self.pages_each).min(page.last() + 1);
-            let bytes_of =
-                |bytes: u64| if page.count > 1 { bytes.min((end - number) * page_bytes) } else { bytes };
-            let cell = first + place as usize;
-            self.live_bytes.resize((cell + 1).max(self.live_bytes.len()), 0);
-            sums.resize_with(self.live_bytes.len(), HashMap::new);
-            self.live_bytes[cell] += bytes_of(page.live_bytes);
-            for &(owner, bytes, _) in &page.by_owner {
-                *sums[cell].entry(owner).or_default() += bytes_of(bytes);
+    /// Index of the cell of a page that the layout was made for.
+    fn cell_of(&self, page: u64) -> usize {
+        let run = self.starts.partition_point(|&start| start <= page).saturating_sub(1);
+        let (Some(start), Some(of)) = (self.starts.get(run), self.runs.get(run)) else { return 0 };
+        of.cell + (page.saturating_sub(*start) / self.pages_each) as usize
+    }
+
+    /// Live bytes of each cell, and the owner with most of them.
+    pub(crate) fn cells(&self, pages: &[Page], page_bytes: u64) -> (Vec<u64>, Vec<Option<usize>>) {
+        let mut live_bytes = vec![0; self.cell_count];
+        let mut sums: Vec<HashMap<usize, u64>> = vec![HashMap::new(); self.cell_count];
+        for page in pages {
+            let mut number = page.number;
+            while number <= page.last() {
+                let cell = self.cell_of(number);
+                // Pages of one entry are in one run: those up to the end of the cell.
+                let run = self.starts.partition_point(|&start| start <= number).saturating_sub(1);
+                let start = self.starts.get(run).copied().unwrap_or(number);
+                let place = (number - start) / self.pages_each;
+                let end = (start + (place + 1) * self.pages_each).min(page.last() + 1);
+                let of_cell = |bytes: u64| {
+                    if page.count > 1 { bytes.min((end - number) * page_bytes) } else { bytes }
+                };
+                live_bytes[cell] += of_cell(page.live_bytes);
+                for &(owner, bytes, _) in &page.by_owner {
+                    *sums[cell].entry(owner).or_default() += of_cell(bytes);
+                }
+                number = end;
             }
-            number = end;
         }
+        let most = |sums: &HashMap<usize, u64>| {
+            let most = sums.iter().max_by_key(|&(&owner, &bytes)| (bytes, std::cmp::Reverse(owner)));
+            most.map(|(&owner, _)| owner)
+        };
+        (live_bytes, sums.iter().map(most).collect())
     }
 }
 
@@ -164,10 +185,11 @@ mod tests {
             pages_of(vec![(PAGE * 1000, 16, 1), (PAGE + 100, PAGE, 0), (PAGE * 2 + 500, 50, 1)], PAGE);
         let told: Vec<_> = pages.iter().map(|page| (page.number, page.live_bytes)).collect();
         assert_eq!(told, [(1, PAGE - 100), (2, 150), (1000, 16)]);
-        let cells = Cells::of(&pages, PAGE, &HashMap::from([(0, 0)]));
-        assert_eq!((cells.pages_each, cells.runs.len()), (1, 2));
-        assert_eq!(cells.live_bytes, [PAGE - 100, 150, 16]);
-        assert_eq!(cells.owner, [Some(0), Some(0), None]);
+        let layout = Layout::of(pages.iter(), PAGE);
+        assert_eq!((layout.pages_each, layout.runs.len()), (1, 2));
+        let (live_bytes, owners) = layout.cells(&pages, PAGE);
+        assert_eq!(live_bytes, [PAGE - 100, 150, 16]);
+        assert_eq!(owners, [Some(0), Some(0), Some(1)]);
     }
 
     #[test]
@@ -175,18 +197,20 @@ mod tests {
         let pages = pages_of(vec![(PAGE, PAGE * 5000, 0)], PAGE);
         let told: Vec<_> = pages.iter().map(|page| (page.number, page.count)).collect();
         assert_eq!(told, [(1, 1), (2, 4998), (5000, 1)]);
-        let cells = Cells::of(&pages, PAGE, &HashMap::from([(0, 0)]));
-        assert_eq!((cells.pages_each, cells.live_bytes.len()), (3, 1667));
-        assert_eq!(cells.live_bytes.iter().sum::<u64>(), PAGE * 5000);
-        assert!(cells.live_bytes.iter().all(|&bytes| bytes <= PAGE * 3));
+        let layout = Layout::of(pages.iter(), PAGE);
+        let (live_bytes, _) = layout.cells(&pages, PAGE);
+        assert_eq!((layout.pages_each, live_bytes.len()), (3, 1667));
+        assert_eq!(live_bytes.iter().sum::<u64>(), PAGE * 5000);
+        assert!(live_bytes.iter().all(|&bytes| bytes <= PAGE * 3));
     }
 
     #[test]
     fn many_blocks_far_from_each_other_do_not_make_a_cell_each() {
         let pages = pages_of((1..10_000).map(|at| (PAGE * 1000 * at, 16, 0)).collect(), PAGE);
-        let cells = Cells::of(&pages, PAGE, &HashMap::new());
-        assert!(cells.runs.len() <= RUNS_MAX + 1 && cells.live_bytes.len() <= CELLS_MAX + RUNS_MAX + 1);
-        assert_eq!(cells.live_bytes.iter().sum::<u64>(), 16 * 9999);
+        let layout = Layout::of(pages.iter(), PAGE);
+        let (live_bytes, _) = layout.cells(&pages, PAGE);
+        assert!(layout.runs.len() <= RUNS_MAX + 1 && live_bytes.len() <= CELLS_MAX + RUNS_MAX + 1);
+        assert_eq!(live_bytes.iter().sum::<u64>(), 16 * 9999);
     }
 
     #[test]
@@ -195,7 +219,20 @@ mod tests {
             pages_of(vec![(u64::MAX - 5, 100, 0), (PAGE, 10, 0), (PAGE, 10, 1), (0, PAGE * 3, 2)], PAGE);
         assert!(pages.iter().all(|page| page.live_bytes <= PAGE));
         assert!(pages.is_sorted_by_key(|page| page.number));
-        assert!(!Cells::of(&pages, PAGE, &HashMap::new()).live_bytes.is_empty());
-        assert!(Cells::of(&[], PAGE, &HashMap::new()).live_bytes.is_empty());
+        let cells = |pages: &[Page]| Layout::of(pages.iter(), PAGE).cells(pages, PAGE).0;
+        assert!(!cells(&pages).is_empty() && cells(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_layout_of_several_moments_keeps_the_place_of_each_page() {
+        let early = pages_of(vec![(PAGE, 10, 0), (PAGE * 3, PAGE * 4, 0)], PAGE);
+        let late = pages_of(vec![(PAGE * 5, 10, 1), (PAGE * 900, 10, 1)], PAGE);
+        let layout = Layout::of(early.iter().chain(&late), PAGE);
+        assert_eq!(layout.runs.len(), 2);
+        let (of_early, _) = layout.cells(&early, PAGE);
+        let (of_late, owners) = layout.cells(&late, PAGE);
+        assert_eq!(of_early, [10, 0, PAGE, PAGE, PAGE, PAGE, 0]);
+        assert_eq!(of_late, [0, 0, 0, 0, 10, 0, 10]);
+        assert_eq!(owners[4], Some(1));
     }
 }

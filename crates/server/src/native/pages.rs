@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use heapr_filters::FilterArguments;
 use heapr_query::{Filter, FrameView, file_name, plain_symbol};
 use heapr_table::SortRows as _;
-use heapr_trace::{Block, HeapId, ProcessIndex, Snapshot, StackIndex};
+use heapr_trace::{Block, HeapId, ProcessIndex, Snapshot, StackIndex, Trace};
 use serde::{Deserialize, Serialize};
 
-use super::page_cells::{Cells, Page, PageRun, Piece, pages_of};
+use super::page_cells::{Layout, Page, PageRun, Piece, pages_of};
 use super::series::number;
 use crate::command_line::report_command;
 use crate::error::{Error, Result};
@@ -97,14 +97,16 @@ pub(super) fn pages(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let snapshot = file.trace().snapshot(shown).ok_or_else(not_there)?;
     let Blocks { mut owners, pieces, pid, process_count } = blocks_of(&file, snapshot, &filter.pids)?;
     context.cancel.check()?;
-    let page_bytes = file.trace().system().page_bytes.clamp(PAGE_BYTES_MIN, PAGE_BYTES_MAX);
+    let page_bytes = page_bytes_of(file.trace());
     let pages = pages_of(pieces, page_bytes);
     let sums = add_up(&pages, page_bytes, &mut owners);
     let mut order: Vec<usize> = (0..owners.len()).collect();
     order.sort_rows_by_key(|&at| std::cmp::Reverse((owners[at].free_bytes, owners[at].live_bytes)));
     order.truncate(OWNERS_MAX);
     let places: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
-    let cells = Cells::of(&pages, page_bytes, &places);
+    let layout = Layout::of(pages.iter(), page_bytes);
+    let (cell_live_bytes, owner) = layout.cells(&pages, page_bytes);
+    let place_of = |owner: Option<usize>| owner.and_then(|owner| places.get(&owner).copied());
     let mut owners: Vec<Option<PageOwner>> = owners.into_iter().map(Some).collect();
     json(&PagesAnswer {
         schema: "heapr.view.native.pages/1",
@@ -117,12 +119,23 @@ pub(super) fn pages(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         page_count: sums.page_count,
         live_bytes: sums.live_bytes,
         free_bytes: sums.free_bytes,
-        cell_bytes: cells.pages_each.saturating_mul(page_bytes),
-        runs: cells.runs,
-        owner: cells.owner,
-        cell_live_bytes: cells.live_bytes,
+        cell_bytes: layout.pages_each.saturating_mul(page_bytes),
+        runs: layout.runs,
+        owner: owner.into_iter().map(place_of).collect(),
+        cell_live_bytes,
         owners: order.iter().filter_map(|&at| owners[at].take()).collect(),
     })
+}
+
+/// Size of a page of the recorded machine.
+pub(crate) fn page_bytes_of(trace: &Trace) -> u64 {
+    trace.system().page_bytes.clamp(PAGE_BYTES_MIN, PAGE_BYTES_MAX)
+}
+
+/// Name of the function that the blocks of a stack belong to.
+pub(crate) fn place_label(file: &TraceFile, stack: StackIndex) -> String {
+    let tree = file.explorer.tree();
+    label_of(&file.own, &tree.views(file.trace().as_ref(), stack, tree.named(stack)))
 }
 
 /// Sums over all pages.
@@ -181,7 +194,7 @@ fn blocks_of(file: &TraceFile, snapshot: &Snapshot, pids: &[u32]) -> Result<Bloc
         }
         let owner = *of_stack.entry(block.stack).or_insert_with(|| {
             let named = tree.named(block.stack);
-            let label = label_of(&file.own, &tree.views(trace.as_ref(), block.stack, named));
+            let label = place_label(file, block.stack);
             *names.entry(label.clone()).or_insert_with(|| {
                 owners.push(PageOwner {
                     label,
@@ -206,6 +219,8 @@ fn label_of(own: &heapr_query::OwnCode, frames: &[FrameView<'_>]) -> String {
     };
     match (frame.symbol, frame.module) {
         (Some(symbol), _) => plain_symbol(symbol),
+        // A name that stands for allocations without a stack.
+        (None, Some(module)) if frame.offset == 0 => file_name(module).to_owned(),
         (None, Some(module)) => format!("{}+{:#x}", file_name(module), frame.offset),
         (None, None) => format!("{:#x}", frame.offset),
     }

@@ -162,7 +162,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     }
     let options = ["--snapshot".to_owned(), shown.to_string()];
     let columns = areas.finish();
-    json(&columns.finish("heapr.view.native.treemap/1", read.command("summary", &options)))
+    json(&columns.finish("heapr.view.native.treemap/1", Some(read.command("summary", &options))))
 }
 
 /// Parts of at least `least`, largest first.

@@ -23,7 +23,7 @@ struct ListingRequest {
 #[derive(Serialize)]
 struct ListingJson<R> {
     schema: String,
-    command: String,
+    command: Option<String>,
     rows: R,
     /// Whether the list was cut: further rows exist.
     is_cut: bool,

@@ -148,7 +148,7 @@ impl<S> List<S> {
 /// Answer of a list of objects.
 pub(super) fn objects_answer(
     file: &SnapshotFile,
-    (schema, command): (&str, String),
+    (schema, command): (&str, Option<String>),
     offset: usize,
     listed: &Listed<ObjectRow>,
 ) -> Result<Answer> {

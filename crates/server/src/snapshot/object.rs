@@ -41,7 +41,7 @@ pub(super) fn object(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 #[derive(Serialize)]
 struct ObjectAnswer {
     schema: &'static str,
-    command: String,
+    command: Option<String>,
     object: rows::HeapObject,
     /// Whole name, or whole string.
     text: String,

@@ -192,7 +192,7 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let List { file, .. } = List::<IgnoredAny>::open(context, body)?;
     let command = file.command("statistics", &[]);
-    let kinds = file.trace().map(|trace| context.files.host.graph_kinds(trace)).unwrap_or_default();
+    let kinds = file.graph().map(|graph| context.files.host.graph_kinds(graph)).unwrap_or_default();
     if !kinds.is_empty() {
         return answer_json(&json!({
             "schema": "heapr.view.snapshot.statistics/1",

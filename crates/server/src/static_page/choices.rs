@@ -35,7 +35,7 @@ pub(super) fn record(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
 
 fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Value)>> {
     // These answers are recorded already.
-    let findings = recorder.record("findings", json!({"file": file, "source_lines": 0}))?.unwrap_or_default();
+    let findings = recorder.findings(file)?;
     let mut found = of_findings(&findings);
     let body = json!({"file": file, "sort": "peak", "limit": 500});
     let functions = recorder.record("functions", body)?.unwrap_or_default();
@@ -104,8 +104,7 @@ fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool>
         recorder.record("report", with(json!({"by": by, "sort": sort, "limit": ROWS, "frames_max": 12})))?;
     }
     recorder.record("functions", with(json!({"sort": "peak", "limit": ROWS})))?;
-    let findings = recorder.record("findings", json!({"file": file, "source_lines": 0}))?;
-    let work_end_ns = findings.and_then(|findings| findings["work_end_ns"].as_u64());
+    let work_end_ns = recorder.findings(file)?["work_end_ns"].as_u64();
     for hides in [true, false] {
         let mut leaks = with(json!({"limit": ROWS}));
         leaks["filter"]["hide_known"] = hides.into();

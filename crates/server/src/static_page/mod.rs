@@ -1,5 +1,6 @@
 //! The page with recorded answers in one file that needs no server (`docs/api.md`, section 9).
 
+mod anonymous;
 mod choices;
 mod html;
 mod key;
@@ -20,17 +21,24 @@ use recorder::Recorder;
 
 pub(crate) use request::page;
 
-/// Size limits of the page.
-#[derive(Debug, Clone, Copy)]
-pub struct StaticLimits {
+/// Size and contents of the page.
+#[derive(Debug, Clone)]
+pub struct StaticChoices {
     /// Largest size of the whole file, in bytes.
     pub page_bytes: u64,
+    /// Whether source lines of the program's own frames are in the page. They are read from the
+    /// files that the trace names.
+    pub has_sources: bool,
+    /// Whether folders, command lines, names of the machine and texts of a heap are left out.
+    pub is_anonymous: bool,
+    /// Notes of the author, shown above the views.
+    pub notes: Vec<String>,
 }
 
-impl Default for StaticLimits {
+impl Default for StaticChoices {
     /// Size that most bug trackers accept.
     fn default() -> Self {
-        Self { page_bytes: 16 << 20 }
+        Self { page_bytes: 16 << 20, has_sources: false, is_anonymous: false, notes: Vec::new() }
     }
 }
 
@@ -52,15 +60,21 @@ pub(crate) struct Seen {
 ///
 /// # Errors
 /// Fails if a file cannot be opened, or if not even the page without answers fits.
-pub fn write_static(files: &Files, limits: StaticLimits, progress: &mut dyn FnMut(&str)) -> Result<Vec<u8>> {
-    write_seen(files, limits, Seen::default(), progress, &Cancel::default())
+pub fn write_static(
+    files: &Files,
+    wanted: &StaticChoices,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<u8>> {
+    let notes = wanted.notes.iter().map(|note| format!("notes={}", encoded(note)));
+    let address = notes.collect::<Vec<_>>().join("&");
+    write_seen(files, wanted, Seen { address, ..Seen::default() }, progress, &Cancel::default())
 }
 
 /// Builds the page as [`write_static`] does. For the view that is shown first, answers are recorded
 /// with its filter, too.
 pub(crate) fn write_seen(
     files: &Files,
-    limits: StaticLimits,
+    wanted: &StaticChoices,
     seen: Seen,
     progress: &mut dyn FnMut(&str),
     cancel: &Cancel,
@@ -69,7 +83,7 @@ pub(crate) fn write_seen(
     let entries = files.entries();
     let is_filtered = seen.filter.as_object().is_some_and(|filter| !filter.is_empty());
     let file = seen.file;
-    let mut recorder = Recorder::new(files, limits.page_bytes, seen, progress)?;
+    let mut recorder = Recorder::new(files, wanted, seen, progress)?;
     if is_filtered && let Some(Content::Trace(trace)) = entries.get(file).map(|entry| entry.content()) {
         recorder.filters_as_seen(true);
         for step in 0..traces::STEPS - 1 {
@@ -101,6 +115,14 @@ pub(crate) fn write_seen(
         }
     }
     recorder.finish()
+}
+
+/// Encodes a text as a value of the page's address.
+fn encoded(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 /// Waits until all files are open.

@@ -8,11 +8,13 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-use super::{Seen, html, key};
+use super::{Seen, StaticChoices, anonymous, html, key};
 use crate::api::answer_json;
 use crate::error::{Error, Result};
 use crate::files::Files;
 
+/// Source lines before and behind a frame's line.
+const SOURCE_LINES: u32 = 3;
 /// Largest number of bytes in the encoder that are not counted yet.
 const ENCODER_BYTES: u64 = 256 << 10;
 
@@ -34,6 +36,8 @@ pub(super) struct Recorder<'a> {
     is_as_seen: bool,
     /// Filters that the page may choose: title, file, filter.
     choices: Vec<Value>,
+    has_sources: bool,
+    is_anonymous: bool,
 }
 
 /// Requests with a filter, and the fields of the filter that the page leaves out of them.
@@ -50,16 +54,16 @@ const FILTERED: [(&str, &[&str]); 9] = [
 ];
 
 impl<'a> Recorder<'a> {
-    /// Creates an empty recorder for a page of at most `page_bytes`.
+    /// Creates an empty recorder for a page.
     pub(super) fn new(
         files: &'a Files,
-        page_bytes: u64,
+        wanted: &StaticChoices,
         seen: Seen,
         progress: &'a mut dyn FnMut(&str),
     ) -> Result<Self> {
         let without_answers = html::page("")?.len() as u64;
         // Base64 makes four bytes of three.
-        let budget = page_bytes.saturating_sub(without_answers).saturating_sub(ENCODER_BYTES) / 4 * 3;
+        let budget = wanted.page_bytes.saturating_sub(without_answers).saturating_sub(ENCODER_BYTES) / 4 * 3;
         let mut recorder = Self {
             files,
             packed: GzEncoder::new(b"".to_vec(), Compression::default()),
@@ -71,6 +75,8 @@ impl<'a> Recorder<'a> {
             seen,
             is_as_seen: false,
             choices: Vec::new(),
+            has_sources: wanted.has_sources,
+            is_anonymous: wanted.is_anonymous,
         };
         recorder.put_raw(b"{\"/api/\":null").map_err(internal)?;
         Ok(recorder)
@@ -137,6 +143,7 @@ impl<'a> Recorder<'a> {
             Err(Error::Internal(message)) => return Err(Error::Internal(message)),
             Err(_) => return Ok(None),
         };
+        let answer = self.shown(path, answer)?;
         let key = key::key(path, &body);
         if self.known.insert(key.clone()) {
             let name = Value::String(key).to_string();
@@ -147,6 +154,39 @@ impl<'a> Recorder<'a> {
             self.is_full = self.packed.get_ref().len() as u64 > self.budget;
         }
         serde_json::from_slice(&answer).map(Some).map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// Number of source lines around a frame's line.
+    pub(super) fn source_lines(&self) -> u32 {
+        if self.has_sources { SOURCE_LINES } else { 0 }
+    }
+
+    /// The findings of a file.
+    pub(super) fn findings(&mut self, file: usize) -> Result<Value> {
+        let body = json!({"file": file, "source_lines": self.source_lines()});
+        Ok(self.record("findings", body)?.unwrap_or_default())
+    }
+
+    /// An answer as the page shows it: source of the program's own frames alone, and no names if it
+    /// is anonymous.
+    fn shown(&self, path: &str, answer: Vec<u8>) -> Result<Vec<u8>> {
+        let is_cut = self.has_sources && path == "stack";
+        if !is_cut && !self.is_anonymous {
+            return Ok(answer);
+        }
+        let told = |error: serde_json::Error| Error::Internal(error.to_string());
+        let mut value: Value = serde_json::from_slice(&answer).map_err(told)?;
+        if is_cut {
+            let own = value["own"].as_u64();
+            let frames = value["frames"].as_array_mut().into_iter().flatten();
+            for (_, frame) in (0..).zip(frames).filter(|(place, _)| Some(*place) != own) {
+                frame["source"] = Value::Null;
+            }
+        }
+        if self.is_anonymous {
+            anonymous::hide(&mut value);
+        }
+        serde_json::to_vec(&value).map_err(told)
     }
 
     /// Completes the page.
@@ -161,11 +201,16 @@ impl<'a> Recorder<'a> {
             "left_out": self.left_out,
             "address": self.seen.address,
             "choices": self.choices,
+            "is_anonymous": self.is_anonymous,
+            "source_lines": self.source_lines(),
         });
         // Running sessions are shown as they were: their state will not change any more.
         for file in files["files"].as_array_mut().into_iter().flatten() {
             file["session"] = Value::Null;
             file["tasks"] = json!([]);
+        }
+        if self.is_anonymous {
+            anonymous::hide(&mut files);
         }
         self.put_raw(format!(",\"/api/files\":{files}}}").as_bytes()).map_err(internal)?;
         let packed = self.packed.finish().map_err(internal)?;

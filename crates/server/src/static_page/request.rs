@@ -3,7 +3,7 @@
 use heapr_filters::FilterArguments;
 use serde::Deserialize;
 
-use super::{Seen, StaticLimits, write_seen};
+use super::{Seen, StaticChoices, write_seen};
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, read};
 
@@ -16,6 +16,10 @@ struct PageRequest {
     /// Part of the address behind `#`.
     #[serde(default)]
     address: String,
+    #[serde(default)]
+    has_sources: bool,
+    #[serde(default)]
+    is_anonymous: bool,
 }
 
 /// Builds the present view as one file that needs no server.
@@ -31,6 +35,11 @@ pub(crate) fn page(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         context.files.trace(request.file)?.shown(&words).filter(&words)?;
     }
     let seen = Seen { file: request.file, filter: request.filter, address: request.address };
-    let bytes = write_seen(context.files, StaticLimits::default(), seen, &mut |_| {}, context.cancel)?;
+    let wanted = StaticChoices {
+        has_sources: request.has_sources,
+        is_anonymous: request.is_anonymous,
+        ..StaticChoices::default()
+    };
+    let bytes = write_seen(context.files, &wanted, seen, &mut |_| {}, context.cancel)?;
     Ok(Answer::File { name: format!("{name}.html"), bytes })
 }

@@ -45,8 +45,9 @@ pub(super) fn record(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile
 
 fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if recorder.begin(&format!("timeline, tables and flame graph of file {file}")) {
-        // A page that is passed on contains no sources.
-        let findings = recorder.record("findings", json!({"file": file, "source_lines": 0}))?;
+        // A page that is passed on contains sources only if its author wants them.
+        let source_lines = recorder.source_lines();
+        let findings = recorder.record("findings", json!({"file": file, "source_lines": source_lines}))?;
         let work_end_ns = findings.and_then(|findings| findings["work_end_ns"].as_u64());
         recorder.record("where", json!({"file": file}))?;
         timeline(recorder, file, "none", "bytes")?;
@@ -76,6 +77,12 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
 }
 
 fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result<()> {
+    if recorder.begin(&format!("sums by time of file {file}")) {
+        recorder.record("spans", json!({"file": file}))?;
+    }
+    if recorder.begin(&format!("address space of file {file}")) {
+        recorder.record("place", json!({"file": file}))?;
+    }
     if recorder.begin(&format!("stacks and frames of file {file}")) {
         for (by, sort) in [("stacks", "so"), ("stacks", "peak"), ("stacks", "stc"), ("frames", "so")] {
             let Some(answer) = report(recorder, file, by, sort)? else { break };
@@ -87,7 +94,9 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
                 } else {
                     // A page that is passed on contains no other files: a trace from elsewhere may
                     // name any.
-                    recorder.record("stack", json!({"file": file, "id": id, "source_lines": 0}))?;
+                    let source_lines = recorder.source_lines();
+                    let body = json!({"file": file, "id": id, "source_lines": source_lines});
+                    recorder.record("stack", body)?;
                 }
             }
         }
@@ -252,6 +261,12 @@ fn native(recorder: &mut Recorder<'_>, file: usize, numbers: &[u32]) -> Result<(
             let of: Vec<Value> =
                 numbers.iter().map(|number| json!({"file": file, "number": number})).collect();
             recorder.record("native/diff", json!({"of": of, "by": by, "sort": "steady", "limit": ROWS}))?;
+        }
+    }
+    for &number in &chosen {
+        for what in ["native/holders", "native/leaks"] {
+            let body = json!({"file": file, "number": number, "limit": ROWS});
+            recorder.record(what, body)?;
         }
     }
     for number in chosen.iter().rev() {

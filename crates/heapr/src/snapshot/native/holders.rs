@@ -8,10 +8,11 @@
 //! If a file has several graphs of the process, growth since the first is shown, too.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use heapr_server::{GraphHolder, GraphHolders};
 use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, duration, plural};
 use heapr_table::{Column, Table, row};
@@ -35,30 +36,10 @@ pub(crate) struct HoldersArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
-    let names = &arguments.graph.names;
-    let mut answers = GraphAnswers::of(ChosenGraph::open(&arguments.file, &arguments.graph)?, names);
+    let GraphHoldersRead { answers, first, told } = read(&arguments.file, &arguments.graph)?;
     let file = Rc::clone(&answers.chosen);
-    let first = first_graph(&file, arguments)?;
-    let mut first = first.map(|first| GraphAnswers::of(first, names));
-    let before: Option<HashMap<String, Held>> = match &mut first {
-        Some(first) => Some(first.holders()?.iter().cloned().collect()),
-        None => None,
-    };
-    let growth = |name: &str, now: Held| {
-        let was = before.as_ref()?.get(name).copied().unwrap_or_default();
-        Some(i128::from(now.bytes) - i128::from(was.bytes))
-    };
-    let all_bytes = answers.block_bytes()?;
-    let held = answers.holders()?;
-    // Holders that hold something only together have a row of their own.
-    let mut rows: Vec<&(String, Held)> = held.iter().filter(|(_, held)| held.count > 0).collect();
-    rows.sort_rows_by(|(one, of_one), (other, of_other)| {
-        (of_other.bytes, of_other.count).cmp(&(of_one.bytes, of_one.count)).then_with(|| one.cmp(other))
-    });
-    let is_of_several = |(name, _): &&(String, Held)| name.starts_with(TOGETHER);
-    let of_several_bytes: u64 = held.iter().filter(is_of_several).map(|(_, held)| held.bytes).sum();
-    let all_held_bytes: u64 = held.iter().map(|(_, held)| held.bytes).sum();
-    let of_one_bytes = all_held_bytes - of_several_bytes;
+    let all_bytes = told.block_bytes;
+    let [of_one_bytes, of_several_bytes] = told.held_bytes;
     let mut title = vec![
         format!(
             "{}: snapshot {} at {} of {}: {} in {}",
@@ -95,9 +76,9 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     table.fact("block_bytes", all_bytes);
     table.fact("held_by_one_bytes", of_one_bytes);
     table.fact("held_by_several_bytes", of_several_bytes);
-    let lines = rows.into_iter().map(|(name, held)| match growth(name, *held) {
-        Some(growth) => row![held.bytes, held.count, growth, name.clone()],
-        None => row![held.bytes, held.count, name.clone()],
+    let lines = told.holders.into_iter().map(|holder| match holder.growth_bytes {
+        Some(growth) => row![holder.retained_bytes, holder.retained_count, growth, holder.name],
+        None => row![holder.retained_bytes, holder.retained_count, holder.name],
     });
     table.rows(arguments.output.top(), lines);
     print_table(&table, arguments.output.format, &title)?;
@@ -106,12 +87,67 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Holders of a graph, and the answers that were read for them.
+struct GraphHoldersRead {
+    answers: GraphAnswers,
+    /// The first graph of the process in the file.
+    first: Option<GraphAnswers>,
+    told: GraphHolders,
+}
+
+/// Returns the holders for the page.
+pub(crate) fn shown_holders(path: &Path, asked: &GraphArguments) -> anyhow::Result<GraphHolders> {
+    Ok(read(path, asked)?.told)
+}
+
+fn read(path: &Path, asked: &GraphArguments) -> anyhow::Result<GraphHoldersRead> {
+    let mut answers = GraphAnswers::of(ChosenGraph::open(path, asked)?, &asked.names);
+    let first = first_graph(&answers.chosen, path, asked)?;
+    let mut first = first.map(|first| GraphAnswers::of(first, &asked.names));
+    let before: Option<HashMap<String, Held>> = match &mut first {
+        Some(first) => Some(first.holders()?.iter().cloned().collect()),
+        None => None,
+    };
+    let growth = |name: &str, now: Held| {
+        let was = before.as_ref()?.get(name).copied().unwrap_or_default();
+        let growth = i128::from(now.bytes) - i128::from(was.bytes);
+        Some(growth.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    };
+    let block_bytes = answers.block_bytes()?;
+    let held = answers.holders()?;
+    // Holders that hold something only together have a row of their own.
+    let mut rows: Vec<&(String, Held)> = held.iter().filter(|(_, held)| held.count > 0).collect();
+    rows.sort_rows_by(|(one, of_one), (other, of_other)| {
+        (of_other.bytes, of_other.count).cmp(&(of_one.bytes, of_one.count)).then_with(|| one.cmp(other))
+    });
+    let is_of_several = |(name, _): &&(String, Held)| name.starts_with(TOGETHER);
+    let of_several_bytes: u64 = held.iter().filter(is_of_several).map(|(_, held)| held.bytes).sum();
+    let all_held_bytes: u64 = held.iter().map(|(_, held)| held.bytes).sum();
+    let holder = |(name, held): &(String, Held)| GraphHolder {
+        name: name.clone(),
+        retained_bytes: held.bytes,
+        retained_count: held.count,
+        growth_bytes: growth(name, *held),
+    };
+    let told = GraphHolders {
+        holders: rows.into_iter().map(holder).collect(),
+        block_bytes,
+        held_bytes: [all_held_bytes - of_several_bytes, of_several_bytes],
+        since: first.as_ref().map(|first| first.chosen.snapshot.number),
+    };
+    Ok(GraphHoldersRead { answers, first, told })
+}
+
 /// Returns the first graph of the process in the file, if it is not `file` itself.
-fn first_graph(file: &ChosenGraph, arguments: &HoldersArguments) -> anyhow::Result<Option<ChosenGraph>> {
+fn first_graph(
+    file: &ChosenGraph,
+    path: &Path,
+    asked: &GraphArguments,
+) -> anyhow::Result<Option<ChosenGraph>> {
     let has_it = |snapshot: &&heapr_trace::Snapshot| {
         snapshot.number < file.snapshot.number && file.trace.graph_processes(snapshot).contains(&file.process)
     };
     let Some(first) = file.trace.snapshots().iter().find(has_it) else { return Ok(None) };
-    let asked = GraphArguments { snapshot: Some(first.number.to_string()), ..arguments.graph.clone() };
-    ChosenGraph::open(&arguments.file, &asked).map(Some)
+    let asked = GraphArguments { snapshot: Some(first.number.to_string()), ..asked.clone() };
+    ChosenGraph::open(path, &asked).map(Some)
 }

@@ -1,7 +1,7 @@
 //! `heapr snapshot leaks`: unreachable blocks, by where they were allocated.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -10,13 +10,14 @@ use heapr_export::frame_text::frame_line;
 use heapr_native::LeakKind;
 use heapr_query::json::FrameJson;
 use heapr_query::{CullList, FrameView, GroupBy, StackGroups};
+use heapr_server::{GraphLeak, GraphLeaks};
 use heapr_trace::StackIndex;
 use serde_json::{Map, Value, json};
 
 use super::block_names::{TypeSource, made_types, type_of};
 use super::graph_answers::GraphAnswers;
 use super::graph_file::{ChosenGraph, GraphArguments};
-use super::leak_sums::{KINDS, LeakSum, snapshots_until};
+use super::leak_sums::{KINDS, LeakSum, LeakSums, snapshots_until};
 use super::suppressions::CountedSuppressions;
 use crate::output::{Format, OutputArguments, print_table};
 use crate::report::names::TraceNames;
@@ -93,10 +94,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     let block_bytes = answers.block_bytes()?;
     let leaks = answers.leaks()?;
     let mut names = TraceNames::new(&chosen.trace, &arguments.graph.names);
-    let of_all = |(_, sum): (LeakKind, &LeakSum)| sum.stack();
-    let stacks: HashSet<StackIndex> = leaks.all().map(of_all).collect();
-    let cull = CullList::built_in();
-    let groups = StackGroups::of_all(&chosen.trace, stacks, GroupBy::Stacks, &cull, &mut names);
+    let groups = groups_of(&chosen, leaks, &mut names);
     let mut sums: BTreeMap<Key, LeakSum> = BTreeMap::new();
     let (mut struck, mut struck_definite_count) = (LeakSum::default(), 0);
     for (kind, sum) in leaks.all().filter(|(_, sum)| since.is_none_or(|since| sum.after_snapshots >= since)) {
@@ -132,14 +130,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
         .map(|(key, sum)| Line {
             kind: key.kind,
             sum,
-            type_name: {
-                let own = chosen_type(&chosen, key.type_number);
-                let made = made.get(&sum.stack()).cloned();
-                // The allocating functions say more than a shape does.
-                let is_shape = own.as_ref().is_some_and(|(_, source)| *source == TypeSource::Shape);
-                let told = if is_shape { made.or(own) } else { own.or(made) };
-                told.map(|(name, source)| (name, source.name()))
-            },
+            type_name: told_type(&chosen, key.type_number, made.get(&sum.stack())),
             frames: key.group.map_or_else(Vec::new, |group| groups.frames(group)),
         })
         .collect();
@@ -154,6 +145,61 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     }
     answers.keep();
     judge(arguments, &chosen, &totals)
+}
+
+/// Returns the leaks for the page: all kinds, without those that were freed later.
+pub(crate) fn shown_leaks(path: &Path, asked: &GraphArguments) -> anyhow::Result<GraphLeaks> {
+    let mut answers = GraphAnswers::of(ChosenGraph::open(path, asked)?, &asked.names);
+    let chosen = Rc::clone(&answers.chosen);
+    let block_bytes = answers.block_bytes()?;
+    let leaks = answers.leaks()?;
+    let mut names = TraceNames::new(&chosen.trace, &asked.names);
+    let groups = groups_of(&chosen, leaks, &mut names);
+    let mut sums: BTreeMap<Key, LeakSum> = BTreeMap::new();
+    for (kind, sum) in leaks.all().filter(|(_, sum)| !sum.is_struck) {
+        let key = Key { kind, group: groups.group_of(sum.stack()), type_number: sum.type_number };
+        sums.entry(key).or_default().add(sum);
+    }
+    let made = made_types(&chosen.trace, &mut names, &sums.values().map(LeakSum::stack).collect());
+    let leak = |(key, sum): (Key, LeakSum)| GraphLeak {
+        kind: key.kind.name(),
+        stack: sum.stack(),
+        count: sum.count,
+        bytes: sum.bytes,
+        retained_bytes: sum.retained_bytes.max(sum.bytes),
+        circle_count: sum.circle_count,
+        youngest_ns: sum.youngest_ns,
+        oldest_ns: sum.oldest_ns,
+        type_name: told_type(&chosen, key.type_number, made.get(&sum.stack())),
+    };
+    let mut sums: Vec<(Key, LeakSum)> = sums.into_iter().collect();
+    sums.sort_rows_by_key(|(key, sum)| (key.kind, std::cmp::Reverse((sum.retained_bytes, sum.count))));
+    Ok(GraphLeaks {
+        leaks: sums.into_iter().map(leak).collect(),
+        block_bytes,
+        doubt: chosen.doubt(),
+        notes: chosen.facts.notes.clone(),
+    })
+}
+
+/// Returns the groups of all leaks' stacks.
+fn groups_of<'t>(chosen: &'t ChosenGraph, leaks: &LeakSums, names: &mut TraceNames) -> StackGroups<'t> {
+    let stacks: HashSet<StackIndex> = leaks.all().map(|(_, sum)| sum.stack()).collect();
+    StackGroups::of_all(&chosen.trace, stacks, GroupBy::Stacks, &CullList::built_in(), names)
+}
+
+/// Returns the name of a type, and its evidence. `made` is told by the allocating functions.
+fn told_type(
+    file: &ChosenGraph,
+    type_number: u32,
+    made: Option<&(String, TypeSource)>,
+) -> Option<(String, &'static str)> {
+    let own = chosen_type(file, type_number);
+    let made = made.cloned();
+    // The allocating functions say more than a shape does.
+    let is_shape = own.as_ref().is_some_and(|(_, source)| *source == TypeSource::Shape);
+    let told = if is_shape { made.or(own) } else { own.or(made) };
+    told.map(|(name, source)| (name, source.name()))
 }
 
 /// Returns the exit code by `--fail-if-leaks`.
