@@ -93,7 +93,6 @@ fn attach_here(
 ) -> Result<AttachReport> {
     let pid = request.pid;
     target::check(pid, held.is_some())?;
-    target::may_be_hooked(pid)?;
     if heapr_proc::is_frozen(pid) {
         return Err(Error::Unsupported { pid, reason: "its control group is frozen: thaw it first" });
     }

@@ -100,9 +100,3 @@ pub use run_alone::{RunsAlone, program_starts};
 pub use standstill::{StillProcess, stand_still};
 pub use stopped_process::StoppedProcess;
 pub use thread_modules::{ThreadModule, thread_modules};
-
-/// Reason why no running program can be attached to on this processor; `None` if some can.
-#[must_use]
-pub fn refusal() -> Option<&'static str> {
-    arch::REFUSAL
-}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use heapr_known::machine::HERE;
 use heapr_proc::{Fields, Stat, machine};
 
-use crate::arch::{self, has_shadow_stack};
+use crate::arch::has_shadow_stack;
 use crate::error::{Error, Result};
 
 /// Ids of the threads of a process.
@@ -35,11 +35,6 @@ pub(crate) fn seccomp(pid: u32, tid: u32) -> Option<(u32, u32)> {
 /// True if a thread belongs to this process.
 pub(crate) fn is_own_thread(tid: u32) -> bool {
     fs::metadata(format!("/proc/self/task/{tid}")).is_ok()
-}
-
-/// Refuses every process on a processor whose programs' code heapr does not change.
-pub(crate) fn may_be_hooked(pid: u32) -> Result<()> {
-    arch::REFUSAL.map_or(Ok(()), |reason| Err(Error::Unsupported { pid, reason }))
 }
 
 /// Refuses a process that cannot be attached to, with the reason. `is_held`: this process is its
