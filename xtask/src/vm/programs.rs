@@ -16,6 +16,7 @@ const TRIALS: &[(&str, &str, &[(&str, &str)])] = &[
         include_str!("trials/run_exact.sh"),
         &[("counts", include_str!("trials/counts.c")), ("forks", include_str!("trials/forks.c"))],
     ),
+    ("leaf_signals", include_str!("trials/leaf_signals.sh"), &[("leaf", include_str!("trials/leaf.c"))]),
     ("attach_once", include_str!("trials/attach_once.sh"), &[("busy", include_str!("trials/busy.c"))]),
     ("attach_rounds", include_str!("trials/attach_rounds.sh"), &[("busy", include_str!("trials/busy.c"))]),
     ("attach_redis", include_str!("trials/attach_redis.sh"), &[]),
