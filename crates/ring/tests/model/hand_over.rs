@@ -1,10 +1,12 @@
 //! Order of the events of one block that changes hands, over the stores that each thread may see on
 //! a weakly ordered processor. The protocol is that of the agent's `event_clock`, with one region.
 //!
-//! The counter is a word that each reading increments, so that times follow its order. An acquire
-//! stands for "no later access before it", a release for "all earlier accesses before it", and a
-//! reading with neither moves freely. Barriers are fences. What the processor's folder places is in
-//! [`Barriers`]; the tests take each of them away in turn and expect the order to break.
+//! The counter is a word that each reading increments, so that times follow its order. A model runs
+//! a thread's steps in their order, and lets it see old values. So a reading that the processor may
+//! make early, before the load that led to the event, is made before that load here. An acquire
+//! stands for "no later access before it", a release for "all earlier accesses are visible". What
+//! the processor's folder places is in [`Barriers`]; tests take each of them away in turn, and expect
+//! that the order breaks.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, fence};
@@ -36,20 +38,15 @@ impl Clock {
         Self { counter: AtomicU64::new(1), owner: AtomicU32::new(owner), slot: AtomicU64::new(0) }
     }
 
-    /// Reading that earlier accesses may follow; no later one precedes it.
-    fn ticks_unordered(&self) -> u64 {
-        self.counter.fetch_add(1, Acquire)
+    /// Time that thread `me` reads before what leads to its event, if it owns the region.
+    fn early_ticks(&self, me: u32) -> Option<u64> {
+        (self.owner.load(Relaxed) == me).then(|| self.counter.fetch_add(1, Acquire))
     }
 
-    /// Reading behind all earlier loads.
-    fn ticks_ordered(&self) -> u64 {
-        self.counter.fetch_add(1, AcqRel)
-    }
-
-    /// Time of an event of thread `me`, as `EventClock::event_ticks` reads it.
-    fn event(&self, me: u32, barriers: Barriers) -> u64 {
-        if self.owner.load(Relaxed) == me {
-            let ticks = self.ticks_unordered();
+    /// Time of an event of thread `me`, as `EventClock::event_ticks` reads it: the early one, if
+    /// the region still is its own.
+    fn ticks(&self, me: u32, early_ticks: Option<u64>, barriers: Barriers) -> u64 {
+        if let Some(ticks) = early_ticks {
             if barriers.before_check {
                 fence(Acquire);
             }
@@ -61,9 +58,9 @@ impl Clock {
             if self.owner.load(Relaxed) != me {
                 self.owner.swap(me, Relaxed);
             }
-            // Without the barrier the claim may become visible behind the time.
-            let ticks = if barriers.behind_claim { self.ticks_ordered() } else { self.ticks_unordered() };
-            fence(Acquire);
+            // Without the barrier the claim becomes visible behind the time.
+            let visible = if barriers.behind_claim { AcqRel } else { Acquire };
+            let ticks = self.counter.fetch_add(1, visible);
             if self.owner.load(Relaxed) == me {
                 return ticks;
             }
@@ -71,9 +68,9 @@ impl Clock {
     }
 }
 
-/// Thread 1 records an event and hands the block to thread 2, which records the next one, and may
-/// have the region from before. `Err`: the times contradict the order.
-fn hand_over(first_owner: u32, barriers: Barriers) {
+/// Thread 1 records an event and hands the block to thread 2, which records the next one. With
+/// `claims_first` thread 2 has recorded an event of the region before.
+fn hand_over(first_owner: u32, claims_first: bool, barriers: Barriers) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(move || {
@@ -81,15 +78,20 @@ fn hand_over(first_owner: u32, barriers: Barriers) {
         let giver = {
             let clock = Arc::clone(&clock);
             thread::spawn(move || {
-                let ticks = clock.event(1, barriers);
+                let early_ticks = clock.early_ticks(1);
+                let ticks = clock.ticks(1, early_ticks, barriers);
                 // A program hands a block over with what it has written to it.
                 clock.slot.store(ticks, Release);
             })
         };
+        if claims_first {
+            clock.ticks(2, None, barriers);
+        }
+        let early_ticks = clock.early_ticks(2);
         // The taker follows an address, which orders no other load of its own.
         let given = clock.slot.load(Relaxed);
         if given != 0 {
-            let taken = clock.event(2, barriers);
+            let taken = clock.ticks(2, early_ticks, barriers);
             assert!(taken > given, "the block was taken at {taken} and given at {given}");
         }
         giver.join().unwrap();
@@ -99,24 +101,25 @@ fn hand_over(first_owner: u32, barriers: Barriers) {
 #[test]
 fn a_block_is_given_before_it_is_taken() {
     for first_owner in [0, 1, 2] {
-        hand_over(first_owner, ALL);
+        hand_over(first_owner, false, ALL);
+        hand_over(first_owner, true, ALL);
     }
 }
 
 #[test]
 #[should_panic(expected = "the block was taken at")]
 fn without_the_check_behind_the_time_the_order_breaks() {
-    hand_over(2, Barriers { checks: false, ..ALL });
+    hand_over(2, false, Barriers { checks: false, ..ALL });
 }
 
 #[test]
 #[should_panic(expected = "the block was taken at")]
 fn without_a_barrier_before_the_check_an_old_owner_is_seen() {
-    hand_over(2, Barriers { before_check: false, ..ALL });
+    hand_over(2, false, Barriers { before_check: false, ..ALL });
 }
 
 #[test]
 #[should_panic(expected = "the block was taken at")]
 fn without_a_barrier_behind_a_claim_the_time_is_read_before_it() {
-    hand_over(2, Barriers { behind_claim: false, ..ALL });
+    hand_over(1, true, Barriers { behind_claim: false, ..ALL });
 }
