@@ -9,7 +9,7 @@ use crate::arch::columns::{
     COLUMNS, FRAME_POINTER, RETURN_ADDRESS, RETURN_ADDRESS_IS_REGISTER, STACK_POINTER,
 };
 use crate::arch::saved_registers::{self, SavedRegisters, save_registers};
-use crate::arch::signal_return::ucontext;
+use crate::arch::signal_return::{TABLES_PASS_OVER, ucontext};
 use crate::arch::{FRAME_RECORD_BYTES, RETURN_ADDRESS_IN_RECORD, Rule, Step, unsigned};
 
 /// The registers of a frame in DWARF's order, the return address (or interrupted address plus one)
@@ -110,6 +110,9 @@ impl Registers {
         let lookup_avma = self.pc().wrapping_sub(1);
         if hdr.is_some_and(|hdr| is_left_for_c(hdr, lookup_avma)) {
             return self.step_by_frame_pointer(read);
+        }
+        if TABLES_PASS_OVER && hdr.is_some_and(|hdr| is_signal_return(hdr, lookup_avma)) {
+            return self.step_by_ucontext(read).unwrap_or(FullStep::Stop);
         }
         let Some(found) = hdr.and_then(|hdr| find_row(hdr, lookup_avma)) else {
             if hdr.is_some_and(|hdr| is_signal_return(hdr, lookup_avma)) {

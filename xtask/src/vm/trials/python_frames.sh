@@ -7,5 +7,5 @@ def keep(count):
 keep(500)
 SCRIPT
 heapr run --lang-frames -o python.heapr -- python3 kept.py
-heapr report python.heapr --size 7778 7778 --functions --top 5 | tee functions.txt
+heapr report python.heapr --size 7778 7779 --functions --top 5 | tee functions.txt
 grep -q 'keep' functions.txt

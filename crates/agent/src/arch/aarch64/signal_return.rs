@@ -13,6 +13,10 @@
 /// Code of a trampoline: `mov x8, 139; svc 0` (rt_sigreturn).
 pub(crate) const CODE: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
+/// Whether tables of a trampoline lead past the interrupted function. Some kernels' tables describe
+/// the frame record above the registers: its return address is the interrupted link register.
+pub(crate) const TABLES_PASS_OVER: bool = true;
+
 /// Layout of the interrupted registers that the kernel stores (`struct sigcontext` in a `struct
 /// ucontext`).
 pub(crate) mod ucontext {

@@ -13,6 +13,9 @@
 /// Code of a trampoline: `mov rax, 15; syscall` (rt_sigreturn).
 pub(crate) const CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
+/// Whether tables of a trampoline lead past the interrupted function.
+pub(crate) const TABLES_PASS_OVER: bool = false;
+
 /// Layout of the interrupted registers that the kernel stores (`struct sigcontext` in a `struct
 /// ucontext`).
 pub(crate) mod ucontext {

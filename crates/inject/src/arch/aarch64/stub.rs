@@ -26,8 +26,8 @@ use super::{BEGUN_OFFSET, RECEIVED_OFFSET, Registers, Removal};
 /// Offset of the part RETURN; the following constants are those of the other parts.
 pub(crate) const RETURN: u64 = 16;
 pub(crate) const CLOSE: u64 = 20;
-pub(crate) const CALL_WITH_DESCRIPTOR: u64 = 72;
-pub(crate) const TAKE_AWAY: u64 = 100;
+pub(crate) const CALL_WITH_DESCRIPTOR: u64 = 76;
+pub(crate) const TAKE_AWAY: u64 = 104;
 
 /// Number of words below the return frame that lead to CLOSE: the link register leads there.
 pub(crate) const TIDYING_WORDS: usize = 0;
