@@ -270,8 +270,8 @@ mod tests {
 
     #[test]
     fn instructions_that_know_their_address_are_moved() {
-        // adrp x3, +0x924000: the page is a number behind the code.
-        assert_eq!(moved(&[0xb000_4923]), [0x5800_0043, 0x1400_0003, 0x00a2_5000, 0, 0x17ff_fbfc]);
+        // adrp x3, +0x925000: the page is a number behind the code.
+        assert_eq!(moved(&[0xb000_4923]), [0x5800_0043, 0x1400_0003, 0x00a2_5000, 0, 0x17ff_fbfd]);
         // ldr x1, +16
         assert_eq!(
             moved(&[0x5800_0081]),
