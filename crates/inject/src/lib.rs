@@ -100,3 +100,10 @@ pub use run_alone::{RunsAlone, program_starts};
 pub use standstill::{StillProcess, stand_still};
 pub use stopped_process::StoppedProcess;
 pub use thread_modules::{ThreadModule, thread_modules};
+
+/// Reason why no running program is attached to on this processor; `None` if some are. The variable
+/// `HEAPR_UNTRIED_ATTACH` lifts it, for trials.
+#[must_use]
+pub fn refusal() -> Option<&'static str> {
+    arch::REFUSAL.filter(|_| std::env::var_os("HEAPR_UNTRIED_ATTACH").is_none())
+}

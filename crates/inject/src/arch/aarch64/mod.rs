@@ -39,3 +39,7 @@ pub(crate) use register_access::{
 pub(crate) use registers::Registers;
 pub(crate) use return_frame::{FRAME_BYTES_MAX, is_return_frame, return_frame};
 pub(crate) use way::{COUNTING_BYTES, Way};
+
+/// Reason why no running program is attached to on this processor: it was not seen to work yet.
+pub(crate) const REFUSAL: Option<&str> =
+    Some("attaching was not tried on aarch64 yet: start the program with heapr run");

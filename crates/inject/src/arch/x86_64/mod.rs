@@ -41,3 +41,6 @@ pub(crate) use register_access::{
 pub(crate) use registers::Registers;
 pub(crate) use return_frame::{FRAME_BYTES_MAX, is_return_frame, return_frame};
 pub(crate) use way::{COUNTING_BYTES, Way};
+
+/// Reason why no running program is attached to on this processor.
+pub(crate) const REFUSAL: Option<&str> = None;
