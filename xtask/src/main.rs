@@ -30,6 +30,7 @@ mod soak_snapshot;
 mod sources;
 mod ui_circles;
 mod unused_sources;
+mod vm;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -80,6 +81,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   soak python-heap [STOPS]
                          the heap of a Python that allocates, collects and resizes, read at 200 moments
   soak snapshot [MINUTES]  a session in snapshot mode on a server at work: the recorder's memory
+  vm aarch64|x86_64 [WORD…]
+                         a virtual machine with Debian's kernel and packages, made once: heapr in it, attaching included.
+                         Its trials (xtask/src/vm/trials), or those whose names have a word; CRATE::FILTER: a crate's tests
   bench overhead [--rounds N] [--only PROGRAM,…]
                          time added by heapr and by heaptrack, bytes per event
   bench disabled [--rounds N] [--only PROGRAM,…]
@@ -125,6 +129,7 @@ fn main() -> ExitCode {
         ["dist", ref rest @ ..] => dist::run(rest),
         ["release", ref rest @ ..] => release::run(rest),
         ["emulated", ref words @ ..] => emulated::run(words),
+        ["vm", ref words @ ..] => vm::run(words),
         ["header"] => header::run(false),
         ["header", "--check"] => header::run(true),
         ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),

@@ -93,7 +93,9 @@ fn attach_here(
 ) -> Result<AttachReport> {
     let pid = request.pid;
     target::check(pid, held.is_some())?;
-    target::may_be_hooked(pid)?;
+    if let Some(reason) = crate::refusal() {
+        return Err(Error::Unsupported { pid, reason });
+    }
     if heapr_proc::is_frozen(pid) {
         return Err(Error::Unsupported { pid, reason: "its control group is frozen: thaw it first" });
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use heapr_known::machine::HERE;
 use heapr_proc::{LastRun, SleepingCall};
 
-use crate::arch::{IO_PGETEVENTS, Registers, old_calls};
+use crate::arch::{IO_PGETEVENTS, IS_FIRST_ARGUMENT_LOST, Registers, old_calls};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::processor_clock::processor_clock_ms;
 use crate::ptrace;
@@ -60,10 +60,14 @@ const CALLS: [(libc::c_long, Limit); 18] = [
 const STREAM_CALLS: [libc::c_long; 4] = [libc::SYS_read, libc::SYS_readv, libc::SYS_write, libc::SYS_writev];
 
 const EINTR: i64 = -(libc::EINTR as i64);
-const ERESTARTNOHAND: i64 = -514;
 const TIME_BYTES: u64 = 16;
 /// Size in bytes reserved for the argument of `io_uring_enter`.
 const RING_ARGUMENT_BYTES: u64 = 64;
+
+fn may_be_broken(call: &SleepingCall) -> bool {
+    let number = call.number.cast_signed();
+    limit_of(number).is_some() || STREAM_CALLS.contains(&number)
+}
 
 fn limit_of(number: libc::c_long) -> Option<Limit> {
     CALLS.iter().find(|&&(call, _)| call == number).map(|&(_, limit)| limit)
@@ -90,7 +94,7 @@ impl Sleepers {
         let (mut by_tid, mut clocks) = (HashMap::new(), HashMap::new());
         for tid in heapr_proc::threads(pid).into_iter().flatten() {
             let has_limit = |call: &SleepingCall| match limit_of(call.number.cast_signed()) {
-                None | Some(Limit::None) => false,
+                None | Some(Limit::None) => IS_FIRST_ARGUMENT_LOST && may_be_broken(call),
                 Some(Limit::Milliseconds(place)) => call.arguments[place] as i32 > 0,
                 Some(Limit::TimeSpec(place)) => call.arguments[place] != 0,
                 Some(Limit::RingArgument) => call.arguments[4] != 0,
@@ -107,6 +111,14 @@ impl Sleepers {
             by_tid.insert(tid, Sleeper { call, since, sleep_count: run.sleep_count });
         }
         Self { by_tid }
+    }
+
+    /// First argument of the call that a stopped thread has left; `None` if unknown.
+    fn first_argument(&self, tid: u32, registers: &Registers) -> Option<u64> {
+        let call = &self.by_tid.get(&tid)?.call;
+        let is_same = registers.system_call() == Some(call.number.cast_signed())
+            && call.arguments[1..] == registers.arguments()[1..];
+        is_same.then_some(call.arguments[0])
     }
 
     /// Time that a stopped thread has been in its call; zero if unknown.
@@ -150,7 +162,9 @@ impl BrokenCall {
         let limit = limit_of(number).or_else(|| {
             (is_stream_call && is_socket(tid, registers.arguments()[0])).then_some(Limit::None)
         })?;
-        registers.set_returned(ERESTARTNOHAND);
+        if !registers.restart_broken(sleepers.first_argument(tid, registers)) {
+            return None;
+        }
         let original = *registers;
         let whole = whole_time(limit, registers, memory);
         let until = whole.map(|whole| {

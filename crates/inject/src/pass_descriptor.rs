@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
-use crate::arch::stub;
+use crate::arch::{PAIR_OFFSET, RECEIVED_OFFSET, stub};
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::record::Record;
@@ -70,10 +70,10 @@ pub(crate) fn pass(
     let memory_error = |source| Error::Memory { pid, source };
     let scratch_avma = record.scratch_avma;
     // Three invalid descriptors.
-    memory.write(scratch_avma + stub::RECEIVED_OFFSET, &[0xff; 12]).map_err(memory_error)?;
+    memory.write(scratch_avma + RECEIVED_OFFSET, &[0xff; 12]).map_err(memory_error)?;
     thread.tidy_by(record.stub_avma + stub::CLOSE, record.stub_avma + stub::RETURN, scratch_avma)?;
     let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
-    let pair_avma = scratch_avma + stub::PAIR_OFFSET;
+    let pair_avma = scratch_avma + PAIR_OFFSET;
     thread.call_system(
         "socketpair",
         libc::SYS_socketpair,

@@ -31,7 +31,7 @@ pub(crate) const SCRATCH_BYTES: u64 = 4096;
 /// Offset of the stub.
 pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 512;
 /// Offset of the basic functions that the agent calls in a program without a shared C library.
-pub(crate) const BASIC_OFFSET: u64 = STUB_OFFSET + 128;
+pub(crate) const BASIC_OFFSET: u64 = STUB_OFFSET + 192;
 /// First word of a record.
 pub(crate) const RECORD_MAGIC: u64 = u64::from_le_bytes(*b"heaprrec");
 const ISLANDS_AT: usize = 16;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use heapr_known::machine::HERE;
 
-use crate::arch::{FRAME_BYTES_MAX, Registers, return_frame};
+use crate::arch::{FRAME_BYTES_MAX, IS_ONE_HIDDEN_AT_CALLS, Registers, return_frame, stub};
 use crate::error::{Error, Result};
 use crate::made_to_die;
 use crate::memory::{ProcessMemory, TargetMemory as _};
@@ -43,13 +43,19 @@ pub(crate) struct Borrowed<'a> {
     signal_mask: u64,
     /// Address of the present return frame.
     frame_avma: u64,
-    /// Address of the scratch memory while code that tidies up runs before the frame; see
-    /// [`Self::tidy_by`].
-    tidied_by: Option<u64>,
+    /// Code that tidies up before each return, and its scratch memory; see [`Self::tidy_by`].
+    tidied_by: Option<Tidying>,
     is_home: bool,
     is_urgent: bool,
     /// Id of the process created by the last `clone`.
     made_tid: Option<u32>,
+}
+
+/// Code that runs before each return.
+#[derive(Debug, Clone, Copy)]
+struct Tidying {
+    code_avma: u64,
+    scratch_avma: u64,
 }
 
 /// Size in bytes of a frame without vector registers.
@@ -62,8 +68,10 @@ const YIELDS: u32 = 5000;
 /// Number of polls if this thread precedes all others: some ten microseconds. Afterwards a target
 /// on the same processor must get it.
 const LOOKS_IF_URGENT: u32 = 50;
-/// Size in bytes of the two addresses that lead to the tidying code.
-const TIDYING_BYTES: u64 = 16;
+/// Size in bytes of the addresses below the frame that lead to the tidying code, and of the one
+/// that leads to a last system call.
+const TIDYING_BYTES: u64 = 8 * stub::TIDYING_WORDS as u64;
+const LAST_CALL_BYTES: u64 = 8 * stub::LAST_CALL_WORDS as u64;
 /// Mask of all signals; the kernel ignores those that cannot be blocked.
 const ALL_SIGNALS: u64 = u64::MAX;
 
@@ -114,11 +122,11 @@ impl<'a> Borrowed<'a> {
     /// Makes the thread run the part of the stub at `code_avma`, with this scratch memory, before
     /// each return, until a frame is placed. `ret_avma` is the address of a `ret`.
     pub(crate) fn tidy_by(&mut self, code_avma: u64, ret_avma: u64, scratch_avma: u64) -> Result<()> {
-        let words = [code_avma.to_le_bytes(), ret_avma.to_le_bytes()].concat();
-        let pid = self.pid;
-        let write = self.memory.write(self.frame_avma - TIDYING_BYTES, &words);
-        write.map_err(|source| Error::Memory { pid, source })?;
-        self.tidied_by = Some(scratch_avma);
+        let places = (self.frame_avma - TIDYING_BYTES..self.frame_avma).step_by(8);
+        for (place_avma, word) in places.zip([code_avma, ret_avma]) {
+            self.write_word(place_avma, word)?;
+        }
+        self.tidied_by = Some(Tidying { code_avma, scratch_avma });
         Ok(())
     }
 
@@ -221,8 +229,8 @@ impl<'a> Borrowed<'a> {
         arguments: [u64; 6],
     ) -> Result<std::result::Result<u64, i32>> {
         let mut registers = self.calling(number, arguments, self.sp_avma());
-        if let Some(scratch_avma) = self.tidied_by {
-            registers.set_scratch(scratch_avma);
+        if let Some(tidying) = self.tidied_by {
+            registers.set_scratch(tidying.scratch_avma);
         }
         self.make_call(&registers)
     }
@@ -247,7 +255,9 @@ impl<'a> Borrowed<'a> {
     /// Registers of the thread that continues at other code, which returns by the frame at
     /// `sp_avma`.
     fn going_to(&self, pc_avma: u64, sp_avma: u64) -> Registers {
-        self.original.going_to(pc_avma, sp_avma).returning_to(self.gadgets.sigreturn_avma)
+        let sigreturn_avma = self.gadgets.sigreturn_avma;
+        let link_avma = self.tidied_by.map_or(sigreturn_avma, |tidying| tidying.code_avma);
+        self.original.going_to(pc_avma, sp_avma).returning_to(link_avma, sigreturn_avma)
     }
 
     /// Writes a frame below the return frame by which a thread gets other registers, with all
@@ -321,9 +331,12 @@ impl<'a> Borrowed<'a> {
         code_avma: u64,
         set: impl FnOnce(&mut Registers),
     ) -> Result<()> {
-        let last_avma = self.sp_avma() - 8;
-        self.write_word(last_avma, self.gadgets.system_call_avma)?;
+        let last_avma = self.sp_avma() - LAST_CALL_BYTES;
+        if last_avma < self.sp_avma() {
+            self.write_word(last_avma, self.gadgets.system_call_avma)?;
+        }
         let mut registers = self.going_to(code_avma, last_avma);
+        registers.set_last_call(self.gadgets.system_call_avma);
         set(&mut registers);
         self.run(&registers)
     }
@@ -376,7 +389,14 @@ impl<'a> Borrowed<'a> {
         let mut look_count = 0_u32;
         loop {
             match self.trace("waitpid", ptrace::poll(self.tid))? {
-                Some(Event::Interrupted) => return Ok(()),
+                Some(Event::Interrupted) => {
+                    // The kernel may have kept a register's value at the last stop.
+                    return if IS_ONE_HIDDEN_AT_CALLS {
+                        self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, &self.original))
+                    } else {
+                        Ok(())
+                    };
+                }
                 Some(Event::Ended) => return Err(Error::Ended { pid: self.pid }),
                 Some(Event::Signal(signal)) => self.trace("PTRACE_CONT", ptrace::go_on(self.tid, signal))?,
                 Some(Event::SystemCall | Event::Executed | Event::Cloned) => {

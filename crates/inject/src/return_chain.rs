@@ -13,6 +13,7 @@ use heapr_known::machine::HERE;
 use heapr_proc::{Mapping, mappings};
 use heapr_unwind::UnwindRule;
 
+use crate::arch::code_address;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::stop::StoppedThread;
 use crate::unwind_index::UnwindIndex;
@@ -64,16 +65,21 @@ impl<'a> ReturnChains<'a> {
         let mut registers = thread.registers.by_dwarf();
         let mut chain = Vec::new();
         let mut is_interrupted = true;
+        let mut link = thread.registers.link();
         while chain.len() < FRAMES_MAX {
-            let Some(pc_avma) = registers[HERE.columns.return_address] else { return Some(chain) };
+            let Some(word) = registers[HERE.columns.return_address] else { return Some(chain) };
+            let pc_avma = code_address(word);
             let sp_avma = registers[HERE.columns.stack_pointer]?;
             chain.push(pc_avma);
             // A return address may lie behind the caller's last instruction, hence minus 1.
             let rule = self.rule(mappings, pc_avma.wrapping_sub(u64::from(!is_interrupted)))?;
             is_interrupted = rule.is_of_signal;
-            let caller = rule.caller(&HERE.columns, &registers, &word_at)?;
+            // Only the innermost function may have its return address in a register.
+            let caller = rule.caller_with(&HERE.columns, &registers, link.take(), &word_at)?;
             // A signal handler may have a separate stack.
-            if !is_interrupted && caller[HERE.columns.stack_pointer]? <= sp_avma {
+            let is_first = chain.len() == 1;
+            let caller_sp = caller[HERE.columns.stack_pointer]?;
+            if !is_interrupted && (caller_sp < sp_avma || caller_sp == sp_avma && !is_first) {
                 return None;
             }
             registers = caller;

@@ -5,7 +5,7 @@
 use heapr_proc::page_bytes;
 use heapr_wire::{CONTROL_BLOCK_OFFSET, INJECTED_KEY_SET_TWICE};
 
-use crate::arch::{JumpBytes, Removal, stub};
+use crate::arch::{BEGUN_OFFSET, JumpBytes, Removal, stub};
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::record::{RECORD_MAGIC, Record, SCRATCH_BYTES};
@@ -36,7 +36,7 @@ impl Remains {
 }
 
 fn mark_avma(record: &Record) -> u64 {
-    record.scratch_avma.wrapping_add(stub::BEGUN_OFFSET)
+    record.scratch_avma.wrapping_add(BEGUN_OFFSET)
 }
 
 fn mark(memory: &ProcessMemory, record: &Record) -> std::result::Result<u32, Unreachable> {

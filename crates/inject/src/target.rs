@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use heapr_known::machine::HERE;
 use heapr_proc::{Fields, Stat, machine};
 
-use crate::arch::{self, has_shadow_stack};
+use crate::arch::has_shadow_stack;
 use crate::error::{Error, Result};
 
 /// Ids of the threads of a process.
@@ -35,11 +35,6 @@ pub(crate) fn seccomp(pid: u32, tid: u32) -> Option<(u32, u32)> {
 /// True if a thread belongs to this process.
 pub(crate) fn is_own_thread(tid: u32) -> bool {
     fs::metadata(format!("/proc/self/task/{tid}")).is_ok()
-}
-
-/// Refuses every process on a processor whose programs' code heapr does not change.
-pub(crate) fn may_be_hooked(pid: u32) -> Result<()> {
-    arch::REFUSAL.map_or(Ok(()), |reason| Err(Error::Unsupported { pid, reason }))
 }
 
 /// Refuses a process that cannot be attached to, with the reason. `is_held`: this process is its
@@ -80,11 +75,8 @@ pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
         }
         Err(_) => {}
     }
-    if head.starts_with(b"\x7fELF\x01") {
-        return unsupported("it is a 32-bit program");
-    }
-    if head.starts_with(b"\x7fELF") && head.get(18..20) != Some(&HERE.elf_number.to_le_bytes()) {
-        return unsupported("it is a program for another processor");
+    if let Some(reason) = unsuited_program(&head) {
+        return unsupported(reason);
     }
     if has_shadow_stack(&status) {
         return unsupported("it runs with a shadow stack (start it without, in GLIBC_TUNABLES)");
@@ -93,6 +85,15 @@ pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
         return unsupported("it has forbidden itself all system calls (seccomp in strict mode)");
     }
     Ok(())
+}
+
+/// Reason against a program whose file begins with these bytes; `None` for one of this processor.
+fn unsuited_program(head: &[u8; 20]) -> Option<&'static str> {
+    if head.starts_with(b"\x7fELF\x01") {
+        return Some("it is a 32-bit program");
+    }
+    let is_other = head.starts_with(b"\x7fELF") && head[18..] != HERE.elf_number.to_le_bytes();
+    is_other.then_some("it is a program for another processor")
 }
 
 /// Error for a refusal by the kernel, with the setting, capability or user that causes it.
@@ -138,5 +139,37 @@ fn why_not_permitted(pid: u32, status: &Fields) -> String {
         _ => format!(
             "process {pid} has made itself untraceable (prctl PR_SET_DUMPABLE, or a program with capabilities): use sudo"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_known::machine::of_elf;
+
+    use super::*;
+
+    /// First bytes of a program: 1 for 32 bits, 2 for 64; the processor's number.
+    fn head(bits: u8, elf_number: u16) -> [u8; 20] {
+        let mut head = [0; 20];
+        head[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', bits, 1, 1]);
+        head[18..].copy_from_slice(&elf_number.to_le_bytes());
+        head
+    }
+
+    #[test]
+    fn a_program_of_another_processor_or_of_32_bits_is_refused() {
+        const ARM: u16 = 40;
+        const I386: u16 = 3;
+        const RISC_V: u16 = 243;
+        assert_eq!(unsuited_program(&head(2, HERE.elf_number)), None);
+        for number in [ARM, I386] {
+            assert_eq!(unsuited_program(&head(1, number)), Some("it is a 32-bit program"));
+        }
+        for number in [183, 62, RISC_V].into_iter().filter(|&number| number != HERE.elf_number) {
+            let reason = unsuited_program(&head(2, number));
+            assert_eq!(reason, Some("it is a program for another processor"), "{:?}", of_elf(number));
+        }
+        // Not a program: the kernel starts scripts by another one.
+        assert_eq!(unsuited_program(&[b'#'; 20]), None);
     }
 }

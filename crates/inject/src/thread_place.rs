@@ -8,7 +8,7 @@
 use std::os::unix::fs::FileTypeExt as _;
 
 use crate::allocator_code::{AllocatorCode, is_in};
-use crate::arch::{Prologue, SIGNAL_FRAME_SP_WORDS, old_calls};
+use crate::arch::{Prologue, Registers, code_address, interrupted_pointers, old_calls};
 use crate::gate::Gate;
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::remote::Borrowed;
@@ -61,9 +61,23 @@ pub(crate) fn stack_words(
         Ok::<_, Unreachable>(read)
     });
     let words = |bytes: Vec<u8>| {
-        bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect()
+        let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        words.map(code_address).collect()
     };
     bytes.ok().map(words)
+}
+
+/// Words that may be return addresses of a thread: of its stack, and the one that the last call has
+/// left in a register.
+fn return_words(
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    registers: &Registers,
+    bytes_max: u64,
+) -> Option<Vec<u64>> {
+    let mut words = stack_words(memory, mappings, registers.sp(), bytes_max)?;
+    words.extend(registers.link());
+    Some(words)
 }
 
 /// True if a word of a thread's stack satisfies the condition, or the stack cannot be read.
@@ -98,7 +112,7 @@ pub(crate) fn is_in_allocator(
         _ => {}
     }
     is_in(&code.library_ranges, registers.pc())
-        && may_have_word(stack_words(memory, mappings, registers.sp(), ALLOCATOR_STACK_BYTES), |word| {
+        && may_have_word(return_words(memory, mappings, registers, ALLOCATOR_STACK_BYTES), |word| {
             is_in(&code.allocator_ranges, word)
         })
 }
@@ -117,7 +131,7 @@ pub(crate) fn is_in_prologue(
         (low..high).contains(&address) && prologues.iter().any(|prologue| prologue.is_inside(address))
     };
     is_inside(thread.registers.pc())
-        || may_have_word(stack_words(memory, mappings, thread.registers.sp(), STACK_BYTES_MAX), is_inside)
+        || may_have_word(return_words(memory, mappings, &thread.registers, STACK_BYTES_MAX), is_inside)
 }
 
 /// True if a thread is in `ranges`, or has a word on its stack that leads there. `left` are words
@@ -130,7 +144,7 @@ pub(crate) fn may_return_to(
     thread: &StoppedThread,
 ) -> bool {
     is_in(ranges, thread.registers.pc())
-        || may_have_word(stack_words(memory, mappings, thread.registers.sp(), u64::MAX), |word| {
+        || may_have_word(return_words(memory, mappings, &thread.registers, u64::MAX), |word| {
             is_in(ranges, word) && !left.contains(&word)
         })
 }
@@ -169,7 +183,7 @@ impl AgentCalls<'_> {
         if is_on_way_through(agent, thread) {
             return true;
         }
-        let Some(mut words) = stack_words(memory, mappings, thread.registers.sp(), u64::MAX) else {
+        let Some(mut words) = return_words(memory, mappings, &thread.registers, u64::MAX) else {
             return true;
         };
         words.extend(interrupted_words(&words, sigreturn_avma, memory, mappings));
@@ -190,8 +204,7 @@ fn interrupted_words(
     mappings: &[Mapping],
 ) -> Vec<u64> {
     const FRAMES_MAX: usize = 4;
-    let frames = words.iter().enumerate().filter(|&(_, &word)| word == sigreturn_avma);
-    let pointers = frames.filter_map(|(place, _)| words.get(place + SIGNAL_FRAME_SP_WORDS).copied());
+    let pointers = interrupted_pointers(words, sigreturn_avma);
     let stacks = pointers.take(FRAMES_MAX).filter_map(|sp| stack_words(memory, mappings, sp, u64::MAX));
     stacks.flatten().collect()
 }

@@ -70,6 +70,27 @@ impl UnwindRule {
         registers: &[Option<u64>],
         word_at: &dyn Fn(u64) -> Option<u64>,
     ) -> Option<FrameRegisters> {
+        self.caller_with(columns, registers, None, word_at)
+    }
+
+    /// Whether a frame has its return address still in a register, as a function that calls nothing
+    /// has on some processors.
+    #[must_use]
+    pub fn keeps_return_address(&self, columns: &Columns) -> bool {
+        let number = u16::try_from(columns.return_address).unwrap_or(u16::MAX);
+        matches!(self.row.register(Register(number)), None | Some(RegisterRule::SameValue))
+    }
+
+    /// Registers of the caller like [`Self::caller`]. `link`: the return address of a frame that
+    /// has it still in a register.
+    #[must_use]
+    pub fn caller_with(
+        &self,
+        columns: &Columns,
+        registers: &[Option<u64>],
+        link: Option<u64>,
+        word_at: &dyn Fn(u64) -> Option<u64>,
+    ) -> Option<FrameRegisters> {
         let frame = Frame { rule: self, registers, word_at };
         let cfa = match self.row.cfa() {
             &CfaRule::RegisterAndOffset { register, offset } => {
@@ -78,7 +99,12 @@ impl UnwindRule {
             CfaRule::Expression(expression) => frame.evaluated(expression, None)?,
         };
         let numbers = 0..columns.thread_indices.len();
-        numbers.map(|number| frame.caller_register(columns, number, cfa)).collect()
+        let link = link.filter(|_| self.keeps_return_address(columns));
+        let value = |number| match link {
+            Some(link) if number == columns.return_address => Some(Some(link)),
+            _ => frame.caller_register(columns, number, cfa),
+        };
+        numbers.map(value).collect()
     }
 }
 

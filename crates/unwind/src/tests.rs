@@ -115,6 +115,22 @@ fn expressions_lost_registers_and_signals_are_told() {
     assert!(endless.caller(columns, &registers(0x8000), &own_address).is_none());
 }
 
+#[test]
+fn a_return_address_in_its_register_is_taken_where_the_table_has_none() {
+    let columns = &HERE.columns;
+    let back = columns.return_address as u8;
+    let link = Some(0x1234);
+    // DW_CFA_same_value
+    let leaf = rule(&index(), &tables(b"zR", &[0x08, back]), FUNCTION).unwrap();
+    assert!(leaf.keeps_return_address(columns));
+    let caller = leaf.caller_with(columns, &registers(0x8000), link, &own_address).unwrap();
+    assert_eq!(caller[columns.return_address], link);
+    let stored = rule(&index(), &tables(b"zR", &[]), FUNCTION).unwrap();
+    assert!(!stored.keeps_return_address(columns));
+    let caller = stored.caller_with(columns, &registers(0x8000), link, &own_address).unwrap();
+    assert_eq!(caller[columns.return_address], Some(0x8000));
+}
+
 /// Cut and changed tables give some rule or none.
 #[test]
 fn hostile_tables_cause_no_panic() {

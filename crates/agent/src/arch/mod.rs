@@ -6,7 +6,9 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+pub(crate) mod argument_list;
 mod packed_rule;
+pub(crate) mod usdt;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 

@@ -23,9 +23,11 @@
 //! ordered time after that.
 //!
 //! Each thread checks the word *after* it has read the time (the load's address depends on the
-//! time). It reads the time anew if the word is not as expected. The order holds because loads are
-//! done in program order, and stores too (`ordered_time` in `arch` says why). Let a thread A record
-//! an event of a block and let go of it. Let thread B then get the block and record the next event.
+//! time). It reads the time anew if the word is not as expected. The order holds because that load
+//! is done after all loads before it, and a claim is visible before the time behind it is read: by
+//! the processor itself, or by barriers (`ordered_time` in `arch`; a model in heapr-ring's tests).
+//! Let a thread A record an event of a block and let go of it. Let thread B then get the block and
+//! record the next event.
 //!
 //! * A's actions after it has read its time (freeing the block; handing out the new one) are
 //!   stores. No thread sees a store before the time was read. If B reads the ordered time, after
@@ -42,7 +44,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::*};
 use heapr_ring::sys;
 use heapr_wire::TICKS_MASK;
 
-use crate::arch::{Late, wait_for_loads};
+use crate::arch::{Late, keep_stores_before_time, wait_for_loads};
 use crate::state::claims::{Claims, NOBODY};
 
 /// Clock choice: the time stamp counter. (3 and 4 are [`heapr_wire::CLOCK_STOPPED`] and
@@ -212,6 +214,7 @@ impl EventClock {
                 before_ticks = (fitting != NOBODY).then(sys::ticks_ordered);
                 // Visible to all threads before the time is read.
                 owner.swap(fitting, SeqCst);
+                keep_stores_before_time();
             }
             let ticks = sys::ticks_ordered();
             // Neither the checks that follow nor a later time is read before this time.

@@ -9,7 +9,7 @@ use crate::arch::columns::{
     COLUMNS, FRAME_POINTER, RETURN_ADDRESS, RETURN_ADDRESS_IS_REGISTER, STACK_POINTER,
 };
 use crate::arch::saved_registers::{self, SavedRegisters, save_registers};
-use crate::arch::signal_return::ucontext;
+use crate::arch::signal_return::{TABLES_PASS_OVER, ucontext};
 use crate::arch::{FRAME_RECORD_BYTES, RETURN_ADDRESS_IN_RECORD, Rule, Step, unsigned};
 
 /// The registers of a frame in DWARF's order, the return address (or interrupted address plus one)
@@ -18,6 +18,9 @@ use crate::arch::{FRAME_RECORD_BYTES, RETURN_ADDRESS_IN_RECORD, Rule, Step, unsi
 pub(crate) struct Registers {
     values: [u64; COLUMNS],
     known: u32,
+    /// Return address of an interrupted function that has not stored it, on processors whose calls
+    /// leave it in a register.
+    link: Option<u64>,
     /// Whether the frame was interrupted by a signal, at `pc - 1`.
     pub(crate) is_exact: bool,
 }
@@ -40,7 +43,7 @@ impl Registers {
         let mut saved = SavedRegisters::default();
         // SAFETY: the structure on this stack is written.
         unsafe { save_registers(&raw mut saved) };
-        let mut registers = Self { values: [0; COLUMNS], known: 0, is_exact: false };
+        let mut registers = Self { values: [0; COLUMNS], known: 0, link: None, is_exact: false };
         for (column, value) in saved_registers::COLUMNS.into_iter().zip(saved.words) {
             registers.set(column, value);
         }
@@ -50,7 +53,7 @@ impl Registers {
     /// Makes registers that are all known, with these values.
     #[cfg(test)]
     pub(super) fn of(values: [u64; COLUMNS], is_exact: bool) -> Self {
-        Self { values, known: (1 << COLUMNS) - 1, is_exact }
+        Self { values, known: (1 << COLUMNS) - 1, link: None, is_exact }
     }
 
     pub(super) fn get(&self, column: usize) -> Option<u64> {
@@ -108,6 +111,9 @@ impl Registers {
         if hdr.is_some_and(|hdr| is_left_for_c(hdr, lookup_avma)) {
             return self.step_by_frame_pointer(read);
         }
+        if TABLES_PASS_OVER && hdr.is_some_and(|hdr| is_signal_return(hdr, lookup_avma)) {
+            return self.step_by_ucontext(read).unwrap_or(FullStep::Stop);
+        }
         let Some(found) = hdr.and_then(|hdr| find_row(hdr, lookup_avma)) else {
             if hdr.is_some_and(|hdr| is_signal_return(hdr, lookup_avma)) {
                 return self.step_by_ucontext(read).unwrap_or(FullStep::Stop);
@@ -130,7 +136,7 @@ impl Registers {
             Step::Caller { pc, sp, bp } => {
                 if rule.restores_bp() {
                     // The locations of the other saved registers are unknown.
-                    *self = Self { values: [0; COLUMNS], known: 0, is_exact: false };
+                    *self = Self { values: [0; COLUMNS], known: 0, link: None, is_exact: false };
                     self.set(FRAME_POINTER, bp as u64);
                 }
                 self.set(RETURN_ADDRESS, pc as u64);
@@ -154,7 +160,7 @@ impl Registers {
         if pc == 0 {
             return FullStep::Root;
         }
-        let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: false };
+        let mut caller = Self { values: [0; COLUMNS], known: 0, link: None, is_exact: false };
         caller.set(RETURN_ADDRESS, unsigned(pc) as u64);
         caller.set(STACK_POINTER, bp.wrapping_add(FRAME_RECORD_BYTES) as u64);
         caller.set(FRAME_POINTER, caller_bp as u64);
@@ -163,11 +169,15 @@ impl Registers {
     }
 
     fn step_by_ucontext(&mut self, read: &mut dyn FnMut(usize) -> Option<usize>) -> Option<FullStep> {
-        let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: true };
+        let mut caller = Self { values: [0; COLUMNS], known: 0, link: None, is_exact: true };
         for register in 0..COLUMNS {
             caller.set(register, read(self.sp().wrapping_add(ucontext::at(register)))? as u64);
         }
         caller.set(RETURN_ADDRESS, caller.get(RETURN_ADDRESS)?.wrapping_add(1));
+        caller.link = match ucontext::LINK_AT {
+            Some(place) => Some(read(self.sp().wrapping_add(place))? as u64),
+            None => None,
+        };
         *self = caller;
         Some(FullStep::Caller)
     }
@@ -187,7 +197,7 @@ impl Registers {
             Cfa::Register(register, offset) => here.get(usize::from(register))?.wrapping_add_signed(offset),
             Cfa::Expression(expression) => evaluate(expression, &|number| here.get(number), None, read)?,
         };
-        let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: is_signal_frame };
+        let mut caller = Self { values: [0; COLUMNS], known: 0, link: None, is_exact: is_signal_frame };
         caller.set(STACK_POINTER, cfa);
         for number in 0..COLUMNS {
             let value = match row.column(number) {
@@ -195,6 +205,7 @@ impl Registers {
                 Column::Undefined => continue,
                 Column::Same if number == STACK_POINTER => continue,
                 Column::Same if number == RETURN_ADDRESS && !RETURN_ADDRESS_IS_REGISTER => continue,
+                Column::Same if number == RETURN_ADDRESS && self.link.is_some() => self.link?,
                 Column::Same => match here.get(number) {
                     Some(value) => value,
                     None => continue,

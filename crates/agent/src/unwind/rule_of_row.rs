@@ -6,7 +6,7 @@ use super::call_frame::{Found, UnwindTables, find_row};
 use super::recognised_code::{is_entered_by_return, is_left_for_c, is_signal_return};
 use super::unwind_row::{Cfa, Column, Expression, Row, STEP_COLUMNS};
 use crate::arch::columns::{FRAME_POINTER, RETURN_ADDRESS, STACK_POINTER, WORD_BYTES};
-use crate::arch::signal_return::ucontext;
+use crate::arch::signal_return::{TABLES_PASS_OVER, ucontext};
 use crate::arch::{Base, Rule};
 
 /// Returns the rule at an address. If the module has no unwind information for it, the code is
@@ -16,11 +16,14 @@ pub(crate) fn rule_for(hdr: &UnwindTables, lookup_avma: usize) -> Rule {
     if is_left_for_c(hdr, lookup_avma) {
         return Rule::FRAME_POINTER_ACROSS;
     }
+    let of_signal =
+        || Rule::of_signal(ucontext::at(STACK_POINTER) as i64, ucontext::at(FRAME_POINTER) as i64);
+    if TABLES_PASS_OVER && is_signal_return(hdr, lookup_avma) {
+        return of_signal();
+    }
     match find_row(hdr, lookup_avma) {
         Some(found) => compact(&found),
-        None if is_signal_return(hdr, lookup_avma) => {
-            Rule::of_signal(ucontext::at(STACK_POINTER) as i64, ucontext::at(FRAME_POINTER) as i64)
-        }
+        None if is_signal_return(hdr, lookup_avma) => of_signal(),
         None if is_entered_by_return(hdr, lookup_avma) => Rule::IS_ROOT,
         None => Rule::FRAME_POINTER,
     }

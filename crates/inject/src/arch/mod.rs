@@ -7,6 +7,7 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+mod common;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 #[cfg(target_arch = "aarch64")]

@@ -130,11 +130,13 @@ impl Install<'_> {
     ) -> Result<(Gate, Vec<u64>)> {
         self.step()?;
         let image_bytes = (self.plan.image.bytes.len() as u64).next_multiple_of(page_bytes());
-        let bytes = RECORD_BYTES + image_bytes + SCRATCH_BYTES + STACK_BYTES;
+        // The record is followed by a page with other rights.
+        let record_bytes = RECORD_BYTES.next_multiple_of(page_bytes());
+        let bytes = (record_bytes + image_bytes + SCRATCH_BYTES + STACK_BYTES).next_multiple_of(page_bytes());
         let near_avma = self.plan.hooks[0].prologue.entry_avma;
         let start = self.ground().map_near(thread, near_avma, bytes, u64::MAX)?;
         let record = &mut done.record;
-        let image_avma = start + RECORD_BYTES;
+        let image_avma = start + record_bytes;
         record.start_avma = start;
         record.bytes = bytes;
         record.stub_avma = start + STUB_OFFSET;
@@ -145,7 +147,7 @@ impl Install<'_> {
         self.step()?;
         thread.place_frame(record.stack_top_avma)?;
         self.write(record.stub_avma, &stub::code().map_err(|reason| self.unsupported(reason))?)?;
-        self.protect(thread, start, RECORD_BYTES, PROT_READ_EXECUTE)?;
+        self.protect(thread, start, record_bytes, PROT_READ_EXECUTE)?;
         self.step()?;
         let imports = self.resolve_imports(thread, record)?;
         self.step()?;

@@ -2,7 +2,8 @@
 
 use std::mem::offset_of;
 
-use heapr_known::glibc::{DESCRIPTOR_BYTES, INLINE_KEYS, KEY_VALUES_OFFSET};
+use heapr_known::glibc::{DESCRIPTOR_BEGIN, DESCRIPTOR_BYTES, INLINE_KEYS, KEY_VALUES_OFFSET};
+use heapr_known::machine::{HERE, ThreadLocalPlace};
 use heapr_known::musl;
 use heapr_wire::{INJECTED_KEY_SET_TWICE, Injection};
 
@@ -22,7 +23,7 @@ impl super::Install<'_> {
     ) -> Result<()> {
         const MARK: u64 = 0x6865_6170_725f_6d6b;
         /// Offset of these values in glibc 2.2 to 2.41, for a program without its thread library.
-        const FIRST_VALUE_OFFSET: u64 = KEY_VALUES_OFFSET as u64 + 8;
+        const FIRST_VALUE_OFFSET: u64 = (KEY_VALUES_OFFSET as u64).wrapping_add(8);
         let pid = self.request.pid;
         if self.plan.is_musl() {
             return self.make_key_of_musl(thread, record);
@@ -31,7 +32,7 @@ impl super::Install<'_> {
         let thread_pointer = thread.thread_pointer();
         if create == 0 || set == 0 {
             // glibc before 2.34 without libpthread, or linked statically: one thread, no keys.
-            record.tls_offset = FIRST_VALUE_OFFSET + u64::from(INLINE_KEYS - 1) * 16;
+            record.tls_offset = FIRST_VALUE_OFFSET.wrapping_add(u64::from(INLINE_KEYS - 1) * 16);
             return Ok(());
         }
         let claim = self.plan.image.word(self.plan.injection + offset_of!(Injection, claim_key) as u64)?;
@@ -51,12 +52,12 @@ impl super::Install<'_> {
         thread.call_function(record.stub_avma, record.scratch_avma, set, [u64::from(key), MARK, 0])?;
         let descriptor = self
             .memory
-            .read_vec(thread_pointer, DESCRIPTOR_BYTES)
+            .read_vec(thread_pointer.wrapping_add(DESCRIPTOR_BEGIN as u64), DESCRIPTOR_BYTES)
             .map_err(|source| Error::Memory { pid, source })?;
         thread.call_function(record.stub_avma, record.scratch_avma, set, [u64::from(key), 0, 0])?;
         let place = descriptor.chunks_exact(8).position(|word| word == MARK.to_le_bytes());
         match place {
-            Some(place) => record.tls_offset = place as u64 * 8,
+            Some(place) => record.tls_offset = (DESCRIPTOR_BEGIN as u64).wrapping_add(place as u64 * 8),
             None => {
                 return Err(Error::Unsupported {
                     pid,
@@ -77,6 +78,11 @@ impl super::Install<'_> {
     fn make_key_of_musl(&mut self, thread: &mut Borrowed<'_>, record: &mut Record) -> Result<()> {
         const ALIGN_MIN: u64 = 8;
         let pid = self.request.pid;
+        if HERE.thread_locals != ThreadLocalPlace::BeforeThreadPointer {
+            let reason =
+                "musl is linked into it, whose threads keep their values at unknown places on this processor";
+            return Err(Error::Unsupported { pid, reason });
+        }
         let memory_error = |source| Error::Memory { pid, source };
         let elsewhere = Error::Unsupported { pid, reason: "its C library keeps thread values elsewhere" };
         let thread_pointer = thread.thread_pointer();

@@ -1,5 +1,6 @@
 //! Instructions in the target that a borrowed thread needs.
 
+use heapr_proc::Mapping;
 use memchr::memmem;
 
 use super::c_library::{c_library, code_of};
@@ -18,7 +19,7 @@ pub(crate) fn gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
 pub(crate) fn gadgets_among(pid: u32, memory: &ProcessMemory, modules: &Modules) -> Result<Gadgets> {
     let mappings = memory.mappings().map_err(|_| Error::NoSuchProcess { pid })?;
     let (libc, name) = c_library(pid, memory, modules)?;
-    find_gadgets(pid, memory, code_of(&mappings, libc, memory, name))
+    find_gadgets(pid, memory, &mappings, code_of(&mappings, libc, memory, name))
 }
 
 /// Writes the instructions at the program's entry, which is never executed again. (The function
@@ -32,7 +33,30 @@ pub(super) fn make_gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> 
     Ok(Gadgets { system_call_avma: entry_avma, sigreturn_avma })
 }
 
-pub(super) fn find_gadgets(pid: u32, memory: &ProcessMemory, (start, end): (u64, u64)) -> Result<Gadgets> {
+/// Finds the instructions in the C library's code, or in the code that the kernel has given to the
+/// program: signal handlers return there if the C library has no such instruction.
+pub(super) fn find_gadgets(
+    pid: u32,
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    libc_code: (u64, u64),
+) -> Result<Gadgets> {
+    let kernels = mappings.iter().find(|mapping| mapping.name == "[vdso]");
+    let ranges = kernels.map(|mapping| (mapping.start_avma, mapping.end_avma));
+    let (mut system_call, mut sigreturn) = (None, None);
+    for range in std::iter::once(libc_code).chain(ranges) {
+        let found = find_in(pid, memory, range)?;
+        system_call = system_call.or(found.0);
+        sigreturn = sigreturn.or(found.1);
+        if let (Some(system_call_avma), Some(sigreturn_avma)) = (system_call, sigreturn) {
+            return Ok(Gadgets { system_call_avma, sigreturn_avma });
+        }
+    }
+    Err(Error::Unsupported { pid, reason: "its C library is not as expected (no system call found in it)" })
+}
+
+/// Addresses of both instructions in a range of code.
+fn find_in(pid: u32, memory: &ProcessMemory, (start, end): (u64, u64)) -> Result<(Option<u64>, Option<u64>)> {
     const CODE_BYTES_MAX: u64 = 64 << 20;
     const SLICE_BYTES: u64 = 64 << 10;
     let end = end.min(start.saturating_add(CODE_BYTES_MAX));
@@ -51,11 +75,5 @@ pub(super) fn find_gadgets(pid: u32, memory: &ProcessMemory, (start, end): (u64,
         sigreturn = sigreturn.or_else(|| find(&finders[1]));
         slice += SLICE_BYTES;
     }
-    match (system_call, sigreturn) {
-        (Some(system_call_avma), Some(sigreturn_avma)) => Ok(Gadgets { system_call_avma, sigreturn_avma }),
-        _ => Err(Error::Unsupported {
-            pid,
-            reason: "its C library is not as expected (no system call found in it)",
-        }),
-    }
+    Ok((system_call, sigreturn))
 }

@@ -91,7 +91,7 @@ impl Plan {
         let mappings = memory.mappings().map_err(|_| Error::NoSuchProcess { pid })?;
         let (libc, name) = c_library(pid, memory, &modules)?;
         let libc_code = code_of(&mappings, libc, memory, name);
-        let gadgets = match find_gadgets(pid, memory, libc_code) {
+        let gadgets = match find_gadgets(pid, memory, &mappings, libc_code) {
             Err(_) if is_at_start && libc.statics().is_some() => make_gadgets(pid, memory)?,
             found => found?,
         };

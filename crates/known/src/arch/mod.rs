@@ -14,8 +14,8 @@ pub const HERE: Machine = aarch64::MACHINE;
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::c_library::{
-    KEY_VALUES_NEAR, KEY_VALUES_OFFSET, MUSL_DESCRIPTOR_BYTES, STACK_BOUNDS_NEAR, STACK_END_ABOVE,
-    THREAD_ID_OFFSET,
+    DESCRIPTOR_BEGIN, KEY_VALUES_NEAR, KEY_VALUES_OFFSET, MUSL_DESCRIPTOR_BYTES, STACK_BOUNDS_NEAR,
+    STACK_END_ABOVE, THREAD_ID_OFFSET,
 };
 
 /// The processor that heapr is built for.
@@ -24,8 +24,8 @@ pub const HERE: Machine = x86_64::MACHINE;
 
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::c_library::{
-    KEY_VALUES_NEAR, KEY_VALUES_OFFSET, MUSL_DESCRIPTOR_BYTES, STACK_BOUNDS_NEAR, STACK_END_ABOVE,
-    THREAD_ID_OFFSET,
+    DESCRIPTOR_BEGIN, KEY_VALUES_NEAR, KEY_VALUES_OFFSET, MUSL_DESCRIPTOR_BYTES, STACK_BOUNDS_NEAR,
+    STACK_END_ABOVE, THREAD_ID_OFFSET,
 };
 
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]

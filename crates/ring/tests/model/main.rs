@@ -3,6 +3,7 @@
 
 #![allow(unreachable_pub, reason = "the sources are those of a library")]
 
+mod hand_over;
 mod pool;
 #[allow(dead_code, reason = "the model takes part of it")]
 #[path = "../../src/reader.rs"]

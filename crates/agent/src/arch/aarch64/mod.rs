@@ -1,7 +1,6 @@
 //! aarch64, with the calling convention AAPCS64.
 
 pub(crate) mod all_registers_entry;
-pub(crate) mod argument_list;
 pub(crate) mod assembly;
 pub(crate) mod columns;
 pub(crate) mod entries;
@@ -27,7 +26,6 @@ pub(crate) mod stack_switch;
 pub(crate) mod thread_pointer;
 pub(crate) mod thread_variable;
 pub(crate) mod trampoline_frame;
-pub(crate) mod usdt;
 pub(crate) mod weak_symbols;
 pub(crate) mod wide_registers;
 
@@ -36,6 +34,9 @@ pub(crate) use equal_words::equal_words;
 pub(crate) use ordered_time::{Late, WORD_TICKS, keep_stores_before_time, wait_for_loads};
 pub(crate) use prefetch::prefetch;
 pub(crate) use rule::{FRAME_RECORD_BYTES, RETURN_ADDRESS_BELOW, RETURN_ADDRESS_IN_RECORD, Rule};
+
+/// Number of arguments of a list that the registers behind the named word hold: x1 to x7.
+pub(crate) const LISTED_IN_REGISTERS: usize = 7;
 
 /// End of the addresses of a process. (Linux gives out higher ones, of 52 bits, only on request.)
 pub(crate) const ADDRESS_END: usize = 1 << 48;

@@ -7,7 +7,8 @@
 use core::arch::asm;
 
 /// A zero that is known only once a time was read. A load from an address to which it is added is
-/// done after that reading (address dependency).
+/// done after that reading (address dependency), and after all loads before it (barrier): without
+/// that the owner of a region could be read before the load that led to the event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Late(usize);
 
@@ -16,13 +17,14 @@ impl Late {
     #[inline(always)]
     pub(crate) fn than(ticks: u64) -> Self {
         let highest_bit;
-        // SAFETY: shifts a register. The compiler must not know the result, or it would remove the
-        // dependency.
+        // SAFETY: shifts a register; the barrier changes nothing. The compiler must not know the
+        // result, or it would remove the dependency.
         unsafe {
             asm!(
                 "lsr {bit}, {bit}, 63",
+                "dmb ishld",
                 bit = inout(reg) ticks => highest_bit,
-                options(pure, nomem, nostack, preserves_flags)
+                options(nostack, preserves_flags)
             );
         }
         Self(highest_bit)

@@ -13,10 +13,18 @@
 /// Code of a trampoline: `mov x8, 139; svc 0` (rt_sigreturn).
 pub(crate) const CODE: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
+/// Whether tables of a trampoline lead past the interrupted function. Some kernels' tables describe
+/// the frame record above the registers: its return address is the interrupted link register.
+pub(crate) const TABLES_PASS_OVER: bool = true;
+
 /// Layout of the interrupted registers that the kernel stores (`struct sigcontext` in a `struct
 /// ucontext`).
 pub(crate) mod ucontext {
     const FIRST_BYTES: usize = 128 + 176 + 8;
+
+    /// Offset in bytes of the link register, x30: the return address of an interrupted function
+    /// that has not stored it.
+    pub(crate) const LINK_AT: Option<usize> = Some(FIRST_BYTES + 30 * 8);
 
     /// Returns the offset in bytes of a register's word (DWARF's number). The return address's
     /// column stands for the interrupted address, which lies behind the stack pointer.

@@ -1,7 +1,6 @@
 //! x86-64, with the calling convention of System V.
 
 pub(crate) mod all_registers_entry;
-pub(crate) mod argument_list;
 pub(crate) mod assembly;
 pub(crate) mod columns;
 pub(crate) mod entries;
@@ -27,7 +26,6 @@ pub(crate) mod stack_switch;
 pub(crate) mod thread_pointer;
 pub(crate) mod thread_variable;
 pub(crate) mod trampoline_frame;
-pub(crate) mod usdt;
 pub(crate) mod weak_symbols;
 pub(crate) mod wide_registers;
 
@@ -39,6 +37,10 @@ pub(crate) use rule::{FRAME_RECORD_BYTES, RETURN_ADDRESS_BELOW, RETURN_ADDRESS_I
 
 /// End of the addresses of a process. (Linux gives out higher ones, of 57 bits, only on request.)
 pub(crate) const ADDRESS_END: usize = 1 << 47;
+
+/// Number of arguments of a list that the registers behind the named word hold: rsi, rdx, rcx, r8
+/// and r9.
+pub(crate) const LISTED_IN_REGISTERS: usize = 5;
 
 /// Returns a code address without a signature, which this processor's return addresses do not have.
 #[inline(always)]

@@ -13,10 +13,16 @@
 /// Code of a trampoline: `mov rax, 15; syscall` (rt_sigreturn).
 pub(crate) const CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
+/// Whether tables of a trampoline lead past the interrupted function.
+pub(crate) const TABLES_PASS_OVER: bool = false;
+
 /// Layout of the interrupted registers that the kernel stores (`struct sigcontext` in a `struct
 /// ucontext`).
 pub(crate) mod ucontext {
     const FIRST_BYTES: usize = 40;
+
+    /// Offset in bytes of the link register: calls push the return address.
+    pub(crate) const LINK_AT: Option<usize> = None;
 
     /// Returns the offset in bytes of a register's word (DWARF's number).
     pub(crate) const fn at(register: usize) -> usize {

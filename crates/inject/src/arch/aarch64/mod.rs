@@ -1,11 +1,12 @@
-//! aarch64. Threads are stopped, read and borrowed. Functions are not changed: [`REFUSAL`] says so
-//! before anything is stopped.
+//! aarch64.
 
 mod addresses;
+mod assembly;
 mod basic_functions;
 mod countdown;
 mod elf;
 mod gadgets;
+mod interrupted;
 mod island;
 mod jumps;
 mod loan;
@@ -18,28 +19,27 @@ mod return_frame;
 pub(crate) mod stub;
 mod way;
 
-pub(crate) use addresses::JUMP_DISTANCE;
-pub(crate) use basic_functions::{BASIC_BYTES, ProgramHeaders, basic_functions};
+pub(crate) use super::common::*;
+pub(crate) use addresses::{JUMP_DISTANCE, code_address};
+pub(crate) use basic_functions::{BASIC_BYTES, basic_functions};
 pub(crate) use countdown::{AllRegistersCountdown, Countdown, Counted, Place, Sampling};
 pub(crate) use elf::{RelocationKind, has_shadow_stack};
 pub(crate) use gadgets::{SIGRETURN_CODE, SYSTEM_CALL_CODE};
-pub(crate) use island::{GATE_OFFSET, Island, Landing, WAITED_OFFSET};
+pub(crate) use interrupted::interrupted_pointers;
+pub(crate) use island::WAITED_OFFSET;
 pub(crate) use jumps::may_jump_to;
 pub(crate) use loan::is_on_loan;
 pub(crate) use old_calls::IO_PGETEVENTS;
-pub(crate) use opening::{
-    GATE_AROUND, GATE_CLOSED, GATE_OPEN, OPENING_BYTES, counting_at, island_of, record_of, waiting_range,
-};
+pub(crate) use opening::{counting_at, island_of, waiting_range};
 pub(crate) use prologue::{JUMP_BYTES, JumpBytes, Prologue, calls_one_of, entry_of};
-pub(crate) use register_access::{extended_state, read_registers, set_extended_state, write_registers};
-pub(crate) use registers::{Registers, SIGNAL_FRAME_SP_WORDS};
+pub(crate) use register_access::{
+    IS_FIRST_ARGUMENT_LOST, IS_ONE_HIDDEN_AT_CALLS, extended_state, read_registers, set_extended_state,
+    write_registers,
+};
+pub(crate) use registers::Registers;
 pub(crate) use return_frame::{FRAME_BYTES_MAX, is_return_frame, return_frame};
-pub(crate) use stub::Removal;
 pub(crate) use way::{COUNTING_BYTES, Way};
 
-/// Reason why functions of a running program cannot be hooked on this processor.
+/// Reason why no running program is attached to on this processor: it was not seen to work yet.
 pub(crate) const REFUSAL: Option<&str> =
-    Some("heapr changes no running program's code on aarch64: start the program with heapr run");
-
-/// Reason for parts of a hook, which are not reached after [`REFUSAL`].
-const NOT_CHANGED: &str = "code is not changed on aarch64";
+    Some("attaching was not tried on aarch64 yet: start the program with heapr run");

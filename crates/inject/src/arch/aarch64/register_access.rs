@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::Registers;
+use super::assembly::SVC;
+use super::registers::{AroundCall, NO_CALL, Registers};
 use crate::ptrace_request::request;
 
 /// Kind of the general registers (`struct user_pt_regs`).
@@ -16,6 +17,13 @@ const NT_ARM_SYSTEM_CALL: usize = 0x404;
 /// Size in bytes of the registers of a 32-bit program.
 const BYTES_32_BIT: usize = 72;
 
+/// Whether the kernel shows its own value in a general register at a system call's begin and end,
+/// and ignores what a tracer writes there: x7 (Linux, `report_syscall_exit` of arm64).
+pub(crate) const IS_ONE_HIDDEN_AT_CALLS: bool = true;
+
+/// Whether the result of a system call replaces its first argument before a tracer sees it.
+pub(crate) const IS_FIRST_ARGUMENT_LOST: bool = true;
+
 /// Reads the general registers.
 pub(crate) fn read_registers(tid: u32) -> io::Result<Registers> {
     let mut registers = Registers::default();
@@ -23,7 +31,25 @@ pub(crate) fn read_registers(tid: u32) -> io::Result<Registers> {
     registers.is_32_bit = bytes == BYTES_32_BIT;
     get(tid, NT_ARM_TLS, &mut registers.thread_pointer)?;
     get(tid, NT_ARM_SYSTEM_CALL, &mut registers.call)?;
+    if registers.call == NO_CALL && !registers.is_32_bit {
+        let instruction = |avma: u64| word_at(tid, avma) == Some(SVC);
+        registers.around_call = if instruction(registers.general.pc) {
+            AroundCall::Before
+        } else if instruction(registers.general.pc.wrapping_sub(4)) {
+            AroundCall::Behind
+        } else {
+            AroundCall::No
+        };
+    }
     Ok(registers)
+}
+
+/// Instruction at an address of a stopped thread.
+fn word_at(tid: u32, avma: u64) -> Option<u32> {
+    // The kernel reads whole words, which may begin at any address of one page.
+    let mut word = 0_u64;
+    request(libc::PTRACE_PEEKDATA, tid, (avma & !7) as usize, &raw mut word as usize).ok()?;
+    Some((word >> (8 * (avma & 4))) as u32)
 }
 
 /// Sets the general registers, and the number of the system call.

@@ -23,30 +23,43 @@ pub(crate) struct Registers {
     /// Number of the system call; -1: the thread is in none.
     pub(super) call: i32,
     pub(super) is_32_bit: bool,
+    /// Place of a thread that is stopped outside of a call.
+    pub(super) around_call: AroundCall,
+}
+
+/// Place of a thread next to a system call's instruction. The kernel makes a thread leave its call
+/// before it stops for a tracer: a call that it restarts is then the next instruction, with all
+/// arguments; of another call the result has replaced the first argument.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum AroundCall {
+    #[default]
+    No,
+    Before,
+    Behind,
 }
 
 impl Default for Registers {
     fn default() -> Self {
-        Self { general: General::default(), thread_pointer: 0, call: NO_CALL, is_32_bit: false }
+        Self {
+            general: General::default(),
+            thread_pointer: 0,
+            call: NO_CALL,
+            is_32_bit: false,
+            around_call: AroundCall::No,
+        }
     }
 }
 
-/// The kernel's internal error numbers of a system call that a signal or a tracer has interrupted.
-const ERESTARTSYS: i64 = -512;
-const ERESTARTNOINTR: i64 = -513;
-const ERESTARTNOHAND: i64 = -514;
-const ERESTART_RESTARTBLOCK: i64 = -516;
-
 /// Value that marks the absence of a system call, so that the kernel restarts none.
-const NO_CALL: i32 = -1;
+pub(super) const NO_CALL: i32 = -1;
 /// Number of the register of a call's number.
 const CALL_NUMBER: usize = 8;
 /// Number of the link register.
 const LINK: usize = 30;
-
-/// Number of words from a signal frame's stack pointer to the interrupted stack pointer: signal
-/// information, context, fault address, and 31 registers.
-pub(crate) const SIGNAL_FRAME_SP_WORDS: usize = (128 + 176 + 8) / 8 + 31;
+/// Size in bytes of an instruction.
+const INSTRUCTION_BYTES: u64 = 4;
+/// State of a single step, and the kind of the last branch, which belong to an address.
+const STATE_OF_ADDRESS: u64 = 1 << 21 | 3 << 10;
 
 impl Registers {
     /// The general registers, for reading them in.
@@ -105,8 +118,13 @@ impl Registers {
     }
 
     /// Number of the system call that the thread is in.
+    /// A thread that has just left a call, or is about to make one, counts as in it.
     pub(crate) fn system_call(&self) -> Option<c_long> {
-        (self.call >= 0).then_some(c_long::from(self.call))
+        if self.call >= 0 {
+            return Some(c_long::from(self.call));
+        }
+        let number = c_long::from(self.general.x[CALL_NUMBER] as u32);
+        (self.around_call != AroundCall::No).then_some(number)
     }
 
     /// Arguments of the system call that the thread is in.
@@ -127,9 +145,21 @@ impl Registers {
         self.general.x[0].cast_signed()
     }
 
-    /// Changes the result of a system call.
-    pub(crate) fn set_returned(&mut self, value: i64) {
-        self.general.x[0] = value.cast_unsigned();
+    /// Return address that is not on the stack.
+    pub(crate) fn link(&self) -> Option<u64> {
+        Some(super::code_address(self.general.x[LINK]))
+    }
+
+    /// Lets a thread make a call that ended with EINTR again. The result has replaced
+    /// `first_argument`; if that is unknown, the call cannot be made again.
+    pub(crate) fn restart_broken(&mut self, first_argument: Option<u64>) -> bool {
+        let Some(first) = first_argument.filter(|_| self.around_call == AroundCall::Behind) else {
+            return false;
+        };
+        self.general.x[0] = first;
+        self.general.pc = self.general.pc.wrapping_sub(INSTRUCTION_BYTES);
+        self.around_call = AroundCall::Before;
+        true
     }
 
     /// Prepares a system call, for a thread at the instruction that makes it.
@@ -166,17 +196,8 @@ impl Registers {
     }
 
     /// Registers as the kernel sets them when the thread resumes, so that an interrupted system
-    /// call is restarted. For a location where the kernel does not do so itself. The first
-    /// argument, which the result has overwritten, is unknown here: such a call fails with EINTR.
+    /// call is restarted: the kernel has set them before it shows them.
     pub(crate) fn restarted(mut self) -> Self {
-        if self.system_call().is_some()
-            && matches!(
-                self.returned(),
-                ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND | ERESTART_RESTARTBLOCK
-            )
-        {
-            self.set_returned(-i64::from(libc::EINTR));
-        }
         self.call = NO_CALL;
         self
     }
@@ -184,13 +205,43 @@ impl Registers {
     /// Copy of the registers that continues at other code.
     pub(crate) fn going_to(mut self, pc_avma: u64, sp_avma: u64) -> Self {
         (self.general.pc, self.general.sp) = (pc_avma, sp_avma);
+        self.general.pstate &= !STATE_OF_ADDRESS;
         self.call = NO_CALL;
+        self.around_call = AroundCall::No;
         self
     }
+}
 
-    /// Lets the code that the thread is going to return to `pc_avma`.
-    pub(crate) fn returning_to(mut self, pc_avma: u64) -> Self {
-        self.general.x[LINK] = pc_avma;
-        self
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread behind the instruction of a call that ended with EINTR.
+    fn behind_call() -> Registers {
+        let mut registers = Registers { around_call: AroundCall::Behind, ..Registers::default() };
+        registers.general.pc = 0x1004;
+        registers.general.x[0] = (-i64::from(libc::EINTR)).cast_unsigned();
+        registers.general.x[CALL_NUMBER] = libc::SYS_epoll_pwait.cast_unsigned();
+        registers
+    }
+
+    #[test]
+    fn a_broken_call_is_made_again_if_its_first_argument_is_known() {
+        let mut registers = behind_call();
+        assert_eq!(registers.system_call(), Some(libc::SYS_epoll_pwait));
+        assert!(!registers.restart_broken(None));
+        assert_eq!(registers, behind_call());
+        assert!(registers.restart_broken(Some(7)));
+        assert_eq!((registers.pc(), registers.arguments()[0]), (0x1000, 7));
+        assert!(!registers.restart_broken(Some(7)));
+    }
+
+    #[test]
+    fn other_code_begins_without_the_state_of_the_last_address() {
+        let mut registers = behind_call();
+        registers.general.pstate = 0x6000_0c00;
+        let other = registers.going_to(0x5000, 0x8000);
+        assert_eq!((other.system_call(), other.general.pstate), (None, 0x6000_0000));
+        assert_eq!((other.pc(), other.sp()), (0x5000, 0x8000));
     }
 }

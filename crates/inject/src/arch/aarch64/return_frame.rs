@@ -21,8 +21,8 @@ const INFORMATION_BYTES: usize = 128;
 const NO_ALTERNATE_STACK: u64 = 0x7fff_0000;
 /// Offset of the registers in the ucontext.
 const REGISTERS_AT: usize = 176;
-/// Room for further records (`__reserved` in `struct sigcontext`).
-const RESERVED_BYTES: usize = 4096;
+/// Size in bytes of the record that ends the list of records: zeros.
+const END_BYTES: usize = 16;
 const FPSIMD_MAGIC: u32 = 0x4650_8001;
 const FPSIMD_BYTES: u32 = 528;
 const VECTORS_BYTES: usize = 512;
@@ -48,19 +48,45 @@ pub(crate) fn return_frame(
     words(&[general.sp, general.pc, general.pstate]);
     // The records are aligned to 16.
     words(&[0]);
-    let begin = bytes.len();
-    if extended_state.len() >= FPSIMD_BYTES as usize - 16 {
-        let (vectors, control) = extended_state.split_at(VECTORS_BYTES);
-        bytes.extend(FPSIMD_MAGIC.to_le_bytes());
-        bytes.extend(FPSIMD_BYTES.to_le_bytes());
-        bytes.extend(&control[..8]);
-        bytes.extend(vectors);
-    }
-    bytes.resize(begin + RESERVED_BYTES, 0);
+    // The kernel refuses a frame without them; a frame of a new call has zeros.
+    let no_vectors = [0; VECTORS_BYTES + 8];
+    let state = if extended_state.len() >= no_vectors.len() { extended_state } else { &no_vectors };
+    let (vectors, control) = state.split_at(VECTORS_BYTES);
+    bytes.extend(FPSIMD_MAGIC.to_le_bytes());
+    bytes.extend(FPSIMD_BYTES.to_le_bytes());
+    bytes.extend(&control[..8]);
+    bytes.extend(vectors);
+    bytes.resize(bytes.len() + END_BYTES, 0);
     bytes
 }
 
 /// True if the first words of a stack are those of such a frame.
 pub(crate) fn is_return_frame(words: &[u64]) -> bool {
     words.starts_with(&MARK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_has_its_registers_where_the_kernel_reads_them() {
+        let mut registers = Registers::default();
+        (registers.general.x[0], registers.general.sp, registers.general.pc) = (1, 2, 3);
+        for state in [&[][..], &[7; 528]] {
+            let frame = return_frame(0, 0, &registers, 9, state);
+            let word = |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().unwrap());
+            let context = INFORMATION_BYTES;
+            // Linux, `struct ucontext` and `struct sigcontext` of arm64.
+            assert_eq!(word(context + 40), 9);
+            assert_eq!(word(context + 176 + 8), 1);
+            assert_eq!((word(context + 176 + 8 * 32), word(context + 176 + 8 * 33)), (2, 3));
+            let records = context + 176 + 288;
+            assert_eq!(word(records), u64::from(FPSIMD_BYTES) << 32 | u64::from(FPSIMD_MAGIC));
+            assert_eq!(word(records + FPSIMD_BYTES as usize), 0);
+            assert_eq!(frame.len() % 16, 0);
+            assert!(frame.len() as u64 <= crate::remote::SMALL_FRAME_BYTES);
+            assert!(is_return_frame(&[word(0), word(8), word(16), word(24)]));
+        }
+    }
 }

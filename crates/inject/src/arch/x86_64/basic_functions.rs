@@ -9,24 +9,10 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::{CodeAssembler, CodeLabel, al, byte_ptr, eax, esi, r8, rax, rcx, rdi, rdx, rsi};
 
 use super::assembly::{NOT_ASSEMBLED, assembled};
-
-/// Names of the functions, in their order.
-const NAMES: [&str; 5] = ["memcpy", "memset", "strlen", "bcmp", "dl_iterate_phdr"];
-const INFO_BYTES: usize = 64;
+use super::{BASIC_NAMES, INFO_BYTES, PlacedCode, ProgramHeaders, program_info};
 
 /// Size in bytes of the code and data from [`basic_functions`].
 pub(crate) const BASIC_BYTES: usize = 160;
-
-/// Headers of a program without a loader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProgramHeaders {
-    pub(crate) bias: u64,
-    pub(crate) headers_avma: u64,
-    pub(crate) count: u64,
-}
-
-/// Code with its data, and the functions in it, each with its address.
-type PlacedCode = (Vec<u8>, Vec<(String, u64)>);
 
 /// Returns the code and data to be placed at `start_avma`, in executable memory.
 ///
@@ -41,18 +27,14 @@ pub(crate) fn basic_functions(start_avma: u64, program: ProgramHeaders) -> Resul
         return Err(NOT_ASSEMBLED);
     }
     bytes.resize((info_avma - start_avma) as usize, 0);
-    // The program's name is empty: the last word is 0. One module was loaded, no module unloaded.
-    let name_avma = info_avma + (INFO_BYTES - 8) as u64;
-    for word in [program.bias, name_avma, program.headers_avma, program.count, 1, 0, 0, 0] {
-        bytes.extend_from_slice(&word.to_le_bytes());
-    }
+    bytes.extend(program_info(program, info_avma));
     debug_assert!(bytes.len() <= BASIC_BYTES);
-    Ok((bytes, NAMES.map(str::to_owned).into_iter().zip(avmas).collect()))
+    Ok((bytes, BASIC_NAMES.map(str::to_owned).into_iter().zip(avmas).collect()))
 }
 
 /// Writes the functions; returns their labels.
-fn write(a: &mut CodeAssembler, info_avma: u64) -> Result<[CodeLabel; NAMES.len()], IcedError> {
-    let mut labels = [(); NAMES.len()].map(|()| a.create_label());
+fn write(a: &mut CodeAssembler, info_avma: u64) -> Result<[CodeLabel; BASIC_NAMES.len()], IcedError> {
+    let mut labels = [(); BASIC_NAMES.len()].map(|()| a.create_label());
     let [memcpy, memset, strlen, bcmp, iterate] = &mut labels;
     a.set_label(memcpy)?;
     a.mov(rax, rdi)?;

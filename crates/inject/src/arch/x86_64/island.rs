@@ -42,48 +42,19 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::{CodeAssembler, CodeLabel, ptr, qword_ptr, r11, rax, rbp, rsp};
 
 use super::assembly::assembled;
-use super::opening::{ISLAND_MAGIC, OPENING_BYTES, WAIT_BYTES_MAX, waiting_code};
+use super::opening::{WAIT_BYTES_MAX, waiting_code};
 use super::way::{COUNTING_BYTES, Counting, Way};
-use super::{JUMP_BYTES, JumpBytes, Prologue, jump};
+use super::{
+    GATE_OFFSET, ISLAND_MAGIC, Island, JUMP_BYTES, JumpBytes, Landing, OPENING_BYTES, Prologue, jump,
+};
 
 /// Largest size in bytes of one function's code. Each of two tests has 31; jump, gate and the
 /// registers saved by the tests have 50. At most 5 moved instructions have 15 each, lengthened. The
 /// entry that saves all registers has 32, counting 100.
 const FUNCTION_BYTES_MAX: usize = 384;
 
-/// Distance in bytes from a function's `target` to its `gate`.
-pub(crate) const GATE_OFFSET: u64 = 8;
 /// Distance in bytes from a function's `target` to the address at which waiting threads continue.
 pub(crate) const WAITED_OFFSET: u64 = GATE_OFFSET + 7;
-
-/// Locations of a function's code in a trampoline area.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Landing {
-    pub(crate) entry_avma: u64,
-    pub(crate) moved_avma: u64,
-    /// Address of the word that gets the trampoline's address when the gate opens.
-    pub(crate) target_avma: u64,
-    pub(crate) trampoline_avma: u64,
-    /// Whether calls are counted at its entry.
-    pub(crate) counts: bool,
-    /// Address at which the page marks' address is written later.
-    pub(crate) marks_avma: Option<u64>,
-}
-
-impl Landing {
-    /// Number of bytes of the marks' address that a jump covers: their copy lies before the code.
-    pub(crate) fn covered_marks_bytes(&self) -> usize {
-        let offset = self.marks_avma.map_or(0, |marks_avma| (marks_avma - self.entry_avma) as usize);
-        JUMP_BYTES.saturating_sub(offset)
-    }
-}
-
-/// A trampoline area under construction.
-#[derive(Debug)]
-pub(crate) struct Island {
-    pub(crate) start_avma: u64,
-    pub(crate) bytes: Vec<u8>,
-}
 
 impl Island {
     /// Size in bytes of an area for a number of functions, in whole pages.

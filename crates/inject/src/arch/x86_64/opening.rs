@@ -9,22 +9,11 @@ use iced_x86::code_asm::{
     CodeAssembler, CodeLabel, dword_ptr, eax, ebx, edx, esi, ptr, r8, r9, r10, r11, rbx, rcx, rdi, rdx, rsi,
 };
 
-use super::JumpBytes;
 use super::assembly::assembled;
+use super::{GATE_AROUND, GATE_CLOSED, GATE_OPEN, GATE_WAIT_NS, GATE_WAITS_MAX, JumpBytes, OPENING_BYTES};
 
-/// First word of a trampoline area.
-pub(super) const ISLAND_MAGIC: u64 = u64::from_le_bytes(*b"heaprisl");
-/// Size in bytes of the opening before the first code.
-pub(crate) const OPENING_BYTES: usize = 16;
 /// Largest size in bytes of the waiting code.
 pub(super) const WAIT_BYTES_MAX: usize = 144;
-
-/// Value of the gate: calls go to the agent.
-pub(crate) const GATE_OPEN: u32 = 0;
-/// Value of the gate: calls wait.
-pub(crate) const GATE_CLOSED: u32 = 1;
-/// Value of the gate: calls go to the functions themselves.
-pub(crate) const GATE_AROUND: u32 = 2;
 
 /// Machine code at `wait`; see the module's documentation. It does not depend on its address, and
 /// has one size.
@@ -34,14 +23,11 @@ pub(super) fn waiting_code(gate_avma: u64) -> Result<Vec<u8>, &'static str> {
 }
 
 fn write_waiting(a: &mut CodeAssembler, gate_avma: u64) -> Result<[CodeLabel; 0], IcedError> {
-    /// Largest number of waits, of 10 ms each.
-    const WAITS_MAX: i32 = 50;
-    const WAIT_NS: u64 = 10_000_000;
     const WAIT: i32 = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let saved = [rdi, rsi, rdx, rcx, r8, r9, r10, r11, rbx];
     let [mut again, mut give_up, mut out, mut time] = [(); 4].map(|()| a.create_label());
     saved.iter().try_for_each(|&register| a.push(register))?;
-    a.mov(ebx, WAITS_MAX)?;
+    a.mov(ebx, GATE_WAITS_MAX as i32)?;
     a.mov(rdi, gate_avma)?;
     a.set_label(&mut again)?;
     a.mov(eax, dword_ptr(rdi))?;
@@ -64,7 +50,7 @@ fn write_waiting(a: &mut CodeAssembler, gate_avma: u64) -> Result<[CodeLabel; 0]
     saved.iter().rev().try_for_each(|&register| a.pop(register))?;
     a.ret()?;
     a.set_label(&mut time)?;
-    a.dq(&[0, WAIT_NS])?;
+    a.dq(&[0, GATE_WAIT_NS])?;
     Ok([])
 }
 
@@ -89,11 +75,4 @@ pub(crate) fn island_of(entry_avma: u64, code: &[u8]) -> Option<u64> {
 pub(crate) fn counting_at(entry_avma: u64, jump: JumpBytes) -> u64 {
     let [_, a, b, c, d] = jump;
     entry_avma.wrapping_add(5).wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])))
-}
-
-/// Address of the injection record in the first bytes of an area.
-pub(crate) fn record_of(opening: &[u8; OPENING_BYTES]) -> Option<u64> {
-    let (magic, record) = opening.split_at(8);
-    (u64::from_le_bytes(magic.try_into().ok()?) == ISLAND_MAGIC)
-        .then_some(u64::from_le_bytes(record.try_into().ok()?))
 }

@@ -8,6 +8,13 @@ use crate::ptrace_request::request;
 /// Kind of the registers of floating-point numbers and vectors (XSAVE, standard form).
 const NT_X86_XSTATE: usize = 0x202;
 
+/// Whether the kernel shows its own value in a general register at a system call's begin and end,
+/// and ignores what a tracer writes there.
+pub(crate) const IS_ONE_HIDDEN_AT_CALLS: bool = false;
+
+/// Whether the result of a system call replaces its first argument before a tracer sees it.
+pub(crate) const IS_FIRST_ARGUMENT_LOST: bool = false;
+
 /// Reads the general registers. The layout is the 64-bit one for a 32-bit thread too.
 pub(crate) fn read_registers(tid: u32) -> io::Result<Registers> {
     let mut registers = Registers::default();

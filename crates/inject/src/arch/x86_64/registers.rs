@@ -53,10 +53,6 @@ const CS_64: u64 = 0x33;
 const TRAP_FLAG: u64 = 1 << 8;
 const DIRECTION_FLAG: u64 = 1 << 10;
 
-/// Number of words from a signal frame's return address to the interrupted stack pointer: flags,
-/// link, stack (3), and 15 registers.
-pub(crate) const SIGNAL_FRAME_SP_WORDS: usize = 21;
-
 /// Number of registers of `struct user_regs_struct`.
 const REGISTERS: usize = size_of::<Registers>() / 8;
 
@@ -132,8 +128,16 @@ impl Registers {
     }
 
     /// Changes the result of a system call.
-    pub(crate) fn set_returned(&mut self, value: i64) {
+    fn set_returned(&mut self, value: i64) {
         self.rax = value.cast_unsigned();
+    }
+
+    /// Lets the kernel restart a call that ended with EINTR; if a signal handler runs before that,
+    /// the call ends with EINTR. `_first_argument` is not needed: the kernel kept the arguments.
+    /// False: it cannot be restarted.
+    pub(crate) fn restart_broken(&mut self, _first_argument: Option<u64>) -> bool {
+        self.set_returned(ERESTARTNOHAND);
+        true
     }
 
     /// Prepares a system call, for a thread at the instruction that makes it.
@@ -187,9 +191,14 @@ impl Registers {
         self
     }
 
-    /// Lets the code that the thread is going to return to `_pc_avma`: the word at its stack
+    /// Return address that is not on the stack: none on this processor.
+    pub(crate) fn link(&self) -> Option<u64> {
+        None
+    }
+
+    /// Lets the code that the thread is going to return to `_link_avma`: the word at its stack
     /// pointer says so on this processor.
-    pub(crate) fn returning_to(self, _pc_avma: u64) -> Self {
+    pub(crate) fn returning_to(self, _link_avma: u64, _sigreturn_avma: u64) -> Self {
         self
     }
 

@@ -22,8 +22,8 @@ use iced_x86::code_asm::{
     rsp,
 };
 
-use super::Registers;
 use super::assembly::{NOT_ASSEMBLED, assembled};
+use super::{BEGUN_OFFSET, RECEIVED_OFFSET, Registers, Removal};
 
 /// Offset of the part RETURN; the following constants are those of the other parts.
 pub(crate) const RETURN: u64 = 7;
@@ -31,27 +31,10 @@ pub(crate) const CLOSE: u64 = 8;
 pub(crate) const CALL_WITH_DESCRIPTOR: u64 = 36;
 pub(crate) const TAKE_AWAY: u64 = 58;
 
-/// Offset in the scratch memory of the mark that the removal has begun.
-pub(crate) const BEGUN_OFFSET: u64 = 8;
-
-/// Offset in the scratch memory of the received descriptor. The pair of sockets that it came
-/// through follows.
-pub(crate) const RECEIVED_OFFSET: u64 = 176;
-pub(crate) const PAIR_OFFSET: u64 = RECEIVED_OFFSET + 4;
-
-/// Arguments of TAKE_AWAY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Removal {
-    /// Address of the injection record.
-    pub(crate) record_avma: u64,
-    pub(crate) scratch_avma: u64,
-    /// Function that deletes `key`; 0: there is no key.
-    pub(crate) key_delete_avma: u64,
-    pub(crate) key: u64,
-    /// Ranges to be unmapped: address and number of the pairs of start and size in bytes.
-    pub(crate) pairs_avma: u64,
-    pub(crate) pair_count: u64,
-}
+/// Number of words below the return frame that lead to CLOSE.
+pub(crate) const TIDYING_WORDS: usize = 2;
+/// Number of words below the return frame that lead to a last system call.
+pub(crate) const LAST_CALL_WORDS: usize = 1;
 
 impl Registers {
     /// Sets the arguments of CALL: the function, the address for its result, and its own arguments.
@@ -67,6 +50,10 @@ impl Registers {
     pub(crate) fn set_scratch(&mut self, scratch_avma: u64) {
         self.r13 = scratch_avma;
     }
+
+    /// Sets the address of the system call that TAKE_AWAY ends with: the word at the stack pointer
+    /// says so on this processor.
+    pub(crate) fn set_last_call(&mut self, _system_call_avma: u64) {}
 
     /// Sets the arguments of TAKE_AWAY.
     pub(crate) fn set_removal(&mut self, removal: &Removal) {

@@ -6,6 +6,10 @@ use core::ops::Range;
 /// versions have other sizes; readers verify what they find.
 const DESCRIPTOR_BYTES: usize = 0x740;
 
+/// Offset from the thread pointer at which a descriptor begins, whatever its size; the memory below
+/// a smaller one is the thread's, too.
+pub const DESCRIPTOR_BEGIN: usize = 0_usize.wrapping_sub(crate::glibc::DESCRIPTOR_BYTES);
+
 /// Makes an offset from the thread pointer of an offset in `struct pthread`.
 const fn before(offset: usize) -> usize {
     offset.wrapping_sub(DESCRIPTOR_BYTES)

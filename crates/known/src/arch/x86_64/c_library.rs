@@ -2,6 +2,9 @@
 
 use core::ops::Range;
 
+/// Offset from the thread pointer at which a descriptor begins, whatever its size.
+pub const DESCRIPTOR_BEGIN: usize = 0;
+
 /// Offset of the thread's id (`tid`) in `struct pthread`, which begins at the thread pointer
 /// (nptl/descr.h of glibc 2.31 to 2.43).
 pub const THREAD_ID_OFFSET: usize = 0x2d0;

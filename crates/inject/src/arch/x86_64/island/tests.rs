@@ -4,7 +4,8 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 
 use super::*;
 use crate::arch::x86_64::countdown::{Countdown, Counted, MARKS_OFFSET};
-use crate::arch::x86_64::opening::{GATE_AROUND, GATE_OPEN, counting_at};
+use crate::arch::x86_64::opening::counting_at;
+use crate::arch::{GATE_AROUND, GATE_OPEN};
 
 #[test]
 fn the_jumps_of_the_waiting_lead_where_they_should() {

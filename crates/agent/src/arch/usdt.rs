@@ -2,8 +2,8 @@
 //! memory profiling of OpenTelemetry's eBPF profiler reads them.
 //!
 //! ```text
-//! otel_memory:alloc   8@x0 address   8@x1 size   8@x2 bytes that it stands for
-//! otel_memory:free    8@x0 address
+//! otel_memory:alloc   address, size, bytes that it stands for: 8 bytes each, in the registers of
+//! otel_memory:free    address                                  a call's first arguments
 //! ```
 //! Each probe has a semaphore, which a listener raises: without a listener the probes are not
 //! executed.
@@ -52,5 +52,11 @@ core::arch::global_asm!(
     ".popsection",
 );
 
+#[cfg(target_arch = "x86_64")]
+probe! { alloc, ALLOC_WATCHED, "alloc", "8@%rdi 8@%rsi 8@%rdx" }
+#[cfg(target_arch = "x86_64")]
+probe! { free, FREE_WATCHED, "free", "8@%rdi" }
+#[cfg(target_arch = "aarch64")]
 probe! { alloc, ALLOC_WATCHED, "alloc", "8@x0 8@x1 8@x2" }
+#[cfg(target_arch = "aarch64")]
 probe! { free, FREE_WATCHED, "free", "8@x0" }

@@ -1,20 +1,18 @@
 //! Variable arguments of a call: words without a number, after one named word.
 //!
-//! The registers that hold the first seven are spilled to the stack; the others lie at the caller's
-//! stack pointer:
+//! The registers that hold the first ones are spilled to the stack; the others lie where the caller
+//! has put them, above a return address if the call has pushed one:
 //!
 //! ```text
-//! x0                  the named word
-//! x1 to x7            arguments 0 to 6      --> spilled [0..7]
-//! [sp], [sp + 8], …   arguments 7 and on    --> as they lie
+//! registers behind the named word's    arguments 0 to n - 1    --> spilled [0..n]
+//! the caller's stack                   arguments n and on      --> as they lie
 //! ```
 
 use core::ffi::c_char;
 
-/// Number of arguments that the registers hold.
-const SPILLED: usize = 7;
+use super::LISTED_IN_REGISTERS;
 
-/// Words of such a list, in two parts, as [`super::entries::list_entries`] passes them.
+/// Words of such a list, in two parts, as the folders' `list_entries` pass them.
 pub(crate) type Words = *const *const c_char;
 
 /// The variable arguments of a call, which are strings or null.
@@ -30,10 +28,9 @@ impl ArgumentList {
     /// # Safety
     /// 1. The call passed a word of this index.
     pub(crate) unsafe fn word(self, index: usize) -> *const c_char {
-        // SAFETY: (1); the spilled words are the first seven, the others lie at the caller's stack
-        // pointer.
+        // SAFETY: (1); the spilled words are those of the registers, the others lie above.
         unsafe {
-            match index.checked_sub(SPILLED) {
+            match index.checked_sub(LISTED_IN_REGISTERS) {
                 None => *self.spilled.add(index),
                 Some(above) => *self.above.add(above),
             }

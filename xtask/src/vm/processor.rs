@@ -1,0 +1,68 @@
+//! What differs between the machines.
+
+/// A processor that a machine can be made for.
+#[derive(Debug)]
+pub(super) struct Processor {
+    /// Name, as the kernel has it.
+    pub(super) name: &'static str,
+    /// Architecture, as Debian names it.
+    pub(super) debian: &'static str,
+    /// Target, as Rust names it.
+    pub(super) target: &'static str,
+    /// Prefix of the compilers.
+    pub(super) prefix: &'static str,
+    /// Packages for building and emulating, each with a command that shows that it is installed.
+    pub(super) packages: &'static [(&'static str, &'static str)],
+    /// Program that emulates the machine, and its arguments.
+    pub(super) emulator: &'static [&'static str],
+    /// Device of the kernel's messages.
+    pub(super) console: &'static str,
+}
+
+const ALL: &[Processor] = &[
+    Processor {
+        name: "aarch64",
+        debian: "arm64",
+        target: "aarch64-unknown-linux-gnu",
+        prefix: "aarch64-linux-gnu",
+        packages: &[
+            ("debootstrap", "debootstrap"),
+            ("e2fsprogs", "mke2fs"),
+            ("cpio", "cpio"),
+            ("kmod", "depmod"),
+            ("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
+            ("qemu-system-arm", "qemu-system-aarch64"),
+        ],
+        // The quick form of pointer authentication: the real one takes most of the emulator's time.
+        emulator: &["qemu-system-aarch64", "-M", "virt", "-cpu", "max,pauth-impdef=on"],
+        console: "ttyAMA0",
+    },
+    Processor {
+        name: "x86_64",
+        debian: "amd64",
+        target: "x86_64-unknown-linux-gnu",
+        prefix: "x86_64-linux-gnu",
+        packages: &[
+            ("debootstrap", "debootstrap"),
+            ("e2fsprogs", "mke2fs"),
+            ("cpio", "cpio"),
+            ("kmod", "depmod"),
+            ("gcc", "x86_64-linux-gnu-gcc"),
+            ("qemu-system-x86", "qemu-system-x86_64"),
+        ],
+        emulator: &["qemu-system-x86_64", "-M", "q35", "-accel", "kvm", "-accel", "tcg", "-cpu", "max"],
+        console: "ttyS0",
+    },
+];
+
+impl Processor {
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        ALL.iter().find(|processor| processor.name == name)
+    }
+
+    /// Names of all processors, for messages.
+    pub(super) fn names() -> String {
+        let names: Vec<&str> = ALL.iter().map(|processor| processor.name).collect();
+        format!("a processor is one of {}", names.join(", "))
+    }
+}

@@ -1,0 +1,14 @@
+# Runs each trial in turn; its output and its status go to the results.
+export PATH=/work/bin:/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin HOME=/root LC_ALL=C.UTF-8
+export HEAPR_UNTRIED_ATTACH=1
+export XDG_RUNTIME_DIR=/run/heapr TMPDIR=/tmp
+mkdir -p $XDG_RUNTIME_DIR
+chmod 700 $XDG_RUNTIME_DIR
+echo "kernel $(uname -r) on $(uname -m), $(nproc) processors, pages of $(getconf PAGESIZE) bytes"
+while read -r trial; do
+  rm -rf /tmp/trial && mkdir -p /tmp/trial
+  begin=$SECONDS
+  (cd /tmp/trial && timeout 900 bash -eu /work/trials/$trial.sh) > /results/$trial.txt 2>&1
+  echo $? > /results/$trial.status
+  echo "trial $trial: status $(cat /results/$trial.status), $((SECONDS - begin)) s"
+done < /work/list

@@ -1,0 +1,3 @@
+# What heapr says of the machine.
+heapr doctor || true
+heapr --version
