@@ -7,6 +7,7 @@
 //!  then          sizes, names of thread-local values, rows of roots -> Snapshot
 //! ```
 //! The dump is read in order, in pieces of 1 MiB: it may be packed, and larger than the memory.
+//! Threads share the first two readings where the dump can be opened at any offset (`parts`).
 
 mod buffers;
 mod census;
