@@ -30,8 +30,8 @@ impl Dominators {
     pub fn of(graph: &Graph, root: u32, is_essential: impl Fn(u32, u32, u32) -> bool) -> Self {
         assert!(root < graph.node_count(), "the root must be a node");
         let preorder = Preorder::of(graph, root, is_essential);
-        let Preorder { order, parent, semi, joins, walked_count } = preorder;
-        let idom_numbers = semi_nca::immediate_dominators(parent, semi, joins, walked_count);
+        let Preorder { order, links, semi, join_sources, walked_count } = preorder;
+        let idom_numbers = semi_nca::immediate_dominators(links, semi, join_sources, walked_count);
         let mut idom = vec![root; order.len()];
         for (&node, &dominator) in order.iter().zip(&idom_numbers) {
             idom[node as usize] = order[dominator as usize];

@@ -39,9 +39,12 @@ fn main() {
             println!("  {:40} {:>10} {:>12}", class.name, class.object_count, class.retained_bytes);
         }
         if let Ok(folder) = std::env::var("INDEX") {
-            let stored = IndexStore::new(folder).store(path, &fingerprint, &heap, &summary);
+            let store = IndexStore::new(folder);
+            let stored = store.store(path, &fingerprint, &heap, &summary);
             step("index");
-            println!("stored: {stored:?}");
+            let again = store.view(path).and_then(|view| Some(view.summary().ok()?.classes.len()));
+            step("second question");
+            println!("stored: {stored:?}, {again:?} classes of {}", summary.classes.len());
         }
         println!("{}: {:.3} s", path.display(), started.elapsed().as_secs_f64());
     }
