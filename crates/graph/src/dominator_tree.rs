@@ -67,25 +67,19 @@ impl DominatorTree {
     }
 }
 
-/// Computes positions and ends of subtrees without walking the tree. Subtree sizes are summed up
-/// from the bottom; then each node takes the next free position in its dominator's range.
+/// Computes the position of each node, and the end of its subtree.
 fn intervals(dominators: &Dominators) -> (Vec<u32>, Vec<u32>) {
     let order = dominators.order();
-    let mut size = vec![1u32; order.len()];
-    for &node in order[1..].iter().rev() {
-        size[dominators.idom(node) as usize] += size[node as usize];
-    }
     let mut position = vec![0u32; order.len()];
-    let mut next = vec![0u32; order.len()];
-    next[order[0] as usize] = 1;
-    for &node in &order[1..] {
-        let slot = &mut next[dominators.idom(node) as usize];
-        let at = *slot;
-        *slot += size[node as usize];
+    for (at, &node) in (0..).zip(order) {
         position[node as usize] = at;
-        next[node as usize] = at + 1;
     }
-    // The next free position of a node, after all its children are placed, is the end of its
-    // subtree.
-    (position, next)
+    let mut end = vec![0u32; order.len()];
+    for (at, &node) in order.iter().enumerate().rev() {
+        let own = end[node as usize].max(at as u32 + 1);
+        end[node as usize] = own;
+        let above = &mut end[dominators.idom(node) as usize];
+        *above = own.max(*above);
+    }
+    (position, end)
 }

@@ -30,13 +30,13 @@ impl Dominators {
     pub fn of(graph: &Graph, root: u32, is_essential: impl Fn(u32, u32, u32) -> bool) -> Self {
         assert!(root < graph.node_count(), "the root must be a node");
         let preorder = Preorder::of(graph, root, is_essential);
-        let Preorder { order, parent, semi, joins, walked_count } = preorder;
-        let idom_numbers = semi_nca::immediate_dominators(parent, semi, joins, walked_count);
+        let Preorder { order, links, semi, join_sources, walked_count } = preorder;
+        let idom_numbers = semi_nca::immediate_dominators(links, semi, join_sources, walked_count);
         let mut idom = vec![root; order.len()];
         for (&node, &dominator) in order.iter().zip(&idom_numbers) {
             idom[node as usize] = order[dominator as usize];
         }
-        Self { root, idom, order }
+        Self { root, idom, order: walk_down(order, &idom_numbers) }
     }
 
     /// Builds the dominators from stored parts: [`Self::idoms`], and the nodes grouped by
@@ -53,15 +53,18 @@ impl Dominators {
         let node_count = idom.len() as u32;
         check_rows(first_of, dominated.len(), node_count, node_count, dominated)?;
         let mut order = Vec::with_capacity(idom.len());
-        order.push(root);
-        let mut at = 0;
-        while at < order.len() && order.len() <= idom.len() {
-            let node = order[at] as usize;
-            at += 1;
-            order.extend_from_slice(&dominated[first_of[node] as usize..first_of[node + 1] as usize]);
+        let mut pending = vec![root];
+        // A tree has each node once.
+        while order.len() + pending.len() <= idom.len()
+            && let Some(node) = pending.pop()
+        {
+            order.push(node);
+            let node = node as usize;
+            pending.extend(dominated[first_of[node] as usize..first_of[node + 1] as usize].iter().rev());
         }
-        if order.len() != idom.len() || idom.iter().any(|&dominator| dominator >= node_count) {
-            return Err(GraphError::NoTree { root, found: order.len() as u64, node_count });
+        let found = (order.len() + pending.len()) as u64;
+        if found != u64::from(node_count) || idom.iter().any(|&dominator| dominator >= node_count) {
+            return Err(GraphError::NoTree { root, found, node_count });
         }
         Ok(Self { root, idom, order })
     }
@@ -82,10 +85,33 @@ impl Dominators {
         &self.idom
     }
 
-    /// All nodes, dominators before the dominated; the root is first.
+    /// All nodes in the order of a walk down the tree: each is followed by all that it dominates.
+    /// The root is first.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
+}
+
+/// Sorts the nodes by a walk down the dominator tree. `order` has the node of each number, and a
+/// dominator's number is below those of what it dominates.
+fn walk_down(order: Vec<u32>, idom_numbers: &[u32]) -> Vec<u32> {
+    // Size of the subtree of each number; once the number has its place, the place of its next
+    // child.
+    let mut slots = vec![1_u32; order.len()];
+    for number in (1..order.len()).rev() {
+        slots[idom_numbers[number] as usize] += slots[number];
+    }
+    let mut walk = vec![order[0]; order.len()];
+    slots[0] = 1;
+    for number in 1..order.len() {
+        let size = slots[number];
+        let slot = &mut slots[idom_numbers[number] as usize];
+        let place = *slot;
+        *slot += size;
+        slots[number] = place + 1;
+        walk[place as usize] = order[number];
+    }
+    walk
 }
 
 #[cfg(test)]

@@ -101,6 +101,29 @@ impl IdMap {
         is_new
     }
 
+    /// Adds the ids of another set, unless it has one that is known. Returns whether it has none.
+    pub(crate) fn unite(&mut self, other: &Self) -> bool {
+        let mut known = other.indexes.iter().filter_map(|(page, &index)| {
+            Some((&self.pages[*self.indexes.get(page)? as usize], &other.pages[index as usize]))
+        });
+        if known.any(|(own, new)| own.bits.iter().zip(&new.bits).any(|(own, new)| own & new != 0)) {
+            return false;
+        }
+        for (&page, &index) in &other.indexes {
+            let new = &other.pages[index as usize];
+            let next = self.pages.len() as u32;
+            match *self.indexes.entry(page).or_insert(next) {
+                own if own == next => self.pages.push(*new),
+                own => {
+                    for (bits, new) in self.pages[own as usize].bits.iter_mut().zip(&new.bits) {
+                        *bits |= new;
+                    }
+                }
+            }
+        }
+        true
+    }
+
     /// Ends the adding: `ids` are all ids in the order of their numbers.
     pub(crate) fn finish(&mut self, ids: &[u64]) {
         for page in &mut self.pages {

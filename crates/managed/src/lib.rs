@@ -29,7 +29,7 @@ pub use heap::{
     Edge, EdgeKind, EdgeName, Label, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind,
 };
 pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
-pub use hprof::{HPROF_BEGINNING_BYTES, is_hprof, read_hprof};
+pub use hprof::{HPROF_BEGINNING_BYTES, OpenDump, is_hprof, read_hprof};
 pub use python::{Contents, PythonRequest, check_python, read_python};
 pub use ruby_dump::{RUBY_BEGINNING_BYTES, is_ruby_dump, read_ruby_dump};
 pub use snapshot_file::write_snapshot;

@@ -29,8 +29,8 @@ pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use format::{
     AllocationTrace, CallFunction, Dialect, GraphColumns, Location, Locations, Meta, NODE_FIELDS, Problem,
-    ReadOptions, Snapshot, Strings, TimeSample, TraceFunction, TraceNode, open_unpacked, snapshot_header,
-    whole_number,
+    ReadOptions, Snapshot, Strings, TimeSample, TraceFunction, TraceNode, open_unpacked, open_unpacked_at,
+    snapshot_header, whole_number,
 };
 pub(crate) use format::{utf16_length, utf16_units};
 pub use graph_text::GraphForm;

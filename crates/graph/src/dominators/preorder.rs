@@ -10,22 +10,24 @@ const UNVISITED: u32 = u32::MAX;
 pub(super) struct Preorder {
     /// Node of each number.
     pub(super) order: Vec<u32>,
-    /// Number of the node from which each number was first reached; the root is its own parent.
-    pub(super) parent: Vec<u32>,
+    /// For each number, the one from which it was first reached (the root is its own), and the
+    /// index behind its last source in `join_sources`.
+    pub(super) links: Vec<Link>,
     /// Smallest number with a tree or forward edge to each number.
     pub(super) semi: Vec<u32>,
-    /// Other edges: those from a higher number to a lower one.
-    pub(super) joins: Joins,
+    /// Sources of other edges: those from a higher number to a lower one, grouped by target.
+    pub(super) join_sources: Vec<u32>,
     /// First number of the nodes that refer only to each other; these hang from the root.
     pub(super) walked_count: u32,
 }
 
-/// Edges from higher to lower numbers, grouped by target.
-pub(super) struct Joins {
-    /// Index of each number's first source, followed by the number of sources.
-    pub(super) first: Vec<u32>,
-    /// Numbers of the sources.
-    pub(super) sources: Vec<u32>,
+/// Two facts of a number. They are used together, and what they are changes while memory is scarce.
+#[derive(Clone, Copy)]
+pub(super) struct Link {
+    /// Number above it.
+    pub(super) ancestor: u32,
+    /// Border of its sources, or least semidominator.
+    pub(super) value: u32,
 }
 
 impl Preorder {
@@ -36,9 +38,8 @@ impl Preorder {
             is_essential: &is_essential,
             number: vec![UNVISITED; node_count],
             order: Vec::with_capacity(node_count),
-            parent: Vec::with_capacity(node_count),
+            links: Vec::with_capacity(node_count),
             semi: Vec::with_capacity(node_count),
-            join_count: vec![0; node_count + 1],
             stack: Vec::new(),
         };
         walk.from(root, 0);
@@ -59,13 +60,13 @@ impl Preorder {
             }
         }
         let walked_count = walk.order.len() as u32;
-        let Walk { number, mut order, mut parent, semi, mut join_count, .. } = walk;
-        let joins = collect_joins(graph, &is_essential, &number, &order, &mut join_count);
+        let Walk { number, mut order, mut links, semi, .. } = walk;
+        let join_sources = collect_joins(graph, &is_essential, &number, &order, &mut links);
         if order.len() < node_count {
             order.extend((0..graph.node_count()).filter(|&node| number[node as usize] == UNVISITED));
-            parent.resize(node_count, 0);
+            links.resize(node_count, Link { ancestor: 0, value: join_sources.len() as u32 });
         }
-        Self { order, parent, semi, joins, walked_count }
+        Self { order, links, semi, join_sources, walked_count }
     }
 }
 
@@ -74,9 +75,9 @@ struct Walk<'a, F> {
     is_essential: &'a F,
     number: Vec<u32>,
     order: Vec<u32>,
-    parent: Vec<u32>,
+    /// Parent of each number, and count of its joins.
+    links: Vec<Link>,
     semi: Vec<u32>,
-    join_count: Vec<u32>,
     stack: Vec<Frame>,
 }
 
@@ -114,7 +115,7 @@ impl<F: Fn(u32, u32, u32) -> bool> Walk<'_, F> {
                 let semi = &mut self.semi[known as usize];
                 *semi = (*semi).min(top.number);
             } else {
-                self.join_count[known as usize] += 1;
+                self.links[known as usize].value += 1;
             }
         }
     }
@@ -123,29 +124,29 @@ impl<F: Fn(u32, u32, u32) -> bool> Walk<'_, F> {
         let number = self.order.len() as u32;
         self.number[node as usize] = number;
         self.order.push(node);
-        self.parent.push(parent);
+        self.links.push(Link { ancestor: parent, value: 0 });
         self.semi.push(parent);
         let edges = self.graph.edges(node);
         Frame { node, number, edge: edges.start, end: edges.end }
     }
 }
 
+/// Returns the sources of the joins, and turns their counts into borders.
 fn collect_joins(
     graph: &Graph,
     is_essential: &impl Fn(u32, u32, u32) -> bool,
     number: &[u32],
     order: &[u32],
-    counts: &mut Vec<u32>,
-) -> Joins {
-    let mut first = std::mem::take(counts);
+    links: &mut [Link],
+) -> Vec<u32> {
     // The root's dominator is fixed, so edges into the root are left out.
-    first[0] = 0;
-    let mut end = 0;
-    for slot in &mut first {
-        end += *slot;
-        *slot = end;
+    links[0].value = 0;
+    let mut next = 0;
+    for link in &mut *links {
+        next += std::mem::replace(&mut link.value, next);
     }
-    let mut sources = vec![0u32; end as usize];
+    let mut sources = vec![0u32; next as usize];
+    // A border moves from the first source of its number to behind the last one.
     for (source_number, &source) in order.iter().enumerate() {
         for edge in graph.edges(source) {
             let target = graph.target(edge);
@@ -154,11 +155,11 @@ fn collect_joins(
                 && target_number != 0
                 && is_essential(edge, source, target)
             {
-                let slot = &mut first[target_number as usize];
-                *slot -= 1;
-                sources[*slot as usize] = source_number as u32;
+                let border = &mut links[target_number as usize].value;
+                sources[*border as usize] = source_number as u32;
+                *border += 1;
             }
         }
     }
-    Joins { first, sources }
+    sources
 }

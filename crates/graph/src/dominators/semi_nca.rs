@@ -3,40 +3,33 @@
 //! so far. The algorithm is simpler than Lengauer-Tarjan, has no buckets, and is faster on heap
 //! graphs.
 
-use super::preorder::Joins;
-
-/// Node of the forest of numbers above the current one, with compressed paths.
-#[derive(Clone, Copy)]
-struct Link {
-    ancestor: u32,
-    /// Least semidominator on the path from this node up to, but not including, `ancestor`.
-    least_semi: u32,
-}
+use super::preorder::Link;
 
 /// Returns the immediate dominator of each number. Numbers from `walked_count` on retain their
 /// parent.
+///
+/// The links become a forest of the numbers above the current one, with compressed paths: `value`
+/// is the least semidominator on the path from a number up to, but not including, its ancestor.
 pub(super) fn immediate_dominators(
-    parent: Vec<u32>,
+    mut links: Vec<Link>,
     mut semi: Vec<u32>,
-    joins: Joins,
+    join_sources: Vec<u32>,
     walked_count: u32,
 ) -> Vec<u32> {
-    let mut links: Vec<Link> = parent[..walked_count as usize]
-        .iter()
-        .map(|&ancestor| Link { ancestor, least_semi: u32::MAX })
-        .collect();
+    let parent: Vec<u32> = links.iter().map(|link| link.ancestor).collect();
     let mut path = Vec::new();
     for number in (1..walked_count).rev() {
         let mut least = semi[number as usize];
-        let from = joins.first[number as usize] as usize;
-        let to = joins.first[number as usize + 1] as usize;
-        for &source in &joins.sources[from..to] {
+        // Lower numbers have their borders still.
+        let from = links[number as usize - 1].value as usize;
+        let to = links[number as usize].value as usize;
+        for &source in &join_sources[from..to] {
             least = least.min(least_semi_above(&mut links, &mut path, source, number));
         }
         semi[number as usize] = least;
-        links[number as usize].least_semi = least;
+        links[number as usize].value = least;
     }
-    drop(joins);
+    drop(join_sources);
     drop(links);
 
     let mut idom = parent;
@@ -62,11 +55,11 @@ fn least_semi_above(links: &mut [Link], path: &mut Vec<u32>, number: u32, curren
         link = links[at as usize];
     }
     // Compresses the path from the top down: each node on it gets the top's ancestor.
-    let (ancestor, mut least) = (link.ancestor, link.least_semi);
+    let (ancestor, mut least) = (link.ancestor, link.value);
     while let Some(below) = path.pop() {
         let link = &mut links[below as usize];
-        least = least.min(link.least_semi);
-        *link = Link { ancestor, least_semi: least };
+        least = least.min(link.value);
+        *link = Link { ancestor, value: least };
     }
     least
 }

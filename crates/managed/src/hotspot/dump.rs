@@ -1,7 +1,7 @@
 //! Heap dump that a virtual machine writes: its file is open here, and has no name any more.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::os::fd::AsRawFd as _;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
@@ -68,11 +68,13 @@ impl HeapDump {
         self.file.metadata().map_or(0, |metadata| metadata.len())
     }
 
-    /// Opens the dump at its beginning.
+    /// Opens the dump at an offset.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn open(&self) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?))
+    pub fn open(&self, offset: u64) -> io::Result<Option<Box<dyn Read + Send>>> {
+        let mut file = File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
+        file.seek(SeekFrom::Start(offset))?;
+        Ok(Some(Box::new(file)))
     }
 }

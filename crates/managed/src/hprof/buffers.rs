@@ -109,6 +109,11 @@ impl NativeMemories {
         Ok((number, self.reference_names[number as usize]))
     }
 
+    /// All memories, each with the number of the name of references to it.
+    pub(super) fn with_names(&self) -> impl Iterator<Item = (NativeMemory, u32)> {
+        self.all.iter().copied().zip(self.reference_names.iter().copied())
+    }
+
     /// Bytes of each memory, without those that one which begins before it has, too.
     pub(super) fn own_bytes(&self) -> Vec<u64> {
         let mut order: Vec<usize> = (0..self.all.len()).collect();

@@ -11,6 +11,17 @@ use crate::id_map::IdMap;
 /// Largest number of classes of loaders that are never unloaded, and of these loaders. A virtual
 /// machine has one of each class.
 const LASTING_MAX: usize = 8;
+/// Largest number of objects.
+const OBJECTS_MAX: usize = u32::MAX as usize / 2;
+
+/// A record of objects.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Segment {
+    /// Offset in the dump.
+    pub(super) offset: u64,
+    /// Number of the first object in it.
+    pub(super) first_object: u32,
+}
 
 /// Facts of a dump that are needed before its references can be read.
 #[derive(Debug)]
@@ -38,6 +49,11 @@ pub(super) struct Census {
     pub(super) repeated_count: u64,
     /// Number of items of all arrays of objects.
     pub(super) item_count: u64,
+    /// Records of objects in the order of the dump.
+    pub(super) segments: Vec<Segment>,
+    /// Whether the segments' numbers are right.
+    has_exact_segments: bool,
+    has_instances: bool,
     id_bytes: usize,
 }
 
@@ -58,8 +74,75 @@ impl Census {
             map: IdMap::new(),
             repeated_count: 0,
             item_count: 0,
+            segments: Vec::new(),
+            has_exact_segments: true,
+            has_instances: false,
             id_bytes: 8,
         }
+    }
+
+    /// Whether an instance was met. HotSpot describes all classes before the first one.
+    pub(super) fn has_instances(&self) -> bool {
+        self.has_instances
+    }
+
+    /// Records of objects, with the end of each, that have the objects of some numbers, which
+    /// ascend. `None` if this is not known.
+    pub(super) fn segments_of(&self, objects: impl Iterator<Item = u32>) -> Option<Vec<(Segment, u64)>> {
+        let mut found: Vec<(Segment, u64)> = Vec::new();
+        for object in objects {
+            let behind = self.segments.partition_point(|segment| segment.first_object <= object);
+            let segment = *self.segments.get(behind.checked_sub(1)?)?;
+            if found.last().is_none_or(|(last, _)| last.offset != segment.offset) {
+                found.push((segment, self.segments.get(behind).map_or(u64::MAX, |next| next.offset)));
+            }
+        }
+        self.has_exact_segments.then_some(found)
+    }
+
+    /// Facts of a later part of the dump, which is read at the same time.
+    pub(super) fn of_later_part(&self) -> Self {
+        Self { lasting_classes: self.lasting_classes.clone(), ..Self::new() }
+    }
+
+    /// Adds the facts of the next part.
+    pub(super) fn append(&mut self, next: Self) -> Result<()> {
+        self.names.extend(next.names);
+        self.class_names.extend(next.class_names);
+        self.serials.extend(next.serials);
+        self.frames.extend(next.frames);
+        self.traces.extend(next.traces);
+        self.roots.extend(next.roots);
+        self.repeated_count += next.repeated_count;
+        self.item_count += next.item_count;
+        let room = LASTING_MAX.saturating_sub(self.lasting_loaders.len());
+        self.lasting_loaders.extend(next.lasting_loaders.iter().take(room));
+        let first = self.ids.len() as u32;
+        self.segments.extend(
+            next.segments
+                .iter()
+                .map(|segment| Segment { first_object: first + segment.first_object, ..*segment }),
+        );
+        if self.map.unite(&next.map) {
+            if self.ids.len() + next.ids.len() > OBJECTS_MAX {
+                return Err(DumpError::TooMany { what: "objects" });
+            }
+            self.ids.extend_from_slice(&next.ids);
+        } else {
+            // What is repeated has no number, and those behind it have smaller ones.
+            self.has_exact_segments = false;
+            for &id in &next.ids {
+                self.object(id)?;
+            }
+        }
+        for class in next.classes {
+            let number = self.classes.len() as u32;
+            if let std::collections::hash_map::Entry::Vacant(slot) = self.class_of_id.entry(class.id) {
+                slot.insert(number);
+                self.classes.push(class);
+            }
+        }
+        Ok(())
     }
 
     /// Bytes of an id in the dump.
@@ -101,7 +184,7 @@ impl Census {
             self.repeated_count += 1;
             return Ok(());
         }
-        if self.ids.len() >= u32::MAX as usize / 2 {
+        if self.ids.len() >= OBJECTS_MAX {
             return Err(DumpError::TooMany { what: "objects" });
         }
         self.ids.push(id);
@@ -131,6 +214,10 @@ impl Visitor for Census {
         self.roots.push(root);
     }
 
+    fn segment(&mut self, offset: u64) {
+        self.segments.push(Segment { offset, first_object: self.ids.len() as u32 });
+    }
+
     fn class(&mut self, class: ClassRecord) -> Result<()> {
         let next = self.classes.len() as u32;
         if let std::collections::hash_map::Entry::Vacant(slot) = self.class_of_id.entry(class.id) {
@@ -145,6 +232,7 @@ impl Visitor for Census {
     }
 
     fn instance(&mut self, id: u64, class: u64, _values: &[u8]) -> Result<()> {
+        self.has_instances = true;
         if self.lasting_classes.contains(&class) && self.lasting_loaders.len() < LASTING_MAX {
             self.lasting_loaders.push(id);
         }

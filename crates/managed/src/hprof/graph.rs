@@ -19,6 +19,8 @@ pub(super) const NATIVE_MEMORY: u32 = u32::MAX - 17;
 /// Class number of objects whose class the dump lacks.
 pub(super) const NO_CLASS: u32 = u32::MAX - 16;
 
+/// Largest number of references of a dump.
+const EDGES_MAX: usize = u32::MAX as usize - (1 << 24);
 /// Largest number of references of an object among which a field is searched.
 const NAMED_MAX: usize = 1 << 12;
 
@@ -46,6 +48,8 @@ pub(super) struct ThreadLocal {
 #[derive(Debug)]
 pub(super) struct Objects<'a> {
     census: &'a Census,
+    /// Number of the first object, if these are of a part of the dump.
+    first_object: u32,
     pub(super) classes: &'a [Class],
     /// Class number of each object.
     pub(super) class_of: Vec<u32>,
@@ -79,7 +83,12 @@ pub(super) struct Objects<'a> {
 }
 
 impl<'a> Objects<'a> {
-    pub(super) fn new(census: &'a Census, classes: &'a [Class], dump_bytes: u64) -> Result<Self> {
+    pub(super) fn new(
+        census: &'a Census,
+        classes: &'a [Class],
+        dump_bytes: u64,
+        first_object: u32,
+    ) -> Result<Self> {
         let object_count = census.ids.len();
         let mut loaded_by: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
         for class in census.classes.iter().filter(|class| class.loader != 0) {
@@ -92,6 +101,7 @@ impl<'a> Objects<'a> {
         let edge_room = object_count * 2 + usize::try_from(items).unwrap_or(0);
         let mut objects = Self {
             census,
+            first_object,
             classes,
             class_of: Vec::with_capacity(object_count),
             kinds: Vec::with_capacity(object_count),
@@ -119,6 +129,52 @@ impl<'a> Objects<'a> {
             objects.field_names.push(numbers?);
         }
         Ok(objects)
+    }
+
+    /// Adds the objects of the next part.
+    pub(super) fn append(&mut self, next: Self) -> Result<()> {
+        // Own number of each name. Those of fields are the same in all parts.
+        let mut own_names: Vec<u32> = (0..next.strings.count()).collect();
+        for (&id, &number) in &next.name_numbers {
+            own_names[number as usize] = self.name(id)?;
+        }
+        for (&text, &number) in &next.text_numbers {
+            own_names[number as usize] = self.text(text)?;
+        }
+        let first_memory = self.census.ids.len() as u32;
+        let mut memory_numbers = Vec::with_capacity(next.memories.all.len());
+        for (memory, number) in next.memories.with_names() {
+            let (own, own_name) = self.memories.number(memory, &mut self.strings)?;
+            memory_numbers.push(first_memory + own);
+            own_names[number as usize] = own_name;
+        }
+        if self.targets.len() + next.targets.len() >= EDGES_MAX {
+            return Err(DumpError::TooMany { what: "references" });
+        }
+        let first_edge = self.targets.len() as u32;
+        self.class_of.extend(next.class_of);
+        self.kinds.extend(next.kinds);
+        self.counts.extend(next.counts);
+        self.first_edges.extend(next.first_edges.into_iter().map(|edge| first_edge + edge));
+        let own_target = |target: u32| match target.checked_sub(first_memory) {
+            Some(memory) => memory_numbers.get(memory as usize).copied().unwrap_or(target),
+            None => target,
+        };
+        self.targets.extend(next.targets.into_iter().map(own_target));
+        let names = next.edge_names.into_iter().zip(&next.edge_kinds);
+        self.edge_names.extend(names.map(|(name, &kind)| match kind {
+            EdgeKind::ELEMENT => name,
+            _ => own_names[name as usize],
+        }));
+        self.edge_kinds.extend(next.edge_kinds);
+        self.referents.extend(next.referents);
+        self.inner.extend(next.inner);
+        self.characters.extend(next.characters);
+        let moved = next.thread_locals.into_iter();
+        self.thread_locals
+            .extend(moved.map(|it| ThreadLocal { value_edge: first_edge + it.value_edge, ..it }));
+        self.unknown_count += next.unknown_count;
+        Ok(())
     }
 
     /// Ends the reading. Objects that the second reading did not come to have no references.
@@ -181,7 +237,12 @@ impl<'a> Objects<'a> {
     /// Whether the next object of the dump is the one with this id. An object that is repeated is
     /// not.
     fn is_next(&self, id: u64) -> bool {
-        self.census.ids.get(self.class_of.len()) == Some(&id)
+        self.census.ids.get(self.next_object() as usize) == Some(&id)
+    }
+
+    /// Number of the next object.
+    fn next_object(&self) -> u32 {
+        self.first_object + self.class_of.len() as u32
     }
 
     fn begin(&mut self, class: u32, kind: NodeKind, count: u32) {
@@ -192,7 +253,7 @@ impl<'a> Objects<'a> {
     }
 
     fn edge(&mut self, kind: EdgeKind, name: u32, target: u32) -> Result<()> {
-        if self.targets.len() >= u32::MAX as usize - (1 << 24) {
+        if self.targets.len() >= EDGES_MAX {
             return Err(DumpError::TooMany { what: "references" });
         }
         self.targets.push(target);
@@ -244,9 +305,8 @@ impl<'a> Objects<'a> {
     /// Notes what later steps need of an instance.
     fn note(&mut self, owner: u32, class: &Class, values: &[u8], first_edge: usize) {
         let at = |name: &str, objects: &Self| {
-            let edge = objects.edges(owner).find(|&edge| {
-                objects.strings.get(objects.edge_names[edge]) == name.as_bytes() && edge >= first_edge
-            });
+            let mut edges = first_edge..objects.targets.len();
+            let edge = edges.find(|&edge| objects.strings.get(objects.edge_names[edge]) == name.as_bytes());
             edge.map(|edge| (edge, objects.targets[edge]))
         };
         match class.kind {
@@ -292,7 +352,7 @@ impl Visitor for Objects<'_> {
             return Ok(());
         }
         let number_of_class = self.class_number(class);
-        let owner = self.class_of.len() as u32;
+        let owner = self.next_object();
         self.begin(number_of_class, NodeKind::OBJECT, 0);
         let first_edge = self.targets.len();
         let classes = self.classes;

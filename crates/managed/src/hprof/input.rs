@@ -22,7 +22,12 @@ pub(super) struct Input<R> {
 
 impl<R: Read> Input<R> {
     pub(super) fn new(reader: R) -> Self {
-        Self { reader, buffer: vec![0; 2 * BLOCK_BYTES], begin: 0, end: 0, offset: 0, id_bytes: 8 }
+        Self::at(reader, 0, 8)
+    }
+
+    /// Input whose reader begins at an offset of the dump.
+    pub(super) fn at(reader: R, offset: u64, id_bytes: usize) -> Self {
+        Self { reader, buffer: vec![0; 2 * BLOCK_BYTES], begin: 0, end: 0, offset, id_bytes }
     }
 
     /// Offset of the next byte.

@@ -7,6 +7,7 @@
 //!  then          sizes, names of thread-local values, rows of roots -> Snapshot
 //! ```
 //! The dump is read in order, in pieces of 1 MiB: it may be packed, and larger than the memory.
+//! Threads share the first two readings where the dump can be opened at any offset (`parts`).
 
 mod buffers;
 mod census;
@@ -17,6 +18,7 @@ mod input;
 mod lasting_loaders;
 mod loaders;
 mod names;
+mod parts;
 mod reach;
 mod records;
 mod rows;
@@ -24,8 +26,6 @@ mod sizes;
 mod snapshot;
 mod texts;
 mod thread_locals;
-
-use std::io::{self, Read};
 
 use heapr_v8::EdgeKind;
 use rustc_hash::FxHashSet;
@@ -36,7 +36,10 @@ use crate::python::Contents;
 use census::Census;
 use classes::Class;
 use graph::Objects;
-use records::{BEGINNING, walk};
+use parts::{Division, open_at};
+use records::BEGINNING;
+
+pub use parts::OpenDump;
 
 /// Number of bytes from which a heap dump of Java is recognised.
 pub const HPROF_BEGINNING_BYTES: usize = BEGINNING.len();
@@ -47,27 +50,28 @@ pub fn is_hprof(beginning: &[u8]) -> bool {
     beginning.starts_with(BEGINNING)
 }
 
-/// Reads a heap dump. `open` opens the unpacked dump at its beginning, and is called up to three
-/// times.
+/// Reads a heap dump. `open` opens the unpacked dump, several times. Threads divide a dump that can
+/// be opened at any offset.
 ///
 /// # Errors
 /// A dump that cannot be read, with the offset.
-pub fn read_hprof(
-    open: &dyn Fn() -> io::Result<Box<dyn Read + Send>>,
+pub fn read_hprof(open: &OpenDump<'_>, contents: Contents) -> std::result::Result<DumpedHeap, DumpError> {
+    read_divided(open, contents, Division::of_machine())
+}
+
+fn read_divided(
+    open: &OpenDump<'_>,
     contents: Contents,
+    division: Division,
 ) -> std::result::Result<DumpedHeap, DumpError> {
-    let open = || open().map_err(|source| DumpError::Io { offset: 0, source });
-    let mut census = Census::new();
-    let walked = walk(open()?, &mut census)?;
+    let (mut census, walked, parts) = parts::census(open, division)?;
     if census.ids.is_empty() {
         return Err(DumpError::NoObjects);
     }
     census.finish(walked.id_bytes);
     let is_of_android = walked.version.ends_with("1.0.3");
     let classes = Class::all(&census, walked.id_bytes, is_of_android);
-    let mut objects = Objects::new(&census, &classes, walked.bytes)?;
-    walk(open()?, &mut objects)?;
-    objects.finish();
+    let mut objects = parts::objects(open, &census, &classes, &walked, &parts)?;
     thread_locals::name_values(&census, &mut objects)?;
     let threads = rows::threads(&census);
     let strings_of_threads = rows::names_of_threads(&objects, &threads);
@@ -81,7 +85,7 @@ pub fn read_hprof(
         let mut found = rustc_hash::FxHashMap::default();
         let characters = std::mem::take(&mut objects.characters);
         let mut known = snapshot::TextNumbers::default();
-        texts::read(open()?, &census, &characters, |string, text| {
+        texts::read(open_at(open, 0)?, &census, &characters, |string, text| {
             if only.contains(&string) {
                 found.insert(string, text.to_owned());
             }
@@ -93,7 +97,7 @@ pub fn read_hprof(
     } else if only.is_empty() {
         rustc_hash::FxHashMap::default()
     } else {
-        texts::of_some(open()?, &census, &objects.characters, &only)?
+        texts::of_some(open, &census, &objects.characters, &only)?
     };
     let names = strings_of_threads
         .into_iter()
@@ -101,12 +105,17 @@ pub fn read_hprof(
         .collect();
     let loader_names = loaders::names(&objects, &strings_of_loaders, &told_texts);
     let mut rows = rows::rows(&census, &names);
-    for edge in reach::add_unreached(&objects, &mut rows) {
+    let (idle_edges, own_bytes) = std::thread::scope(|scope| {
+        let own_bytes = scope.spawn(|| sizes::sizes(&census, &objects));
+        let idle_edges = reach::add_unreached(&objects, &mut rows);
+        (idle_edges, own_bytes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    for edge in idle_edges {
         objects.edge_kinds[edge] = EdgeKind::WEAK;
     }
     let notes = notes(&census, &objects, &walked);
     let names_of_nodes = snapshot::Names { texts: texts_of_nodes.as_deref(), loaders: loader_names };
-    let snapshot = snapshot::build(&census, objects, rows, &names_of_nodes, &walked)?;
+    let snapshot = snapshot::build(&census, objects, rows, own_bytes, &names_of_nodes, &walked)?;
     Ok(DumpedHeap { snapshot, notes, cut_at: walked.cut_at })
 }
 

@@ -27,7 +27,9 @@ impl Reached<'_> {
         }
         self.pending.push(first);
         while let Some(node) = self.pending.pop() {
-            self.next.extend(self.referents.remove(&node));
+            if !self.referents.is_empty() {
+                self.next.extend(self.referents.remove(&node));
+            }
             for edge in self.objects.edges(node) {
                 let target = self.objects.targets[edge];
                 if self.objects.edge_kinds[edge] != EdgeKind::WEAK

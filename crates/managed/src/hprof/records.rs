@@ -9,6 +9,7 @@
 //! division by 2^32.
 
 use std::io::Read;
+use std::ops::Range;
 
 use super::input::{Input, TAKE_MAX, number};
 use crate::dump_error::{DumpError, Result};
@@ -154,6 +155,8 @@ pub(super) trait Visitor {
     fn frame(&mut self, _id: u64, _frame: FrameRecord) {}
     fn trace(&mut self, _serial: u32, _thread: u32, _frames: Vec<u64>) {}
     fn root(&mut self, _root: RootRecord) {}
+    /// Receives the offset of a record of objects, before these.
+    fn segment(&mut self, _offset: u64) {}
     fn class(&mut self, class: ClassRecord) -> Result<()>;
     fn instance(&mut self, id: u64, class: u64, values: &[u8]) -> Result<()>;
     /// Receives an array. Returns how many bytes of its contents are wanted.
@@ -185,15 +188,31 @@ pub(super) fn walk(reader: impl Read, visitor: &mut impl Visitor) -> Result<Walk
     let mut input = Input::new(reader);
     let version = header(&mut input)?;
     let mut walked = Walked { version, id_bytes: input.id_bytes, bytes: 0, cut_at: None };
-    match records(&mut input, visitor) {
-        Err(DumpError::Ends { offset }) => walked.cut_at = Some(offset),
-        other => other?,
-    }
+    walked.cut_at = cut_at(records(&mut input, visitor, u64::MAX))?;
     walked.bytes = input.offset();
     Ok(walked)
 }
 
-fn header<R: Read>(input: &mut Input<R>) -> Result<String> {
+/// Reads the records that begin in a range of a dump. `reader` begins at the first of them.
+pub(super) fn walk_range(
+    reader: impl Read,
+    id_bytes: usize,
+    range: Range<u64>,
+    visitor: &mut impl Visitor,
+) -> Result<Walked> {
+    let mut input = Input::at(reader, range.start, id_bytes);
+    let cut_at = cut_at(records(&mut input, visitor, range.end))?;
+    Ok(Walked { version: String::new(), id_bytes, bytes: input.offset(), cut_at })
+}
+
+fn cut_at(read: Result<()>) -> Result<Option<u64>> {
+    match read {
+        Err(DumpError::Ends { offset }) => Ok(Some(offset)),
+        other => other.map(|()| None),
+    }
+}
+
+pub(super) fn header<R: Read>(input: &mut Input<R>) -> Result<String> {
     let mut text = Vec::new();
     while text.len() < BEGINNING_MAX {
         match input.byte() {
@@ -215,8 +234,9 @@ fn header<R: Read>(input: &mut Input<R>) -> Result<String> {
     Ok(String::from_utf8_lossy(&text[b"JAVA PROFILE ".len()..]).into_owned())
 }
 
-fn records<R: Read>(input: &mut Input<R>, visitor: &mut impl Visitor) -> Result<()> {
-    while !visitor.is_done() && !input.is_at_end()? {
+fn records<R: Read>(input: &mut Input<R>, visitor: &mut impl Visitor, end: u64) -> Result<()> {
+    while !visitor.is_done() && input.offset() < end && !input.is_at_end()? {
+        let offset = input.offset();
         let tag = input.byte()?;
         input.skip(4)?;
         let length = input.word()?;
@@ -238,6 +258,7 @@ fn records<R: Read>(input: &mut Input<R>, visitor: &mut impl Visitor) -> Result<
             0x04 if length >= 8 + 4 * id_bytes => frame(input, visitor)?,
             0x05 if length >= 12 => trace(input, length, visitor)?,
             0x0c | 0x1c => {
+                visitor.segment(offset);
                 parts(input, tag, length, visitor)?;
                 continue;
             }

@@ -8,7 +8,7 @@ use super::census::Census;
 use super::graph::{CLASS_OBJECT, Objects, primitive_of};
 use super::records::Walked;
 use super::rows::Row;
-use super::sizes::sizes;
+use super::sizes::OwnBytes;
 use crate::dump_error::{DumpError, Result};
 
 /// Class of strings.
@@ -43,10 +43,10 @@ pub(super) fn build(
     census: &Census,
     mut objects: Objects<'_>,
     rows: Vec<Row>,
+    mut own_bytes: OwnBytes,
     own_names: &Names<'_>,
     walked: &Walked,
 ) -> Result<Snapshot> {
-    let mut own_bytes = sizes(census, &objects);
     let names = names_of_nodes(census, &mut objects, own_names)?;
     let first_node = 1 + rows.len() as u32;
     let mut strings = std::mem::take(&mut objects.strings);

@@ -1,11 +1,15 @@
 //! Dumps that are made here, whole, cut and bent.
 
+mod retained;
+mod threads;
+
 use std::io::Read;
 
 use heapr_v8::{EdgeKind, NodeKind, Snapshot};
 use proptest::prelude::*;
 
-use super::{DumpError, DumpedHeap, read_hprof};
+use super::parts::Division;
+use super::{DumpError, DumpedHeap, read_divided};
 use crate::python::Contents;
 
 const OBJECT: u8 = 2;
@@ -124,8 +128,12 @@ impl Made {
 
     /// All parts of the heap.
     fn heap(&self) -> Vec<u8> {
+        self.parts().concat()
+    }
+
+    fn parts(&self) -> Vec<Vec<u8>> {
         let int = 7_u32.to_be_bytes();
-        [
+        vec![
             self.class(1, 0, 0, &[], &[]),
             self.class(2, 1, LOADER, &[(3, MAP)], &[]),
             self.class(4, 1, 0, &[], &[(5, OBJECT), (6, INT)]),
@@ -150,7 +158,17 @@ impl Made {
             [vec![0x01], self.id(LOADER), self.id(9)].concat(),
             [vec![0xff], self.id(SOFT)].concat(),
         ]
-        .concat()
+    }
+
+    /// A dump with each part of the heap in a record of its own.
+    fn of_segments() -> Self {
+        let mut made = Self::new("1.0.2", 8);
+        made.names();
+        for part in made.parts() {
+            made.record(0x1c, None, &part);
+        }
+        made.record(0x2c, None, &[]);
+        made
     }
 
     fn usual() -> Self {
@@ -164,8 +182,17 @@ impl Made {
 }
 
 fn read(bytes: &[u8], contents: Contents) -> Result<DumpedHeap, DumpError> {
-    let bytes = bytes.to_vec();
-    read_hprof(&|| Ok(Box::new(std::io::Cursor::new(bytes.clone())) as Box<dyn Read + Send>), contents)
+    read_by(bytes, contents, 1)
+}
+
+/// Reads a dump by so many threads.
+fn read_by(bytes: &[u8], contents: Contents, thread_count: usize) -> Result<DumpedHeap, DumpError> {
+    let open = |offset: u64| {
+        let mut bytes = std::io::Cursor::new(bytes.to_vec());
+        bytes.set_position(offset);
+        Ok(Some(Box::new(bytes) as Box<dyn Read + Send>))
+    };
+    read_divided(&open, contents, Division { thread_count, least_bytes: 1 })
 }
 
 fn heap(made: &Made) -> Snapshot {
@@ -336,12 +363,13 @@ fn other_files_are_refused() {
 proptest! {
     #[test]
     fn no_bent_dump_stops_the_reader(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12)) {
-        let mut bytes = Made::usual().bytes;
+        let mut bytes = Made::of_segments().bytes;
         for (at, value) in changes {
             let at = at.index(bytes.len());
             bytes[at] = value;
         }
-        if let Ok(heap) = read(&bytes, Contents::Strings) {
+        for thread_count in [1, 3] {
+            let Ok(heap) = read_by(&bytes, Contents::Strings, thread_count) else { continue };
             let nodes = heap.snapshot.node_count();
             for edge in 0..heap.snapshot.edge_count() {
                 prop_assert!(heap.snapshot.graph().target(edge) < nodes);

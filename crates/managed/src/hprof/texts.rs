@@ -6,8 +6,9 @@ use std::io::Read;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::census::Census;
-use super::records::{ArrayRecord, ClassRecord, Type, Visitor, walk};
-use crate::dump_error::Result;
+use super::parts::{OpenDump, open_at};
+use super::records::{ArrayRecord, ClassRecord, Type, Visitor, walk, walk_range};
+use crate::dump_error::{DumpError, Result};
 
 /// Largest number of characters of a text.
 const CHARACTERS_MAX: u64 = 1024;
@@ -35,13 +36,14 @@ pub(super) fn read<F: FnMut(u32, &str) -> Result<()>>(
     wanted: &[Characters],
     receive: F,
 ) -> Result<()> {
-    let mut texts = Texts { census, wanted, next: 0, strings: 0..0, bytes: Vec::new(), rest: 0, receive };
+    let mut texts = Texts::new(census, wanted, 0, receive);
     walk(reader, &mut texts).map(drop)
 }
 
-/// Reads the texts of a few strings.
+/// Reads the texts of a few strings. Only the segments that have them are read, if the dump can be
+/// opened there.
 pub(super) fn of_some(
-    reader: impl Read,
+    open: &OpenDump<'_>,
     census: &Census,
     wanted: &[Characters],
     only: &FxHashSet<u32>,
@@ -49,14 +51,31 @@ pub(super) fn of_some(
     let mut found = FxHashMap::default();
     let wanted: Vec<Characters> =
         wanted.iter().copied().filter(|(_, string, _)| only.contains(string)).collect();
-    read(reader, census, &wanted, |string, text| {
+    let mut receive = |string: u32, text: &str| {
         found.insert(string, text.to_owned());
         Ok(())
-    })?;
+    };
+    let segments = census.segments_of(wanted.iter().map(|&(array, ..)| array)).unwrap_or_default();
+    let mut rest = &wanted[..];
+    for (segment, end) in segments {
+        let opened =
+            open(segment.offset).map_err(|source| DumpError::Io { offset: segment.offset, source })?;
+        let Some(reader) = opened else { break };
+        let mut texts = Texts::new(census, rest, segment.first_object, &mut receive);
+        walk_range(reader, census.id_bytes(), segment.offset..end, &mut texts)?;
+        rest = &rest[texts.strings.end.min(rest.len())..];
+    }
+    if !rest.is_empty() {
+        read(open_at(open, 0)?, census, rest, &mut receive)?;
+    }
     Ok(found)
 }
 
-impl<F> Texts<'_, F> {
+impl<'a, F> Texts<'a, F> {
+    fn new(census: &'a Census, wanted: &'a [Characters], next: u32, receive: F) -> Self {
+        Self { census, wanted, next, strings: 0..0, bytes: Vec::new(), rest: 0, receive }
+    }
+
     /// Counts an object. Returns its number, unless it is repeated.
     fn object(&mut self, id: u64) -> Option<u32> {
         let is_next = self.census.ids.get(self.next as usize) == Some(&id);

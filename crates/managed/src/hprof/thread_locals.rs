@@ -15,6 +15,8 @@ pub(super) fn name_values(census: &Census, objects: &mut Objects<'_>) -> Result<
     if keys.is_empty() {
         return Ok(());
     }
+    let mut is_key = vec![false; objects.class_of.len()];
+    keys.iter().for_each(|&key| is_key[key as usize] = true);
     let mut names: FxHashMap<u32, String> = FxHashMap::default();
     let mut is_static: FxHashSet<u32> = FxHashSet::default();
     for node in 0..objects.class_of.len() as u32 {
@@ -22,7 +24,7 @@ pub(super) fn name_values(census: &Census, objects: &mut Objects<'_>) -> Result<
         let is_class_object = class == CLASS_OBJECT;
         for edge in objects.edges(node) {
             let key = objects.targets[edge];
-            if objects.edge_kinds[edge] != EdgeKind::PROPERTY || !keys.contains(&key) {
+            if objects.edge_kinds[edge] != EdgeKind::PROPERTY || !is_key[key as usize] {
                 continue;
             }
             // A static variable says more than an object's field.

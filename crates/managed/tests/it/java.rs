@@ -35,7 +35,8 @@ impl Program {
         let attached = self.attached();
         let dump = HeapDump::of(&attached, attached.used_bytes(), MAX_PAUSE)
             .unwrap_or_else(|error| panic!("{error}"));
-        let heap = read_hprof(&|| dump.open(), contents).unwrap_or_else(|error| panic!("{error}"));
+        let heap =
+            read_hprof(&|offset| dump.open(offset), contents).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((heap.notes, heap.cut_at), (Vec::<String>::new(), None));
         Heap::with_summary(heap.snapshot).unwrap()
     }

@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::heap_view::{EdgeName, HeapView, field};
 use super::naming::Naming;
 use super::scripts::{Place, is_of_the_runtime};
-use crate::devtools::DominatorIntervals;
+use crate::devtools::SubtreeCounts;
 use crate::script_text::{ScriptText, Uses};
 use crate::{EdgeKind, Location, NodeKind};
 
@@ -87,12 +87,12 @@ pub fn unused_variables<H: HeapView>(
             sources.uses(location, path, is_told)
         })
         .collect();
-    let intervals = DominatorIntervals::of(heap.dominators());
+    let counts = SubtreeCounts::of(heap.dominators());
     let mut positions = vec![0u32; heap.node_count() as usize];
-    for (position, &node) in (0..).zip(intervals.walk()) {
+    for (position, &node) in (0..).zip(heap.dominators().order()) {
         positions[node as usize] = position;
     }
-    let tree = Tree { intervals, positions };
+    let tree = Tree { counts, positions };
     let mut groups: FxHashMap<(u32, String), Vec<Found>> = FxHashMap::default();
     for (&context, functions) in &users.of_contexts {
         let place = |&&function: &&u32| {
@@ -235,14 +235,14 @@ impl Sources<'_> {
 
 /// Dominator tree as ranges of positions.
 struct Tree {
-    intervals: DominatorIntervals,
+    counts: SubtreeCounts,
     positions: Vec<u32>,
 }
 
 impl Tree {
     fn is_within(&self, node: u32, above: u32) -> bool {
         let start = self.positions[above as usize];
-        (start..start + self.intervals.subtree_count(above)).contains(&self.positions[node as usize])
+        (start..start + self.counts.of_node(above)).contains(&self.positions[node as usize])
     }
 
     /// Whether a value is held only by unused variables of the context and by objects that the
@@ -276,7 +276,7 @@ impl Tree {
             let position = self.positions[*value as usize];
             if position >= end {
                 retained_bytes = retained_bytes.saturating_add(heap.retained_bytes(*value));
-                end = position + self.intervals.subtree_count(*value);
+                end = position + self.counts.of_node(*value);
             }
         }
         let mut classes: FxHashMap<String, u64> = FxHashMap::default();

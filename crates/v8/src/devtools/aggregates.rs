@@ -61,15 +61,15 @@ impl Heap {
 fn add_retained(heap: &Heap, all: &mut [Aggregate], is_counted: impl Fn(u32) -> bool) {
     let classes = heap.classes();
     let retained = heap.retained();
-    let intervals = heap.dominator_intervals();
+    let counts = heap.subtree_counts();
     // Walks the dominator tree from the top. Up to this position, objects of the class lie below
     // another one of it and do not count.
     let mut covered_until = vec![0u32; all.len()];
-    for (position, &node) in (0..).zip(intervals.walk()) {
+    for (position, &node) in (0..).zip(heap.dominators().order()) {
         let class = classes.of_node(node) as usize;
         if position >= covered_until[class] && is_counted(node) {
             all[class].retained_bytes = all[class].retained_bytes.saturating_add(retained[node as usize]);
-            covered_until[class] = position + intervals.subtree_count(node);
+            covered_until[class] = position + counts.of_node(node);
         }
     }
 }

@@ -9,10 +9,10 @@ use crate::devtools::classes::Classes;
 use crate::devtools::computed_columns::ComputedColumns;
 use crate::devtools::distances::distances;
 use crate::devtools::dom_states::spread_dom_states;
-use crate::devtools::dominator_intervals::DominatorIntervals;
 use crate::devtools::essential_edges::EssentialEdges;
 use crate::devtools::page_objects::{contexts_held_by_roots, has_user_roots, led_to, page_objects};
 use crate::devtools::shallow_sizes::{MovedBytes, move_to_owners, owners};
+use crate::devtools::subtrees::SubtreeCounts;
 use crate::devtools::weak_map_edges::WeakMapEdges;
 use crate::node_set::NodeSet;
 use crate::objects::CaptureMode;
@@ -32,7 +32,7 @@ pub struct Heap {
     owner_dominators: OnceLock<Dominators>,
     retained: OnceLock<Vec<u64>>,
     moved: OnceLock<Vec<MovedBytes>>,
-    intervals: OnceLock<DominatorIntervals>,
+    subtree_counts: OnceLock<SubtreeCounts>,
     dominator_tree: OnceLock<DominatorTree>,
     retainers: OnceLock<Retainers>,
     /// Results of an earlier computation, which are read instead of computed.
@@ -64,7 +64,7 @@ impl Heap {
                 owners
             });
             shared.dominators();
-            shared.dominator_intervals();
+            shared.subtree_counts();
             rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         if let Some(owners) = owners {
@@ -122,7 +122,7 @@ impl Heap {
             owner_dominators: OnceLock::new(),
             retained: OnceLock::new(),
             moved: OnceLock::new(),
-            intervals: OnceLock::new(),
+            subtree_counts: OnceLock::new(),
             dominator_tree: OnceLock::new(),
             retainers: OnceLock::new(),
             stored,
@@ -220,9 +220,9 @@ impl Heap {
         })
     }
 
-    /// Nodes in an order of the dominator tree.
-    pub(crate) fn dominator_intervals(&self) -> &DominatorIntervals {
-        self.intervals.get_or_init(|| DominatorIntervals::of(self.dominators()))
+    /// Number of nodes that each node dominates.
+    pub(crate) fn subtree_counts(&self) -> &SubtreeCounts {
+        self.subtree_counts.get_or_init(|| SubtreeCounts::of(self.dominators()))
     }
 
     /// Dominator tree from the top down.

@@ -12,7 +12,6 @@ mod cons_texts;
 mod display_name;
 mod distances;
 mod dom_states;
-mod dominator_intervals;
 mod duplicate_strings;
 mod essential_edges;
 mod filters;
@@ -28,6 +27,7 @@ mod retainer_order;
 mod retainers_view;
 mod shallow_sizes;
 mod statistics;
+mod subtrees;
 mod weak_map_edges;
 
 pub use aggregates::Aggregate;
@@ -50,8 +50,8 @@ pub use crate::node_set::NodeSet;
 pub use crate::objects::{CaptureMode, Class, ConstructorPlace, ScriptPaths};
 
 pub(crate) use computed_columns::ComputedColumns;
-pub(crate) use dominator_intervals::DominatorIntervals;
 pub(crate) use essential_edges::keeps_alive;
 pub(crate) use interfaces::PlainObjects;
 pub(crate) use nodes_by_class::NodesByClass;
+pub(crate) use subtrees::SubtreeCounts;
 pub(crate) use weak_map_edges::without_names;

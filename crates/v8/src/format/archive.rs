@@ -1,7 +1,7 @@
 //! Unpacking of snapshots that are compressed (gzip, xz, zstd), in a tar or zip archive, or start
 //! with a byte order mark.
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek as _, SeekFrom};
 use std::path::Path;
 
 use super::archive_member::{
@@ -38,6 +38,25 @@ fn is_tar(beginning: &[u8]) -> bool {
 /// A file that cannot be read, or an archive without a snapshot.
 pub fn open_unpacked(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     unpacked(heapr_files::readable(path)?)
+}
+
+/// Opens a file at an offset of its contents. `None`: it is compressed, and can be read from its
+/// beginning only.
+///
+/// # Errors
+/// Those of [`open_unpacked`].
+pub fn open_unpacked_at(path: &Path, offset: u64) -> io::Result<Option<Box<dyn Read + Send>>> {
+    if offset == 0 {
+        return open_unpacked(path).map(Some);
+    }
+    let mut file = heapr_files::readable(path)?;
+    let mut beginning = Vec::with_capacity(BEGINNING_BYTES);
+    Read::by_ref(&mut file).take(BEGINNING_BYTES as u64).read_to_end(&mut beginning)?;
+    if !file.metadata()?.is_file() || is_packed(&beginning) {
+        return Ok(None);
+    }
+    file.seek(SeekFrom::Start(offset))?;
+    Ok(Some(Box::new(file)))
 }
 
 /// Returns the text of the snapshot in `source`, unpacked.

@@ -28,7 +28,7 @@ pub(crate) mod writer;
 mod zip_archive;
 
 pub use allocation_trace::{AllocationTrace, TimeSample, TraceFunction, TraceNode};
-pub use archive::open_unpacked;
+pub use archive::{open_unpacked, open_unpacked_at};
 pub use call_function::CallFunction;
 pub use dialect::Dialect;
 pub(crate) use dialect::Table;

@@ -166,7 +166,7 @@ fn write_tree(
 ) -> io::Result<()> {
     writer.numbers(Column::FirstDominated, first)?;
     writer.numbers(Column::Dominated, dominated)?;
-    writer.numbers(Column::DominatedCounts, heap.dominator_intervals().subtree_counts().iter().copied())
+    writer.numbers(Column::DominatedCounts, heap.subtree_counts().all().iter().copied())
 }
 
 fn write_shapes(writer: &mut ColumnWriter, plain: &PlainObjects) -> io::Result<()> {

@@ -10,7 +10,7 @@ use heapr_managed::{
     Contents, DumpError, HPROF_BEGINNING_BYTES, RUBY_BEGINNING_BYTES, is_hprof, is_ruby_dump, read_hprof,
     read_ruby_dump,
 };
-use heapr_v8::{Problem, Snapshot, open_unpacked};
+use heapr_v8::{Problem, Snapshot, open_unpacked, open_unpacked_at};
 
 /// Options of all commands that read heap dumps.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -72,7 +72,7 @@ pub(crate) fn read(file: &Path) -> Option<Result<Snapshot, DumpError>> {
     let kind = DumpKind::of(file)?;
     let contents = if reads_texts() { Contents::Strings } else { Contents::Names };
     let heap = match kind {
-        DumpKind::Java => read_hprof(&|| open_unpacked(file), contents),
+        DumpKind::Java => read_hprof(&|offset| open_unpacked_at(file, offset), contents),
         DumpKind::Ruby => read_ruby_dump(&|| open_unpacked(file), contents),
     };
     Some(heap.map(|heap| {

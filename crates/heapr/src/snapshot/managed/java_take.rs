@@ -120,7 +120,8 @@ fn take_one(pid: u32, asked: &TakeQuestion, options: &JavaTakeOptions) -> anyhow
     let attached = Attached::to(pid)?;
     let used_bytes = told_before(pid, &attached, asked, options)?;
     let dump = HeapDump::of(&attached, Some(used_bytes), options.max_pause)?;
-    let heap = read_hprof(&|| dump.open(), options.contents).context("its heap dump cannot be read")?;
+    let heap =
+        read_hprof(&|offset| dump.open(offset), options.contents).context("its heap dump cannot be read")?;
     if let Some(offset) = heap.cut_at {
         bail!("its virtual machine wrote a heap dump that is cut at offset {offset}: is its disk full?");
     }
