@@ -38,6 +38,7 @@ mod rests;
 mod seen;
 mod site;
 mod sites;
+mod slices;
 mod stays;
 mod threads;
 mod through;
