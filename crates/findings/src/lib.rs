@@ -29,6 +29,8 @@ mod lost_blocks;
 #[cfg(test)]
 mod made;
 mod mapped_files;
+#[cfg(test)]
+mod near_misses;
 mod own_frames;
 mod own_name;
 mod peak;
