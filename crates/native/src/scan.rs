@@ -165,6 +165,7 @@ impl<M: Memory> Scan<'_, M> {
         Ok(())
     }
 
+    // Long: the words are borrowed from the window while the other fields change.
     fn block(&mut self, block: usize) -> Result<(), Cut> {
         let start_avma = self.map.start_avma(block);
         let (size_bytes, end_avma) = (self.map.size_bytes(block), self.map.end_avma(block));
