@@ -20,6 +20,8 @@ pub enum Kind {
     Resident,
     /// Memory that the allocator needs for itself around small blocks.
     Overhead,
+    /// Large blocks of which only slices are used.
+    Slices,
     /// Equal contents that exist several times.
     Duplicates,
     /// Frees of freed blocks or of unknown addresses.
@@ -39,6 +41,7 @@ impl Kind {
             Self::Idle => "idle",
             Self::Resident => "resident",
             Self::Overhead => "overhead",
+            Self::Slices => "slices",
             Self::Duplicates => "duplicates",
             Self::Frees => "frees",
             Self::Unseen => "unseen",

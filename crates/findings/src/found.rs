@@ -18,7 +18,7 @@ use crate::threads::threads;
 use crate::together::AtPeak;
 use crate::unread::{self, Sight};
 use crate::whole_growth::whole_growth;
-use crate::{churn, held, peak, seen, together};
+use crate::{churn, held, peak, seen, slices, together};
 
 /// Largest number of findings of an answer.
 const FINDINGS_MAX: usize = 5;
@@ -117,6 +117,7 @@ fn found(recording: &Recording<'_>) -> Found {
     findings.extend(falling);
     findings.extend(told_once(peak, idle));
     findings.extend(held::small_blocks(recording));
+    findings.extend(slices::slices(recording, &sites));
     findings.iter_mut().for_each(tell_what_would_name);
     for finding in &mut findings {
         if finding.bytes_plus_minus == 0 {
@@ -192,9 +193,10 @@ fn harm(kind: Kind) -> u8 {
         Kind::Resident => 3,
         Kind::Peak => 4,
         Kind::Churn => 5,
-        Kind::Duplicates => 6,
-        Kind::Idle => 7,
-        Kind::Overhead => 8,
+        Kind::Slices => 6,
+        Kind::Duplicates => 7,
+        Kind::Idle => 8,
+        Kind::Overhead => 9,
     }
 }
 

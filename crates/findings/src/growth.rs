@@ -13,11 +13,12 @@ use heapr_trace::{BlockEstimate, Estimate, ProcessIndex, StackIndex, half_interv
 use crate::doubling::{Doubling, doubling};
 use crate::estimated::as_many_as;
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
-use crate::lost_blocks::{LostBlocks, LostText};
+use crate::lost_blocks::LostText;
 use crate::python_objects::python_objects;
 use crate::recording::Recording;
 use crate::site::{Held, Site};
 use crate::sites::NO_SITE;
+use crate::slices::slices_of;
 use crate::stays::Stays;
 use crate::whole_course::MOMENTS_MIN;
 use crate::work_time::{GROWTH_MIN_BYTES, WorkTime};
@@ -314,14 +315,15 @@ impl Growing<'_> {
             Some(LostText::Evidence(text)) => finding.evidence.push(text),
             None => {}
         }
+        if let Some(text) = slices_of(recording, self.site) {
+            finding.sentence = format!("{}; {text}.", finding.sentence.trim_end_matches('.'));
+        }
         finding
     }
 
     /// Text on the references that a snapshot has to the site's blocks.
     fn lost(&self, recording: &Recording<'_>) -> Option<LostText> {
-        let process = self.site.process;
-        let cell = recording.lost_blocks.get(process.0 as usize)?;
-        let lost = cell.get_or_init(|| LostBlocks::of(recording.trace, process)).as_ref()?;
+        let lost = recording.referred(self.site.process)?;
         lost.text(|stack| recording.is_of(self.site, stack), |time_ns| recording.when(time_ns))
     }
 

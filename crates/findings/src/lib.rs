@@ -29,6 +29,8 @@ mod lost_blocks;
 #[cfg(test)]
 mod made;
 mod mapped_files;
+#[cfg(test)]
+mod near_misses;
 mod own_frames;
 mod own_name;
 mod peak;
@@ -38,6 +40,7 @@ mod rests;
 mod seen;
 mod site;
 mod sites;
+mod slices;
 mod stays;
 mod threads;
 mod through;

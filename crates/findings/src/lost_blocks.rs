@@ -2,12 +2,14 @@
 //!
 //! A recording shows which code makes a block. It does not show whether the program can still reach
 //! the block. A snapshot with references shows that: a block that no path of references of any
-//! grade reaches from the roots is lost.
+//! grade reaches from the roots is lost. It also shows blocks of which only slices are used.
 
 use std::collections::HashMap;
 
 use heapr_table::quantity::percent;
 use heapr_trace::{Block, HeapGraph, HeapId, ProcessIndex, Snapshot, StackIndex, Trace};
+
+use crate::slices::SlicedSums;
 
 /// Smallest share of a function's bytes that must be lost for the sentence to say it.
 const LOST_SHARE: f64 = 0.5;
@@ -17,6 +19,7 @@ const LOST_SHARE: f64 = 0.5;
 pub(crate) struct LostBlocks {
     time_ns: u64,
     by_stack: HashMap<StackIndex, Sums>,
+    sliced: HashMap<StackIndex, SlicedSums>,
 }
 
 /// Bytes of blocks, and of those to which nothing leads.
@@ -56,7 +59,12 @@ impl LostBlocks {
                 sums.lost_bytes = sums.lost_bytes.saturating_add(block.size_bytes);
             }
         }
-        Some(Self { time_ns: snapshot.time_ns, by_stack })
+        let mut sliced: HashMap<StackIndex, SlicedSums> = HashMap::new();
+        for slices in &graph.sliced {
+            let Some(block) = blocks.get(slices.node as usize) else { continue };
+            sliced.entry(block.stack).or_default().add(block.size_bytes, slices);
+        }
+        Some(Self { time_ns: snapshot.time_ns, by_stack, sliced })
     }
 
     /// Text about the blocks of some stacks. `when` puts the time of the snapshot into words.
@@ -66,6 +74,27 @@ impl LostBlocks {
         when: impl Fn(u64) -> String,
     ) -> Option<LostText> {
         text(self.sums(is_of_it), &when(self.time_ns))
+    }
+
+    /// Time of the snapshot.
+    pub(crate) fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    /// Sums of blocks of some stacks of which only slices are used, and the bytes of all blocks of
+    /// these stacks.
+    pub(crate) fn sliced(&self, is_of_it: impl Fn(StackIndex) -> bool) -> (SlicedSums, u64) {
+        let mut sum = SlicedSums::default();
+        for (_, sums) in self.sliced.iter().filter(|(stack, _)| is_of_it(**stack)) {
+            sum.add_sums(sums);
+        }
+        (sum, self.sums(is_of_it).bytes)
+    }
+
+    /// Stack with most bytes in blocks of which only slices are used.
+    pub(crate) fn most_sliced(&self, is_of_it: impl Fn(StackIndex) -> bool) -> Option<StackIndex> {
+        let of_it = self.sliced.iter().filter(|(stack, _)| is_of_it(**stack));
+        of_it.max_by_key(|(stack, sums)| (sums.bytes, std::cmp::Reverse(**stack))).map(|(stack, _)| *stack)
     }
 
     fn sums(&self, is_of_it: impl Fn(StackIndex) -> bool) -> Sums {

@@ -48,7 +48,8 @@ pub(crate) fn peak(
     let work = &recording.processes[site.process.0 as usize];
     let said = recording.said;
     let (usual, last) = recording.usual(work);
-    let is_spike = is_spike(recording, work, usual);
+    let is_spike = is_spike(recording, work, usual)
+        && has_passed(totals.peak_bytes, last, |bytes| said.half_of_bytes(bytes));
     let is_large = totals.peak_bytes >= LARGE_BYTES && share >= 0.4;
     if !is_spike && !is_large {
         return None;
@@ -102,6 +103,14 @@ fn is_spike(recording: &Recording<'_>, work: &WorkTime, usual: u64) -> bool {
         // Otherwise all was made after the last moment, and the usual amount is unknown.
         && work.live_bytes.iter().any(|&live_bytes| live_bytes > 0)
         && !stays(recording, work)
+}
+
+/// Whether memory has fallen from the peak by more than chance at the end of work. Otherwise it may
+/// still rise: samples of growth look like a peak near the end. `half_of`: half of the interval of
+/// bytes in samples; 0 for counts.
+fn has_passed(peak_bytes: u64, last_bytes: u64, half_of: impl Fn(u64) -> u64) -> bool {
+    let fallen = peak_bytes.saturating_sub(last_bytes);
+    half_of(peak_bytes) == 0 || fallen > half_of(fallen)
 }
 
 /// Frame that holds the peak, the sentence's part about it, and the path of its calls.
@@ -197,6 +206,15 @@ pub(crate) fn largest(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> Op
         }
     };
     Some(format!("Of the {} at the peak {who}.", recording.said.bytes_of(recording.peak())))
+}
+
+#[test]
+fn of_samples_a_peak_that_may_go_on_has_not_passed() {
+    // An interval as wide as that of three samples of 512 KiB.
+    let half_of = |bytes: u64| (1.96 * (bytes as f64 * f64::from(512 << 10)).sqrt()) as u64;
+    assert!(!has_passed(7320 << 10, 5830 << 10, half_of));
+    assert!(has_passed(80 << 20, 2 << 20, half_of));
+    assert!(has_passed(7320 << 10, 5830 << 10, |_| 0));
 }
 
 #[test]

@@ -176,6 +176,12 @@ impl<'a> Recording<'a> {
         (0..).zip(&left).map(work).collect()
     }
 
+    /// References to the blocks of a process, if a snapshot tells them.
+    pub(crate) fn referred(&self, process: ProcessIndex) -> Option<&LostBlocks> {
+        let cell = self.lost_blocks.get(process.0 as usize)?;
+        cell.get_or_init(|| LostBlocks::of(self.trace, process)).as_ref()
+    }
+
     /// Number of a stack in the tree of names, if it is worth a name.
     pub(crate) fn wanted_name(&self, stack: StackIndex) -> Option<NamedStack> {
         let is_wanted = self.is_wanted.get(stack.0 as usize).copied().unwrap_or(false);

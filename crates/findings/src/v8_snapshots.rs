@@ -3,7 +3,7 @@
 use heapr_query::Confidence;
 use heapr_table::plain::is_harmless;
 use heapr_table::quantity::{bytes, count, plural, signed_bytes};
-use heapr_v8::analysis::{self, DuplicatedString, Naming, Place, Suspect};
+use heapr_v8::analysis::{self, DuplicatedString, Naming, PathStep, Place, Suspect};
 use heapr_v8::devtools::Heap;
 
 use crate::finding::{Finding, Kind, OwnFrame, quoted};
@@ -17,6 +17,8 @@ const DUPLICATES_MIN_BYTES: u64 = 256 << 10;
 const DUPLICATES_MIN_SHARE: f64 = 0.03;
 /// Largest number of strings examined.
 const TEXTS_MAX: usize = 100;
+/// Root of the objects of Python that have more references than those of objects and variables.
+const NATIVE_HOLDER: &str = "(held by native code)";
 /// Half of the largest number of characters shown of a name or string.
 const TEXT_SHOWN: usize = 40;
 
@@ -85,10 +87,11 @@ fn growth(suspect: &Suspect, command: &str) -> Option<Finding> {
     Some(Finding {
         kind: Kind::Growth,
         sentence: format!(
-            "Memory grows: {}{made} grew by {}{}.",
+            "Memory grows: {}{made} grew by {}{}{}.",
             shortened(&suspect.name),
             steps.join(", then "),
             collects.unwrap_or_default(),
+            native_references(&suspect.path).unwrap_or_default(),
         ),
         confidence,
         own_frame: Some(own_frame(&suspect.name, suspect.place.as_ref())),
@@ -98,6 +101,18 @@ fn growth(suspect: &Suspect, command: &str) -> Option<Finding> {
         command: command.to_owned(),
         ..Finding::default()
     })
+}
+
+/// Part of a sentence about objects of Python that the collector cannot free, as their counts of
+/// references are higher than the references found. An extension may hold them, or may have forgotten
+/// to give them back.
+fn native_references(path: &[PathStep]) -> Option<&'static str> {
+    // The root itself stands first. Objects below another one are held by that.
+    let mut steps = path.iter().skip_while(|step| step.name == "(root)");
+    let is_native = steps.next().is_some_and(|step| step.name == NATIVE_HOLDER);
+    (is_native && steps.next().is_none()).then_some(
+        "; no object or variable leads to them: likely references that native code holds or does not give back",
+    )
 }
 
 fn own_frame(name: &str, place: Option<&Place>) -> OwnFrame {
@@ -155,4 +170,28 @@ fn shortened(text: &str) -> String {
         short.push('…');
     }
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_of_native_code_are_told_only_of_what_nothing_else_leads_to() {
+        let path = |names: &[&str]| {
+            let step = |name: &&str| PathStep {
+                name: (*name).to_owned(),
+                id: 0,
+                held_as: String::new(),
+                place: None,
+                is_storage: false,
+                is_told: false,
+            };
+            native_references(&names.iter().map(step).collect::<Vec<_>>()).is_some()
+        };
+        assert!(path(&["(root)", NATIVE_HOLDER]));
+        assert!(!path(&["(root)", NATIVE_HOLDER, "dict"]), "the dict holds them");
+        assert!(!path(&["(root)", "(modules)", "dict"]));
+        assert!(!path(&["(root)"]) && !path(&[]));
+    }
 }

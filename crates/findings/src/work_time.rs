@@ -1,7 +1,7 @@
 //! Time in which a process worked: from its start until it ended, or until it began to free all
 //! memory at its end.
 
-use heapr_trace::{ProcessIndex, Trace};
+use heapr_trace::{Process, ProcessIndex, Trace};
 
 use crate::site::Site;
 
@@ -23,6 +23,29 @@ const EXIT_FREED_MIN: f64 = 0.05;
 /// Share of the bytes before the fall that may be freed after its end. A last event may follow a
 /// wait.
 const SETTLED_SHARE: f64 = 0.05;
+
+/// Knowledge of a process's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProcessEnd {
+    /// The process ended in the recording.
+    Ended,
+    /// The process lived on when the recording ended.
+    LivesOn,
+    /// The file does not tell: other tools' files, and files that are cut.
+    Unknown,
+}
+
+impl ProcessEnd {
+    fn of(trace: &Trace, process: &Process) -> Self {
+        // A recorder notes its buffers; files that are made from other tools' have none.
+        let tells_ends = trace.is_complete() && trace.session().buffer_bytes > 0;
+        match (process.end_ns, tells_ends) {
+            (Some(_), _) => Self::Ended,
+            (None, true) => Self::LivesOn,
+            (None, false) => Self::Unknown,
+        }
+    }
+}
 
 /// Time of work, see the module. Moments are indices into the recording's times.
 #[derive(Debug, Clone, Default)]
@@ -85,8 +108,8 @@ impl WorkTime {
         made_own.drain(..unused);
         let first = first + unused;
         let mut work = Self { first, end, live_bytes, made_own, end_ns, ..Self::default() };
-        let is_over = known.end_ns.is_some();
-        work.find_teardown((times, made), known.start_ns, left_bytes, is_over);
+        let process_end = ProcessEnd::of(trace, known);
+        work.find_teardown((times, made), known.start_ns, left_bytes, process_end);
         // The moments end with the last event.
         if let (&[.., before_ns, last_ns], None) = (times, work.teardown) {
             let count = end_ns.saturating_sub(last_ns) / last_ns.saturating_sub(before_ns).max(1);
@@ -102,8 +125,13 @@ impl WorkTime {
         (times, made): (&[u64], &[u64]),
         start_ns: u64,
         left_bytes: u64,
-        is_over: bool,
+        process_end: ProcessEnd,
     ) {
+        // A process that lives on has not ended with a fall.
+        if process_end == ProcessEnd::LivesOn {
+            return;
+        }
+        let is_over = process_end == ProcessEnd::Ended;
         let (mut earliest, mut after) = (self.live_bytes.len(), left_bytes);
         while earliest > 0 && self.live_bytes[earliest - 1] >= after {
             earliest -= 1;
@@ -187,13 +215,14 @@ impl WorkTime {
 
 #[cfg(test)]
 mod tests {
+    use super::ProcessEnd::{Ended, LivesOn, Unknown};
     use super::*;
     use crate::made::{STEP_NS, even_work, times_ns, work};
 
     /// Number of moments of work found for a process that held these amounts, in KiB.
-    fn work_left(kib: &[u64], made: &[u64], is_over: bool, end_ns: u64) -> usize {
+    fn work_left(kib: &[u64], made: &[u64], process_end: ProcessEnd, end_ns: u64) -> usize {
         let mut work = WorkTime { end_ns, ..work(kib) };
-        work.find_teardown((&times_ns(kib.len()), made), 0, 0, is_over);
+        work.find_teardown((&times_ns(kib.len()), made), 0, 0, process_end);
         assert_eq!(work.live_bytes.len(), work.end);
         work.end
     }
@@ -214,9 +243,12 @@ mod tests {
     #[test]
     fn a_short_fall_to_nothing_at_the_end_is_the_exit() {
         let kib = [rising(30), vec![1500, 200, 0]].concat();
-        assert_eq!(work_left(&kib, &even_work(33), true, 33 * STEP_NS), 30);
+        assert_eq!(work_left(&kib, &even_work(33), Ended, 33 * STEP_NS), 30);
+        // The same of a process that lives on, and of one of which that is not known.
+        assert_eq!(work_left(&kib, &even_work(33), LivesOn, 33 * STEP_NS), 33);
+        assert_eq!(work_left(&kib, &even_work(33), Unknown, 33 * STEP_NS), 30);
         // Memory that is left at the end was not freed by the exit.
-        assert_eq!(work_left(&rising(30), &even_work(30), true, 30 * STEP_NS), 30);
+        assert_eq!(work_left(&rising(30), &even_work(30), Ended, 30 * STEP_NS), 30);
     }
 
     #[test]
@@ -224,25 +256,25 @@ mod tests {
         // A tenth is freed without new blocks, and the rest is left.
         let made: Vec<u64> = even_work(34).into_iter().map(|made| made.min(29_000)).collect();
         let mut work = WorkTime { end_ns: 34 * STEP_NS, ..work_of_a_fall() };
-        work.find_teardown((&times_ns(34), &made), 0, 2700 << 10, true);
+        work.find_teardown((&times_ns(34), &made), 0, 2700 << 10, Ended);
         assert_eq!(work.live_bytes.len(), 30);
         // Work goes on until the fall begins, between two moments.
         let until: Vec<u64> = even_work(34).into_iter().map(|made| made.min(30_000)).collect();
         let mut work = WorkTime { end_ns: 34 * STEP_NS, ..work_of_a_fall() };
-        work.find_teardown((&times_ns(34), &until), 0, 2700 << 10, true);
+        work.find_teardown((&times_ns(34), &until), 0, 2700 << 10, Ended);
         assert_eq!(work.live_bytes.len(), 30);
         // Memory falls as much while blocks are made: work.
         let mut work = WorkTime { end_ns: 34 * STEP_NS, ..work_of_a_fall() };
-        work.find_teardown((&times_ns(34), &even_work(34)), 0, 2700 << 10, true);
+        work.find_teardown((&times_ns(34), &even_work(34)), 0, 2700 << 10, Ended);
         assert_eq!(work.live_bytes.len(), 34);
         // All is freed, and a last event follows a wait.
         let kib = [rising(30), vec![1500, 90], vec![90; 18]].concat();
         let made: Vec<u64> = even_work(50).into_iter().map(|made| made.min(29_000)).collect();
-        assert_eq!(work_left(&kib, &made, true, 50 * STEP_NS), 30);
-        assert_eq!(work_left(&kib, &made, false, 50 * STEP_NS), 50, "the process lives on");
+        assert_eq!(work_left(&kib, &made, Ended, 50 * STEP_NS), 30);
+        assert_eq!(work_left(&kib, &made, Unknown, 50 * STEP_NS), 50, "the process lives on");
         // Blocks come and go behind the fall.
         let mut work = WorkTime { made_own: even_work(50), end_ns: 50 * STEP_NS, ..crate::made::work(&kib) };
-        work.find_teardown((&times_ns(50), &made), 0, 0, true);
+        work.find_teardown((&times_ns(50), &made), 0, 0, Ended);
         assert_eq!(work.live_bytes.len(), 50, "the process works on");
     }
 
@@ -254,34 +286,34 @@ mod tests {
     fn a_fall_may_wait_on_its_way_and_one_before_a_long_wait_is_none() {
         let made: Vec<u64> = even_work(40).into_iter().map(|made| made.min(29_000)).collect();
         let kib = [rising(30), vec![2900, 1500, 1500, 1400, 10]].concat();
-        assert_eq!(work_left(&kib, &made[..35], true, 35 * STEP_NS), 30);
+        assert_eq!(work_left(&kib, &made[..35], Ended, 35 * STEP_NS), 30);
         // Half is freed long before the end: the rest is the end.
         let kib = [rising(10), vec![500; 28], vec![200, 0]].concat();
-        assert_eq!(work_left(&kib, &even_work(40), true, 40 * STEP_NS), 38);
+        assert_eq!(work_left(&kib, &even_work(40), Ended, 40 * STEP_NS), 38);
     }
 
     #[test]
     fn a_process_that_waits_long_after_its_last_event_has_not_ended_with_it() {
         let kib = [rising(30), vec![10]].concat();
-        assert_eq!(work_left(&kib, &even_work(31), true, 31 * STEP_NS), 30);
-        assert_eq!(work_left(&kib, &even_work(31), true, 200 * STEP_NS), 31);
+        assert_eq!(work_left(&kib, &even_work(31), Ended, 31 * STEP_NS), 30);
+        assert_eq!(work_left(&kib, &even_work(31), Ended, 200 * STEP_NS), 31);
     }
 
     #[test]
     fn freeing_that_takes_long_while_blocks_are_made_is_work() {
         let fall: Vec<u64> = rising(20).into_iter().rev().collect();
         let kib = [rising(20), fall].concat();
-        assert_eq!(work_left(&kib, &even_work(40), true, 40 * STEP_NS), 40);
+        assert_eq!(work_left(&kib, &even_work(40), Ended, 40 * STEP_NS), 40);
     }
 
     #[test]
     fn an_exit_that_takes_long_on_a_busy_machine_is_still_one() {
         let kib = [rising(30), vec![1500, 200, 10]].concat();
         let made: Vec<u64> = even_work(33).into_iter().map(|made| made.min(29_000)).collect();
-        assert_eq!(work_left(&kib, &made, true, 60 * STEP_NS), 30);
+        assert_eq!(work_left(&kib, &made, Ended, 60 * STEP_NS), 30);
         // A long wait after the freeing, or a process that continues, is no exit.
-        assert_eq!(work_left(&kib, &made, true, 200 * STEP_NS), 33);
+        assert_eq!(work_left(&kib, &made, Ended, 200 * STEP_NS), 33);
         let later = [rising(30), vec![1500, 1400, 1300, 1200, 1100, 900, 600, 300, 10]].concat();
-        assert_eq!(work_left(&later, &even_work(39), false, 60 * STEP_NS), 39);
+        assert_eq!(work_left(&later, &even_work(39), Unknown, 60 * STEP_NS), 39);
     }
 }

@@ -31,6 +31,8 @@ pub struct CourseTaker {
     /// Moments at 1, 2, 3 … times the interval.
     course: Course,
     next_ns: u64,
+    /// Time of the last call of [`CourseTaker::take`], since `from_ns`.
+    reached_ns: u64,
     small: SmallStacks,
 }
 
@@ -47,7 +49,22 @@ impl CourseTaker {
     pub fn since(from_ns: u64) -> Self {
         let next_ns = from_ns.saturating_add(FIRST_INTERVAL_NS);
         let (course, small) = (Course::default(), SmallStacks::default());
-        Self { interval_ns: FIRST_INTERVAL_NS, from_ns, course, next_ns, small }
+        Self { interval_ns: FIRST_INTERVAL_NS, from_ns, course, next_ns, reached_ns: 0, small }
+    }
+
+    /// Takes no moments that would be dropped by `last_ns`, the expected time of the last event. The
+    /// course is the same if the events reach that time: see [`CourseTaker::is_exact`].
+    #[must_use]
+    pub fn until(mut self, last_ns: u64) -> Self {
+        self.interval_ns = interval_ns(last_ns.saturating_sub(self.from_ns));
+        self.next_ns = self.from_ns.saturating_add(self.interval_ns);
+        self
+    }
+
+    /// Whether the moments are those of a taker that expects no last event.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.interval_ns == interval_ns(self.reached_ns)
     }
 
     /// Time of the next moment. [`CourseTaker::take`] must be called before an event at or after it
@@ -69,6 +86,7 @@ impl CourseTaker {
         parent_of: impl Fn(StackIndex) -> StackIndex,
     ) {
         let since_ns = reached_ns.saturating_sub(self.from_ns);
+        self.reached_ns = self.reached_ns.max(since_ns);
         while since_ns / self.interval_ns > MOMENTS_MAX {
             self.interval_ns *= 2;
             let mut place = 0;
@@ -97,6 +115,15 @@ impl CourseTaker {
     pub fn finish(self) -> Course {
         self.course
     }
+}
+
+/// Smallest interval by which a time is reached in at most [`MOMENTS_MAX`] moments.
+fn interval_ns(since_ns: u64) -> u64 {
+    let mut interval_ns = FIRST_INTERVAL_NS;
+    while since_ns / interval_ns > MOMENTS_MAX {
+        interval_ns *= 2;
+    }
+    interval_ns
 }
 
 fn moment(
@@ -133,8 +160,11 @@ mod tests {
 
     /// Allocates a byte at each time; records moments like the recorder.
     fn course_of(times_ns: &[u64]) -> Course {
-        let (mut ledger, mut summary, mut taker) =
-            (Ledger::new(), SummaryBuilder::new(), CourseTaker::default());
+        taken(times_ns, CourseTaker::default()).finish()
+    }
+
+    fn taken(times_ns: &[u64], mut taker: CourseTaker) -> CourseTaker {
+        let (mut ledger, mut summary) = (Ledger::new(), SummaryBuilder::new());
         for (number, &time_ns) in times_ns.iter().enumerate() {
             if time_ns >= taker.next_ns() {
                 taker.take(time_ns, &summary, |_| StackIndex::EMPTY);
@@ -148,7 +178,24 @@ mod tests {
             let event = Event { time_ns, thread: ThreadIndex(0), heap: HeapId::MALLOC, action };
             ledger.apply(&event, ProcessIndex(0), &mut summary);
         }
-        taker.finish()
+        taker
+    }
+
+    #[test]
+    fn a_known_end_saves_moments_and_changes_none() {
+        for count in [10_u64, 1_000, 30_000] {
+            let times: Vec<u64> = (0..count).map(|number| number * 400_000).collect();
+            let last_ns = times[times.len() - 1];
+            let known = taken(&times, CourseTaker::default().until(last_ns));
+            assert!(known.is_exact());
+            assert_eq!(known.finish(), course_of(&times));
+            // Events that end earlier, or go on.
+            let shorter = taken(&times, CourseTaker::default().until((last_ns + (1 << 27)) * 100));
+            assert!(!shorter.is_exact());
+            let longer = taken(&times, CourseTaker::default().until(last_ns / 10));
+            assert!(longer.is_exact());
+            assert_eq!(longer.finish(), course_of(&times));
+        }
     }
 
     #[test]

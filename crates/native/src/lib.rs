@@ -29,6 +29,7 @@ mod scan;
 mod scanned;
 mod shape_nodes;
 mod shapes;
+mod slices;
 mod stacks;
 mod text;
 mod thread_modules;

@@ -14,6 +14,7 @@ use crate::python_types::PythonTypes;
 use crate::scanned::Scanned;
 use crate::shape_nodes::Links;
 use crate::shapes::{Around, Chain, Seen, Shape};
+use crate::slices::{Holder, SliceSearch};
 use crate::text::{Beginning, LOOKED_AT_BYTES, text_of};
 use crate::type_names::{ToldBy, kept_name};
 
@@ -68,6 +69,7 @@ pub fn scan(
         python: PythonTypes::of(regions),
         texts,
         names: Names::default(),
+        slices: SliceSearch::default(),
         found: Scanned::default(),
     };
     for (number, area) in areas.iter().enumerate() {
@@ -99,6 +101,7 @@ struct Scan<'a, M> {
     python: Option<PythonTypes<'a>>,
     texts: Texts,
     names: Names,
+    slices: SliceSearch,
     found: Scanned,
 }
 
@@ -162,6 +165,7 @@ impl<M: Memory> Scan<'_, M> {
         Ok(())
     }
 
+    // Long: the words are borrowed from the window while the other fields change.
     fn block(&mut self, block: usize) -> Result<(), Cut> {
         let start_avma = self.map.start_avma(block);
         let (size_bytes, end_avma) = (self.map.size_bytes(block), self.map.end_avma(block));
@@ -205,6 +209,7 @@ impl<M: Memory> Scan<'_, M> {
                 let word = u64::from_le_bytes(*word);
                 let Some((hit, mut grade)) = reference(self.map, word) else { continue };
                 if hit.block as usize == block {
+                    self.slices.note_own(self.map, hit.block);
                     continue;
                 }
                 let word_avma = at_avma + number as u64 * 8;
@@ -218,8 +223,11 @@ impl<M: Memory> Scan<'_, M> {
                 if edge == u32::MAX {
                     return Err(Cut::TooManyEdges);
                 }
+                let slot = (word_avma - start_avma) / 8;
+                let place = (Holder::Block(block as u32, slot), edge as usize);
+                self.slices.note(self.map, place, (hit, grade), Some((words, number)));
                 self.found.targets.push(hit.block);
-                self.found.slots.push(((word_avma - start_avma) / 8) as u32);
+                self.found.slots.push(slot as u32);
                 self.found.grades.push(grade);
                 if may_be_explained(grade) {
                     self.inside.push((Place::Edge(edge), Inside::of(hit)));
@@ -229,6 +237,10 @@ impl<M: Memory> Scan<'_, M> {
                 let start = (at_avma - start_avma) / 8;
                 unaligned(self.map, words, |number, target| {
                     if target as usize != block {
+                        let place = Holder::Block(block as u32, start + number as u64);
+                        let place = (place, self.found.targets.len());
+                        let hit = Hit { block: target, offset_bytes: 0 };
+                        self.slices.note(self.map, place, (hit, EdgeGrade::Unaligned), None);
                         self.found.targets.push(target);
                         self.found.slots.push((start + number as u64) as u32);
                         self.found.grades.push(EdgeGrade::Unaligned);
@@ -292,6 +304,9 @@ impl<M: Memory> Scan<'_, M> {
                 unaligned(self.map, words, |place, target| {
                     let offset_bytes = offset_bytes + place as u64 * 8;
                     let grade = EdgeGrade::Unaligned;
+                    let place = (Holder::Area(number, offset_bytes / 8), self.found.roots.len());
+                    let hit = Hit { block: target, offset_bytes: 0 };
+                    self.slices.note(self.map, place, (hit, grade), None);
                     self.found.roots.push(RootEdge { area: number, offset_bytes, target, grade });
                 });
                 let count = words.len() as u64;
@@ -319,6 +334,8 @@ impl<M: Memory> Scan<'_, M> {
             grade = seen.grade(grade);
         }
         let place = self.found.roots.len();
+        let holder = (Holder::Area(area_number, offset_bytes / 8), place);
+        self.slices.note(self.map, holder, (hit, grade), around.map(|around| around.words()));
         self.found.roots.push(RootEdge { area: area_number, offset_bytes, target: hit.block, grade });
         if may_be_explained(grade) {
             self.inside.push((Place::Root(place), Inside::of(hit)));
@@ -397,6 +414,7 @@ impl<M: Memory> Scan<'_, M> {
             let head = self.heads[block as usize];
             text.as_bytes().first() == head.to_le_bytes().first() && regions.is_data_of_module(head)
         });
+        self.found.sliced = std::mem::take(&mut self.slices).sliced(self.map, &self.found);
         self.tell_shapes(&mut types);
         self.found.types = types;
         self.found.type_names = std::mem::take(&mut self.names.texts);

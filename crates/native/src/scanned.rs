@@ -1,6 +1,6 @@
 //! Result of a scan.
 
-use heapr_trace::{EdgeGrade, GraphTexts, RootEdge};
+use heapr_trace::{EdgeGrade, GraphTexts, RootEdge, SlicedBlock};
 
 /// References that a scan found; edges are numbered by source, as in [`heapr_trace::HeapGraph`].
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Scanned {
     pub type_names: Vec<String>,
     /// Text at the start of blocks; empty for [`Texts::LeftOut`](crate::Texts::LeftOut).
     pub texts: GraphTexts,
+    /// Large blocks of which only slices seem to be used.
+    pub sliced: Vec<SlicedBlock>,
     /// Bytes that could not be read.
     pub unread_bytes: u64,
     /// Bytes that were scanned.

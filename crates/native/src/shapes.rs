@@ -103,6 +103,11 @@ impl<'w> Around<'w> {
         Self { words, at }
     }
 
+    /// The words, and the number of the one that leads into a block.
+    pub(crate) fn words(&self) -> (&'w [[u8; 8]], usize) {
+        (self.words, self.at)
+    }
+
     fn after(&self, number: usize) -> Option<u64> {
         self.words.get(self.at + number).map(|word| u64::from_le_bytes(*word))
     }

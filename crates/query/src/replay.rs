@@ -12,7 +12,8 @@
 
 use heapr_ledger::{Cause, CourseTaker, Ledger, Observer, ProcessEnds, SummaryBuilder};
 use heapr_trace::{
-    Block, Damage, Event, EventReader, ProcessIndex, StackIndex, StackTable, StackTotals, Summary, Trace,
+    Block, ChunkKind, Damage, Event, EventReader, ProcessIndex, StackIndex, StackTable, StackTotals, Summary,
+    Trace,
 };
 
 use crate::choice::Choice;
@@ -61,20 +62,35 @@ impl<'a, 't> Replay<'a, 't> {
     }
 }
 
-impl Replay<'_, '_> {
+impl<'t> Replay<'_, 't> {
     /// The summary that an unfinished file would have had.
     pub fn summary(&mut self) -> Result<Summary> {
-        let summary = SummaryBuilder::of_samples(self.trace.sampling());
         let since_ns = RecordedSpan::of(self.trace).since_ns.unwrap_or(0);
-        let stacks = self.trace.stacks();
-        let mut observer = WithCourse { summary, course: CourseTaker::since(since_ns), stacks };
-        let mut ledger = self.new_ledger();
-        self.feed((0, u64::MAX), &mut ledger, &mut observer, |_| false)?;
+        let course = CourseTaker::since(since_ns);
+        let mut observer = self.with_course(course.until(self.last_event_ns()))?;
+        if !observer.course.is_exact() {
+            // The last events are of no block.
+            observer = self.with_course(CourseTaker::since(since_ns))?;
+        }
         let mut summary = observer.summary.finish();
         summary.course = observer.course.finish();
         summary.event_count = self.trace.event_count();
         summary.duration_ns = self.trace.duration_ns();
         Ok(summary)
+    }
+
+    fn with_course(&mut self, course: CourseTaker) -> Result<WithCourse<'t>> {
+        let summary = SummaryBuilder::of_samples(self.trace.sampling());
+        let mut observer = WithCourse { summary, course, stacks: self.trace.stacks() };
+        let mut ledger = self.new_ledger();
+        self.feed((0, u64::MAX), &mut ledger, &mut observer, |_| false)?;
+        Ok(observer)
+    }
+
+    /// Time of the last event by the chunks' headers.
+    fn last_event_ns(&self) -> u64 {
+        let events = self.trace.chunks().iter().filter(|chunk| chunk.kind == Some(ChunkKind::Events));
+        events.map(|chunk| chunk.last_ns).max().unwrap_or(0)
     }
 
     /// Totals by stack of the blocks that a later file of a session took over from earlier files.

@@ -79,13 +79,14 @@ pub enum ChunkKind {
     StackVariances = 32,
     CourseRests = 33,
     MemoryReadings = 34,
+    GraphSlices = 35,
 }
 
 impl ChunkKind {
     /// The kind with this number; `None` for a number of a later version.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 34] = [
+        const KINDS: [ChunkKind; 35] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -120,6 +121,7 @@ impl ChunkKind {
             ChunkKind::StackVariances,
             ChunkKind::CourseRests,
             ChunkKind::MemoryReadings,
+            ChunkKind::GraphSlices,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

@@ -2,6 +2,7 @@
 
 use crate::chunk::{CHUNK_HEADER_BYTES, ChunkInfo, ChunkKind};
 use crate::error::{Error, Malformed, Result};
+use crate::graph_slices::{GRAPH_SLICE_STREAMS, take_slice_chunk};
 use crate::graph_text_chunks::{GRAPH_TEXT_STREAMS, take_text_chunk};
 use crate::heap_graph::{
     GRAPH_EDGE_STREAMS, GRAPH_ROOT_STREAMS, GraphFacts, GraphHead, HeapGraph, place_of, take_edge_chunk,
@@ -79,6 +80,12 @@ impl Trace {
             let streams = self.graph_streams::<GRAPH_TEXT_STREAMS>(info, &head, &mut room)?;
             let Some(streams) = streams else { continue };
             take_text_chunk(&streams, info.item_count as usize, &head, &mut graph)
+                .map_err(|Malformed(what)| damaged(info.offset, what))?;
+        }
+        for info in self.graph_chunks(ChunkKind::GraphSlices, snapshot) {
+            let streams = self.graph_streams::<GRAPH_SLICE_STREAMS>(info, &head, &mut room)?;
+            let Some(streams) = streams else { continue };
+            take_slice_chunk(&streams, info.item_count as usize, &head, &mut graph)
                 .map_err(|Malformed(what)| damaged(info.offset, what))?;
         }
         let found = (graph.first_edge.len(), graph.targets.len(), graph.roots.len());

@@ -5,6 +5,7 @@
 //!  chunk GraphEdges   snapshot 3, process 0, part 0   references of 65,536 blocks
 //!  chunk GraphEdges   …
 //!  chunk GraphTexts   snapshot 3, process 0, part 0   texts of 65,536 blocks, if requested
+//!  chunk GraphSlices  snapshot 3, process 0, part 0   blocks of which only slices are used
 //!  chunk Graphs       snapshot 3, process 0: counts, areas with their names, notes
 //! ```
 //! Blocks are the nodes. They are not written again: node 0 is the malloc'ed block of the snapshot
@@ -14,6 +15,7 @@
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
+use crate::graph_slices::SlicedBlock;
 use crate::graph_texts::GraphTexts;
 use crate::tables::Entry;
 use crate::{ProcessIndex, Snapshot};
@@ -200,6 +202,8 @@ pub struct HeapGraph {
     pub type_names: Vec<String>,
     /// Text at the start of blocks; empty unless requested.
     pub texts: GraphTexts,
+    /// Large blocks of which only slices seem to be used, by node.
+    pub sliced: Vec<SlicedBlock>,
     /// Time for which the process was stopped for the graph.
     pub pause_ns: u64,
     /// Memory that could not be searched, and the consequences: one sentence each.

@@ -21,6 +21,7 @@ use crate::course::course_columns;
 use crate::course_rests::{has_rests, rest_columns};
 use crate::error::{Error, Result};
 use crate::events::{EVENTS_PER_CHUNK, EventColumns};
+use crate::graph_slices::for_each_slice_chunk;
 use crate::graph_text_chunks::for_each_text_chunk;
 use crate::heap_graph::{GraphHead, for_each_edge_chunk, for_each_root_chunk};
 use crate::payload::Packer;
@@ -256,6 +257,9 @@ impl<W: Write> TraceWriter<W> {
         })?;
         for_each_text_chunk(number, graph.process, &graph.texts, |count, streams| {
             self.chunk(ChunkKind::GraphTexts, &streams, count, time_ns, time_ns)
+        })?;
+        for_each_slice_chunk(number, graph.process, &graph.sliced, |count, streams| {
+            self.chunk(ChunkKind::GraphSlices, &streams, count, time_ns, time_ns)
         })?;
         let mut bytes = Vec::new();
         GraphHead::of(snapshot, graph).put(&mut bytes);

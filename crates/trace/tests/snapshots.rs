@@ -284,6 +284,10 @@ fn large_graph() -> heapr_trace::HeapGraph {
     for node in (3..node_count).step_by(7) {
         graph.texts.push(node, &format!("text of {node} …"));
     }
+    for node in (2..node_count).step_by(100) {
+        let sliced = heapr_trace::SlicedBlock { node, view_count: 2, covered_bytes: u64::from(node) };
+        graph.sliced.push(sliced);
+    }
     graph.notes = vec!["something was not seen".to_owned()];
     graph
 }

@@ -442,7 +442,7 @@ export interface HoldersAnswer {
 }
 
 /** Subject of a finding. */
-export type Kind = 'growth' | 'peak' | 'churn' | 'idle' | 'resident' | 'overhead' | 'duplicates' | 'frees' | 'unseen';
+export type Kind = 'growth' | 'peak' | 'churn' | 'idle' | 'resident' | 'overhead' | 'slices' | 'duplicates' | 'frees' | 'unseen';
 
 export interface Leak extends Group {
   oldest_ns: number | null;

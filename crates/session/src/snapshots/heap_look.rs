@@ -300,6 +300,7 @@ pub(crate) fn graph_of(found: Scanned, areas: Vec<Area>, notes: Vec<String>) -> 
         types: found.types,
         type_names: found.type_names,
         texts: found.texts,
+        sliced: found.sliced,
         notes,
         ..HeapGraph::default()
     };

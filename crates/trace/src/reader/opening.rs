@@ -195,6 +195,7 @@ impl Trace {
                         | ChunkKind::GraphEdges
                         | ChunkKind::GraphRoots
                         | ChunkKind::GraphTexts
+                        | ChunkKind::GraphSlices
                 )
             };
             if chunk.kind.is_none_or(is_streamed) {

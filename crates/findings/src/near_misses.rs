@@ -1,0 +1,237 @@
+//! Sentences on small made recordings, each beside a near miss in which it must not be told.
+
+use heapr_query::{FrameSink, OwnCode, PackageSource, SourceFrame, Suppressions, SymbolSource};
+use heapr_trace::{
+    Action, Event, HeapId, HeapName, Loss, Mapping, Module, ModuleIndex, Process, ProcessIndex,
+    ProcessOrigin, ResidentSample, Session, StackIndex, StackNode, Thread, ThreadIndex, Trace, TraceWriter,
+};
+
+use crate::{Found, Judged, Kind, of_recording};
+
+const FIRST: ProcessIndex = ProcessIndex(0);
+const PROGRAM: &str = "/opt/shop";
+/// Start of the program's code; a function has 16 bytes.
+const CODE_AVMA: u64 = 0x40_0000;
+/// Time between two events.
+const STEP_NS: u64 = 1_000_000;
+const FUNCTIONS: [&str; 3] = ["main", "load", "serve"];
+
+/// Facts of a made recording, beside its events.
+struct Made {
+    origin: ProcessOrigin,
+    command_line: Vec<String>,
+    loss: Loss,
+    heap_name: Option<HeapName>,
+    resident_bytes: u64,
+    is_cut: bool,
+}
+
+impl Default for Made {
+    fn default() -> Self {
+        Self {
+            origin: ProcessOrigin::Exec,
+            command_line: vec!["shop".to_owned()],
+            loss: Loss::default(),
+            heap_name: None,
+            resident_bytes: 0,
+            is_cut: false,
+        }
+    }
+}
+
+/// Call of a function: allocation of a block by its number, or free of it.
+#[derive(Clone, Copy)]
+enum Call {
+    Make { block: u64, size_bytes: u64, function: u32 },
+    Free { block: u64 },
+}
+
+#[derive(Debug)]
+struct Nothing;
+
+impl PackageSource for Nothing {
+    fn package_of(&self, _file: &str) -> Option<String> {
+        None
+    }
+}
+
+struct Names;
+
+impl SymbolSource for Names {
+    fn resolve(&mut self, _module: ModuleIndex, svmas: &[u64], sink: &mut FrameSink<'_>) {
+        for (number, svma) in svmas.iter().enumerate() {
+            let symbol = FUNCTIONS.get((svma / 16) as usize).copied();
+            sink(number, &[SourceFrame { symbol, file: Some("shop.cc"), line: Some(7), is_inlined: false }]);
+        }
+    }
+}
+
+fn written(made: &Made, calls: &[Call], bytes: &mut Vec<u8>) -> heapr_trace::Result<()> {
+    let mut writer = TraceWriter::new(bytes)?;
+    writer.set_session(&Session {
+        command_line: made.command_line.clone(),
+        buffer_bytes: 4096,
+        ..Session::default()
+    })?;
+    let end_ns = calls.len() as u64 * STEP_NS;
+    let process = writer.add_process(Process {
+        pid: 100,
+        parent_pid: 1,
+        origin: made.origin,
+        start_ns: 0,
+        end_ns: Some(end_ns),
+        executable: PROGRAM.to_owned(),
+        command_line: made.command_line.clone(),
+        exit_status: None,
+    })?;
+    writer.add_thread(Thread { process, tid: 100, name: "main".to_owned(), start_ns: 0, end_ns: None })?;
+    let module = writer.add_module(Module { path: PROGRAM.to_owned(), build_id: Vec::new() })?;
+    writer.add_mapping(Mapping {
+        process,
+        module,
+        start_avma: CODE_AVMA,
+        end_avma: CODE_AVMA + 4096,
+        bias_avma: CODE_AVMA,
+        loaded_ns: 0,
+        unloaded_ns: u64::MAX,
+    })?;
+    let mut stacks = Vec::new();
+    for function in 0..FUNCTIONS.len() as u64 {
+        let parent = stacks.first().copied().unwrap_or(StackIndex::EMPTY);
+        let return_address_avma = CODE_AVMA + function * 16 + 5;
+        stacks.push(writer.add_stack(StackNode {
+            parent,
+            process,
+            return_address_avma,
+            first_seen_ns: 0,
+        })?);
+    }
+    if made.loss != Loss::default() {
+        writer.loss(None, None, made.loss)?;
+    }
+    if let Some(name) = &made.heap_name {
+        writer.heap_name(name)?;
+    }
+    for (number, call) in calls.iter().enumerate() {
+        let time_ns = number as u64 * STEP_NS;
+        let address_avma = |block: u64| 0x1000_0000 + block * 0x10_0000;
+        let action = match *call {
+            Call::Make { block, size_bytes, function } => Action::Alloc {
+                address_avma: address_avma(block),
+                size_bytes,
+                stack: stacks[function as usize],
+                is_moved_realloc: false,
+            },
+            Call::Free { block } => Action::Free {
+                address_avma: address_avma(block),
+                stack: StackIndex::EMPTY,
+                is_moved_realloc: false,
+            },
+        };
+        writer.event(&Event { time_ns, thread: ThreadIndex(0), heap: HeapId::MALLOC, action })?;
+        if made.resident_bytes > 0 {
+            writer.resident_sample(ResidentSample {
+                time_ns,
+                process,
+                anonymous_bytes: made.resident_bytes,
+                file_bytes: 0,
+                shared_memory_bytes: 0,
+                swapped_bytes: 0,
+                page_table_bytes: 0,
+                most_rss_bytes: made.resident_bytes,
+            })?;
+        }
+    }
+    writer.flush()
+}
+
+/// Findings of a made recording. The file has no summary, so that all is replayed.
+fn found(made: &Made, calls: &[Call]) -> Found {
+    let mut bytes = Vec::new();
+    written(made, calls, &mut bytes).unwrap();
+    if made.is_cut {
+        bytes.truncate(bytes.len() - 7);
+    }
+    let trace = Trace::from_source(Box::new(bytes)).unwrap();
+    let (own, left_out) = (OwnCode::of_trace(&trace), Suppressions::default());
+    let judged = Judged { own: &own, packages: &Nothing, left_out: &left_out, file: "shop.heapr" };
+    of_recording(&trace, judged, &mut Names).unwrap()
+}
+
+fn tells(found: &Found, words: &str) -> bool {
+    found.findings.iter().any(|finding| finding.sentence.contains(words))
+}
+
+/// Blocks of a mebibyte, made one after the other by `load`.
+fn loaded(count: u64) -> Vec<Call> {
+    (0..count).map(|block| Call::Make { block, size_bytes: 1 << 20, function: 1 }).collect()
+}
+
+#[test]
+fn frees_of_what_is_not_allocated_are_told_of_whole_recordings_alone() {
+    let calls: Vec<Call> =
+        [loaded(4), vec![Call::Free { block: 3 }, Call::Free { block: 3 }, Call::Free { block: 9 }]].concat();
+    let words = "2 calls free what is not allocated";
+    assert!(tells(&found(&Made::default(), &calls), words));
+    assert!(!tells(&found(&Made::default(), &calls[..5]), "free what is not allocated"));
+    let lost = Loss { events_lost: 1, ..Loss::default() };
+    let pool = HeapName { process: FIRST, heap: HeapId(240), name: "pool".to_owned(), first_ns: 0 };
+    for made in [
+        Made { loss: lost, ..Made::default() },
+        Made { origin: ProcessOrigin::Fork { parent: FIRST }, ..Made::default() },
+        // A session that began by attaching has no command line.
+        Made { command_line: Vec::new(), ..Made::default() },
+        Made { heap_name: Some(pool), ..Made::default() },
+    ] {
+        assert!(!tells(&found(&made, &calls), "free what is not allocated"));
+    }
+}
+
+#[test]
+fn losses_are_told_where_events_are_missing_and_damage_where_bytes_are() {
+    let calls = loaded(20);
+    let lost = Made { loss: Loss { events_lost: 20, ..Loss::default() }, ..Made::default() };
+    assert!(tells(&found(&lost, &calls), "20 events were lost, 50.0 % of all"));
+    // Events that came late are there.
+    let late = Made { loss: Loss { events_late: 20, ..Loss::default() }, ..Made::default() };
+    assert!(!tells(&found(&late, &calls), "were lost"));
+    let cut = found(&Made { is_cut: true, ..Made::default() }, &calls);
+    assert!(tells(&cut, "be read"), "{:?}", cut.findings);
+    assert!(!tells(&found(&Made::default(), &calls), "be read"));
+}
+
+#[test]
+fn memory_in_no_block_is_told_only_if_it_is_much_and_was_never_in_blocks() {
+    let words = "are resident without a file, and at most";
+    let resident = |mib: u64| Made { resident_bytes: mib << 20, ..Made::default() };
+    assert!(tells(&found(&resident(200), &loaded(20)), words));
+    assert!(!tells(&found(&resident(60), &loaded(20)), words), "40 MiB are too little");
+    let in_blocks = found(&resident(200), &loaded(190));
+    assert!(!tells(&in_blocks, words), "{:?}", in_blocks.findings);
+}
+
+#[test]
+fn a_peak_is_told_if_it_passes_and_not_if_memory_stays() {
+    // Ten blocks are usual; fifty come at once in the middle, and go again.
+    let work = |from: u64, count: u64| {
+        (0..count).flat_map(move |number| {
+            let block = from + number;
+            [Call::Make { block, size_bytes: 1 << 10, function: 2 }, Call::Free { block }]
+        })
+    };
+    let rise = (100..150).map(|block| Call::Make { block, size_bytes: 1 << 20, function: 1 });
+    let fall = (100..150).map(|block| Call::Free { block });
+    let passes: Vec<Call> = loaded(10)
+        .into_iter()
+        .chain(work(1000, 200))
+        .chain(rise.clone())
+        .chain(fall)
+        .chain(work(2000, 200))
+        .collect();
+    let told = found(&Made::default(), &passes);
+    assert!(told.findings.iter().any(|finding| finding.kind == Kind::Peak), "{:?}", told.findings);
+    assert!(tells(&told, "The peak is 60.0 MiB"), "{:?}", told.findings);
+    let stays: Vec<Call> =
+        loaded(10).into_iter().chain(work(1000, 200)).chain(rise).chain(work(2000, 200)).collect();
+    assert!(!tells(&found(&Made::default(), &stays), "The peak is"));
+}
