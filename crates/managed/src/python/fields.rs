@@ -29,6 +29,9 @@ const WEAK_OBJECT: u64 = 16;
 const WEAK_CALLBACK: u64 = 24;
 /// Largest number of characters of a text that are written.
 const TEXT_CHARS_MAX: u64 = 1024;
+/// Largest block of a pool, and the unit of its size.
+const SMALL_BLOCK_BYTES: u64 = 512;
+const UNIT_BYTES: u64 = 16;
 /// Largest size of one object; bounds false sizes.
 const OBJECT_BYTES_MAX: u64 = 1 << 46;
 
@@ -46,8 +49,7 @@ impl Reader<'_, '_> {
             Form::Text => of.basic_bytes.saturating_sub(of.form_bytes),
             _ => of.basic_bytes,
         };
-        let mut own_bytes = of.bytes_before() + basic_bytes;
-        own_bytes += match of.form {
+        let field_bytes = match of.form {
             Form::Text => self.read_text(node, avma),
             Form::Int | Form::Bytes => self.item_bytes(avma, &of),
             Form::Dict => self.read_dict(node, avma)?,
@@ -64,11 +66,19 @@ impl Reader<'_, '_> {
             Form::Function => self.call_function(node, avma),
             Form::Code | Form::Plain => self.item_bytes(avma, &of),
         };
+        let head_bytes = of.bytes_before() + basic_bytes;
+        let mut own_bytes = head_bytes + field_bytes;
+        // Items of these lie in a block of their own.
+        let is_apart = matches!(of.form, Form::Dict | Form::List | Form::Set);
+        self.count_rounding(avma, if is_apart { head_bytes } else { own_bytes });
+        self.count_rounding(avma, if is_apart { field_bytes } else { 0 });
         self.read_words(node, avma, &of)?;
         self.read_thread_local(node, avma, &of)?;
         // A type's own attributes were read with it.
         if !matches!(of.form, Form::Module | Form::Type) {
-            own_bytes += self.read_attributes(node, avma, &of)?;
+            let value_bytes = self.read_attributes(node, avma, &of)?;
+            own_bytes += value_bytes;
+            self.count_rounding(avma, value_bytes);
         }
         if Self::holds_its_type(&of) {
             let name = self.internal("__class__");
@@ -76,6 +86,13 @@ impl Reader<'_, '_> {
         }
         self.heap.set_own_bytes(node, own_bytes.min(OBJECT_BYTES_MAX));
         Ok(())
+    }
+
+    /// Counts what the allocator of small blocks adds to a block of an object in a pool.
+    fn count_rounding(&mut self, avma: u64, block_bytes: u64) {
+        if block_bytes <= SMALL_BLOCK_BYTES && self.map.is_in_pool(avma) {
+            self.heap.rounding_bytes += block_bytes.next_multiple_of(UNIT_BYTES) - block_bytes;
+        }
     }
 
     /// Bytes of the items behind an object's fields.

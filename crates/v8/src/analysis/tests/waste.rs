@@ -1,6 +1,8 @@
 //! Duplicate strings, shapes, collections, detached trees.
 
-use super::super::{CollectionOrder, collections, detached, duplicated_strings, shapes};
+use super::super::{
+    CollectionOrder, Naming, collections, detached, duplicated_strings, native_holders, shapes,
+};
 use super::made_heap::MadeHeap;
 use super::module;
 use crate::objects::Objects;
@@ -65,28 +67,6 @@ fn a_store_that_may_be_full_of_integers_is_not_called_empty() {
     let found = collections(&heap, CollectionOrder::Emptiest, 5);
     let told: Vec<_> =
         found.iter().map(|found| (found.reference_count, found.fill_percent.is_some())).collect();
-    assert_eq!(told, [(20, true), (0, false)]);
-}
-
-#[test]
-fn a_part_of_itself_has_no_text() {
-    let mut heap = MadeHeap::new();
-    let string = heap.node("concatenated string", "", 32);
-    heap.edge(0, "element", "0", string);
-    heap.edge(string, "internal", "first", string);
-    let line = heap.node("string", "line", 24);
-    heap.edge(string, "internal", "second", line);
-    assert_eq!(heap.open(1).display_text(string), "line");
-}
-
-#[test]
-fn objects_that_node_marks_are_no_nodes_of_a_document() {
-    let mut heap = MadeHeap::new();
-    let list = heap.detached("<ul>", 100);
-    heap.edge(0, "element", "0", list);
-    let wrap = heap.detached("Node / BindingData", 100);
-    heap.edge(0, "element", "1", wrap);
-    let heap = heap.open(1);
-    assert_eq!(detached(&heap, 5).iter().map(|found| found.node).collect::<Vec<_>>(), [list]);
-    assert!(heap.is_detached(list) && !heap.is_detached(wrap));
+    assert_eq!(told, [("Store", 10_000, 2), ("(data of libz.so)", 105, 2), ("(several together)", 70, 1)]);
+    assert_eq!(found.iter().map(|of| of.retained_bytes).collect::<Vec<_>>(), [10_056, 105, 70]);
 }
