@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::Contents;
-use super::dict::{self, DICT_USED};
+use super::dict::{self, DICT_USED, Keys};
 use super::objects::{self, MODULE_DICT, flag, is_pointer};
 use super::reader::Reader;
 use super::text::Text;
@@ -69,7 +69,7 @@ impl Reader<'_, '_> {
         let head_bytes = of.bytes_before() + basic_bytes;
         let mut own_bytes = head_bytes + field_bytes;
         // Items of these lie in a block of their own.
-        let is_apart = matches!(of.form, Form::Dict | Form::List | Form::Set);
+        let is_apart = matches!(of.form, Form::Dict | Form::List | Form::Set | Form::Type);
         self.count_rounding(avma, if is_apart { head_bytes } else { own_bytes });
         self.count_rounding(avma, if is_apart { field_bytes } else { 0 });
         self.read_words(node, avma, &of)?;
@@ -269,7 +269,10 @@ impl Reader<'_, '_> {
     }
 
     fn read_type(&mut self, node: u32, avma: u64) -> Result<u64> {
+        let mut keys_bytes = 0;
         if let Some(of) = self.types.at(avma) {
+            // Names of its instances' attributes, once for all instances.
+            keys_bytes = Keys::at(self.pages, self.layout, of.cached_keys).map_or(0, |keys| keys.bytes);
             let name = self.heap.strings.number(&format!("class {}", of.name));
             let made_at = if of.has(flag::HEAP_TYPE) { Some(self.place_of_type(&of)) } else { None };
             self.heap.relabel(node, |label| {
@@ -278,7 +281,7 @@ impl Reader<'_, '_> {
             });
         }
         self.read_namespace(node, avma + objects::TYPE_DICT)?;
-        Ok(0)
+        Ok(keys_bytes)
     }
 
     fn read_weak(&mut self, avma: u64) -> Result<u64> {

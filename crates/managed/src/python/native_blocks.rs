@@ -161,18 +161,22 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Marks the blocks around objects that were found after the others.
+    /// Marks the blocks around objects that were found after the others, and their parts.
     pub(super) fn claim_late_objects(&mut self) {
         if self.blocks.is_empty() {
             return;
         }
         for number in 0..self.heap.nodes.len() {
             let facts = self.heap.nodes[number];
-            if !self.map.is_in_pool(facts.address_avma)
-                && self.heap.label_of(&facts).kind != NodeKind::Block
-                && let Some(around) = self.blocks.around(facts.address_avma)
-            {
+            if self.map.is_in_pool(facts.address_avma) || self.heap.label_of(&facts).kind == NodeKind::Block {
+                continue;
+            }
+            if let Some(around) = self.blocks.around(facts.address_avma) {
                 self.blocks.learn(around);
+            }
+            // Of dicts that the collector does not know, nothing was claimed yet.
+            if let Some(of) = self.type_of_node(number as u32) {
+                self.claim_parts(facts.address_avma, &of);
             }
         }
     }

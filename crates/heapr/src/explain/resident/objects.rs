@@ -25,8 +25,8 @@ use crate::plain_text::{line_width, one_line};
 use crate::snapshot::managed::heap_with_stacks;
 use crate::snapshot::v8::native_holders::allocated_by;
 
-/// Least size in bytes of memory whose pages are asked for one by one: smaller memory is resident.
-const LARGE_BYTES: u64 = 64 << 10;
+/// Least size in bytes of a block whose pages are asked for: most of a smaller one is written.
+const LARGE_BYTES: u64 = 4 << 10;
 /// Largest number of objects for which the holders of native memory are told: finding them takes
 /// some hundred bytes for each.
 const HOLDERS_OBJECTS_MAX: usize = 3_000_000;
@@ -261,8 +261,10 @@ fn resident(states: &PageMap, start_avma: u64, byte_count: u64) -> u64 {
         .filter(|&count| count < 1 << 24)
         .and_then(|count| PageStates::pages(states, first_avma, count));
     let Some(found) = found else { return byte_count };
-    let present = found.iter().filter(|state| state.is_present()).count() as u64;
-    (present * page_bytes()).min(byte_count)
+    let end_avma = start_avma.saturating_add(byte_count);
+    let pages = (0..).map(|number| first_avma + number * page_bytes()).zip(&found);
+    let of_page = |page_avma: u64| (page_avma + page_bytes()).min(end_avma) - page_avma.max(start_avma);
+    pages.filter(|(_, state)| state.is_present()).map(|(page_avma, _)| of_page(page_avma)).sum()
 }
 
 /// Finds what holds the native memory of a heap.

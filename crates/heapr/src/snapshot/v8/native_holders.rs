@@ -6,12 +6,17 @@ use std::process::ExitCode;
 
 use heapr_table::quantity::{bytes, percent};
 use heapr_table::{Column, Table, row};
+use heapr_v8::CallFunction;
 use heapr_v8::analysis::{Naming, NativeHolder, native_holders};
 
 use super::heap_file::open_with_stacks;
-use super::object::stack_text;
 use crate::output::{OutputArguments, print_table};
 use crate::plain_text::one_line;
+
+/// Most functions of a stack that are printed.
+const MOST_FUNCTIONS: usize = 4;
+/// Part of a holder's bytes from which on the functions that allocated them are told.
+const LEAST_SHARE: u64 = 4;
 
 /// Runs the command.
 pub(crate) fn run(file: &Path, output: &OutputArguments) -> anyhow::Result<ExitCode> {
@@ -55,14 +60,30 @@ pub(crate) fn run(file: &Path, output: &OutputArguments) -> anyhow::Result<ExitC
 }
 
 /// Functions that allocated most of a holder's blocks, with their share if others allocated some.
+/// `None` if they are unknown, or no functions allocated much of it.
 pub(crate) fn allocated_by(holder: &NativeHolder) -> Option<String> {
-    let functions: Vec<String> = holder.allocated_by.iter().map(ToString::to_string).collect();
-    if functions.is_empty() {
+    if holder.allocated_by.is_empty() || holder.allocated_by_bytes < holder.native_bytes / LEAST_SHARE {
         return None;
     }
     let share = match holder.allocated_by_bytes == holder.native_bytes {
         true => String::new(),
         false => format!("{} by ", percent(holder.allocated_by_bytes, holder.native_bytes)),
     };
-    Some(format!("{share}{}", stack_text(&functions)))
+    // Functions with a line are the program's, or those of a library with sources.
+    let shown = holder.allocated_by.iter().filter(|function| function.line > 0).take(MOST_FUNCTIONS);
+    let mut functions: Vec<String> = shown.map(short).collect();
+    if functions.is_empty() {
+        functions = holder.allocated_by.iter().take(MOST_FUNCTIONS).map(short).collect();
+    }
+    Some(one_line(&format!("{share}{}", functions.join(" <- "))))
+}
+
+/// Name of a function, with the name of its file.
+fn short(function: &CallFunction) -> String {
+    let file = function.script.rsplit('/').next().unwrap_or_default();
+    match (file, function.line) {
+        ("", _) => function.name.clone(),
+        (file, 0) => format!("{} ({file})", function.name),
+        (file, line) => format!("{} ({file}:{line})", function.name),
+    }
 }
