@@ -21,6 +21,9 @@ pub enum Error {
         /// Size of `_PyRuntime`.
         runtime_bytes: u64,
     },
+    /// Another implementation of Python.
+    #[error("it runs PyPy, whose objects are not those of CPython: they are not read")]
+    PyPy,
     /// Build without the interpreter's lock.
     #[error("it runs CPython without the interpreter's lock (free-threaded), whose heap is not read yet")]
     FreeThreaded,

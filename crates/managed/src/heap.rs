@@ -165,6 +165,8 @@ pub struct ManagedHeap {
     pub nodes: Vec<Node>,
     /// Labels of nodes.
     pub(crate) labels: Labels,
+    /// Bytes by which the allocator rounds the sizes of objects and their parts up.
+    pub rounding_bytes: u64,
     /// Own size in bytes of each node of 4 GiB or more.
     pub large: FxHashMap<u32, u64>,
     /// First edge of each node, and the number of edges.

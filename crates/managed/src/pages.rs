@@ -6,7 +6,7 @@ use heapr_native::Memory;
 
 const PAGE_BYTES: usize = 4096;
 /// Number of cached pages; a power of two.
-const SLOTS: usize = 2048;
+const SLOTS: usize = 512;
 /// Tag of a slot that caches no page.
 const EMPTY: u64 = u64::MAX;
 /// Size of the part of the memory that has one slot for a piece.

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::Contents;
-use super::dict::{self, DICT_USED};
+use super::dict::{self, DICT_USED, Keys};
 use super::objects::{self, MODULE_DICT, flag, is_pointer};
 use super::reader::Reader;
 use super::text::Text;
@@ -29,6 +29,9 @@ const WEAK_OBJECT: u64 = 16;
 const WEAK_CALLBACK: u64 = 24;
 /// Largest number of characters of a text that are written.
 const TEXT_CHARS_MAX: u64 = 1024;
+/// Largest block of a pool, and the unit of its size.
+const SMALL_BLOCK_BYTES: u64 = 512;
+const UNIT_BYTES: u64 = 16;
 /// Largest size of one object; bounds false sizes.
 const OBJECT_BYTES_MAX: u64 = 1 << 46;
 
@@ -46,8 +49,7 @@ impl Reader<'_, '_> {
             Form::Text => of.basic_bytes.saturating_sub(of.form_bytes),
             _ => of.basic_bytes,
         };
-        let mut own_bytes = of.bytes_before() + basic_bytes;
-        own_bytes += match of.form {
+        let field_bytes = match of.form {
             Form::Text => self.read_text(node, avma),
             Form::Int | Form::Bytes => self.item_bytes(avma, &of),
             Form::Dict => self.read_dict(node, avma)?,
@@ -64,11 +66,19 @@ impl Reader<'_, '_> {
             Form::Function => self.call_function(node, avma),
             Form::Code | Form::Plain => self.item_bytes(avma, &of),
         };
+        let head_bytes = of.bytes_before() + basic_bytes;
+        let mut own_bytes = head_bytes + field_bytes;
+        // Items of these lie in a block of their own.
+        let is_apart = matches!(of.form, Form::Dict | Form::List | Form::Set | Form::Type);
+        self.count_rounding(avma, if is_apart { head_bytes } else { own_bytes });
+        self.count_rounding(avma, if is_apart { field_bytes } else { 0 });
         self.read_words(node, avma, &of)?;
         self.read_thread_local(node, avma, &of)?;
         // A type's own attributes were read with it.
         if !matches!(of.form, Form::Module | Form::Type) {
-            own_bytes += self.read_attributes(node, avma, &of)?;
+            let value_bytes = self.read_attributes(node, avma, &of)?;
+            own_bytes += value_bytes;
+            self.count_rounding(avma, value_bytes);
         }
         if Self::holds_its_type(&of) {
             let name = self.internal("__class__");
@@ -76,6 +86,13 @@ impl Reader<'_, '_> {
         }
         self.heap.set_own_bytes(node, own_bytes.min(OBJECT_BYTES_MAX));
         Ok(())
+    }
+
+    /// Counts what the allocator of small blocks adds to a block of an object in a pool.
+    fn count_rounding(&mut self, avma: u64, block_bytes: u64) {
+        if block_bytes <= SMALL_BLOCK_BYTES && self.map.is_in_pool(avma) {
+            self.heap.rounding_bytes += block_bytes.next_multiple_of(UNIT_BYTES) - block_bytes;
+        }
     }
 
     /// Bytes of the items behind an object's fields.
@@ -252,7 +269,10 @@ impl Reader<'_, '_> {
     }
 
     fn read_type(&mut self, node: u32, avma: u64) -> Result<u64> {
+        let mut keys_bytes = 0;
         if let Some(of) = self.types.at(avma) {
+            // Names of its instances' attributes, once for all instances.
+            keys_bytes = Keys::at(self.pages, self.layout, of.cached_keys).map_or(0, |keys| keys.bytes);
             let name = self.heap.strings.number(&format!("class {}", of.name));
             let made_at = if of.has(flag::HEAP_TYPE) { Some(self.place_of_type(&of)) } else { None };
             self.heap.relabel(node, |label| {
@@ -261,7 +281,7 @@ impl Reader<'_, '_> {
             });
         }
         self.read_namespace(node, avma + objects::TYPE_DICT)?;
-        Ok(0)
+        Ok(keys_bytes)
     }
 
     fn read_weak(&mut self, avma: u64) -> Result<u64> {

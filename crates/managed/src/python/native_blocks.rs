@@ -7,13 +7,14 @@
 //! A block that is an object, or a part of one, is no node of its own. A word that is exactly the
 //! start of a block counts; one that leads inside counts where no other word leads to the block.
 
-use super::dict::DICT_KEYS;
+use super::dict::{Attributes, DICT_KEYS, DICT_VALUES};
 use super::fields::{DEQUE_BLOCK_BYTES, DEQUE_FIRST_BLOCK, ITEMS, MODULE_STATE, SET_TABLE};
-use super::objects::{self, is_pointer};
+use super::objects::{self, flag, is_pointer};
 use super::reader::{COUNT_MAX, Reader};
 use super::types::{Form, Type};
 use crate::error::{Error, Result};
 use crate::heap::{Edge, EdgeName, Label, NativeBlock, Node, NodeKind, RootKind};
+use heapr_known::cpython::Values;
 
 /// Name of a block.
 const BLOCK: &str = "(native block)";
@@ -51,12 +52,33 @@ impl Reader<'_, '_> {
         let word = |offset: u64| pages.word_or_zero(avma + offset);
         match of.form {
             Form::List | Form::Array => self.claim(word(ITEMS)),
-            Form::Dict => self.claim(word(DICT_KEYS)),
+            Form::Dict => {
+                self.claim(word(DICT_KEYS));
+                self.claim_values(word(DICT_VALUES));
+            }
             Form::Set => self.claim(word(SET_TABLE)),
             Form::Deque => self.claim_blocks_of_deque(word(DEQUE_FIRST_BLOCK), word(objects::SIZE)),
             Form::Module => self.claim(word(MODULE_STATE)),
             Form::Type => self.claim(word(self.layout.type_cached_keys)),
+            _ if of.has(flag::MANAGED_DICT) => {
+                if let Attributes::Values { first_avma, .. } = self.attributes_of(avma, of) {
+                    self.claim_values(first_avma);
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// `first_avma`: address of the first value of a table of values, which may have its length
+    /// before it.
+    fn claim_values(&mut self, first_avma: u64) {
+        let before_bytes = match self.layout.values {
+            Values::None => 0,
+            Values::Beside | Values::Tagged => self.pages.byte(first_avma.wrapping_sub(1)).unwrap_or(0),
+            Values::Inline => return,
+        };
+        if is_pointer(first_avma) {
+            self.claim(first_avma.wrapping_sub(before_bytes.into()));
         }
     }
 
@@ -139,18 +161,22 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Marks the blocks around objects that were found after the others.
+    /// Marks the blocks around objects that were found after the others, and their parts.
     pub(super) fn claim_late_objects(&mut self) {
         if self.blocks.is_empty() {
             return;
         }
         for number in 0..self.heap.nodes.len() {
             let facts = self.heap.nodes[number];
-            if !self.map.is_in_pool(facts.address_avma)
-                && self.heap.label_of(&facts).kind != NodeKind::Block
-                && let Some(around) = self.blocks.around(facts.address_avma)
-            {
+            if self.map.is_in_pool(facts.address_avma) || self.heap.label_of(&facts).kind == NodeKind::Block {
+                continue;
+            }
+            if let Some(around) = self.blocks.around(facts.address_avma) {
                 self.blocks.learn(around);
+            }
+            // Of dicts that the collector does not know, nothing was claimed yet.
+            if let Some(of) = self.type_of_node(number as u32) {
+                self.claim_parts(facts.address_avma, &of);
             }
         }
     }

@@ -219,19 +219,27 @@ impl<'p, 'm> Reader<'p, 'm> {
     /// `-X dev` and debug builds. The places of the collector's objects show them.
     fn prefix_of_blocks(&self, collected: &[u64]) -> u64 {
         let step = (collected.len() / PREFIX_VOTERS).max(1);
-        let voters = collected.iter().step_by(step).filter(|&&avma| self.map.is_in_pool(avma));
         let (mut plain_count, mut debug_count) = (0, 0);
-        for &avma in voters {
-            let pool_avma = avma / self.layout.pool_bytes * self.layout.pool_bytes;
-            let Some(pool) = arenas::Pool::at(self.pages, self.layout, pool_avma) else { continue };
+        for &avma in collected.iter().step_by(step) {
             let Some(of) = self.type_of_object(avma, None) else { continue };
-            match pool.offset_in_block(avma.wrapping_sub(of.bytes_before())) {
-                0 => plain_count += 1,
-                DEBUG_PREFIX_BYTES => debug_count += 1,
+            match self.offset_in_block(avma.wrapping_sub(of.bytes_before())) {
+                Some(0) => plain_count += 1,
+                Some(DEBUG_PREFIX_BYTES) => debug_count += 1,
                 _ => {}
             }
         }
         if debug_count > plain_count { DEBUG_PREFIX_BYTES } else { 0 }
+    }
+
+    /// Distance of an address from the start of its block, in a pool or in the C library's heap.
+    fn offset_in_block(&self, avma: u64) -> Option<u64> {
+        if self.map.is_in_pool(avma) {
+            let pool_avma = avma / self.layout.pool_bytes * self.layout.pool_bytes;
+            let pool = arenas::Pool::at(self.pages, self.layout, pool_avma)?;
+            return Some(pool.offset_in_block(avma));
+        }
+        let block = self.blocks.block(self.blocks.around(avma)?);
+        Some(avma - block.address_avma)
     }
 
     /// Returns the object in a block of a pool: its type says how far from the block's start it is.

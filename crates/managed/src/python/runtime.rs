@@ -37,7 +37,7 @@ impl Runtime {
                 is_pointer(runtime.address_avma).then_some(())?;
                 Some((name.to_owned(), module, runtime))
             })
-            .ok_or(Error::NoRuntime)?;
+            .ok_or_else(|| if has_pypy(mappings) { Error::PyPy } else { Error::NoRuntime })?;
         let (avma, bytes) = (runtime.address_avma, runtime.size_bytes);
         let stated = symbols.find(pages, "Py_Version").and_then(|symbol| pages.half(symbol.address_avma));
         let layout = match stated {
@@ -89,4 +89,12 @@ impl Runtime {
         // The newest is the first of the list.
         self.interpreters.reverse();
     }
+}
+
+/// Whether a program or library of PyPy is mapped.
+fn has_pypy(mappings: &[Mapping]) -> bool {
+    mappings.iter().filter(|mapping| mapping.is_executable).any(|mapping| {
+        let name = mapping.name.rsplit('/').next().unwrap_or_default();
+        name.starts_with("pypy") || name.starts_with("libpypy")
+    })
 }

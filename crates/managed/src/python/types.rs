@@ -1,9 +1,9 @@
 //! Types of objects: names, sizes, and the form of their fields.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::dict;
 use super::objects::{self, flag, is_pointer, type_of};
@@ -18,8 +18,8 @@ const UP_MAX: u32 = 6;
 const BASES_MAX: u32 = 64;
 /// Largest number of cached types; further ones are read each time.
 const TYPES_MAX: usize = 1 << 20;
-/// Largest number of cached addresses without a type.
-const OTHERS_MAX: usize = 1 << 20;
+/// Number of slots for addresses without a type; a power of two.
+const OTHERS_SLOTS: usize = 1 << 14;
 const NAME_BYTES_MAX: usize = 512;
 const MEMBERS_MAX: u64 = 256;
 const MEMBER_BYTES: u64 = 40;
@@ -115,8 +115,8 @@ pub(super) struct Types<'p, 'm> {
     layout: &'p Layout,
     type_type: u64,
     known: RefCell<FxHashMap<u64, Rc<Type>>>,
-    /// Addresses without a type.
-    others: RefCell<FxHashSet<u64>>,
+    /// Addresses without a type, each in the slot of its low bits: the last one that was asked for.
+    others: Vec<Cell<u64>>,
     last: RefCell<Option<Rc<Type>>>,
 }
 
@@ -127,7 +127,7 @@ impl<'p, 'm> Types<'p, 'm> {
             layout: &runtime.layout,
             type_type: runtime.type_type,
             known: RefCell::default(),
-            others: RefCell::default(),
+            others: vec![Cell::new(0); OTHERS_SLOTS],
             last: RefCell::default(),
         }
     }
@@ -146,7 +146,8 @@ impl<'p, 'm> Types<'p, 'm> {
             *self.last.borrow_mut() = Some(Rc::clone(known));
             return Some(Rc::clone(known));
         }
-        if self.others.borrow().contains(&type_avma) {
+        let other = &self.others[(type_avma >> 3) as usize % OTHERS_SLOTS];
+        if other.get() == type_avma {
             return None;
         }
         let found = if self.is_type(type_avma) { self.read(type_avma).map(Rc::new) } else { None };
@@ -155,13 +156,7 @@ impl<'p, 'm> Types<'p, 'm> {
                 self.known.borrow_mut().insert(type_avma, Rc::clone(found));
             }
             Some(_) => {}
-            None => {
-                let mut others = self.others.borrow_mut();
-                if others.len() >= OTHERS_MAX {
-                    others.clear();
-                }
-                others.insert(type_avma);
-            }
+            None => other.set(type_avma),
         }
         found
     }

@@ -213,7 +213,8 @@ impl CopiedMemory {
             files.clear();
         }
         let file = files.entry(mapping.name.clone()).or_insert_with(|| {
-            let file = File::open(self.local(&mapping.name)).ok()?;
+            // A program below a changed root has names of files from outside of it.
+            let file = File::open(self.local(&mapping.name)).or_else(|_| File::open(&mapping.name)).ok()?;
             // Another file may have the path by now.
             let facts = file.metadata().ok()?;
             (facts.is_file() && facts.ino() == mapping.inode).then_some(file)

@@ -155,6 +155,8 @@ impl Allocator {
                 .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
+        // What was read of the heap is in the blocks; its room would lie beside the graph.
+        self.room = ReadStore::default();
         let rundown = match rundown {
             Ok(rundown) => rundown,
             Err(reason) => return (Vec::new(), vec![format!("native blocks are not in it: {reason}")]),

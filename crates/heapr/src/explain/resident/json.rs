@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::difference::Difference;
 use super::group::Group;
+use super::objects::ObjectSum;
 use super::pinning::PinnedBy;
 use super::v8_figures::V8Figures;
 use super::{Moment, Resident};
@@ -32,6 +33,7 @@ pub(super) fn value(resident: &Resident) -> Value {
         "malloc_figures": resident.malloc_figures.as_ref().map(malloc_figures),
         "allocators": account.foreign.iter().map(allocator).collect::<Vec<_>>(),
         "v8": resident.v8.as_ref().map(V8Figures::json),
+        "objects": resident.objects.as_ref().map(ObjectSum::json),
         "pinned_by": resident.pinned_by.iter().map(PinnedBy::json).collect::<Vec<_>>(),
         "recorded": resident.recorded.map(|recorded| json!({"count": recorded.count, "bytes": recorded.bytes})),
         "beside": {

@@ -5,6 +5,7 @@ mod group;
 mod heap_look;
 mod json;
 mod moments;
+mod objects;
 mod pinning;
 mod quiet_memory;
 mod reading;
@@ -28,6 +29,7 @@ use heapr_table::quantity::{bytes, plural};
 use self::difference::Difference;
 use self::group::Group;
 pub(super) use self::moments::{Moments, of_answers, of_recording};
+use self::objects::ObjectSum;
 use self::pinning::{BlockSum, PinnedBy};
 use self::v8_figures::V8Figures;
 use crate::output::Output;
@@ -41,6 +43,10 @@ pub(crate) struct ResidentArguments {
     /// stands still for milliseconds; a large heap is read while it runs
     #[arg(long)]
     deep: bool,
+    /// Read the objects of Python, too: one sum of objects, native blocks, what is free and kept,
+    /// and the rest; and what holds the native blocks. Implies --deep
+    #[arg(long, conflicts_with = "every")]
+    objects: bool,
     /// Ask V8 what its heap holds. It is asked over the process's inspector, which is opened for it
     /// and closed again where it is not open
     #[arg(long)]
@@ -70,6 +76,8 @@ pub(super) struct Resident {
     malloc_figures: Option<MallocFigures>,
     /// Figures of V8 itself, if they were requested.
     v8: Option<V8Figures>,
+    /// Objects and all else in one sum, if that was requested.
+    objects: Option<ObjectSum>,
     /// Stacks whose blocks pin free memory, for a recorded process.
     pinned_by: Vec<PinnedBy>,
     /// Live blocks that were recorded.
@@ -93,7 +101,13 @@ pub(super) struct Moment {
 
 /// Reads a process.
 pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Result<Resident> {
-    let mut resident = reading::read(pid, options.deep, &mut ())?;
+    let mut resident = reading::read(pid, options.deep || options.objects, &mut ())?;
+    if options.objects {
+        match ObjectSum::of(pid, &resident.account) {
+            Ok(sum) => resident.objects = Some(sum),
+            Err(error) => resident.limits.push(format!("its objects were not read: {error:#}")),
+        }
+    }
     if options.v8 {
         match V8Figures::ask(pid) {
             Ok(figures) => resident.v8 = Some(figures),

@@ -192,7 +192,8 @@ fn own_figures(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
         });
         writeln!(out, "{}'s own figures: {}", heap.allocator, figures.collect::<Vec<_>>().join(", "))?;
     }
-    resident.v8.iter().try_for_each(|v8| v8.write_text(resident, out))
+    resident.v8.iter().try_for_each(|v8| v8.write_text(resident, out))?;
+    resident.objects.iter().try_for_each(|objects| objects.write_text(out))
 }
 
 fn beside(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {

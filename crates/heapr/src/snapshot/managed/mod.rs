@@ -11,4 +11,5 @@ mod take;
 pub(super) use core::{CoreOutput, take_of_core};
 pub(super) use every::{Limits, every};
 pub(super) use java_take::{JavaTakeOptions, take_java};
+pub(crate) use take::heap_with_stacks;
 pub(super) use take::{HeapChoice, is_chosen, take};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use heapr_known::runtimes::{self, Runtime};
-use heapr_managed::Contents;
+use heapr_managed::{Contents, ManagedHeap};
 use heapr_session::{ManagedRequest, ManagedTaken, managed_heap, managed_runtime, may_be_read};
 use heapr_table::quantity::duration;
 use serde_json::{Value, json};
@@ -78,7 +78,9 @@ pub(crate) fn take(
     let mut status = ExitCode::SUCCESS;
     let mut taken = Vec::new();
     for pid in pids {
-        if let Some(told) = told_before(pid, pause).filter(|_| !is_quiet && asked.format == Format::Text) {
+        // A process that is refused is not stopped.
+        let is_told = !is_quiet && asked.format == Format::Text && managed_runtime(pid).is_ok();
+        if let Some(told) = told_before(pid, pause).filter(|_| is_told) {
             tell!("heapr: {told}");
         }
         let path = output(asked.output.as_deref(), pid, asked.force);
@@ -139,6 +141,23 @@ pub(super) fn take_one(
         taken_in: begin.elapsed(),
         contents: request.contents,
     })
+}
+
+/// Reads the heap of a process, with the stacks of a session that records it. Returns the time for
+/// which the process stood still, too.
+///
+/// # Errors
+/// It runs no CPython whose heap can be read, or may not be stopped.
+pub(crate) fn heap_with_stacks(pid: u32) -> anyhow::Result<(ManagedHeap, Duration)> {
+    if !is_python(pid) {
+        bail!("it runs no CPython, and objects of others are not read here");
+    }
+    let recorded = RecordedStacks::before(pid);
+    let ManagedTaken { mut heap, pause, .. } = managed_heap(pid, &NativeTakeOptions::usual_managed())?;
+    if let Some(recorded) = recorded {
+        recorded.add_to(&mut heap);
+    }
+    Ok((heap, pause))
 }
 
 /// Adds what can be taken of a process whose objects cannot be read.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use anyhow::ensure;
 use heapr_server::{GraphHolder, GraphHolders};
 use heapr_table::SortRows as _;
 use heapr_table::quantity::{bytes, duration, plural};
@@ -21,11 +22,14 @@ use super::graph_answers::GraphAnswers;
 use super::graph_file::{ChosenGraph, GraphArguments};
 use super::held::{Held, TOGETHER};
 use crate::output::{OutputArguments, print_table};
+use crate::snapshot::v8::native_holders;
+use crate::snapshot::verbs::HeapKind;
 
 /// Arguments of `heapr snapshot holders`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HoldersArguments {
-    /// A trace with a snapshot with references (heapr snapshot take --graph)
+    /// A trace with a snapshot with references (heapr snapshot take --graph), or a snapshot of
+    /// objects that hold native memory (Python, Java)
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -36,6 +40,14 @@ pub(crate) struct HoldersArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
+    if HeapKind::of(std::slice::from_ref(&arguments.file))? == HeapKind::V8 {
+        let GraphArguments { snapshot, pid, .. } = &arguments.graph;
+        ensure!(
+            snapshot.is_none() && pid.is_none(),
+            "--snapshot, --pid: a file of objects has one snapshot of one process"
+        );
+        return native_holders::run(&arguments.file, &arguments.output);
+    }
     let GraphHoldersRead { answers, first, told } = read(&arguments.file, &arguments.graph)?;
     let file = Rc::clone(&answers.chosen);
     let all_bytes = told.block_bytes;

@@ -144,6 +144,11 @@ fn open_file(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
     Ok(OpenedHeap::of(heap.with_context(|| file.display().to_string())?, file, index))
 }
 
+/// Opens a snapshot from its file, as an index has no allocation stacks.
+pub(crate) fn open_with_stacks(file: &Path) -> anyhow::Result<OpenedHeap> {
+    open_file(file, Wanted::Dominators)
+}
+
 /// Reads a snapshot, and prints problems of the file on standard error.
 pub(crate) fn read_and_tell(file: &Path) -> anyhow::Result<Snapshot> {
     let snapshot = read(file)?;

@@ -13,6 +13,7 @@ mod filter_arguments;
 pub(crate) mod heap_file;
 pub(crate) mod index_cache;
 mod native_contexts;
+pub(crate) mod native_holders;
 mod object;
 mod packages;
 pub(crate) mod profile_diff;

@@ -251,33 +251,51 @@ impl From<Order> for ObjectOrder {
 
 /// Returns an empty table of objects.
 pub(crate) fn object_sheet(schema: &'static str) -> Table {
-    Table::new(
-        schema,
-        &[
-            Column::id("id", "Id"),
-            Column::text("name", "Object"),
-            Column::text("class", "Class"),
-            Column::number("distance", "Distance"),
-            Column::bytes("shallow_bytes", "Shallow"),
-            Column::bytes("retained_bytes", "Retained"),
-        ],
-    )
+    traced_object_sheet(schema, &[])
+}
+
+/// Returns an empty table of objects, with the functions that allocated them if any are known.
+pub(crate) fn traced_object_sheet(schema: &'static str, stacks: &[Option<String>]) -> Table {
+    let mut columns = vec![
+        Column::id("id", "Id"),
+        Column::text("name", "Object"),
+        Column::text("class", "Class"),
+        Column::number("distance", "Distance"),
+        Column::bytes("shallow_bytes", "Shallow"),
+        Column::bytes("retained_bytes", "Retained"),
+    ];
+    if stacks.iter().any(Option::is_some) {
+        columns.push(Column::text("allocated_by", "Allocated by"));
+    }
+    Table::new(schema, &columns)
 }
 
 /// Adds objects.
 pub(crate) fn add_objects(sheet: &mut Table, objects: Listed<ObjectRow>) {
+    add_traced_objects(sheet, objects, Vec::new());
+}
+
+/// Adds objects with the functions that allocated each, for which the table has a column if any are
+/// known.
+pub(crate) fn add_traced_objects(sheet: &mut Table, objects: Listed<ObjectRow>, stacks: Vec<Option<String>>) {
     sheet.left_off(objects.total_count - objects.rows.len() as u64);
+    let is_traced = stacks.iter().any(Option::is_some);
+    let stacks = stacks.into_iter().chain(std::iter::repeat(None));
     sheet.rows(
         usize::MAX,
-        objects.rows.into_iter().map(|object| {
-            row![
+        objects.rows.into_iter().zip(stacks).map(|(object, stack)| {
+            let mut cells = row![
                 object.id,
                 object.name,
                 object.class,
                 distance(object.distance),
                 object.self_bytes,
                 object.retained_bytes,
-            ]
+            ];
+            if is_traced {
+                cells.extend(row![stack]);
+            }
+            cells
         }),
     );
 }

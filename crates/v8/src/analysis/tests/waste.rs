@@ -1,6 +1,8 @@
 //! Duplicate strings, shapes, collections, detached trees.
 
-use super::super::{CollectionOrder, collections, detached, duplicated_strings, shapes};
+use super::super::{
+    CollectionOrder, Naming, collections, detached, duplicated_strings, native_holders, shapes,
+};
 use super::made_heap::MadeHeap;
 use super::module;
 use crate::objects::Objects;
@@ -89,4 +91,35 @@ fn objects_that_node_marks_are_no_nodes_of_a_document() {
     let heap = heap.open(1);
     assert_eq!(detached(&heap, 5).iter().map(|found| found.node).collect::<Vec<_>>(), [list]);
     assert!(heap.is_detached(list) && !heap.is_detached(wrap));
+}
+
+#[test]
+fn native_memory_is_told_by_what_holds_it() {
+    let mut heap = MadeHeap::new();
+    let library = heap.node("native", "(data of libz.so)", 0);
+    heap.edge(0, "element", "1", library);
+    let window = heap.node("native", "(native block)", 100);
+    heap.edge(library, "internal", "(data)", window);
+    let store = heap.node("object", "Store", 24);
+    heap.edge(0, "element", "2", store);
+    for (number, bytes) in [(0, 4000), (1, 6000)] {
+        let array = heap.node("object", "Array", 16);
+        heap.edge(store, "element", &number.to_string(), array);
+        let block = heap.node("native", "(native block)", bytes);
+        heap.edge(array, "internal", "data", block);
+    }
+    let below = heap.node("native", "(native block)", 5);
+    heap.edge(window, "internal", "+0x8", below);
+    let shared = heap.node("native", "(native block)", 70);
+    heap.edge(store, "internal", "shared", shared);
+    heap.edge(library, "internal", "(data)", shared);
+    let heap = heap.open(1);
+    let found = native_holders(&heap, &Naming::of(&heap));
+    let told: Vec<(&str, u64, u64, u64)> = found
+        .iter()
+        .map(|of| (of.name.as_str(), of.native_bytes, of.block_count, of.retained_bytes))
+        .collect();
+    let wanted =
+        [("Store", 10_000, 2, 10_056), ("(data of libz.so)", 105, 2, 105), ("(several together)", 70, 1, 70)];
+    assert_eq!(told, wanted);
 }

@@ -1,0 +1,282 @@
+//! One sum of a process with a managed heap: objects, native blocks, what is free and kept, and the
+//! rest of the resident memory.
+//!
+//! ```text
+//! heap's pages = objects + native blocks + rounding + free and kept + what no object's part explains
+//! other pages  = objects in programs' and libraries' data + code, stacks, files, ...
+//! ```
+//! The two readings are of moments some milliseconds apart.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use heapr_managed::{ManagedHeap, NodeKind, write_snapshot};
+use heapr_proc::{PageMap, page_bytes};
+use heapr_resident::{Account, Class, PageStates};
+use heapr_table::quantity::{bytes, duration, plural, share};
+use heapr_table::{Column, Table, row};
+use heapr_v8::analysis::{Naming, NativeHolder, native_holders};
+use heapr_v8::devtools::Heap;
+use heapr_v8::{ReadOptions, Snapshot};
+use serde_json::{Value, json};
+
+use crate::plain_text::{line_width, one_line};
+use crate::snapshot::managed::heap_with_stacks;
+use crate::snapshot::v8::native_holders::allocated_by;
+
+/// Least size in bytes of a block whose pages are asked for: most of a smaller one is written.
+const LARGE_BYTES: u64 = 4 << 10;
+/// Largest number of objects for which the holders of native memory are told: finding them takes
+/// some hundred bytes for each.
+const HOLDERS_OBJECTS_MAX: usize = 3_000_000;
+/// Most holders that are told.
+const HOLDERS_MAX: usize = 5;
+/// Least native bytes of a holder that is told.
+const HOLDER_BYTES_LEAST: u64 = 64 << 10;
+
+/// Classes of memory that has objects and native blocks.
+const OF_HEAPS: &[Class] =
+    &[Class::LiveBlocks, Class::GlibcHeap, Class::AllocatorLive, Class::OtherAllocator, Class::PythonArenas];
+/// Classes of memory that allocators keep for later, and of their headers.
+const KEPT: &[Class] = &[
+    Class::HeadersRounding,
+    Class::FreeWholePages,
+    Class::FreePinned,
+    Class::CachesTops,
+    Class::AllocatorSlack,
+];
+
+/// Number and resident bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Amount {
+    count: u64,
+    bytes: u64,
+}
+
+impl Amount {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// The sum.
+#[derive(Debug)]
+pub(super) struct ObjectSum {
+    runtime: String,
+    /// Objects with their parts.
+    objects: Amount,
+    /// Blocks of native memory, and data of arrays.
+    native: Amount,
+    /// Bytes by which the sizes of objects are rounded up.
+    rounding_bytes: u64,
+    /// Free memory, caches and headers of allocators.
+    kept_bytes: u64,
+    /// Resident memory besides heaps, without the objects in it.
+    other_bytes: u64,
+    /// Bytes of the heaps that no object, block or free memory explains; negative if these have
+    /// more.
+    unexplained_bytes: i64,
+    all_bytes: u64,
+    pause: Duration,
+    holders: Vec<NativeHolder>,
+    notes: Vec<String>,
+}
+
+impl ObjectSum {
+    /// Reads the objects of a process whose resident memory is known.
+    ///
+    /// # Errors
+    /// It has no managed heap that can be read, or may not be stopped.
+    pub(super) fn of(pid: u32, account: &Account) -> anyhow::Result<Self> {
+        let (mut heap, pause) = heap_with_stacks(pid)?;
+        let pages = PageMap::of_process(pid).ok();
+        let mut sum = Self::add_up(&heap, account, pages.as_ref());
+        sum.pause = pause;
+        sum.notes = std::mem::take(&mut heap.notes);
+        if sum.native.bytes < HOLDER_BYTES_LEAST {
+            return Ok(sum);
+        }
+        if heap.nodes.len() > HOLDERS_OBJECTS_MAX {
+            sum.notes.push(format!(
+                "what holds the native memory: heapr snapshot take {pid}, and then heapr snapshot holders"
+            ));
+            return Ok(sum);
+        }
+        sum.holders = holders(heap).context("holders of native memory")?;
+        Ok(sum)
+    }
+
+    fn add_up(heap: &ManagedHeap, account: &Account, states: Option<&PageMap>) -> Self {
+        let places = Places::of(account);
+        let (mut objects, mut native) = (Amount::default(), Amount::default());
+        let mut elsewhere_bytes = 0_u64;
+        for (number, node) in heap.nodes.iter().enumerate() {
+            let own_bytes = heap.own_bytes(number as u32);
+            let class = places.class_at(node.address_avma);
+            let is_block = heap.label_of(node).kind == NodeKind::Block;
+            let resident_bytes = match states {
+                Some(states) if is_block => resident(states, node.address_avma, own_bytes),
+                _ => own_bytes,
+            };
+            if is_block { &mut native } else { &mut objects }.add(resident_bytes);
+            if !class.is_some_and(|class| OF_HEAPS.contains(&class) || KEPT.contains(&class)) {
+                elsewhere_bytes = elsewhere_bytes.saturating_add(resident_bytes);
+            }
+        }
+        let all_bytes = account.pages.rss_bytes;
+        let of = |classes: &[Class]| classes.iter().map(|&class| account.bytes(class)).sum::<u64>();
+        let free_in_pools_bytes =
+            account.bytes(Class::PythonArenas).saturating_sub(account.python.used_bytes);
+        let kept_bytes = of(KEPT) + free_in_pools_bytes;
+        let other_bytes = all_bytes.saturating_sub(of(OF_HEAPS) + of(KEPT)).saturating_sub(elsewhere_bytes);
+        let explained_bytes = objects
+            .bytes
+            .saturating_add(native.bytes)
+            .saturating_add(heap.rounding_bytes + kept_bytes + other_bytes);
+        Self {
+            runtime: heap.runtime.clone(),
+            objects,
+            native,
+            rounding_bytes: heap.rounding_bytes,
+            kept_bytes,
+            other_bytes,
+            unexplained_bytes: all_bytes as i64 - explained_bytes.min(i64::MAX as u64) as i64,
+            all_bytes,
+            pause: Duration::ZERO,
+            holders: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(
+            out,
+            "{} in one sum, with the objects of {} (it stood still for {} more):",
+            bytes(self.all_bytes),
+            self.runtime,
+            duration(self.pause.as_nanos() as u64)
+        )?;
+        let columns = [
+            Column::text("class", ""),
+            Column::bytes("bytes", "resident"),
+            Column::percent("percent", "%"),
+            Column::text("notes", ""),
+        ];
+        let mut table = Table::new("heapr.explain/1", &columns);
+        let unexplained_bytes = u64::try_from(self.unexplained_bytes).unwrap_or(0);
+        let unexplained = match self.unexplained_bytes {
+            less @ ..0 => format!("the others have {} more than is resident", bytes(less.unsigned_abs())),
+            _ => "the interpreter's own, and what changed meanwhile".to_owned(),
+        };
+        let rows = [
+            ("objects, with their parts", self.objects.bytes, plural(self.objects.count, "object")),
+            ("native blocks", self.native.bytes, plural(self.native.count, "block")),
+            ("rounding of objects' sizes", self.rounding_bytes, String::new()),
+            ("free and kept, headers", self.kept_bytes, "of pools, and of malloc".to_owned()),
+            ("other memory", self.other_bytes, "code, data, stacks, files".to_owned()),
+            ("not explained", unexplained_bytes, unexplained),
+        ];
+        for (what, amount, note) in rows {
+            table.row(row![what, amount, share(amount, self.all_bytes), note]);
+        }
+        for line in table.lines(2, line_width()) {
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        let told = self.holders.iter().filter(|holder| holder.native_bytes >= HOLDER_BYTES_LEAST);
+        for (number, holder) in told.take(HOLDERS_MAX).enumerate() {
+            let by = allocated_by(holder).map_or(String::new(), |by| format!(", allocated by {by}"));
+            writeln!(
+                out,
+                "  {:12} {} in {}: {}{by}",
+                if number == 0 { "native held:" } else { "" },
+                bytes(holder.native_bytes),
+                plural(holder.block_count, "block"),
+                one_line(&holder.name)
+            )?;
+        }
+        self.notes.iter().try_for_each(|note| writeln!(out, "  not seen: {note}"))
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let holder = |holder: &NativeHolder| {
+            json!({
+                "holder": holder.name,
+                "native_bytes": holder.native_bytes,
+                "block_count": holder.block_count,
+                "with_objects_bytes": holder.retained_bytes,
+                "allocated_by": holder.allocated_by.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            })
+        };
+        json!({
+            "runtime": self.runtime,
+            "object_count": self.objects.count,
+            "object_bytes": self.objects.bytes,
+            "native_count": self.native.count,
+            "native_bytes": self.native.bytes,
+            "rounding_bytes": self.rounding_bytes,
+            "kept_bytes": self.kept_bytes,
+            "other_bytes": self.other_bytes,
+            "unexplained_bytes": self.unexplained_bytes,
+            "rss_bytes": self.all_bytes,
+            "pause_ns": self.pause.as_nanos() as u64,
+            "holders": self.holders.iter().take(HOLDERS_MAX).map(holder).collect::<Vec<_>>(),
+            "notes": self.notes,
+        })
+    }
+}
+
+/// Classes of memory by address.
+struct Places {
+    /// Start and end, and the class, by start.
+    all: Vec<(u64, u64, Class)>,
+}
+
+impl Places {
+    fn of(account: &Account) -> Self {
+        let pieces = account.pieces.iter();
+        let mut all: Vec<(u64, u64, Class)> =
+            pieces.map(|piece| (piece.range_avma.start, piece.range_avma.end, piece.class)).collect();
+        all.sort_unstable();
+        Self { all }
+    }
+
+    fn class_at(&self, address_avma: u64) -> Option<Class> {
+        let behind = self.all.partition_point(|&(start_avma, ..)| start_avma <= address_avma);
+        let &(_, end_avma, class) = self.all.get(behind.checked_sub(1)?)?;
+        (address_avma < end_avma).then_some(class)
+    }
+}
+
+/// Resident bytes of some memory.
+fn resident(states: &PageMap, start_avma: u64, byte_count: u64) -> u64 {
+    if byte_count < LARGE_BYTES {
+        return byte_count;
+    }
+    let first_avma = start_avma / page_bytes() * page_bytes();
+    let page_count = (start_avma - first_avma).saturating_add(byte_count).div_ceil(page_bytes());
+    let found = usize::try_from(page_count)
+        .ok()
+        .filter(|&count| count < 1 << 24)
+        .and_then(|count| PageStates::pages(states, first_avma, count));
+    let Some(found) = found else { return byte_count };
+    let end_avma = start_avma.saturating_add(byte_count);
+    let pages = (0..).map(|number| first_avma + number * page_bytes()).zip(&found);
+    let of_page = |page_avma: u64| (page_avma + page_bytes()).min(end_avma) - page_avma.max(start_avma);
+    pages.filter(|(_, state)| state.is_present()).map(|(page_avma, _)| of_page(page_avma)).sum()
+}
+
+/// Finds what holds the native memory of a heap.
+fn holders(mut heap: ManagedHeap) -> anyhow::Result<Vec<NativeHolder>> {
+    let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+    // An error of writing shows at the reader as a file that ends early.
+    let thread = std::thread::spawn(move || {
+        let mut out = std::io::BufWriter::with_capacity(1 << 20, writer);
+        write_snapshot(&mut heap, &mut out).and_then(|()| out.flush())
+    });
+    let snapshot = Snapshot::read(reader, &ReadOptions::default());
+    let _ = thread.join();
+    let heap = Heap::with_dominators(snapshot?)?;
+    Ok(native_holders(&heap, &Naming::of(&heap)))
+}
