@@ -1,6 +1,7 @@
 //! Tests of the sentences.
 
 use super::*;
+use crate::climb::Trigger;
 use crate::cause::Cause;
 use crate::course::Point;
 use crate::incident::{GroupProcess, ProcessNamed};
