@@ -57,6 +57,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   deaths [--rounds N] [NAME…]
                          deaths for lack of memory in control groups made here, as root: whether the first sentence
                          of heapr watch (the variable HEAPR names another program) has the true cause
+  deaths --lives N       whether a program meets its limit at the same request with a watch as without one
   dist [--binary FILE] [--only tar,deb,rpm,wheel,npm,image,static] [--check] [--twice]
                          every package that can be made here, from a build for glibc 2.28 or from a program that
                          is there; the static one from a build for musl. SHA256SUMS and manifest.json beside them.

@@ -98,6 +98,36 @@ impl Drop for MemoryGroup {
     }
 }
 
+/// Watch that runs. It ends where it is dropped.
+pub(crate) struct Watch(Child);
+
+impl Watch {
+    /// Process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Ends the watch in order, by SIGTERM: its recorder ends with it.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        ensure!(self.told_to_end(), "the watch does not end when it is told to");
+        Ok(())
+    }
+
+    fn told_to_end(&mut self) -> bool {
+        let _ = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).stderr(Stdio::null()).status();
+        waited(Duration::from_secs(60), || Ok(self.0.try_wait()?.is_some())).unwrap_or(false)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) && !self.told_to_end() {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
 /// Path of the program that is judged: the variable `HEAPR`, or the release build.
 pub(crate) fn heapr() -> PathBuf {
     std::env::var_os("HEAPR").map_or_else(|| crate::root().join("target/release/heapr"), PathBuf::from)
@@ -133,19 +163,19 @@ impl Trial {
     }
 
     /// Starts a watch, and waits until it watches.
-    pub(crate) fn watch(&self, words: &[&str]) -> anyhow::Result<Child> {
+    pub(crate) fn watch(&self, words: &[&str]) -> anyhow::Result<Watch> {
         let said = self.path("said");
         let mut command = self.heapr(&["watch", "-o", "incidents"]);
         command.args(words).stdout(Stdio::null()).stderr(File::create(&said)?);
-        let mut child = command.spawn().context("heapr watch")?;
+        let mut watch = Watch(command.spawn().context("heapr watch")?);
         let started = Instant::now();
         loop {
             let text = fs::read_to_string(&said)?;
             if text.contains("heapr: watching") {
-                return Ok(child);
+                return Ok(watch);
             }
             ensure!(started.elapsed() < Duration::from_secs(120), "the watch does not begin: {text}");
-            if let Some(status) = child.try_wait()? {
+            if let Some(status) = watch.0.try_wait()? {
                 bail!("the watch ended ({status}): {text}");
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -156,7 +186,8 @@ impl Trial {
     pub(crate) fn incidents(&self) -> anyhow::Result<Vec<Value>> {
         let list = self.json(&["incidents", "--folder", "incidents"])?;
         let numbers = list["incidents"].as_array().into_iter().flatten();
-        let read = numbers.map(|one| self.json(&["incidents", &one["number"].to_string(), "--folder", "incidents"]));
+        let read =
+            numbers.map(|one| self.json(&["incidents", &one["number"].to_string(), "--folder", "incidents"]));
         // A warning gives way to the death that follows it, maybe at this moment.
         Ok(read.filter_map(Result::ok).collect())
     }
@@ -182,7 +213,10 @@ impl Trial {
 }
 
 /// Waits until `done`; false after the time.
-pub(crate) fn waited(limit: Duration, mut done: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<bool> {
+pub(crate) fn waited(
+    limit: Duration,
+    mut done: impl FnMut() -> anyhow::Result<bool>,
+) -> anyhow::Result<bool> {
     let started = Instant::now();
     while !done()? {
         if started.elapsed() > limit {
@@ -191,15 +225,4 @@ pub(crate) fn waited(limit: Duration, mut done: impl FnMut() -> anyhow::Result<b
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(true)
-}
-
-/// Ends a watch in order, by SIGTERM.
-pub(crate) fn end(mut watch: Child) -> anyhow::Result<()> {
-    crate::run(Command::new("kill").args(["-TERM", &watch.id().to_string()]))?;
-    if !waited(Duration::from_secs(60), || Ok(watch.try_wait()?.is_some()))? {
-        watch.kill()?;
-        watch.wait()?;
-        bail!("the watch does not end when it is told to");
-    }
-    Ok(())
 }

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use crate::memory_group::{MemoryGroup, Trial, end};
+use crate::memory_group::{MemoryGroup, Trial};
 
 /// Default time in minutes.
 const MINUTES: u64 = 15;
-/// Time of load before the limit is set: until memory is that of constant load.
-const WARM_UP: Duration = Duration::from_secs(90);
+/// Load before the limits are set: until no server's memory has grown by a thirtieth for so long, and
+/// at most so long.
+const STEADY: Duration = Duration::from_secs(90);
+const WARM_UP_MAX: Duration = Duration::from_secs(900);
 /// Share of its limit that a server's memory has then, in hundredths.
 const PERCENT: u64 = 80;
 /// Least memory that a server has left.
@@ -50,7 +52,7 @@ const SERVERS: [(&str, &str, &str); 6] = [
     ("node", "cd $FOLDER; exec node app.js $PORT", "exec $CLIENT $PORT /"),
     (
         "java",
-        "cd $FOLDER; javac -d . $BENCHES/SoakServer.java; exec java -Xmx96m -cp . SoakServer $PORT",
+        "cd $FOLDER; javac -d . $BENCHES/SoakServer.java; exec java -Xms64m -Xmx64m -XX:MaxDirectMemorySize=32m -cp . SoakServer $PORT",
         "exec $CLIENT $PORT lines",
     ),
 ];
@@ -110,16 +112,24 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     };
     let names = arguments.get(1..).unwrap_or_default();
     let trial = Trial::new()?;
-    let chosen = SERVERS.iter().enumerate().filter(|(_, server)| names.is_empty() || names.contains(&server.0));
-    let running: Vec<Running> = chosen.map(|(number, server)| start(number, server)).collect::<Result<_, _>>()?;
-    std::thread::sleep(WARM_UP);
+    let chosen =
+        SERVERS.iter().enumerate().filter(|(_, server)| names.is_empty() || names.contains(&server.0));
+    let running: Vec<Running> =
+        chosen.map(|(number, server)| start(number, server)).collect::<Result<_, _>>()?;
+    wait_until_steady(&running);
     for one in &running {
         let held = one.group.held_bytes();
         ensure!(held > 0 && one.group.process_count() > 0, "{} does not run", one.name);
         // A program of two MiB would have half a MiB left, less than a connection more takes.
         let limit = (held * 100 / PERCENT).max(held + LEFT_BYTES_MIN);
         one.group.limit(limit)?;
-        println!("{}: {} of {} MiB, {} processes", one.name, held >> 20, limit >> 20, one.group.process_count());
+        println!(
+            "{}: {} of {} MiB, {} processes",
+            one.name,
+            held >> 20,
+            limit >> 20,
+            one.group.process_count()
+        );
     }
     let words: Vec<&str> = running.iter().flat_map(|one| ["--cgroup", one.group.path.as_str()]).collect();
     let watch = trial.watch(&words)?;
@@ -134,8 +144,11 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     for one in &running {
         println!("{}: {} MiB at the end", one.name, one.group.held_bytes() >> 20);
     }
-    println!("the watcher used {} % of a processor", spent * 100 / (started.elapsed().as_secs().max(1) * 100));
-    end(watch)?;
+    println!(
+        "the watcher used {} % of a processor",
+        spent * 100 / (started.elapsed().as_secs().max(1) * 100)
+    );
+    watch.end()?;
     let found = trial.incidents()?;
     for incident in &found {
         println!("  {}: {}", incident["kind"], incident["sentences"][0]);
@@ -143,6 +156,22 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     println!("{} incidents of {} servers in {minutes} minutes", found.len(), running.len());
     ensure!(found.is_empty(), "healthy servers have incidents");
     Ok(())
+}
+
+/// Waits until all servers have the memory of constant load.
+fn wait_until_steady(running: &[Running]) {
+    let started = Instant::now();
+    let mut most = vec![0; running.len()];
+    let mut grown = started;
+    while grown.elapsed() < STEADY && started.elapsed() < WARM_UP_MAX {
+        std::thread::sleep(Duration::from_secs(5));
+        for (one, most) in running.iter().zip(&mut most) {
+            let held = one.group.held_bytes();
+            if held > *most + *most / 30 {
+                (*most, grown) = (held, Instant::now());
+            }
+        }
+    }
 }
 
 fn start(number: usize, server: &(&'static str, &str, &str)) -> anyhow::Result<Running> {
@@ -176,7 +205,12 @@ fn start(number: usize, server: &(&'static str, &str, &str)) -> anyhow::Result<R
     let words = ["sh", "-c", program].map(str::to_owned);
     let server = group.command(&words, Path::new("/")).envs(variables.clone()).spawn()?;
     let mut client = Command::new("sh");
-    client.args(["-c", load]).envs(variables).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    client
+        .args(["-c", load])
+        .envs(variables)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     std::os::unix::process::CommandExt::process_group(&mut client, 0);
     Ok(Running { name, group, server, client: client.spawn()? })
 }
@@ -185,6 +219,7 @@ fn start(number: usize, server: &(&'static str, &str, &str)) -> anyhow::Result<R
 fn ticks(pid: u32) -> u64 {
     let stat = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat"))).unwrap_or_default();
     let facts = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
-    let number = |place: usize| facts.split(' ').nth(place).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let number =
+        |place: usize| facts.split(' ').nth(place).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     number(11) + number(12)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use crate::memory_group::{MemoryGroup, Trial, end, waited};
+use crate::memory_group::{MemoryGroup, Trial, waited};
 
 /// Default number of deaths. A recorder is killed with every tenth.
 const DEATHS: u32 = 200;
@@ -48,7 +48,8 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     // One group above all is watched, as a node's containers are.
     let above = MemoryGroup::new("soak-watch", None, None)?;
     let quiet = MemoryGroup::new("soak-quiet", Some(&above), None)?;
-    let mut witness = quiet.command(&["sleep".to_owned(), "36000".to_owned()], trial.folder.path()).spawn()?;
+    let mut witness =
+        quiet.command(&["sleep".to_owned(), "36000".to_owned()], trial.folder.path()).spawn()?;
     waited(LIMIT, || Ok(quiet.process_count() > 0))?;
     let kept = (count * 2).to_string();
     let watch = trial.watch(&["--cgroup", &above.path, "--keep", &kept, "--keep-size", KEPT.0])?;
@@ -77,7 +78,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
         ensure!(largest <= KEPT.1 + BESIDE_BYTES, "the folder has {largest} bytes after death {number}");
     }
     let told = trial.last_number()?;
-    end(watch)?;
+    watch.end()?;
     let _ = witness.kill();
     let _ = witness.wait();
     println!(
@@ -92,7 +93,8 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
 
 /// Kills the recorder of the watch. False if there is none at the moment.
 fn kill_recorder(trial: &Trial) -> anyhow::Result<bool> {
-    let status = crate::output_of(trial.heapr(&["status", "--format", "json"]).stderr(std::process::Stdio::null()))?;
+    let status =
+        crate::output_of(trial.heapr(&["status", "--format", "json"]).stderr(std::process::Stdio::null()))?;
     let status: serde_json::Value = serde_json::from_str(&status)?;
     let pid = status["sessions"][0]["recorder_pid"].as_u64();
     if let Some(pid) = pid {

@@ -196,15 +196,20 @@ mod tests {
 
     fn state(held_mib: u64, rate_mib: i64) -> State {
         let rate = Some(rate_mib * MIB as i64);
-        State { held_bytes: held_mib * MIB, limit_bytes: Some(100 * MIB), rate, rss_bytes: held_mib * MIB, swapped_bytes: 0 }
+        State {
+            held_bytes: held_mib * MIB,
+            limit_bytes: Some(100 * MIB),
+            rate,
+            rss_bytes: held_mib * MIB,
+            swapped_bytes: 0,
+        }
     }
 
     #[test]
     fn swap_is_told_by_steps_from_its_first_amount_on() {
         let (rules, mut climb) = (Rules::default(), Climb::default());
-        let mut told = |mib: u64| {
-            climb.judge(&rules, &State { swapped_bytes: mib * MIB, ..state(40, 0) }).is_some()
-        };
+        let mut told =
+            |mib: u64| climb.judge(&rules, &State { swapped_bytes: mib * MIB, ..state(40, 0) }).is_some();
         assert_eq!(
             [20, 25, 31, 35, 40, 42, 5, 14, 16].map(&mut told),
             [false, false, true, false, false, true, false, false, true]
@@ -219,15 +224,10 @@ mod tests {
     fn a_limit_of_its_own_is_told_once_a_climb() {
         let (rules, mut climb) = (Rules::default(), OwnClimb::default());
         let mut told = |used_bytes| climb.judge(&rules, Limited { used_bytes, limit_bytes: 100 });
-        assert_eq!([80, 85, 90, 76, 88, 74, 99].map(&mut told), [
-            None,
-            Some(85),
-            None,
-            None,
-            None,
-            None,
-            Some(99)
-        ]);
+        assert_eq!(
+            [80, 85, 90, 76, 88, 74, 99].map(&mut told),
+            [None, Some(85), None, None, None, None, Some(99)]
+        );
         assert_eq!(climb.judge(&rules, Limited { used_bytes: 5, limit_bytes: 0 }), None);
     }
 

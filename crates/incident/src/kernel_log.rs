@@ -225,7 +225,12 @@ mod tests {
     use super::*;
 
     fn read(records: &[&str]) -> Vec<KernelKill> {
-        let mut log = KernelLog { file: File::open("/dev/null").unwrap(), chosen: None, whole_us: None, has_lost: false };
+        let mut log = KernelLog {
+            file: File::open("/dev/null").unwrap(),
+            chosen: None,
+            whole_us: None,
+            has_lost: false,
+        };
         let mut kills = Vec::new();
         records.iter().for_each(|record| log.add(record, &mut kills));
         kills

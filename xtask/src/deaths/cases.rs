@@ -32,13 +32,18 @@ pub(super) const DEATHS: &[Death] = &[
     death("cpp-leak", 128, "{leak}", &[KERNEL, "OrderCache::remember"]),
     Death {
         watch: &["--graph"],
-        ..death("python-dict", 128, "python3 {victims}/dictionary.py", &[KERNEL, "remember (dictionary.py|orders"])
+        ..death(
+            "python-dict",
+            128,
+            "python3 {victims}/dictionary.py",
+            &[KERNEL, "remember (dictionary.py|orders"],
+        )
     },
     death(
         "node-heap",
         256,
         "node --max-old-space-size=100 {victims}/heap.js",
-        &["ended by itself|ended at", "its own limit of 100 MiB"],
+        &["ended by itself|ended at", "its own limit of 100"],
     ),
     death("node-buffers", 256, "node {victims}/buffers.js", &[KERNEL, "keepUpload (buffers.js"]),
     death(
@@ -60,22 +65,27 @@ pub(super) const DEATHS: &[Death] = &[
     },
     Death {
         other: Other::Lowered(64),
-        ..death("lowered-limit", 256, "{steady} 100", &[KERNEL, "limit of 64 MiB", "load_table"])
+        ..death("lowered-limit", 256, "{steady} 100", &[KERNEL, "limit of 64", "load_table"])
     },
     death("bad-alloc", 512, "{throws-limited}", &["SIGABRT", "address space", "load_part"]),
     death(
         "jvm-exit-on-oom",
         512,
         "java -Xmx64m -XX:+UseSerialGC -XX:+ExitOnOutOfMemoryError -cp {classes} Heap",
-        &["its own limit of 64 MiB"],
+        &["its own limit of 64"],
     ),
     death(
         "jvm-crash-on-oom",
         512,
         "java -Xmx64m -XX:+UseSerialGC -XX:+CrashOnOutOfMemoryError -cp {classes} Heap",
-        &["its own limit of 64 MiB"],
+        &["its own limit of 64"],
     ),
-    death("jvm-uncaught-oom", 512, "java -Xmx64m -XX:+UseSerialGC -cp {classes} Heap", &["its own limit of 64 MiB"]),
+    death(
+        "jvm-uncaught-oom",
+        512,
+        "java -Xmx64m -XX:+UseSerialGC -cp {classes} Heap",
+        &["its own limit of 64"],
+    ),
 ];
 
 const fn death(

@@ -2,6 +2,7 @@
 //! `heapr watch` names the true cause.
 
 mod cases;
+mod lives;
 mod programs;
 
 use std::fs::{self, File};
@@ -11,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use crate::memory_group::{MemoryGroup, Trial, end, waited};
+use crate::memory_group::{MemoryGroup, Trial, waited};
 use cases::{DEATHS, Death, Other};
 use programs::Programs;
 
@@ -20,6 +21,10 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs each death, or those that are named, and prints a table of first sentences.
 pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
+    if let ["--lives", count] = words {
+        let count = count.parse().with_context(|| format!("{count} is no number of rounds"))?;
+        return lives::run(count, &Programs::built()?);
+    }
     let (rounds, names) = match words {
         ["--rounds", count, names @ ..] => {
             (count.parse::<u32>().with_context(|| format!("{count} is no number of rounds"))?, names)
@@ -43,7 +48,12 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
         right += usize::from(count == outcomes.len());
         let shown = outcomes.iter().find(|(is_right, _)| !is_right).or(outcomes.last());
         let sentence = shown.map_or("", |(_, sentence)| sentence.as_str());
-        println!("| {} | {} MiB | {count} of {rounds} | {} |", death.name, death.limit_mib, sentence.replace('|', "\\|"));
+        println!(
+            "| {} | {} MiB | {count} of {rounds} | {} |",
+            death.name,
+            death.limit_mib,
+            sentence.replace('|', "\\|")
+        );
     }
     println!("\n{right} of {} right in every round", chosen.len());
     Ok(())
@@ -53,13 +63,16 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
 fn told_of(death: &Death, programs: &Programs) -> anyhow::Result<(bool, String)> {
     let trial = Trial::new()?;
     let is_shared = matches!(death.other, Other::Neighbour(_));
-    let above = is_shared.then(|| MemoryGroup::new("deaths-parent", None, Some(death.limit_mib))).transpose()?;
+    let above =
+        is_shared.then(|| MemoryGroup::new("deaths-parent", None, Some(death.limit_mib))).transpose()?;
     let group = MemoryGroup::new("deaths", above.as_ref(), (!is_shared).then_some(death.limit_mib))?;
     let neighbours =
         above.as_ref().map(|above| MemoryGroup::new("deaths-neighbour", Some(above), None)).transpose()?;
     let mut children: Vec<Child> = Vec::new();
     let words = programs.command(death.command)?;
-    children.push(group.command(&words, trial.folder.path()).stderr(File::create(trial.path("stderr"))?).spawn()?);
+    children.push(
+        group.command(&words, trial.folder.path()).stderr(File::create(trial.path("stderr"))?).spawn()?,
+    );
     waited(LIMIT, || Ok(group.process_count() > 0))?;
     // An interpreter is loaded, and the shell has become the program.
     std::thread::sleep(Duration::from_millis(700));
@@ -82,7 +95,7 @@ fn told_of(death: &Death, programs: &Programs) -> anyhow::Result<(bool, String)>
         let all = trial.incidents()?;
         Ok(all.iter().any(|incident| incident["kind"] == "death"))
     });
-    end(watch)?;
+    watch.end()?;
     programs.clean();
     let all = trial.incidents()?;
     children.iter_mut().for_each(|child| drop(child.kill()));

@@ -44,7 +44,8 @@ impl Programs {
     /// Words of a command.
     pub(super) fn command(&self, text: &str) -> anyhow::Result<Vec<String>> {
         // The interpreter itself: a script that searches for it would be another program.
-        let python = crate::output_of(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
+        let python =
+            crate::output_of(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
         let mut text = text.replace("{victims}", &victims().to_string_lossy());
         let limited = format!("prlimit --as={} {{throws}}", ADDRESS_SPACE_KIB << 10);
         text = text.replace("{throws-limited}", &limited).replace("{shared}", &self.shared.to_string_lossy());

@@ -36,7 +36,11 @@ const COLUMNS: [Column; 22] = [
     column("unit", Kind::Text, "systemd unit; may be empty"),
     column("limit_bytes", Kind::Number, "limit that was met; 0: none, or unknown"),
     column("rss_bytes", Kind::Number, "resident bytes at the last reading; 0: unknown"),
-    column("holder_kind", Kind::Text, "`function`, `class` or `group`; empty: what held the memory is unknown"),
+    column(
+        "holder_kind",
+        Kind::Text,
+        "`function`, `class` or `group`; empty: what held the memory is unknown",
+    ),
     column("holder", Kind::Text, "largest holder of memory"),
     column("holder_bytes", Kind::Number, "its bytes"),
     column("holder_bytes_plus_minus", Kind::Number, "half of the 95 % interval; 0: counted"),
@@ -80,11 +84,7 @@ pub(super) fn write(folder: &Path, from: &Path, all: &[&Incident], may_replace: 
     Ok(())
 }
 
-fn row(
-    table: &mut TableWriter<impl std::io::Write>,
-    host: &str,
-    incident: &Incident,
-) -> std::io::Result<()> {
+fn row(table: &mut TableWriter<impl std::io::Write>, host: &str, incident: &Incident) -> std::io::Result<()> {
     let text = |value: &'_ Option<String>| value.clone().unwrap_or_default();
     let number = |value: u64| Value::Number(i64::try_from(value).unwrap_or(i64::MAX));
     let process = &incident.process;

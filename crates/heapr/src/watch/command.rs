@@ -28,7 +28,12 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
     let folder = arguments.folder()?;
     let store = Store::made(&folder)?;
     remove_left(store.folder().path());
-    let report = Report::new(store, arguments.bounds(), (arguments.webhook.as_deref(), arguments.otlp.as_deref()), arguments.quiet)?;
+    let report = Report::new(
+        store,
+        arguments.bounds(),
+        (arguments.webhook.as_deref(), arguments.otlp.as_deref()),
+        arguments.quiet,
+    )?;
     let recording = folder.join(RECORDING);
     // A signal that comes while processes are attached to must not leave the recorder alone.
     let mut signals = Signals::catch()?;

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use heapr_incident::{Account, AtOutOfMemory, Course, Ending, GroupFacts, Limited, More, ProcessNamed, RuntimeLimit};
+use heapr_incident::{
+    Account, AtOutOfMemory, Course, Ending, GroupFacts, Limited, More, ProcessNamed, RuntimeLimit,
+};
 
 /// Process that has ended.
 #[derive(Debug, Clone, Default)]

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use heapr_incident::{
-    Account, AtOutOfMemory, Ending, JournalProcess, Limited, OwnClimb, OwnLimit, ProcessNamed, Rules, RuntimeLimit,
-    unix_ns,
+    Account, AtOutOfMemory, Ending, JournalProcess, Limited, OwnClimb, OwnLimit, ProcessNamed, Rules,
+    RuntimeLimit, unix_ns,
 };
 use heapr_proc::{GroupFolder, Stat, start_ticks};
 use heapr_session::ProcessFacts;

@@ -36,7 +36,11 @@ fn an_abort_at_the_limit_of_address_space_is_warned_of_told_sent_and_written_as_
     wait_until("the limit is told as near", || watch.said().contains("may end soon by itself").then_some(()));
     let near = stage.json(&["incidents", "--folder", "incidents"])["incidents"][0]["number"].to_string();
     let near = stage.json(&["incidents", &near, "--folder", "incidents"]);
-    assert_eq!((&near["trigger"]["of"], &near["kind"]), (&"address_space".into(), &"warning".into()), "{near:#}");
+    assert_eq!(
+        (&near["trigger"]["of"], &near["kind"]),
+        (&"address_space".into(), &"warning".into()),
+        "{near:#}"
+    );
     // All is recorded from the warning on.
     let status = &stage.json(&["status"])["sessions"][0];
     assert_eq!(status["sample_mean_bytes"], 0, "{status:#}");
@@ -49,7 +53,8 @@ fn an_abort_at_the_limit_of_address_space_is_warned_of_told_sent_and_written_as_
     assert!(evidence.contains("1 allocation failed"), "{evidence}");
     let first = sentence(&incident);
     assert!(first.contains("its limit of address space of") && first.contains("load_part"), "{first}");
-    let sent: Vec<Value> = engine.taken().iter().map(|one| serde_json::from_slice(&one.body).unwrap()).collect();
+    let sent: Vec<Value> =
+        engine.taken().iter().map(|one| serde_json::from_slice(&one.body).unwrap()).collect();
     let severity = |one: &Value| {
         one["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["severityText"].as_str().unwrap().to_owned()
     };

@@ -1,8 +1,8 @@
 //! Tests of the sentences.
 
 use super::*;
-use crate::climb::Trigger;
 use crate::cause::Cause;
+use crate::climb::Trigger;
 use crate::course::Point;
 use crate::incident::{GroupProcess, ProcessNamed};
 
