@@ -197,13 +197,12 @@ impl Trial {
         self.json(&["incidents", &number.to_string(), "--folder", "incidents"])
     }
 
-    /// Number of the last incident; 0: there is none.
-    pub(crate) fn last_number(&self) -> anyhow::Result<u32> {
-        let names = fs::read_dir(self.path("incidents"))?.flatten().map(|entry| entry.file_name());
-        let number = |name: std::ffi::OsString| {
-            name.to_str()?.strip_prefix("incident-")?.strip_suffix(".json")?.parse().ok()
-        };
-        Ok(names.filter_map(number).max().unwrap_or(0))
+    /// Numbers of the deaths among the incidents, oldest first. Warnings give way to deaths.
+    pub(crate) fn deaths(&self) -> anyhow::Result<Vec<u32>> {
+        let list = self.json(&["incidents", "--folder", "incidents"])?;
+        let rows = list["incidents"].as_array().into_iter().flatten();
+        let deaths = rows.filter(|row| row["kind"] == "death");
+        Ok(deaths.filter_map(|row| row["number"].as_u64()?.try_into().ok()).collect())
     }
 
     fn json(&self, words: &[&str]) -> anyhow::Result<Value> {

@@ -11,8 +11,8 @@ use crate::memory_group::{MemoryGroup, Trial};
 
 /// Default time in minutes.
 const MINUTES: u64 = 15;
-/// Load before the limits are set: until no server's memory has grown by a thirtieth for so long, and
-/// at most so long.
+/// Time without growth by a thirtieth that ends the load before the limits are set, and the longest
+/// such load.
 const STEADY: Duration = Duration::from_secs(90);
 const WARM_UP_MAX: Duration = Duration::from_secs(900);
 /// Share of its limit that a server's memory has then, in hundredths.
@@ -22,8 +22,8 @@ const LEFT_BYTES_MIN: u64 = 4 << 20;
 /// First limit, which no server meets.
 const FIRST_LIMIT_MIB: u64 = 2048;
 
-/// Server with its load, as lines of sh. `$PORT`, `$PYTHON` (with FastAPI), `$FOLDER` and `$BENCHES`
-/// are set; `$CLIENT` is a client of HTTP.
+/// Server with its load, as lines of sh. `$PORT`, `$PYTHON` (with FastAPI), `$FOLDER` and
+/// `$BENCHES` are set; `$CLIENT` is a client of HTTP or of lines.
 const SERVERS: [(&str, &str, &str); 6] = [
     (
         "redis",

@@ -13,8 +13,8 @@ pub struct Rules {
     pub within_minutes: u64,
     /// Rise of the resident set since the last step, in bytes; `None`: steps are not judged.
     pub rss_step_bytes: Option<u64>,
-    /// Rise of swapped-out memory since the last step, in hundredths of the limit, or of the memory
-    /// of a group without a limit; 0: swap is not judged.
+    /// Rise of swapped-out memory since the last step, in hundredths of the limit; 0: swap is not
+    /// judged. A group without a limit has its own memory in place of it.
     pub swap_percent: u64,
 }
 

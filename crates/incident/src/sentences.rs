@@ -6,7 +6,7 @@ use crate::cause::{CauseKind, Certainty};
 use crate::ending::{Ending, signal_name};
 use crate::incident::{GroupFacts, Holder, HolderKind, Incident, Kind};
 use crate::wall_clock::clock_text;
-use crate::warning_sentence::near_limit;
+use crate::warning_sentence::{near_limit, so_held};
 
 /// Least share of the memory, in hundredths, of a holder that the first sentence names.
 const NAMED_PERCENT: u64 = 20;
@@ -166,11 +166,6 @@ fn held_clause(incident: &Incident) -> String {
         }
         None => String::new(),
     }
-}
-
-/// Clause on the holder in a sentence that names no memory.
-pub(crate) fn so_held(held: &str) -> String {
-    held.replacen(", ", "; ", 1).replacen(" of it in ", " of its memory was in ", 1)
 }
 
 /// Name of a holder, with its processes if these are not the incident's own alone.

@@ -1,11 +1,15 @@
-//! First sentence of a warning.
+//! First sentence of a warning, and the clause that all first sentences have.
 
 use heapr_table::quantity::bytes;
 
 use crate::climb::Trigger;
 use crate::incident::Incident;
-use crate::sentences::so_held;
 use crate::wall_clock::clock_text;
+
+/// Clause on the holder in a sentence that names no memory.
+pub(crate) fn so_held(held: &str) -> String {
+    held.replacen(", ", "; ", 1).replacen(" of it in ", " of its memory was in ", 1)
+}
 
 /// Sentence on a process that lives near a limit. `held`: clause on the largest holder.
 pub(crate) fn near_limit(incident: &Incident, who: &str, held: &str) -> String {

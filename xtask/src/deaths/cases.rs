@@ -67,7 +67,12 @@ pub(super) const DEATHS: &[Death] = &[
         other: Other::Lowered(64),
         ..death("lowered-limit", 256, "{steady} 100", &[KERNEL, "limit of 64", "load_table"])
     },
-    death("bad-alloc", 512, "{throws-limited}", &["SIGABRT", "address space", "load_part"]),
+    death(
+        "bad-alloc",
+        512,
+        "{throws-limited}",
+        &["SIGABRT", "address space|an allocation that failed", "load_part"],
+    ),
     death(
         "jvm-exit-on-oom",
         512,

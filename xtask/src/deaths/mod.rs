@@ -88,7 +88,6 @@ fn told_of(death: &Death, programs: &Programs) -> anyhow::Result<(bool, String)>
     if let Other::Lowered(mib) = death.other {
         waited(LIMIT, || Ok(group.held_bytes() > 100 << 20))?;
         std::thread::sleep(Duration::from_secs(2));
-        // The kernel refuses the limit in version 1 while memory cannot be freed: usage is met first.
         lower(&group, mib)?;
     }
     let told = waited(LIMIT, || {
@@ -108,8 +107,8 @@ fn told_of(death: &Death, programs: &Programs) -> anyhow::Result<(bool, String)>
     Ok((is_right, sentence))
 }
 
-/// Lowers a limit below what is used. Version 2 takes the limit, and the kernel kills; version 1
-/// refuses it, so that the limit is set to what is used, less until a kill comes.
+/// Lowers a limit below what is used. Version 2 takes it, and the kernel kills. Version 1 refuses
+/// it as long as the memory cannot be freed.
 fn lower(group: &MemoryGroup, mib: u64) -> anyhow::Result<()> {
     waited(Duration::from_secs(60), || Ok(group.limit(mib << 20).is_ok() || group.process_count() == 0))?;
     Ok(())

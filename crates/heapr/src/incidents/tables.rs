@@ -49,8 +49,8 @@ const COLUMNS: [Column; 22] = [
     column("sentence", Kind::Text, "first sentence of the report"),
 ];
 
-/// Writes a file for each day into `folder/incidents/date=…`. `from`: folder of the incidents, which
-/// gives the files their names.
+/// Writes a file for each day into `folder/incidents/date=…`. `from`: folder of the incidents,
+/// which gives the files their names.
 ///
 /// # Errors
 /// A file exists and may not be replaced, or the operating system's error.

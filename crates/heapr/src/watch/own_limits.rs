@@ -75,7 +75,8 @@ impl OwnLimits {
         Some(RuntimeLimit { heap: limit.heap.to_owned(), set_by: limit.set_by.clone(), amount })
     }
 
-    /// Limits that are worth a warning as they come near. A heap of Java also fills up with garbage.
+    /// Limits that are worth a warning as they come near. A heap of Java also fills up with
+    /// garbage.
     pub(super) fn told(
         &self,
         account: Option<&Account>,
