@@ -19,7 +19,7 @@ pub(super) struct Death {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Other {
     None,
-    /// Program in another group below the same limit, which is spared by the kernel.
+    /// Program in another group below the same limit.
     Neighbour(&'static str),
     /// Limit in MiB that is set once the program holds its memory.
     Lowered(u64),
@@ -52,7 +52,7 @@ pub(super) const DEATHS: &[Death] = &[
         "java -Xmx64m -XX:MaxDirectMemorySize=1g -XX:+PreserveFramePointer -cp {classes} Direct",
         &[KERNEL, "keepUpload|allocateDirect|direct buffer"],
     ),
-    death("jvm-heap", 192, "java -Xmx1g -cp {classes} Heap", &[KERNEL, "Java"]),
+    death("jvm-heap", 192, "java -Xmx1g -cp {classes} Heap", &[KERNEL, "JVM heap"]),
     death("ruby-texts", 128, "ruby {victims}/texts.rb", &[KERNEL, "remember (texts.rb"]),
     death("spike", 128, "{spike}", &[KERNEL, "load_all"]),
     death("workers", 192, "{python} {victims}/workers.py", &[KERNEL, "render (workers.py", "of 4 processes"]),
@@ -61,7 +61,8 @@ pub(super) const DEATHS: &[Death] = &[
     death("rust-jemalloc", 128, "{rust}", &[KERNEL, "remember"]),
     Death {
         other: Other::Neighbour("{leak}"),
-        ..death("neighbour", 160, "{steady} 60", &[KERNEL, "of leak (|in leak ("])
+        // The kernel kills the one that does not eat.
+        ..death("neighbour", 160, "choom -n 900 -- {steady} 60", &[KERNEL, "of leak (|in leak ("])
     },
     Death {
         other: Other::Lowered(64),

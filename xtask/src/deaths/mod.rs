@@ -79,9 +79,7 @@ fn told_of(death: &Death, programs: &Programs) -> anyhow::Result<(bool, String)>
     let watched = group.path.clone();
     let watch = trial.watch(&[&["--cgroup", &watched], death.watch].concat())?;
     if let (Other::Neighbour(command), Some(group)) = (death.other, &neighbours) {
-        // The kernel spares the one that eats.
-        let mut words = vec!["choom".to_owned(), "-n".to_owned(), "-900".to_owned(), "--".to_owned()];
-        words.extend(programs.command(command)?);
+        let words = programs.command(command)?;
         children.push(group.command(&words, trial.folder.path()).spawn()?);
     }
     fs::write(trial.path("go"), "")?;
