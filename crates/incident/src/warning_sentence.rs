@@ -71,6 +71,6 @@ mod tests {
         let (of, limit_bytes) = (OwnLimit::V8Heap, 100 << 20);
         incident.trigger = Some(Trigger::OwnLimit { of, percent: 87, limit_bytes });
         let told = near_limit(&incident, "web (7)", "");
-        assert!(told.ends_with(" it had used 87 % of its limit of V8's heap of 100 MiB."), "{told}");
+        assert!(told.ends_with(" it had used 87 % of its limit of V8's heap of 100.0 MiB."), "{told}");
     }
 }
