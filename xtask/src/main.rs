@@ -9,6 +9,7 @@ mod check_deps;
 mod check_words;
 mod comment_width;
 mod comments;
+mod deaths;
 mod dependency_policy;
 mod dist;
 mod emulated;
@@ -16,6 +17,7 @@ mod function_shape;
 mod header;
 mod known_names;
 mod matrix;
+mod memory_group;
 mod miri;
 mod module_circles;
 mod packages;
@@ -23,10 +25,12 @@ mod processor_words;
 mod release;
 mod soak_attach;
 mod soak_graph_kills;
+mod soak_healthy;
 mod soak_kills;
 mod soak_languages;
 mod soak_servers;
 mod soak_snapshot;
+mod soak_watch;
 mod sources;
 mod ui_circles;
 mod unused_sources;
@@ -51,6 +55,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   check-dependencies     whether all that heapr is made of comes from the registry, once, with a licence that is
                          allowed, and stands in docs/dependencies.md
   check-licences         whether the licences of all that heapr is made of are allowed
+  deaths [--rounds N] [NAME…]
+                         deaths for lack of memory in control groups made here, as root: whether the first sentence
+                         of heapr watch (the variable HEAPR names another program) has the true cause
+  deaths --lives N       whether a program meets its limit at the same request with a watch as without one
   dist [--binary FILE] [--only tar,deb,rpm,wheel,npm,image,static] [--check] [--twice]
                          every package that can be made here, from a build for glibc 2.28 or from a program that
                          is there; the static one from a build for musl. SHA256SUMS and manifest.json beside them.
@@ -74,6 +82,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          every other graph of seven programs killed at a random moment: nothing is left
   soak graph-confirm [SECONDS [FOLDER [PROGRAM…]]]
                          graphs of eight real programs: no block that was called leaked is freed afterwards
+  soak healthy [MINUTES [NAME…]]
+                         six servers at constant load near 80 % of their limits under heapr watch: no incident
+  soak watch [DEATHS]    deaths one after the other under one watch, its recorder killed at random moments: an incident
+                         each, and the folder within its bound
   soak kills [ROUNDS [SEED]]
                          recorder, command or program killed at random moments: nobody else is harmed
   soak languages [STACKS [py|js|java|rb|php|pl|lua]]
@@ -126,6 +138,7 @@ fn main() -> ExitCode {
         ["book"] => write_book(),
         ["check-dependencies"] => dependency_policy::run(),
         ["check-licences"] => dist::check_licences(),
+        ["deaths", ref words @ ..] => deaths::run(words),
         ["dist", ref rest @ ..] => dist::run(rest),
         ["release", ref rest @ ..] => release::run(rest),
         ["emulated", ref words @ ..] => emulated::run(words),
@@ -139,6 +152,8 @@ fn main() -> ExitCode {
         ["soak", "languages", ref rest @ ..] => soak_languages::run(rest),
         ["soak", "python-heap"] => soak_python_heap("200"),
         ["soak", "python-heap", stops] => soak_python_heap(stops),
+        ["soak", "healthy", ref rest @ ..] => soak_healthy::run(rest),
+        ["soak", "watch", ref rest @ ..] => soak_watch::run(rest),
         ["soak", "snapshot", ref rest @ ..] => soak_snapshot::run(rest),
         ["matrix", ref words @ ..] => matrix::run(words),
         ["miri"] => miri::run(),

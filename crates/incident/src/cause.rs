@@ -1,11 +1,12 @@
 //! Cause of a death, from facts alone.
 
-use heapr_table::quantity::bytes;
+use heapr_table::quantity::{bytes, plural};
 use serde::{Deserialize, Serialize};
 
 use crate::ending::{Ending, signal_name};
 use crate::group_levels::More;
 use crate::kernel_log::{KernelKill, Scope};
+use crate::own_limits::{AtOutOfMemory, Limited, RuntimeLimit};
 
 /// Kind of a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,6 +26,10 @@ pub enum CauseKind {
     AddressSpace,
     /// Process itself, at the limit of its language's heap.
     RuntimeLimit,
+    /// Process itself, after an OutOfMemoryError of its Java that its heap's size does not show.
+    OutOfMemoryError,
+    /// Process itself, after allocations that failed.
+    FailedAllocation,
     /// Signal other than SIGKILL, mostly of the process itself: a fault or an abort.
     Crash,
     /// SIGKILL of an unknown sender.
@@ -33,6 +38,8 @@ pub enum CauseKind {
     Exit,
     /// Limit that is near: the process lives.
     NearLimit,
+    /// Limit of the process itself that is near: it lives.
+    NearOwnLimit,
     /// Unknown cause.
     #[default]
     Unknown,
@@ -50,10 +57,13 @@ impl CauseKind {
             Self::SystemdOomd => "systemd_oomd",
             Self::AddressSpace => "address_space",
             Self::RuntimeLimit => "runtime_limit",
+            Self::OutOfMemoryError => "out_of_memory_error",
+            Self::FailedAllocation => "failed_allocation",
             Self::Crash => "crash",
             Self::Killed => "killed",
             Self::Exit => "exit",
             Self::NearLimit => "near_limit",
+            Self::NearOwnLimit => "near_own_limit",
             Self::Unknown => "unknown",
         }
     }
@@ -101,38 +111,6 @@ pub struct Cause {
     pub evidence: Vec<String>,
 }
 
-/// Amount that has a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limited {
-    /// Used bytes.
-    pub used_bytes: u64,
-    /// Limit in bytes.
-    pub limit_bytes: u64,
-}
-
-impl Limited {
-    /// Share of the limit that counts as used up, in hundredths.
-    const FULL_PERCENT: u64 = 90;
-
-    /// Whether the limit is nearly met. 0 is no limit: V8's option has this meaning.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        let full = u128::from(self.limit_bytes) * u128::from(Self::FULL_PERCENT);
-        self.limit_bytes > 0 && u128::from(self.used_bytes) * 100 >= full
-    }
-}
-
-/// Limit of a language's heap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuntimeLimit {
-    /// Heap, as in "V8's heap".
-    pub heap: String,
-    /// Source of the limit, such as `--max-old-space-size`.
-    pub set_by: String,
-    /// Amount at the last reading, and the limit.
-    pub amount: Limited,
-}
-
 /// Facts about a death.
 #[derive(Debug, Clone, Default)]
 pub struct DeathFacts<'a> {
@@ -152,6 +130,10 @@ pub struct DeathFacts<'a> {
     pub address_space: Option<Limited>,
     /// Heap of the language at the last reading.
     pub runtime: Option<&'a RuntimeLimit>,
+    /// Options by which the program ends at an OutOfMemoryError.
+    pub at_out_of_memory: &'a [AtOutOfMemory],
+    /// Recorded allocations of the process that failed.
+    pub failed_count: u64,
 }
 
 /// Determines the cause of a death.
@@ -315,6 +297,13 @@ fn by_exit(facts: &DeathFacts<'_>, status: i32) -> Cause {
 }
 
 fn at_own_limit(facts: &DeathFacts<'_>, mut evidence: Vec<String>, otherwise: CauseKind) -> Cause {
+    let option = facts.at_out_of_memory.iter().find(|option| option.ends_so(facts.ending));
+    if let Some(option) = option {
+        evidence.push(format!("{} ends it so after an OutOfMemoryError", option.option()));
+    }
+    if facts.failed_count > 0 {
+        evidence.push(format!("{} failed while it was recorded", plural(facts.failed_count, "allocation")));
+    }
     if let Some(runtime) = facts.runtime.filter(|runtime| runtime.amount.is_full()) {
         let amount = runtime.amount;
         evidence.push(format!(
@@ -338,7 +327,13 @@ fn at_own_limit(facts: &DeathFacts<'_>, mut evidence: Vec<String>, otherwise: Ca
         let (kind, certainty) = (CauseKind::AddressSpace, Certainty::Likely);
         return Cause { kind, certainty, group: None, limit_bytes, evidence };
     }
-    Cause { kind: otherwise, certainty: Certainty::Fact, evidence, ..Cause::default() }
+    // A program may end so for another reason: its own exit(3), an assertion.
+    let kind = match option {
+        Some(_) => CauseKind::OutOfMemoryError,
+        None if facts.failed_count > 0 => CauseKind::FailedAllocation,
+        None => return Cause { kind: otherwise, certainty: Certainty::Fact, evidence, ..Cause::default() },
+    };
+    Cause { kind, certainty: Certainty::Likely, evidence, ..Cause::default() }
 }
 
 #[cfg(test)]

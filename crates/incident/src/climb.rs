@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::own_limits::Limited;
+
 /// Thresholds at which a climb is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
@@ -11,11 +13,14 @@ pub struct Rules {
     pub within_minutes: u64,
     /// Rise of the resident set since the last step, in bytes; `None`: steps are not judged.
     pub rss_step_bytes: Option<u64>,
+    /// Rise of swapped-out memory since the last step, in hundredths of the limit; 0: swap is not
+    /// judged. A group without a limit has its own memory in place of it.
+    pub swap_percent: u64,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { limit_percent: 85, within_minutes: 10, rss_step_bytes: None }
+        Self { limit_percent: 85, within_minutes: 10, rss_step_bytes: None, swap_percent: 10 }
     }
 }
 
@@ -38,6 +43,41 @@ pub enum Trigger {
         /// Resident bytes.
         rss_bytes: u64,
     },
+    /// Memory of the group that was swapped out.
+    Swap {
+        /// Swapped-out bytes.
+        swapped_bytes: u64,
+    },
+    /// Limit that the process has by itself.
+    OwnLimit {
+        /// Limited amount.
+        of: OwnLimit,
+        /// Share of the limit in hundredths.
+        percent: u64,
+        /// The limit in bytes.
+        limit_bytes: u64,
+    },
+}
+
+/// Amount of a process that has a limit of its own, at which an allocation fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnLimit {
+    /// Address space (`ulimit -v`).
+    AddressSpace,
+    /// V8's heap (`--max-old-space-size`).
+    V8Heap,
+}
+
+impl OwnLimit {
+    /// Name in sentences.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AddressSpace => "address space",
+            Self::V8Heap => "V8's heap",
+        }
+    }
 }
 
 /// State of a group or process for the judgement.
@@ -51,6 +91,8 @@ pub struct State {
     pub rate: Option<i64>,
     /// Resident bytes of all processes.
     pub rss_bytes: u64,
+    /// Swapped-out bytes of the group.
+    pub swapped_bytes: u64,
 }
 
 /// Least share of the limit, in hundredths, at which a trend counts: far below, it changes often.
@@ -65,13 +107,17 @@ pub struct Climb {
     told_bytes: Option<u64>,
     /// Largest resident set that was told.
     step_bytes: Option<u64>,
+    /// Swapped-out bytes from which on the next step counts.
+    swap_bytes: Option<u64>,
 }
 
 impl Climb {
     /// Judges a state. A climb is told once; memory that has fallen by a tenth of the limit begins
     /// a new one.
     pub fn judge(&mut self, rules: &Rules, state: &State) -> Option<Trigger> {
-        self.judge_limit(rules, state).or_else(|| self.judge_step(rules, state))
+        self.judge_limit(rules, state)
+            .or_else(|| self.judge_step(rules, state))
+            .or_else(|| self.judge_swap(rules, state))
     }
 
     fn judge_limit(&mut self, rules: &Rules, state: &State) -> Option<Trigger> {
@@ -107,6 +153,35 @@ impl Climb {
         self.step_bytes = Some(state.rss_bytes);
         Some(Trigger::RssStep { rss_bytes: state.rss_bytes })
     }
+
+    /// Memory that was swapped out before the watch is no step.
+    fn judge_swap(&mut self, rules: &Rules, state: &State) -> Option<Trigger> {
+        const BYTES_MIN: u64 = 1 << 20;
+        let swapped_bytes = state.swapped_bytes;
+        let whole = state.limit_bytes.unwrap_or_else(|| state.held_bytes.saturating_add(swapped_bytes));
+        let step = (whole / 100).saturating_mul(rules.swap_percent).max(BYTES_MIN);
+        let from = self.swap_bytes.map_or(swapped_bytes, |from| from.min(swapped_bytes));
+        let is_step = rules.swap_percent > 0 && swapped_bytes >= from.saturating_add(step);
+        self.swap_bytes = Some(if is_step { swapped_bytes } else { from });
+        is_step.then_some(Trigger::Swap { swapped_bytes })
+    }
+}
+
+/// Judge of a limit that a process has by itself: reaching it is told once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnClimb {
+    is_told: bool,
+}
+
+impl OwnClimb {
+    /// Judges an amount. Returns its share of the limit in hundredths where a climb is to be told.
+    pub fn judge(&mut self, rules: &Rules, amount: Limited) -> Option<u64> {
+        let percent = percent_of(amount.used_bytes, amount.limit_bytes);
+        self.is_told &= percent.saturating_add(FALL_PERCENT) >= rules.limit_percent;
+        let is_near = amount.limit_bytes > 0 && percent >= rules.limit_percent && !self.is_told;
+        self.is_told |= is_near;
+        is_near.then_some(percent)
+    }
 }
 
 fn percent_of(part: u64, whole: u64) -> u64 {
@@ -121,7 +196,39 @@ mod tests {
 
     fn state(held_mib: u64, rate_mib: i64) -> State {
         let rate = Some(rate_mib * MIB as i64);
-        State { held_bytes: held_mib * MIB, limit_bytes: Some(100 * MIB), rate, rss_bytes: held_mib * MIB }
+        State {
+            held_bytes: held_mib * MIB,
+            limit_bytes: Some(100 * MIB),
+            rate,
+            rss_bytes: held_mib * MIB,
+            swapped_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn swap_is_told_by_steps_from_its_first_amount_on() {
+        let (rules, mut climb) = (Rules::default(), Climb::default());
+        let mut told =
+            |mib: u64| climb.judge(&rules, &State { swapped_bytes: mib * MIB, ..state(40, 0) }).is_some();
+        assert_eq!(
+            [20, 25, 31, 35, 40, 42, 5, 14, 16].map(&mut told),
+            [false, false, true, false, false, true, false, false, true]
+        );
+        let off = Rules { swap_percent: 0, ..rules };
+        let mut climb = Climb::default();
+        let mut told = |mib: u64| climb.judge(&off, &State { swapped_bytes: mib * MIB, ..state(40, 0) });
+        assert!([0, 90].map(&mut told).iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn a_limit_of_its_own_is_told_once_a_climb() {
+        let (rules, mut climb) = (Rules::default(), OwnClimb::default());
+        let mut told = |used_bytes| climb.judge(&rules, Limited { used_bytes, limit_bytes: 100 });
+        assert_eq!(
+            [80, 85, 90, 76, 88, 74, 99].map(&mut told),
+            [None, Some(85), None, None, None, None, Some(99)]
+        );
+        assert_eq!(climb.judge(&rules, Limited { used_bytes: 5, limit_bytes: 0 }), None);
     }
 
     #[test]

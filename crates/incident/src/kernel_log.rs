@@ -50,6 +50,8 @@ pub struct KernelLog {
     chosen: Option<KernelKill>,
     /// Time at which the kernel said to kill a whole group, in microseconds.
     whole_us: Option<u64>,
+    /// Whether records were overwritten before they were read, since that was asked last.
+    has_lost: bool,
 }
 
 /// Largest size of a record: the kernel's own bound, with its dictionary.
@@ -72,13 +74,18 @@ impl KernelLog {
         if !from_start {
             file.seek(SeekFrom::End(0))?;
         }
-        Ok(Self { file, chosen: None, whole_us: None })
+        Ok(Self { file, chosen: None, whole_us: None, has_lost: false })
     }
 
     /// The log's file, to be polled.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Whether records were overwritten before they were read, since the last call.
+    pub fn take_lost(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost)
     }
 
     /// Reads the kills that have come since the last call.
@@ -90,7 +97,7 @@ impl KernelLog {
                 Ok(0) => break,
                 Ok(length) => self.add(&String::from_utf8_lossy(&bytes[..length]), &mut kills),
                 // Records that were overwritten before they were read.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.has_lost = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => break,
             }
@@ -218,7 +225,12 @@ mod tests {
     use super::*;
 
     fn read(records: &[&str]) -> Vec<KernelKill> {
-        let mut log = KernelLog { file: File::open("/dev/null").unwrap(), chosen: None, whole_us: None };
+        let mut log = KernelLog {
+            file: File::open("/dev/null").unwrap(),
+            chosen: None,
+            whole_us: None,
+            has_lost: false,
+        };
         let mut kills = Vec::new();
         records.iter().for_each(|record| log.add(record, &mut kills));
         kills

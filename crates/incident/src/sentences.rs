@@ -3,10 +3,10 @@
 use heapr_table::quantity::{bytes, bytes_within};
 
 use crate::cause::{CauseKind, Certainty};
-use crate::climb::Trigger;
 use crate::ending::{Ending, signal_name};
 use crate::incident::{GroupFacts, Holder, HolderKind, Incident, Kind};
 use crate::wall_clock::clock_text;
+use crate::warning_sentence::{near_limit, so_held};
 
 /// Least share of the memory, in hundredths, of a holder that the first sentence names.
 const NAMED_PERCENT: u64 = 20;
@@ -44,7 +44,7 @@ pub fn first_sentence(incident: &Incident) -> String {
         _ => "",
     };
     match incident.cause.kind {
-        CauseKind::NearLimit => near_limit(incident, &who, &held),
+        CauseKind::NearLimit | CauseKind::NearOwnLimit => near_limit(incident, &who, &held),
         CauseKind::KernelGroup | CauseKind::Kernel => {
             format!("{who} was {surely}killed by the kernel for lack of memory {when}{limit}{of_limit}.")
         }
@@ -72,6 +72,17 @@ pub fn first_sentence(incident: &Incident) -> String {
             ending_text(incident.ending),
             bytes(incident.cause.limit_bytes.unwrap_or(0))
         ),
+        CauseKind::OutOfMemoryError | CauseKind::FailedAllocation => {
+            let after = match incident.cause.kind {
+                CauseKind::OutOfMemoryError => "an OutOfMemoryError",
+                _ => "an allocation that failed",
+            };
+            format!(
+                "{who} ended by itself {when} ({}), {surely}after {after}{}.",
+                ending_text(incident.ending),
+                so_held(&held)
+            )
+        }
         CauseKind::Crash => {
             format!("{who} ended {when} by {}{}.", ending_text(incident.ending), so_held(&held))
         }
@@ -110,31 +121,6 @@ fn limit_clause(incident: &Incident) -> String {
         (Some(group), Some(limit)) => format!(": {group} reached its limit of {}", bytes(limit)),
         (Some(group), None) => format!(": {group} reached its limit"),
         _ => String::new(),
-    }
-}
-
-fn near_limit(incident: &Incident, who: &str, held: &str) -> String {
-    let when = clock_text(incident.time_unix_ns, incident.time_unix_ns);
-    let group = incident.group.as_ref();
-    let path = group.and_then(|group| group.limited_group.clone()).unwrap_or_else(|| "its group".to_owned());
-    let limit = group.and_then(|group| group.limit_bytes).map(bytes).unwrap_or_default();
-    match incident.trigger {
-        Some(Trigger::Share { percent }) => {
-            format!(
-                "{who} may be killed soon: at {when} {path} had used {percent} % of its limit of {limit}{held}."
-            )
-        }
-        Some(Trigger::Trend { minutes }) => {
-            let within =
-                if minutes == 0 { "a minute".to_owned() } else { format!("{} minutes", minutes + 1) };
-            format!(
-                "{who} may be killed soon: from {when} on, {path} reaches its limit of {limit} within {within}{held}."
-            )
-        }
-        Some(Trigger::RssStep { rss_bytes }) => {
-            format!("{who} has grown: at {when} it had {} resident{held}.", bytes(rss_bytes))
-        }
-        None => format!("{who} was looked at, at {when}{held}."),
     }
 }
 
@@ -180,11 +166,6 @@ fn held_clause(incident: &Incident) -> String {
         }
         None => String::new(),
     }
-}
-
-/// Clause on the holder in a sentence that names no memory.
-fn so_held(held: &str) -> String {
-    held.replacen(", ", "; ", 1).replacen(" of it in ", " of its memory was in ", 1)
 }
 
 /// Name of a holder, with its processes if these are not the incident's own alone.

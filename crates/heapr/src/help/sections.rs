@@ -59,6 +59,7 @@ const RARE: &[&str] = &[
     "ca",
     "depth",
     "filter",
+    "at-swap",
     "close-between",
     "contents",
     "cull-lists",
@@ -66,6 +67,7 @@ const RARE: &[&str] = &[
     "expose-internals",
     "flush-timer",
     "for",
+    "full-for",
     "full-on-growth",
     "function-lines",
     "graph",
@@ -121,6 +123,7 @@ const RARE: &[&str] = &[
     "wide",
     "allocated-after",
     "allocated-before",
+    "rss-step",
 ];
 
 /// Returns the section of an option whose own section is `own`.

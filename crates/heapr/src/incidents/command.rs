@@ -23,6 +23,12 @@ pub(crate) struct IncidentsArguments {
     /// given several times
     #[arg(long, value_name = "KIND")]
     fail_on: Vec<KindArgument>,
+    /// Also write the incidents as Parquet into this folder (see docs/tables.md)
+    #[arg(long, value_name = "DIRECTORY")]
+    tables: Option<PathBuf>,
+    /// Replace tables that are there
+    #[arg(short, long, requires = "tables")]
+    force: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -66,6 +72,10 @@ pub(crate) fn run(arguments: &IncidentsArguments) -> anyhow::Result<ExitCode> {
         Some(number) => vec![(number, Ok(store.read(number)?))],
         None => store.all(),
     };
+    if let Some(tables) = &arguments.tables {
+        let read: Vec<&Incident> = shown.iter().filter_map(|(_, read)| read.as_ref().ok()).collect();
+        super::tables::write(tables, &folder, &read, arguments.force)?;
+    }
     match (&arguments.number, shown.first()) {
         (Some(_), Some((_, Ok(incident)))) => show(incident, arguments.format),
         _ => show_list(&shown, arguments.format),

@@ -3,6 +3,7 @@
 mod command;
 mod folder;
 mod recording;
+mod tables;
 mod text;
 
 pub(crate) use command::{IncidentsArguments, run};

@@ -42,6 +42,14 @@ pub(crate) struct WatchArguments {
     /// Tell each rise of the resident memory by SIZE (1M or more), also without a limit
     #[arg(long, value_name = "SIZE", value_parser = parse_step)]
     rss_step: Option<u64>,
+    /// Tell a group of which further memory is swapped out, by steps of this share of its limit; 0:
+    /// never
+    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = parse_percent_or_0)]
+    at_swap: u64,
+    /// Record all allocations for so long after such a warning, of all watched processes [default:
+    /// never]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
+    full_for: Option<u64>,
     /// Largest number of incidents; the oldest are removed
     #[arg(long, value_name = "N", default_value_t = 100)]
     keep: u32,
@@ -61,6 +69,9 @@ pub(crate) struct WatchArguments {
     /// Send each incident as JSON to this address by POST (https is spoken by the program curl)
     #[arg(long, value_name = "URL")]
     pub(super) webhook: Option<String>,
+    /// Send each incident as a record of OTLP logs to this address, with /v1/logs behind it
+    #[arg(long, value_name = "URL")]
+    pub(super) otlp: Option<String>,
     /// End when all watched processes have ended; with status 1 if one of them died
     #[arg(long)]
     pub(super) until_end: bool,
@@ -79,7 +90,17 @@ impl WatchArguments {
     }
 
     pub(super) fn rules(&self) -> Rules {
-        Rules { limit_percent: self.at_limit, within_minutes: self.within, rss_step_bytes: self.rss_step }
+        Rules {
+            limit_percent: self.at_limit,
+            within_minutes: self.within,
+            rss_step_bytes: self.rss_step,
+            swap_percent: self.at_swap,
+        }
+    }
+
+    /// Time for which all is recorded after a warning.
+    pub(super) fn full_for(&self) -> Option<Duration> {
+        self.full_for.filter(|&time| time > 0).map(Duration::from_nanos)
     }
 
     pub(super) fn bounds(&self) -> Bounds {
@@ -97,6 +118,10 @@ fn parse_step(text: &str) -> anyhow::Result<u64> {
     let bytes = parse_bytes(text)?;
     anyhow::ensure!(bytes >= BYTES_MIN, "{text}: a step is at least 1M");
     Ok(bytes)
+}
+
+fn parse_percent_or_0(text: &str) -> Result<u64, String> {
+    if text.trim() == "0" { Ok(0) } else { parse_percent(text) }
 }
 
 fn parse_percent(text: &str) -> Result<u64, String> {

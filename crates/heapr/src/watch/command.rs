@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use heapr_incident::{Journal, Store};
+use heapr_table::quantity::plural;
 
 use super::arguments::WatchArguments;
 use super::earlier::{incidents_since, left_path};
@@ -27,15 +28,27 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
     let folder = arguments.folder()?;
     let store = Store::made(&folder)?;
     remove_left(store.folder().path());
-    let report = Report::new(store, arguments.bounds(), arguments.webhook.as_deref(), arguments.quiet)?;
+    let report = Report::new(
+        store,
+        arguments.bounds(),
+        (arguments.webhook.as_deref(), arguments.otlp.as_deref()),
+        arguments.quiet,
+    )?;
     let recording = folder.join(RECORDING);
     // A signal that comes while processes are attached to must not leave the recorder alone.
     let mut signals = Signals::catch()?;
     // The log is opened before processes are looked at, so that no kill is missed.
     let kills = Kills::open(false);
+    if targets.has_own_group() {
+        be_killed_last();
+    }
     let recorder = take_over(&report, &recording)?;
     let recorder = match recorder {
-        Some(recorder) => recorder,
+        Some(recorder) => {
+            // The watcher before may have been killed while all was recorded.
+            recorder.sample(arguments.sample)?;
+            recorder
+        }
         None => Recorder::start(&recording, arguments.sample, targets.has_flagged)?,
     };
     let now = Instant::now();
@@ -47,6 +60,8 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
         recorder: Some(recorder),
         recorder_replaced: None,
         recorder_due: None,
+        full_for: arguments.full_for(),
+        full_until: None,
         recording,
         kills,
         is_until_end: arguments.until_end,
@@ -75,6 +90,13 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
     outcome?;
     let has_died = arguments.until_end && watcher.death_count > 0;
     Ok(if has_died { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Has the kernel kill this process last where the memory of its own group runs out, and the
+/// recorder, which inherits that. It needs a privilege; without it all stays as it was.
+fn be_killed_last() {
+    const LAST: &str = "-900";
+    let _ = std::fs::write("/proc/self/oom_score_adj", LAST);
 }
 
 /// Tells what happened since the last watcher, if that was killed, and goes on with its recorder if
@@ -109,9 +131,9 @@ fn tell_start(watcher: &Watcher, folder: &Path) {
         number => format!(" ({number} of them not recorded)"),
     };
     tell!(
-        "heapr: watching {} processes{recorded} in {} control groups; incidents go to {}",
-        watched.processes.len(),
-        watched.groups.len(),
+        "heapr: watching {}{recorded} in {}; incidents go to {}",
+        plural(watched.processes.len() as u64, "process").replace("processs", "processes"),
+        plural(watched.groups.len() as u64, "control group"),
         folder.display()
     );
     if let Some(why) = &watcher.kills.not_read {
@@ -124,7 +146,8 @@ fn tell_start(watcher: &Watcher, folder: &Path) {
         let is_own = heapr_proc::GroupFolder::of_process(std::process::id()).as_ref() == Some(&group.folder);
         if is_own {
             warn!(
-                "heapr runs in {} itself, and may be killed with it: start it in another control group",
+                "heapr runs in {} itself: its memory counts there, and it may be killed with it. Start it in another \
+                 control group",
                 group.path()
             );
         }

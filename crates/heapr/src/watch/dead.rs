@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use heapr_incident::{Account, Course, Ending, GroupFacts, Limited, More, ProcessNamed, RuntimeLimit};
+use heapr_incident::{
+    Account, AtOutOfMemory, Course, Ending, GroupFacts, Limited, More, ProcessNamed, RuntimeLimit,
+};
 
 /// Process that has ended.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +17,8 @@ pub(super) struct Dead {
     pub(super) account: Option<Account>,
     pub(super) address_space: Option<Limited>,
     pub(super) runtime: Option<RuntimeLimit>,
+    /// Options by which the program ends at an OutOfMemoryError.
+    pub(super) at_out_of_memory: Vec<AtOutOfMemory>,
     pub(super) not_recorded: Option<String>,
     /// Whether the user has named this process.
     pub(super) is_named: bool,

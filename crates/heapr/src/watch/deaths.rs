@@ -8,6 +8,7 @@ use heapr_incident::{
 
 use super::dead::{Dead, DeadsGroup};
 use super::held::add_holders;
+use super::holders::failed_count;
 
 /// Dead process with the kill that the kernel's log tells.
 #[derive(Debug)]
@@ -68,6 +69,11 @@ pub(super) fn is_kill_possible(ending: Ending) -> bool {
 /// Makes an incident. `counts`: deaths of the group that the kernel's log tells, and others.
 fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -> Incident {
     let Told { dead, kill } = told;
+    let is_by_itself = kill.is_none() && !is_kill_possible(dead.ending);
+    let failed_count = match is_by_itself {
+        true => failed_count(circumstances.recording, dead.named.pid).unwrap_or(0),
+        false => 0,
+    };
     let levels = circumstances.group.map(|group| group.levels.as_slice()).unwrap_or_default();
     let cause = cause(&DeathFacts {
         ending: dead.ending,
@@ -78,6 +84,8 @@ fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -
         deaths_without_record: counts.1,
         address_space: dead.address_space,
         runtime: dead.runtime.as_ref(),
+        at_out_of_memory: &dead.at_out_of_memory,
+        failed_count,
     });
     let mut incident = Incident {
         schema: SCHEMA.to_owned(),

@@ -120,6 +120,17 @@ pub(super) fn functions(path: &Path, pids: &[u32], dead: Option<Ended>) -> anyho
     Ok(found)
 }
 
+/// Number of recorded allocations of a process that failed.
+///
+/// # Errors
+/// The recording cannot be read.
+pub(super) fn failed_count(path: &Path, pid: u32) -> anyhow::Result<u64> {
+    let request = json!({"file": 0, "filter": {"pid": [pid.to_string()]}});
+    let answer = answer_json(&Reader::of(path).files, "report", request.to_string().as_bytes())?;
+    let answer: Value = serde_json::from_slice(&answer).context("the totals of a recording")?;
+    Ok(answer["totals"]["failed_count"].as_u64().unwrap_or(0))
+}
+
 /// Latest image of a process: an earlier one has ended with an exec, or had the same number.
 fn latest(processes: &[Process], pid: u32) -> Option<&Process> {
     processes.iter().filter(|process| process.pid == pid).max_by_key(|process| process.start_ns)

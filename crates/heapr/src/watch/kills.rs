@@ -1,9 +1,13 @@
 //! Kills of the kernel's log, kept until the deaths that they tell of are seen.
 
+use std::time::{Duration, Instant};
+
 use heapr_incident::{KernelKill, KernelLog};
 
 use super::watched_process::has_first_namespace;
 
+/// Time for which a death may be one whose record was lost.
+const LOST_KEPT: Duration = Duration::from_secs(10);
 /// Largest number of kills that wait for their death.
 const KILLS_MAX: usize = 1000;
 
@@ -13,6 +17,8 @@ pub(super) struct Kills {
     log: Option<KernelLog>,
     /// Reason for which the log is not read.
     pub(super) not_read: Option<String>,
+    /// Time at which records were lost.
+    lost: Option<Instant>,
     found: Vec<KernelKill>,
 }
 
@@ -21,12 +27,13 @@ impl Kills {
     pub(super) fn open(from_start: bool) -> Self {
         if !has_first_namespace() {
             let not_read = Some("the kernel's log has other process ids than this namespace".to_owned());
-            return Self { log: None, not_read, found: Vec::new() };
+            return Self { log: None, not_read, lost: None, found: Vec::new() };
         }
         match KernelLog::open(from_start) {
-            Ok(log) => Self { log: Some(log), not_read: None, found: Vec::new() },
+            Ok(log) => Self { log: Some(log), not_read: None, lost: None, found: Vec::new() },
             Err(error) => {
-                Self { log: None, not_read: Some(format!("/dev/kmsg: {error}")), found: Vec::new() }
+                let not_read = Some(format!("/dev/kmsg: {error}"));
+                Self { log: None, not_read, lost: None, found: Vec::new() }
             }
         }
     }
@@ -39,7 +46,11 @@ impl Kills {
     /// Reads what has come. Two records of one kill become one.
     pub(super) fn read(&mut self) {
         let Some(log) = &mut self.log else { return };
-        for kill in log.kills() {
+        let kills = log.kills();
+        if log.take_lost() {
+            self.lost = Some(Instant::now());
+        }
+        for kill in kills {
             let is_same = |known: &&mut KernelKill| {
                 known.pid == kill.pid && kill.time_us.abs_diff(known.time_us) < 60_000_000
             };
@@ -54,6 +65,13 @@ impl Kills {
         }
         let more = self.found.len().saturating_sub(KILLS_MAX);
         self.found.drain(..more);
+    }
+
+    /// Reason for which a death of this moment may be missing in the log.
+    pub(super) fn unread(&self) -> Option<&str> {
+        let is_lost = self.lost.is_some_and(|lost| lost.elapsed() < LOST_KEPT);
+        let lost = "records of it were overwritten before they were read";
+        self.not_read.as_deref().or(is_lost.then_some(lost))
     }
 
     /// Takes the kills out that `is_wanted` chooses.

@@ -1,15 +1,22 @@
 //! Limits that a process has by itself: of its address space, and of its language's heap.
 
 use heapr_filters::quantity::parse_bytes;
-use heapr_incident::{Account, Limited, RuntimeLimit};
+use heapr_incident::{Account, AtOutOfMemory, Limited, OwnLimit, RuntimeLimit};
 use heapr_proc::{Fields, command_line, soft_limit, variable};
 
 /// Share of the limit from which the heap is read at each reading, in hundredths.
 const NEAR_PERCENT: u64 = 60;
 
-/// Limit of a language's heap, by the program's options.
+/// Limit of a language's heap, and what happens there, by the program's options.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct OwnLimits(Option<HeapLimit>);
+pub(super) struct OwnLimits {
+    heap: Option<HeapLimit>,
+    /// Options by which a Java program ends at an OutOfMemoryError.
+    pub(super) at_out_of_memory: Vec<AtOutOfMemory>,
+}
+
+/// Class of resident memory that V8's limit is of.
+const V8_CLASS: &str = "v8_heap";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HeapLimit {
@@ -42,7 +49,7 @@ impl OwnLimits {
             };
             let limit_bytes = value.parse::<u64>().ok()?.checked_mul(1 << 20)?;
             let set_by = "--max-old-space-size".to_owned();
-            Some(HeapLimit { class: "v8_heap", heap: "V8's heap", set_by, limit_bytes })
+            Some(HeapLimit { class: V8_CLASS, heap: "V8's heap", set_by, limit_bytes })
         };
         let java = |(_, word): (usize, &String)| {
             let value = word.strip_prefix("-Xmx").or_else(|| word.strip_prefix("-XX:MaxHeapSize="))?;
@@ -52,15 +59,32 @@ impl OwnLimits {
         let find = |parse: &dyn Fn((usize, &String)) -> Option<HeapLimit>| {
             words.iter().enumerate().filter_map(parse).last()
         };
-        Self(find(&v8).or_else(|| find(&java)))
+        let options = [AtOutOfMemory::Exit, AtOutOfMemory::Crash];
+        let is_given = |option: &AtOutOfMemory| words.iter().any(|word| word == option.option());
+        Self {
+            heap: find(&v8).or_else(|| find(&java)),
+            at_out_of_memory: options.into_iter().filter(is_given).collect(),
+        }
     }
 
     /// Heap and limit at an account.
     pub(super) fn runtime(&self, account: Option<&Account>) -> Option<RuntimeLimit> {
-        let limit = self.0.as_ref()?;
+        let limit = self.heap.as_ref()?;
         let line = account?.lines.iter().find(|line| line.class == limit.class)?;
         let amount = Limited { used_bytes: line.bytes, limit_bytes: limit.limit_bytes };
         Some(RuntimeLimit { heap: limit.heap.to_owned(), set_by: limit.set_by.clone(), amount })
+    }
+
+    /// Limits that are worth a warning as they come near. A heap of Java also fills up with
+    /// garbage.
+    pub(super) fn told(
+        &self,
+        account: Option<&Account>,
+        space: Option<Limited>,
+    ) -> impl Iterator<Item = (OwnLimit, Limited)> {
+        let is_v8 = self.heap.as_ref().is_some_and(|heap| heap.class == V8_CLASS);
+        let heap = self.runtime(account).filter(|_| is_v8).map(|runtime| (OwnLimit::V8Heap, runtime.amount));
+        heap.into_iter().chain(space.map(|space| (OwnLimit::AddressSpace, space)))
     }
 
     /// Whether the heap is so near its limit that each reading counts.
@@ -83,7 +107,7 @@ mod tests {
 
     fn limit(words: &str) -> Option<(&'static str, u64)> {
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        OwnLimits::of_words(&words).0.map(|limit| (limit.class, limit.limit_bytes >> 20))
+        OwnLimits::of_words(&words).heap.map(|limit| (limit.class, limit.limit_bytes >> 20))
     }
 
     #[test]
@@ -93,5 +117,7 @@ mod tests {
         assert_eq!(limit("java -Xmx1g -Xmx512m -jar a.jar"), Some(("jvm_heap", 512)));
         assert_eq!(limit("node --max-old-space-size-x=1 a.js"), None);
         assert_eq!(limit("java -Xmx"), None);
+        let words = ["java", "-XX:+CrashOnOutOfMemoryError", "-jar", "a.jar"].map(str::to_owned);
+        assert_eq!(OwnLimits::of_words(&words).at_out_of_memory, [AtOutOfMemory::Crash]);
     }
 }

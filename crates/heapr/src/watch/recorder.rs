@@ -24,6 +24,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Recorder {
     pub(super) name: SessionName,
+    pub(super) pid: u32,
     pub(super) life: Option<OwnedFd>,
 }
 
@@ -50,19 +51,19 @@ impl Recorder {
         let mut request = StartRequest::new(properties);
         request.flagged = is_flagged.then_some(FlaggedTargets { takes_running: true });
         let recorder_pid = start_background(&request)?;
-        Ok(Self { name, life: life(recorder_pid) })
+        Ok(Self { name, pid: recorder_pid, life: life(recorder_pid) })
     }
 
     /// Goes on with the session of an earlier watcher; `None` if it does not run, or writes
     /// elsewhere.
     pub(super) fn running(name: &str, path: &Path) -> Option<Self> {
         let name = SessionName::new(name).ok()?;
-        let mut found = Self { name, life: None };
+        let mut found = Self { name, pid: 0, life: None };
         let status = found.status().ok()?;
         if Path::new(&status.output) != path {
             return None;
         }
-        found.life = life(status.recorder_pid);
+        (found.pid, found.life) = (status.recorder_pid, life(status.recorder_pid));
         Some(found)
     }
 
@@ -101,6 +102,15 @@ impl Recorder {
     /// The session has ended, or does not answer.
     pub(super) fn flush(&self) -> anyhow::Result<()> {
         self.ask(Request::Update(Update { flush: true, ..Update::default() }))?;
+        Ok(())
+    }
+
+    /// Sets the rate of sampling.
+    ///
+    /// # Errors
+    /// The session has ended, or does not answer.
+    pub(super) fn sample(&self, rate: SampleRate) -> anyhow::Result<()> {
+        self.ask(Request::Update(Update { sample: Some(rate), ..Update::default() }))?;
         Ok(())
     }
 

@@ -34,7 +34,7 @@ impl Watcher {
     /// Starts another recorder. One that cannot be started is tried again later.
     pub(super) fn start_recorder(&mut self) {
         let now = Instant::now();
-        (self.recorder_replaced, self.recorder_due) = (Some(now), None);
+        (self.recorder_replaced, self.recorder_due, self.full_until) = (Some(now), None, None);
         let _ = std::fs::rename(&self.recording, left_path(&self.recording));
         match Recorder::start(&self.recording, self.sample, self.targets.has_flagged) {
             Ok(recorder) => self.recorder = Some(recorder),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use heapr_incident::{Bounds, Incident, Store};
 
 use super::copied_recording::copy_recording;
+use super::otlp_logs::{LOGS_PATH, log_record};
 use crate::transfer::{Outcome, Url, post};
 
 /// Largest number of incidents that are sent at once.
@@ -15,30 +16,38 @@ const SENDING_MAX: usize = 16;
 /// Longest time that the end of the watch waits for incidents that are being sent.
 const SENDING_LIMIT: Duration = Duration::from_secs(8);
 
+/// Form of an incident that is sent.
+type Form = fn(&Incident) -> serde_json::Result<Vec<u8>>;
+
 /// Destination of incidents.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) store: Store,
     bounds: Bounds,
-    webhook: Option<Url>,
+    /// Addresses, with the form that each one takes.
+    destinations: Vec<(Url, Form)>,
     is_quiet: bool,
     /// Threads that send.
     sending: RefCell<Vec<JoinHandle<()>>>,
 }
 
 impl Report {
-    /// Makes a destination. `webhook`: address that each incident is sent to.
+    /// Makes a destination. `webhook`, `otlp`: addresses that each incident is sent to.
     ///
     /// # Errors
     /// The address has a wrong form.
     pub(super) fn new(
         store: Store,
         bounds: Bounds,
-        webhook: Option<&str>,
+        (webhook, otlp): (Option<&str>, Option<&str>),
         is_quiet: bool,
     ) -> anyhow::Result<Self> {
         let webhook = webhook.map(Url::parse).transpose()?;
-        Ok(Self { store, bounds, webhook, is_quiet, sending: RefCell::default() })
+        let otlp = otlp.map(Url::parse).transpose()?.map(|url| url.join(LOGS_PATH));
+        let plain: Form = |incident| serde_json::to_vec(incident);
+        let destinations = webhook.map(|url| (url, plain)).into_iter();
+        let destinations = destinations.chain(otlp.map(|url| (url, log_record as Form))).collect();
+        Ok(Self { store, bounds, destinations, is_quiet, sending: RefCell::default() })
     }
 
     /// Writes an incident with a copy of its recording. Returns its number.
@@ -67,7 +76,9 @@ impl Report {
                 incident.sentences.first().map_or("", String::as_str)
             );
         }
-        self.send(&incident);
+        for (url, form) in &self.destinations {
+            self.send(url, form(&incident));
+        }
         written?;
         Ok(incident.number)
     }
@@ -84,9 +95,8 @@ impl Report {
         }
     }
 
-    fn send(&self, incident: &Incident) {
-        let Some(url) = &self.webhook else { return };
-        let Ok(body) = serde_json::to_vec(incident) else { return };
+    fn send(&self, url: &Url, body: serde_json::Result<Vec<u8>>) {
+        let Ok(body) = body else { return };
         let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
         let url = url.clone();
         let mut sending = self.sending.borrow_mut();

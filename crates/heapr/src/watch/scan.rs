@@ -24,7 +24,9 @@ impl Watched {
             }
             _ => Vec::new(),
         };
-        let members = targets.members(&by_session);
+        let mut members = targets.members(&by_session);
+        // The recorder may be in a watched group, as the watcher may.
+        recorder.map(|recorder| members.remove(&recorder.pid));
         let known: BTreeSet<u32> = self.processes.iter().map(WatchedProcess::pid).collect();
         let new: Vec<u32> = members.difference(&known).copied().collect();
         let mut added = Vec::new();
@@ -52,16 +54,9 @@ impl Watched {
     /// Has processes recorded that are not yet. A failure is a fact of the process, not of the
     /// watch.
     pub(super) fn have_recorded(&mut self, pids: &[u32], recorder: Option<&Recorder>) {
-        let outcome = match recorder {
-            None => Err(anyhow::anyhow!("no recorder runs")),
-            Some(recorder) => recorder.status().map(|status| recorded(&status)).and_then(|known| {
-                let new: Vec<u32> = pids.iter().copied().filter(|pid| !known.contains(pid)).collect();
-                if new.is_empty() { Ok(Vec::new()) } else { recorder.add(&new) }
-            }),
-        };
-        let failed = match outcome {
-            Ok(failed) => failed,
-            Err(error) => pids.iter().map(|&pid| (pid, format!("{error:#}"))).collect(),
+        let failed: Vec<(u32, String)> = match recorder {
+            None => pids.iter().map(|&pid| (pid, "no recorder runs".to_owned())).collect(),
+            Some(recorder) => not_recorded(pids, recorder),
         };
         for process in self.processes.iter_mut().filter(|process| pids.contains(&process.pid())) {
             let failure = failed.iter().find(|(pid, _)| *pid == process.pid());
@@ -93,4 +88,30 @@ impl Watched {
         };
         self.groups.retain(has_process);
     }
+}
+
+/// Largest number of processes that are attached to by one request: an answer has a minute.
+const ADDED_AT_ONCE: usize = 8;
+
+/// Has processes recorded. Returns those that are not, with the reason.
+fn not_recorded(pids: &[u32], recorder: &Recorder) -> Vec<(u32, String)> {
+    let known = || recorder.status().map(|status| recorded(&status));
+    let already = match known() {
+        Ok(already) => already,
+        Err(error) => return pids.iter().map(|&pid| (pid, format!("{error:#}"))).collect(),
+    };
+    let new: Vec<u32> = pids.iter().copied().filter(|pid| !already.contains(pid)).collect();
+    let mut failed = Vec::new();
+    for part in new.chunks(ADDED_AT_ONCE) {
+        match recorder.add(part) {
+            Ok(refused) => failed.extend(refused),
+            Err(error) => failed.extend(part.iter().map(|&pid| (pid, format!("{error:#}")))),
+        }
+    }
+    if !failed.is_empty() {
+        // A late answer is no refusal.
+        let after = known().unwrap_or_default();
+        failed.retain(|(pid, _)| !after.contains(pid));
+    }
+    failed
 }

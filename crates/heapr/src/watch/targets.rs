@@ -67,6 +67,15 @@ impl Targets {
         self.groups.iter().any(is_below) || self.has_containers && container_id(path).is_some()
     }
 
+    /// Whether the targets share a control group with this process.
+    pub(super) fn has_own_group(&self) -> bool {
+        let own = GroupFolder::of_process(std::process::id()).filter(|group| !group.is_root());
+        own.is_some_and(|own| {
+            let is_same = |(pid, _): &(u32, u64)| GroupFolder::of_process(*pid).as_ref() == Some(&own);
+            self.covers(&own.path()) || self.pids.iter().any(is_same)
+        })
+    }
+
     /// Processes that the targets mean now. `recorded`: live processes of the session, which are
     /// the flagged ones.
     pub(super) fn members(&self, recorded: &[u32]) -> BTreeSet<u32> {

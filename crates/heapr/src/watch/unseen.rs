@@ -31,7 +31,7 @@ impl Watcher {
             let circumstances = Circumstances {
                 group: facts.as_ref(),
                 recording: &self.recording,
-                log_not_read: self.kills.not_read.as_deref(),
+                log_not_read: self.kills.unread(),
             };
             let mut found = incidents(vec![Told { dead: dead(&kill), kill: Some(kill) }], &circumstances);
             for incident in &mut found {

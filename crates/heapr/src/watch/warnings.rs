@@ -1,4 +1,4 @@
-//! Incidents of groups that are near their limits.
+//! Incidents of groups and processes that are near their limits.
 
 use heapr_incident::{Cause, CauseKind, Certainty, Incident, Kind, SCHEMA, Trigger, tell, unix_ns};
 
@@ -18,35 +18,66 @@ impl Watcher {
         }
     }
 
+    /// Judges the limits that processes have by themselves.
+    pub(super) fn judge_own_limits(&mut self) {
+        for place in 0..self.watched.processes.len() {
+            let process = &mut self.watched.processes[place];
+            let Some((of, percent, amount)) = process.judge_own(&self.rules) else { continue };
+            let group = self.watched.group_of(&self.watched.processes[place]);
+            let trigger = Trigger::OwnLimit { of, percent, limit_bytes: amount.limit_bytes };
+            self.add_warning(place, group, CauseKind::NearOwnLimit, trigger);
+        }
+    }
+
     /// Makes the incident of a group that is near its limit.
-    fn warn_of(&mut self, place: usize, trigger: Trigger) {
-        let facts = self.facts_of(place, None);
-        let largest = facts.facts.processes.first().map(|process| process.pid);
-        let Some(process) = self.watched.processes.iter().find(|process| Some(process.pid()) == largest)
-        else {
-            return;
-        };
+    fn warn_of(&mut self, group: usize, trigger: Trigger) {
+        let largest = self.facts_of(group, None).facts.processes.first().map(|process| process.pid);
+        let place = self.watched.processes.iter().position(|process| Some(process.pid()) == largest);
+        if let Some(place) = place {
+            self.add_warning(place, Some(group), CauseKind::NearLimit, trigger);
+        }
+    }
+
+    /// Makes the incident of a process, and of its group.
+    fn add_warning(&mut self, place: usize, group: Option<usize>, kind: CauseKind, trigger: Trigger) {
+        let facts = group.map(|group| self.facts_of(group, None)).unwrap_or_default();
+        let has_group = group.is_some();
+        let process = &self.watched.processes[place];
         let mut incident = Incident {
             schema: SCHEMA.to_owned(),
             kind: Kind::Warning,
             time_unix_ns: unix_ns(),
             process: process.named.clone(),
-            cause: Cause { kind: CauseKind::NearLimit, certainty: Certainty::Fact, ..Cause::default() },
+            cause: Cause { kind, certainty: Certainty::Fact, ..Cause::default() },
             trigger: Some(trigger),
             account: process.account.clone(),
             course: facts.course.clone(),
-            group: Some(facts.facts.clone()),
+            group: has_group.then(|| facts.facts.clone()),
             ..Incident::default()
         };
         if let Some(why) = &process.not_recorded {
             incident.unknown.push(format!("it is not recorded: {why}"));
         }
+        let mut accounts = facts.accounts;
+        if !has_group {
+            accounts.extend(process.account.clone());
+        }
+        if !kind.is_of_group() {
+            accounts.retain(|account| account.pid == incident.process.pid);
+        }
         self.flush();
-        add_holders(&mut incident, &self.recording, &facts.accounts, false);
+        add_holders(&mut incident, &self.recording, &accounts, false);
+        let left = |facts: &heapr_incident::GroupFacts| {
+            facts.limit_bytes.map(|limit| limit.saturating_sub(facts.usage_bytes.unwrap_or(0)))
+        };
+        if self.begin_full(left(&facts.facts)) {
+            incident.cause.evidence.push("all allocations are recorded from then on, for a while".to_owned());
+        }
         tell(&mut incident);
-        match self.report.add(incident, &self.recording) {
-            Ok(number) => self.watched.groups[place].warning = Some(number),
-            Err(error) => warn!("a warning is not kept: {error:#}"),
+        match (self.report.add(incident, &self.recording), group) {
+            (Ok(number), Some(group)) => self.watched.groups[group].warning = Some(number),
+            (Ok(_), None) => {}
+            (Err(error), _) => warn!("a warning is not kept: {error:#}"),
         }
         heapr_inject::give_back_memory();
     }

@@ -200,7 +200,13 @@ impl WatchedGroup {
             Some(limit) if !is_own => held_bytes.max(limit.limit_bytes.saturating_sub(limit.free_bytes)),
             _ => held_bytes,
         };
-        State { held_bytes, limit_bytes: self.facts.limit_bytes, rate: self.rate(from), rss_bytes }
+        State {
+            held_bytes,
+            limit_bytes: self.facts.limit_bytes,
+            rate: self.rate(from),
+            rss_bytes,
+            swapped_bytes: self.facts.swapped_bytes,
+        }
     }
 
     /// Rate of the last minute; `None` before the group was watched for half of it.

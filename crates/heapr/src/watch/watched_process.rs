@@ -2,7 +2,10 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use heapr_incident::{Account, Ending, JournalProcess, Limited, ProcessNamed, RuntimeLimit, unix_ns};
+use heapr_incident::{
+    Account, AtOutOfMemory, Ending, JournalProcess, Limited, OwnClimb, OwnLimit, ProcessNamed, Rules,
+    RuntimeLimit, unix_ns,
+};
 use heapr_proc::{GroupFolder, Stat, start_ticks};
 use heapr_session::ProcessFacts;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -29,6 +32,8 @@ pub(super) struct WatchedProcess {
     pub(super) account: Option<Account>,
     pub(super) address_space: Option<Limited>,
     limits: OwnLimits,
+    /// Judges of the limits that it has by itself.
+    own_climbs: Vec<(OwnLimit, OwnClimb)>,
     /// Reason for which the process is not recorded.
     pub(super) not_recorded: Option<String>,
     /// Whether the user has named this process.
@@ -67,6 +72,7 @@ impl WatchedProcess {
             group,
             account: None,
             address_space: address_space(pid),
+            own_climbs: Vec::new(),
             not_recorded: None,
             is_named: false,
             objects: Objects::default(),
@@ -97,10 +103,13 @@ impl WatchedProcess {
     /// End of the process, as far as it is known by now.
     pub(super) fn ending(&self) -> Ending {
         let is_it = |stat: &Stat| stat.number(22) == Some(self.start_ticks);
-        let zombie = Stat::of_process(self.pid()).filter(is_it);
-        let of_zombie = zombie.and_then(|_| heapr_proc::wait_status_of_zombie(self.pid()));
+        let zombie = Stat::of_process(self.pid()).filter(is_it).filter(Stat::has_ended);
+        let of_zombie = zombie.as_ref().and_then(|_| heapr_proc::wait_status_of_zombie(self.pid()));
         let status = of_zombie.or_else(|| heapr_inject::exit_status(self.life.as_ref()?));
-        Ending::of_wait_status(status)
+        // A zombie's status of 0 is also that which readers without permission see. They see no
+        // namespace of it either.
+        let is_readable = || heapr_proc::namespace(self.pid(), "user").is_some();
+        Ending::of_wait_status(status.or_else(|| zombie.filter(|_| is_readable()).map(|_| 0)))
     }
 
     /// Reads the size of the process, and its account if it has grown since the last one.
@@ -145,6 +154,30 @@ impl WatchedProcess {
     /// Heap of the language and its limit, at the last account.
     pub(super) fn runtime(&self) -> Option<RuntimeLimit> {
         self.limits.runtime(self.account.as_ref())
+    }
+
+    /// Options by which the program ends at an OutOfMemoryError.
+    pub(super) fn at_out_of_memory(&self) -> &[AtOutOfMemory] {
+        &self.limits.at_out_of_memory
+    }
+
+    /// Whether a limit that it has by itself is near.
+    pub(super) fn is_near_own_limit(&self) -> bool {
+        self.limits.is_near(self.account.as_ref())
+    }
+
+    /// Judges the limits that the process has by itself. Each climb is told once.
+    pub(super) fn judge_own(&mut self, rules: &Rules) -> Option<(OwnLimit, u64, Limited)> {
+        let amounts: Vec<(OwnLimit, Limited)> =
+            self.limits.told(self.account.as_ref(), self.address_space).collect();
+        amounts.into_iter().find_map(|(of, amount)| {
+            let place = self.own_climbs.iter().position(|(known, _)| *known == of).unwrap_or_else(|| {
+                self.own_climbs.push((of, OwnClimb::default()));
+                self.own_climbs.len() - 1
+            });
+            let percent = self.own_climbs[place].1.judge(rules, amount)?;
+            Some((of, percent, amount))
+        })
     }
 
     pub(super) fn journal(&self) -> JournalProcess {

@@ -25,6 +25,8 @@ const SETTLE: Duration = Duration::from_millis(200);
 const SCAN_EVERY: Duration = Duration::from_secs(3);
 /// Times between two writings of the journal: if readings have changed, and in any case.
 const JOURNAL_EVERY: Duration = Duration::from_secs(5);
+/// Time between two readings while a process is near a limit of its own.
+const NEAR_OWN: Duration = Duration::from_secs(1);
 /// Longest wait without a group.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -40,6 +42,10 @@ pub(super) struct Watcher {
     pub(super) recorder_replaced: Option<Instant>,
     /// Time at which another recorder is started.
     pub(super) recorder_due: Option<Instant>,
+    /// Time for which all allocations are recorded after a warning; `None`: they are not.
+    pub(super) full_for: Option<Duration>,
+    /// Time until which all allocations are recorded.
+    pub(super) full_until: Option<Instant>,
     pub(super) recording: PathBuf,
     pub(super) kills: Kills,
     pub(super) is_until_end: bool,
@@ -90,6 +96,7 @@ impl Watcher {
                 self.read_processes(place, true);
                 spent += begin.elapsed();
                 self.judge(place);
+                self.judge_own_limits();
             }
             for &place in &woken.groups {
                 self.watched.groups.get_mut(place).into_iter().for_each(|group| group.rest_after(spent));
@@ -105,7 +112,7 @@ impl Watcher {
         // The scan waits for deaths.
         let scan = self.pending.is_empty().then_some(self.next_scan);
         let death = self.pending.iter().map(|one| one.due).min();
-        let times = [scan, death, Some(self.next_reading), self.recorder_due];
+        let times = [scan, death, Some(self.next_reading), self.recorder_due, self.full_until];
         let next = times.into_iter().flatten().min().unwrap_or(now + IDLE);
         next.saturating_duration_since(now)
     }
@@ -125,6 +132,9 @@ impl Watcher {
         if self.recorder_due.is_some_and(|due| due <= now) {
             self.start_recorder();
         }
+        if self.full_until.is_some_and(|until| until <= now) {
+            self.end_full();
+        }
         if now >= self.next_reading {
             for place in 0..self.watched.groups.len() {
                 let has_changed = self.watched.groups[place].read();
@@ -135,54 +145,15 @@ impl Watcher {
                 }
             }
             self.read_groupless();
+            self.judge_own_limits();
             let pauses = self.watched.groups.iter().map(super::watched_group::WatchedGroup::pause);
-            self.next_reading = now + pauses.min().unwrap_or(IDLE).min(IDLE);
+            let is_near = self.watched.processes.iter().any(WatchedProcess::is_near_own_limit);
+            let own = if is_near { NEAR_OWN } else { IDLE };
+            self.next_reading = now + pauses.min().unwrap_or(IDLE).min(own);
         }
         if self.is_journal_old && now >= self.next_journal {
             self.write_journal();
             self.next_journal = now + JOURNAL_EVERY;
-        }
-    }
-
-    /// Reads the processes of a group.
-    fn read_processes(&mut self, place: usize, is_account_wanted: bool) {
-        let Some(group) = self.watched.groups.get(place) else { return };
-        let folder = group.folder.clone();
-        for process in
-            self.watched.processes.iter_mut().filter(|process| process.group.as_ref() == Some(&folder))
-        {
-            process.read(is_account_wanted);
-        }
-        if self.is_graph {
-            self.look_at_objects(place);
-        }
-    }
-
-    /// Looks at the objects of one process at most: the room is for one copy.
-    fn look_at_objects(&mut self, place: usize) {
-        if self.watched.processes.iter_mut().any(|process| process.objects.is_taking()) {
-            return;
-        }
-        let group = &self.watched.groups[place];
-        // Soft limits count, too: above them the kernel slows the processes down.
-        let limits = group.folder.limits();
-        let left_bytes = limits.iter().map(|limit| limit.limit_bytes.saturating_sub(limit.used_bytes)).min();
-        let folder = self.report.store.folder().path();
-        let members = self.watched.processes.iter_mut();
-        for process in members.filter(|process| process.group.as_ref() == Some(&group.folder)) {
-            process.look_at_objects(folder, left_bytes);
-            if process.objects.is_taking() {
-                break;
-            }
-        }
-    }
-
-    /// Reads the processes that are in no group with a limit of its own.
-    fn read_groupless(&mut self) {
-        for process in &mut self.watched.processes {
-            if process.group.as_ref().is_none_or(heapr_proc::GroupFolder::is_root) {
-                process.read(true);
-            }
         }
     }
 
@@ -245,7 +216,7 @@ impl Watcher {
             let circumstances = Circumstances {
                 group: facts.as_ref(),
                 recording: &self.recording,
-                log_not_read: self.kills.not_read.as_deref(),
+                log_not_read: self.kills.unread(),
             };
             let mut found = incidents(told, &circumstances);
             name_owners(&mut found, &mut pending);
@@ -338,6 +309,7 @@ fn dead(pending: &Pending) -> Dead {
         account: process.account.clone(),
         address_space: process.address_space,
         runtime: process.runtime(),
+        at_out_of_memory: process.at_out_of_memory().to_vec(),
         not_recorded: process.not_recorded.clone(),
         is_named: process.is_named,
     }

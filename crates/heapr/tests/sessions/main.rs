@@ -29,3 +29,4 @@ mod top;
 mod unseen_exec;
 mod watch;
 mod watch_group;
+mod watch_own_limits;

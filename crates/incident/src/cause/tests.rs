@@ -128,3 +128,30 @@ fn what_counters_leave_open_is_no_fact() {
     assert_eq!((found.kind, found.group), (CauseKind::KernelWholeGroup, None));
     assert!(!Limited { used_bytes: 5, limit_bytes: 0 }.is_full());
 }
+
+#[test]
+fn ends_after_failed_allocations_and_java_errors_are_likely_and_have_their_evidence() {
+    let abort = Ending::Signalled { signal: 6, has_core: false };
+    let facts = DeathFacts { ending: abort, failed_count: 2, ..DeathFacts::default() };
+    let found = cause(&facts);
+    assert_eq!((found.kind, found.certainty), (CauseKind::FailedAllocation, Certainty::Likely));
+    assert!(found.evidence[1].starts_with("2 allocations failed"), "{:?}", found.evidence);
+    let options = [AtOutOfMemory::Exit];
+    let exit = DeathFacts {
+        ending: Ending::Exited { status: 3 },
+        at_out_of_memory: &options,
+        ..DeathFacts::default()
+    };
+    assert_eq!(cause(&exit).kind, CauseKind::OutOfMemoryError);
+    let other = DeathFacts { ending: Ending::Exited { status: 1 }, ..exit.clone() };
+    assert_eq!(cause(&other).kind, CauseKind::Exit);
+    // A full heap is the better reason.
+    let full = RuntimeLimit {
+        heap: "Java's heap".to_owned(),
+        set_by: "-Xmx".to_owned(),
+        amount: Limited { used_bytes: 95, limit_bytes: 100 },
+    };
+    let found = cause(&DeathFacts { runtime: Some(&full), ..exit });
+    assert_eq!((found.kind, found.limit_bytes), (CauseKind::RuntimeLimit, Some(100)));
+    assert!(found.evidence[1].contains("ExitOnOutOfMemoryError"), "{:?}", found.evidence);
+}

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cause::Cause;
+use crate::climb::Trigger;
 use crate::course::Point;
 use crate::incident::{GroupProcess, ProcessNamed};
 

@@ -1,5 +1,6 @@
 //! Facts of a process or of the machine, read from `/proc`.
 
+pub(crate) mod idle_looks;
 pub(crate) mod look_times;
 pub(crate) mod memory_look;
 pub(crate) mod own_ranges;

@@ -141,6 +141,11 @@ impl Recorder {
                 // The last events are read in the next round; then the process is done.
                 continue;
             }
+            // Sessions that sample are left on for months.
+            if self.is_sampled() && !self.processes[place].idle_looks.is_due(now_ns) {
+                self.take_looks(place);
+                continue;
+            }
             if self.look_for_unseen_exec(place, now_ns) {
                 continue;
             }
@@ -173,6 +178,7 @@ impl Recorder {
             }
         }
         let Some((_, time_ns, counters)) = best else { return };
+        self.processes[place].idle_looks.note(&counters, time_ns);
         let process = self.processes[place].index;
         self.sink.module_files.look_for_made_code(self.processes[place].pid);
         let rss_bytes = counters.rss_bytes();

@@ -8,6 +8,7 @@ use heapr_ring::reader::{self, Content, RawNode};
 use heapr_trace::{MemoryAccount, ProcessIndex, StackIndex, ThreadIndex};
 use heapr_wire::NODE_BITS;
 
+use crate::recorder::facts::idle_looks::IdleLooks;
 use crate::recorder::facts::look_times::LookTimes;
 use crate::recorder::facts::memory_look::MemoryLook;
 use crate::recorder::facts::process_life::ProcessLife;
@@ -83,6 +84,8 @@ pub(crate) struct ProcessState {
     pub(crate) is_own_malloc_noted: bool,
     /// Times of the readings of the process's memory.
     pub(crate) look_times: LookTimes,
+    /// Times at which its size is read in a session that samples.
+    pub(crate) idle_looks: IdleLooks,
     /// Readings of the process's memory, with their times, that precede events not yet merged.
     pub(crate) looks: Vec<(u64, MemoryLook)>,
     /// Account of the process's memory at the reading with the most bytes.
@@ -192,6 +195,7 @@ impl ProcessState {
             untraced: HashSet::new(),
             is_own_malloc_noted: false,
             look_times: LookTimes::default(),
+            idle_looks: IdleLooks::default(),
             looks: Vec::new(),
             former_regions: BTreeMap::new(),
             account: None,

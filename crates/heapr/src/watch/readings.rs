@@ -1,0 +1,47 @@
+//! Readings of the watched processes.
+
+use super::watcher::Watcher;
+
+impl Watcher {
+    /// Reads the processes of a group.
+    pub(super) fn read_processes(&mut self, place: usize, is_account_wanted: bool) {
+        let Some(group) = self.watched.groups.get(place) else { return };
+        let folder = group.folder.clone();
+        for process in
+            self.watched.processes.iter_mut().filter(|process| process.group.as_ref() == Some(&folder))
+        {
+            process.read(is_account_wanted);
+        }
+        if self.is_graph {
+            self.look_at_objects(place);
+        }
+    }
+
+    /// Looks at the objects of one process at most: the room is for one copy.
+    fn look_at_objects(&mut self, place: usize) {
+        if self.watched.processes.iter_mut().any(|process| process.objects.is_taking()) {
+            return;
+        }
+        let group = &self.watched.groups[place];
+        // Soft limits count, too: above them the kernel slows the processes down.
+        let limits = group.folder.limits();
+        let left_bytes = limits.iter().map(|limit| limit.limit_bytes.saturating_sub(limit.used_bytes)).min();
+        let folder = self.report.store.folder().path();
+        let members = self.watched.processes.iter_mut();
+        for process in members.filter(|process| process.group.as_ref() == Some(&group.folder)) {
+            process.look_at_objects(folder, left_bytes);
+            if process.objects.is_taking() {
+                break;
+            }
+        }
+    }
+
+    /// Reads the processes that are in no group with a limit of its own.
+    pub(super) fn read_groupless(&mut self) {
+        for process in &mut self.watched.processes {
+            if process.group.as_ref().is_none_or(heapr_proc::GroupFolder::is_root) {
+                process.read(true);
+            }
+        }
+    }
+}

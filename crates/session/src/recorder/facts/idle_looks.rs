@@ -1,0 +1,57 @@
+//! Times at which the size of a process is read that does nothing: the longer its memory has stayed
+//! the same, the seldomer. A recorder of many idle processes must not keep a processor busy.
+
+use heapr_proc::ResidentCounters;
+
+/// Longest time between two readings, ns.
+const PAUSE_MAX_NS: u64 = 10_000_000_000;
+/// Divisor of the time without a change that gives the time until the next reading.
+const PART_OF_QUIET: u64 = 2;
+
+/// Last reading of a process, and the time of the next one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct IdleLooks {
+    last: Option<ResidentCounters>,
+    changed_ns: u64,
+    next_ns: u64,
+}
+
+impl IdleLooks {
+    /// Whether a reading is due.
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.next_ns
+    }
+
+    /// Notes a reading.
+    pub(crate) fn note(&mut self, counters: &ResidentCounters, now_ns: u64) {
+        if self.last.as_ref() != Some(counters) {
+            self.last = Some(*counters);
+            self.changed_ns = now_ns;
+        }
+        let quiet_ns = now_ns.saturating_sub(self.changed_ns);
+        self.next_ns = now_ns.saturating_add((quiet_ns / PART_OF_QUIET).min(PAUSE_MAX_NS));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_whose_size_stays_is_read_seldom_and_a_change_ends_that() {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let mut looks = IdleLooks::default();
+        let quiet = ResidentCounters { anonymous_bytes: 7, ..ResidentCounters::default() };
+        let mut count = 0;
+        for second in 0..600 {
+            if looks.is_due(second * SECOND_NS) {
+                looks.note(&quiet, second * SECOND_NS);
+                count += 1;
+            }
+        }
+        assert!((55..80).contains(&count), "{count}");
+        let moved = ResidentCounters { anonymous_bytes: 8, ..quiet };
+        looks.note(&moved, 600 * SECOND_NS);
+        assert!(looks.is_due(600 * SECOND_NS));
+    }
+}

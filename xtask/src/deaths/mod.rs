@@ -1,0 +1,113 @@
+//! Deaths for lack of memory, in control groups made here: whether the first sentence of
+//! `heapr watch` names the true cause.
+
+mod cases;
+mod lives;
+mod programs;
+
+use std::fs::{self, File};
+use std::process::Child;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use crate::memory_group::{MemoryGroup, Trial, waited};
+use cases::{DEATHS, Death, Other};
+use programs::Programs;
+
+/// Longest time that a program takes to die.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs each death, or those that are named, and prints a table of first sentences.
+pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
+    if let ["--lives", count] = words {
+        let count = count.parse().with_context(|| format!("{count} is no number of rounds"))?;
+        return lives::run(count, &Programs::built()?);
+    }
+    let (rounds, names) = match words {
+        ["--rounds", count, names @ ..] => {
+            (count.parse::<u32>().with_context(|| format!("{count} is no number of rounds"))?, names)
+        }
+        names => (1, names),
+    };
+    let chosen: Vec<&Death> =
+        DEATHS.iter().filter(|death| names.is_empty() || names.contains(&death.name)).collect();
+    ensure!(!chosen.is_empty(), "no death has one of the names {names:?}");
+    let programs = Programs::built()?;
+    println!("| death | limit | right | first sentence of the last round |\n|---|---:|---:|---|");
+    let mut right = 0;
+    for death in &chosen {
+        let outcomes: Vec<(bool, String)> = (0..rounds)
+            .map(|_| {
+                let told = told_of(death, &programs);
+                told.unwrap_or_else(|error| (false, format!("not judged: {error:#}")))
+            })
+            .collect();
+        let count = outcomes.iter().filter(|(is_right, _)| *is_right).count();
+        right += usize::from(count == outcomes.len());
+        let shown = outcomes.iter().find(|(is_right, _)| !is_right).or(outcomes.last());
+        let sentence = shown.map_or("", |(_, sentence)| sentence.as_str());
+        println!(
+            "| {} | {} MiB | {count} of {rounds} | {} |",
+            death.name,
+            death.limit_mib,
+            sentence.replace('|', "\\|")
+        );
+    }
+    println!("\n{right} of {} right in every round", chosen.len());
+    Ok(())
+}
+
+/// Runs one death. Returns whether the first sentence is right, and the sentence.
+fn told_of(death: &Death, programs: &Programs) -> anyhow::Result<(bool, String)> {
+    let trial = Trial::new()?;
+    let is_shared = matches!(death.other, Other::Neighbour(_));
+    let above =
+        is_shared.then(|| MemoryGroup::new("deaths-parent", None, Some(death.limit_mib))).transpose()?;
+    let group = MemoryGroup::new("deaths", above.as_ref(), (!is_shared).then_some(death.limit_mib))?;
+    let neighbours =
+        above.as_ref().map(|above| MemoryGroup::new("deaths-neighbour", Some(above), None)).transpose()?;
+    let mut children: Vec<Child> = Vec::new();
+    let words = programs.command(death.command)?;
+    children.push(
+        group.command(&words, trial.folder.path()).stderr(File::create(trial.path("stderr"))?).spawn()?,
+    );
+    waited(LIMIT, || Ok(group.process_count() > 0))?;
+    // An interpreter is loaded, and the shell has become the program.
+    std::thread::sleep(Duration::from_millis(700));
+    let watched = group.path.clone();
+    let watch = trial.watch(&[&["--cgroup", &watched], death.watch].concat())?;
+    if let (Other::Neighbour(command), Some(group)) = (death.other, &neighbours) {
+        let words = programs.command(command)?;
+        children.push(group.command(&words, trial.folder.path()).spawn()?);
+    }
+    fs::write(trial.path("go"), "")?;
+    if let Other::Lowered(mib) = death.other {
+        waited(LIMIT, || Ok(group.held_bytes() > 100 << 20))?;
+        std::thread::sleep(Duration::from_secs(2));
+        lower(&group, mib)?;
+    }
+    let told = waited(LIMIT, || {
+        let all = trial.incidents()?;
+        Ok(all.iter().any(|incident| incident["kind"] == "death"))
+    });
+    watch.end()?;
+    programs.clean();
+    let all = trial.incidents()?;
+    children.iter_mut().for_each(|child| drop(child.kill()));
+    children.iter_mut().for_each(|child| drop(child.wait()));
+    ensure!(told?, "nothing died within {LIMIT:?}: {}", fs::read_to_string(trial.path("said"))?);
+    let deaths: Vec<&Value> = all.iter().filter(|incident| incident["kind"] == "death").collect();
+    let sentence = deaths[0]["sentences"][0].as_str().unwrap_or_default().to_owned();
+    let has = |words: &&str| words.split('|').any(|word| sentence.contains(word));
+    let is_right = death.expected.iter().all(has);
+    Ok((is_right, sentence))
+}
+
+/// Lowers a limit below what is used. Version 2 takes it, and the kernel kills. Version 1 refuses
+/// it as long as the memory cannot be freed.
+fn lower(group: &MemoryGroup, mib: u64) -> anyhow::Result<()> {
+    waited(Duration::from_secs(60), || Ok(group.limit(mib << 20).is_ok() || group.process_count() == 0))?;
+    Ok(())
+}
