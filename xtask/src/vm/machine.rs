@@ -32,7 +32,7 @@ pub(super) fn boot(processor: &Processor, folder: &Path) -> anyhow::Result<()> {
         command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive={name}")]);
     }
     let begin = Instant::now();
-    let mut machine = command.stdin(Stdio::null()).spawn().with_context(|| format!("{emulator}"))?;
+    let mut machine = command.stdin(Stdio::null()).spawn().context(*emulator)?;
     let seconds = std::env::var("HEAPR_VM_SECONDS").ok().and_then(|text| text.parse().ok());
     let limit = Duration::from_secs(seconds.unwrap_or(SECONDS_MAX));
     loop {

@@ -9,8 +9,11 @@ use anyhow::{Context as _, ensure};
 use super::processor::Processor;
 use super::root::disk;
 
+/// Program in C: name and source.
+type Source = (&'static str, &'static str);
+
 /// Trials of the machine: name, script, and the programs in C that it runs.
-const TRIALS: &[(&str, &str, &[(&str, &str)])] = &[
+const TRIALS: &[(&str, &str, &[Source])] = &[
     (
         "run_exact",
         include_str!("trials/run_exact.sh"),
