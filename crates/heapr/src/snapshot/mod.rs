@@ -130,7 +130,10 @@ pub(crate) fn run(arguments: SnapshotArguments) -> anyhow::Result<ExitCode> {
         }
         SnapshotCommand::Leaks(arguments) => native::leaks(&arguments),
         SnapshotCommand::Graph(arguments) => graph_of_core::run(*arguments),
-        SnapshotCommand::Holders(arguments) => native::holders(&arguments),
+        SnapshotCommand::Holders(arguments) => match arguments.of_objects()? {
+            Some((file, output)) => v8::native_holders::run(file, output),
+            None => native::holders(&arguments),
+        },
         SnapshotCommand::V8(command) => v8::run(command),
     }
 }

@@ -49,7 +49,7 @@ struct Held {
 pub fn native_holders<H: HeapView>(heap: &H, naming: &Naming<'_, H>) -> Vec<NativeHolder> {
     let dominators = heap.dominators();
     let root = heap.root();
-    // Holder of each node; the root where the node has none above it.
+    // Holder of each node; at first the root.
     let mut holder = vec![root; heap.graph().node_count() as usize];
     let mut held: FxHashMap<u32, Held> = FxHashMap::default();
     for &node in dominators.order().iter().filter(|&&node| node != root) {

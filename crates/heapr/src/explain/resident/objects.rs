@@ -2,7 +2,7 @@
 //! rest of the resident memory.
 //!
 //! ```text
-//! heap's pages = objects + native blocks + rounding + free and kept + what no object's part explains
+//! heap's pages = objects + native blocks + rounding + free and kept + what is not explained
 //! other pages  = objects in programs' and libraries' data + code, stacks, files, ...
 //! ```
 //! The two readings are of moments some milliseconds apart.

@@ -22,7 +22,6 @@ use super::graph_answers::GraphAnswers;
 use super::graph_file::{ChosenGraph, GraphArguments};
 use super::held::{Held, TOGETHER};
 use crate::output::{OutputArguments, print_table};
-use crate::snapshot::v8::native_holders;
 use crate::snapshot::verbs::HeapKind;
 
 /// Arguments of `heapr snapshot holders`.
@@ -38,16 +37,26 @@ pub(crate) struct HoldersArguments {
     output: OutputArguments,
 }
 
-/// Runs the command.
-pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
-    if HeapKind::of(std::slice::from_ref(&arguments.file))? == HeapKind::V8 {
-        let GraphArguments { snapshot, pid, .. } = &arguments.graph;
+impl HoldersArguments {
+    /// Returns the file and the form of the answer if the file has a heap of objects.
+    ///
+    /// # Errors
+    /// The file cannot be read, or an option that only traces have was given.
+    pub(crate) fn of_objects(&self) -> anyhow::Result<Option<(&Path, &OutputArguments)>> {
+        if HeapKind::of(std::slice::from_ref(&self.file))? != HeapKind::V8 {
+            return Ok(None);
+        }
+        let GraphArguments { snapshot, pid, .. } = &self.graph;
         ensure!(
             snapshot.is_none() && pid.is_none(),
             "--snapshot, --pid: a file of objects has one snapshot of one process"
         );
-        return native_holders::run(&arguments.file, &arguments.output);
+        Ok(Some((&self.file, &self.output)))
     }
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     let GraphHoldersRead { answers, first, told } = read(&arguments.file, &arguments.graph)?;
     let file = Rc::clone(&answers.chosen);
     let all_bytes = told.block_bytes;

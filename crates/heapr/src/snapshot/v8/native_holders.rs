@@ -1,5 +1,6 @@
-//! `heapr snapshot holders` of a heap of objects: the native memory below each variable of a module,
-//! class or frame, and the functions that allocated most of it, where a session recorded them.
+//! `heapr snapshot holders` of a heap of objects: the native memory below each variable of a
+//! module, class or frame. The functions that allocated most of it are told where they were
+//! recorded.
 
 use std::path::Path;
 use std::process::ExitCode;
