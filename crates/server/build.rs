@@ -1,5 +1,5 @@
-//! Embeds the page: the files of `ui/dist`, compressed; a package of this crate has them in `page`. Without a built page it embeds a small one
-//! that says how to build it.
+//! Embeds the page: the files of `ui/dist`, compressed; a package of this crate has them in `page`.
+//! Without a built page it embeds a small one that says how to build it.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -7,8 +7,8 @@
 use std::sync::OnceLock;
 
 use heapr_trace::{
-    EdgeGrade, HeapGraph, ProcessIndex, RootArea, RootClass, RootEdge, Snapshot, SnapshotTrigger, Summary, Trace,
-    TraceWriter,
+    EdgeGrade, HeapGraph, ProcessIndex, RootArea, RootClass, RootEdge, SlicedBlock, Snapshot,
+    SnapshotTrigger, Summary, Trace, TraceWriter,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -35,6 +35,9 @@ fn made() -> &'static Vec<u8> {
         });
         for target in 0..10 {
             graph.roots.push(RootEdge { area: 0, offset_bytes: 8, target, grade: EdgeGrade::Interior });
+        }
+        for node in [3, 9, 30] {
+            graph.sliced.push(SlicedBlock { node, view_count: 2, covered_bytes: 16 });
         }
         let snapshot = Snapshot {
             number: 1,
@@ -72,6 +75,7 @@ fuzz_target!(|changes: &[u8]| {
             let node_count = graph.node_count();
             assert!(graph.first_edge.windows(2).all(|pair| pair[0] <= pair[1]));
             assert!(graph.targets.iter().all(|&target| target < node_count));
+            assert!(graph.sliced.iter().all(|sliced| sliced.node < node_count));
             assert!(graph.roots.iter().all(|root| root.target < node_count));
             assert!(graph.roots.iter().all(|root| (root.area as usize) < graph.areas.len()));
             assert!((0..node_count).all(|node| graph.edges(node).end <= graph.targets.len()));

@@ -6,6 +6,8 @@ import socket
 
 from .program import HeaprError, ask_json
 
+# Longest time for an answer, in seconds: that of the program.
+_PATIENCE = 60
 # Version of the protocol, which a session of another one refuses (docs/sessions.md).
 _PROTOCOL = 1
 
@@ -32,7 +34,7 @@ class Control:
                 connection.sendall(line)
                 with connection.makefile("rb") as answers:
                     answer = json.loads(answers.readline())["answer"]
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise HeaprError(f"session {self._entry}: {error}") from error
         if "failed" in answer:
             raise HeaprError(answer["failed"]["message"])
@@ -40,6 +42,7 @@ class Control:
 
     def _connected(self):
         connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_PATIENCE)
         # The path of a socket may have 107 bytes: it is reached through its folder, however deep that is.
         folder = os.open(self._folder, os.O_PATH | os.O_DIRECTORY)
         try:

@@ -15,6 +15,8 @@ const MINUTES: u64 = 15;
 /// such load.
 const STEADY: Duration = Duration::from_secs(90);
 const WARM_UP_MAX: Duration = Duration::from_secs(900);
+/// Time in which the watch has attached to all.
+const SETTLED: Duration = Duration::from_secs(10);
 /// Share of its limit that a server's memory has then, in hundredths.
 const PERCENT: u64 = 80;
 /// Least memory that a server has left.
@@ -117,6 +119,10 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let running: Vec<Running> =
         chosen.map(|(number, server)| start(number, server)).collect::<Result<_, _>>()?;
     wait_until_steady(&running);
+    // The memory that the watch takes in the servers counts against their limits.
+    let words: Vec<&str> = running.iter().flat_map(|one| ["--cgroup", one.group.path.as_str()]).collect();
+    let watch = trial.watch(&words)?;
+    std::thread::sleep(SETTLED);
     for one in &running {
         let held = one.group.held_bytes();
         ensure!(held > 0 && one.group.process_count() > 0, "{} does not run", one.name);
@@ -131,8 +137,6 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
             one.group.process_count()
         );
     }
-    let words: Vec<&str> = running.iter().flat_map(|one| ["--cgroup", one.group.path.as_str()]).collect();
-    let watch = trial.watch(&words)?;
     let (started, ticks) = (Instant::now(), ticks(watch.id()));
     while started.elapsed() < Duration::from_secs(minutes * 60) {
         std::thread::sleep(Duration::from_secs(20));

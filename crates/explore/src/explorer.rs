@@ -395,6 +395,12 @@ impl Explorer {
         self.left(cull).get(self.tree().named(stack) as usize).copied().unwrap_or(0)
     }
 
+    /// Culled stacks of many stacks: lists are compared only once.
+    pub fn culled_stacks(&self, cull: &CullList) -> impl Fn(StackIndex) -> NamedStack + use<'_> {
+        let left = self.left(cull);
+        move |stack| left.get(self.tree().named(stack) as usize).copied().unwrap_or(0)
+    }
+
     pub(crate) fn culled<'a>(
         &'a self,
         selection: &'a Selection,

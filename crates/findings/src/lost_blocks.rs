@@ -51,8 +51,9 @@ impl LostBlocks {
         if !damage.is_ok_and(|damage| damage.is_empty()) || blocks.len() != graph.node_count() as usize {
             return None;
         }
+        let is_reached = reached(&graph);
         let mut by_stack: HashMap<StackIndex, Sums> = HashMap::new();
-        for (block, is_reached) in blocks.iter().zip(reached(&graph)) {
+        for (block, &is_reached) in blocks.iter().zip(&is_reached) {
             let sums = by_stack.entry(block.stack).or_default();
             sums.bytes = sums.bytes.saturating_add(block.size_bytes);
             if !is_reached {
@@ -60,7 +61,11 @@ impl LostBlocks {
             }
         }
         let mut sliced: HashMap<StackIndex, SlicedSums> = HashMap::new();
-        for slices in &graph.sliced {
+        // Samples would be told as if they were all blocks, and what is lost is kept by nothing.
+        let told = graph.sliced.iter().filter(|slices| {
+            trace.sampling().is_exact() && is_reached.get(slices.node as usize).is_some_and(|&known| known)
+        });
+        for slices in told {
             let Some(block) = blocks.get(slices.node as usize) else { continue };
             sliced.entry(block.stack).or_default().add(block.size_bytes, slices);
         }

@@ -1,7 +1,7 @@
 //! Large blocks of which only slices are used, by a snapshot with references.
 //!
-//! The scan of the snapshot has found that beside each reference to such a block stands a length,
-//! and that all lengths cover less than an eighth of it. A number beside a reference may be
+//! The scan of the snapshot has found numbers beside the references to such a block that fit as
+//! lengths, and that these cover less than an eighth of it. A number beside a reference may be
 //! something else than a length: the sentences say "likely".
 
 use heapr_query::{Confidence, Owner};
@@ -100,8 +100,9 @@ fn finding(recording: &Recording<'_>, site: &Site, referred: &LostBlocks, sums: 
         ..Chosen::default()
     };
     let mut evidence = vec![
-        "a length stands beside each reference to them; that it is one is a guess".to_owned(),
-        "a copy of what is used would let the blocks be freed".to_owned(),
+        "numbers that fit as lengths stand beside the references to them; that they are lengths is a guess"
+            .to_owned(),
+        "if they are, copies of what is used would let the blocks be freed".to_owned(),
     ];
     let named = through.named(name);
     evidence.extend(through.path);

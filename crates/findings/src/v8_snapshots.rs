@@ -17,7 +17,8 @@ const DUPLICATES_MIN_BYTES: u64 = 256 << 10;
 const DUPLICATES_MIN_SHARE: f64 = 0.03;
 /// Largest number of strings examined.
 const TEXTS_MAX: usize = 100;
-/// Root of the objects of Python that have more references than those of objects and variables.
+/// Root of the objects of Python that no variable leads to and that have more references than those
+/// of other objects.
 const NATIVE_HOLDER: &str = "(held by native code)";
 /// Half of the largest number of characters shown of a name or string.
 const TEXT_SHOWN: usize = 40;
@@ -103,15 +104,15 @@ fn growth(suspect: &Suspect, command: &str) -> Option<Finding> {
     })
 }
 
-/// Part of a sentence about objects of Python that the collector cannot free, as their counts of
+/// Part of a sentence about objects of Python that no variable leads to, and whose counts of
 /// references are higher than the references found. An extension may hold them, or may have forgotten
-/// to give them back.
+/// to give them back. Another object of that kind may lead to some of them.
 fn native_references(path: &[PathStep]) -> Option<&'static str> {
     // The root itself stands first. Objects below another one are held by that.
     let mut steps = path.iter().skip_while(|step| step.name == "(root)");
     let is_native = steps.next().is_some_and(|step| step.name == NATIVE_HOLDER);
     (is_native && steps.next().is_none()).then_some(
-        "; no object or variable leads to them: likely references that native code holds or does not give back",
+        "; no variable leads to them: likely references that native code holds or does not give back",
     )
 }
 

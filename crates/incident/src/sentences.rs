@@ -281,7 +281,11 @@ fn processes_sentence(incident: &Incident) -> Option<String> {
     let more = all.len().saturating_sub(named.len());
     let more = if more == 0 { String::new() } else { format!(", and {more} more") };
     let path = group.limited_group.as_ref().unwrap_or(&group.path);
-    Some(format!("Resident of the {} processes of {path}: {}{more}.", all.len(), named.join(", ")))
+    Some(format!(
+        "Resident of the {} processes of {path}, as last read: {}{more}.",
+        all.len(),
+        named.join(", ")
+    ))
 }
 
 fn climb_sentence(incident: &Incident) -> Option<String> {

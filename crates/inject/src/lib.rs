@@ -105,5 +105,10 @@ pub use thread_modules::{ThreadModule, thread_modules};
 /// `HEAPR_UNTRIED_ATTACH` lifts it, for trials.
 #[must_use]
 pub fn refusal() -> Option<&'static str> {
-    arch::REFUSAL.filter(|_| std::env::var_os("HEAPR_UNTRIED_ATTACH").is_none())
+    outside_of_trials(arch::REFUSAL)
+}
+
+/// A processor's refusal; `None` in trials.
+fn outside_of_trials(refusal: Option<&'static str>) -> Option<&'static str> {
+    refusal.filter(|_| std::env::var_os("HEAPR_UNTRIED_ATTACH").is_none())
 }

@@ -122,10 +122,10 @@ impl<'a> Borrowed<'a> {
     /// Makes the thread run the part of the stub at `code_avma`, with this scratch memory, before
     /// each return, until a frame is placed. `ret_avma` is the address of a `ret`.
     pub(crate) fn tidy_by(&mut self, code_avma: u64, ret_avma: u64, scratch_avma: u64) -> Result<()> {
-        let places = (self.frame_avma - TIDYING_BYTES..self.frame_avma).step_by(8);
-        for (place_avma, word) in places.zip([code_avma, ret_avma]) {
-            self.write_word(place_avma, word)?;
-        }
+        let words = [code_avma.to_le_bytes(), ret_avma.to_le_bytes()].concat();
+        let pid = self.pid;
+        let write = self.memory.write(self.frame_avma - TIDYING_BYTES, &words[..TIDYING_BYTES as usize]);
+        write.map_err(|source| Error::Memory { pid, source })?;
         self.tidied_by = Some(Tidying { code_avma, scratch_avma });
         Ok(())
     }

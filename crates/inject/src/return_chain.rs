@@ -74,13 +74,15 @@ impl<'a> ReturnChains<'a> {
             // A return address may lie behind the caller's last instruction, hence minus 1.
             let rule = self.rule(mappings, pc_avma.wrapping_sub(u64::from(!is_interrupted)))?;
             is_interrupted = rule.is_of_signal;
-            // Only the innermost function may have its return address in a register.
-            let caller = rule.caller_with(&HERE.columns, &registers, link.take(), &word_at)?;
+            // Only the innermost function may have its return address in a register, and no frame.
+            let own_link = link.take();
+            let caller = rule.caller_with(&HERE.columns, &registers, own_link, &word_at)?;
             // A signal handler may have a separate stack.
-            let is_first = chain.len() == 1;
-            let caller_sp = caller[HERE.columns.stack_pointer]?;
-            if !is_interrupted && (caller_sp < sp_avma || caller_sp == sp_avma && !is_first) {
-                return None;
+            if !is_interrupted {
+                let caller_sp = caller[HERE.columns.stack_pointer]?;
+                if caller_sp < sp_avma || caller_sp == sp_avma && own_link.is_none() {
+                    return None;
+                }
             }
             registers = caller;
         }

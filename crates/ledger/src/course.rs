@@ -107,7 +107,7 @@ impl CourseTaker {
             last = (self.course.moments.len() as u64 + 1 < wanted).then(|| moment.clone());
             self.course.moments.push(moment);
         }
-        self.next_ns = self.from_ns.saturating_add((wanted + 1) * self.interval_ns);
+        self.next_ns = self.from_ns.saturating_add((wanted + 1).saturating_mul(self.interval_ns));
     }
 
     /// Returns all moments.

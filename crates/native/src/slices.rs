@@ -8,9 +8,13 @@
 //! ```
 //! A number beside a reference may be no length. Therefore one of the views has to lead to the
 //! inside, or the views have to have an owner, and the block itself has to have few references,
-//! unlike an arena whose objects other blocks refer to.
+//! unlike an arena whose objects other blocks refer to. What stands around a reference also shows
+//! what is no view: a cursor beside a capacity, two places of one block side by side, what is left
+//! of an arena, the control bytes of a hash table beside its mask, an array beside the number of its
+//! items or dimensions.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use heapr_trace::{EdgeGrade, SlicedBlock};
 
@@ -25,6 +29,14 @@ const COVERED_PART: u64 = 8;
 const OWNER_BYTES_MAX: u64 = 256;
 /// Largest distance of a view from the handle or the reference to the owner, in words.
 const BESIDE_WORDS: u64 = 4;
+/// Least of the largest length of a block's views: smaller numbers are counts, or flags.
+const LENGTH_BYTES_MIN: u64 = 8;
+/// Sizes of an item with which a number beside a block's start is that of the items of all of it.
+const ITEM_BYTES: RangeInclusive<u64> = 9..=128;
+/// Number of words before and behind a reference among which a capacity is looked for.
+const CAPACITY_WORDS: usize = 3;
+/// Bytes of Rust's hash tables behind the control byte of the last place, without and with SSE2.
+const TABLE_GROUP_BYTES: [u64; 2] = [8, 16];
 /// Bytes of a block for each reference that it may have itself.
 const BYTES_PER_EDGE: u64 = 512;
 /// Largest offset of a reference that counts as one to the start: the lowest bits may be a tag.
@@ -64,6 +76,8 @@ struct Reference {
     offset_bytes: u64,
     /// Length that stands beside it; 0: none.
     length_bytes: u64,
+    /// Whether another number follows the length: both may be dimensions.
+    has_second: bool,
     /// Number of the edge or root, for its last grade.
     number: usize,
 }
@@ -117,18 +131,23 @@ impl SliceSearch {
         }
         let length = match grade {
             EdgeGrade::Start | EdgeGrade::Interior => {
-                words.and_then(|(words, at)| length(map, hit, words, at)).unwrap_or(0)
+                words.and_then(|(words, at)| length(map, hit, words, at)).unwrap_or_default()
             }
-            _ => 0,
+            _ => Length::default(),
         };
         let count = self.counts.entry(target).or_default();
         *count += 1;
-        if (length == 0 && offset_bytes > TAG_MAX) || *count > PER_BLOCK_MAX {
+        if (length.bytes == 0 && offset_bytes > TAG_MAX) || *count > PER_BLOCK_MAX {
             self.out.insert(target);
             return;
         }
         self.is_full = self.references.len() >= STORED_MAX;
-        self.references.push(Reference { target, holder, offset_bytes, length_bytes: length, number });
+        if self.is_full {
+            self.references = Vec::new();
+            return;
+        }
+        let Length { bytes: length_bytes, has_second } = length;
+        self.references.push(Reference { target, holder, offset_bytes, length_bytes, has_second, number });
     }
 
     /// Judges the blocks, after the grades of all references are known.
@@ -188,6 +207,7 @@ fn holders_of(wanted: &HashSet<u32>, found: &Scanned) -> HashMap<u32, Vec<Holder
 /// References to one block, sorted out.
 struct Group<'a> {
     target: u32,
+    /// In the order of their places.
     views: Vec<&'a Reference>,
     /// Small blocks with a reference that is no view.
     owners: Vec<u32>,
@@ -205,7 +225,7 @@ impl<'a> Group<'a> {
             references.iter().partition(|reference| is_view(reference));
         let mut owners = Vec::new();
         for reference in rest {
-            if views.iter().any(|view| view.holder.is_beside(reference.holder)) {
+            if is_beside_one(&views, reference.holder) {
                 continue;
             }
             match reference.holder {
@@ -221,13 +241,17 @@ impl<'a> Group<'a> {
     /// The block, if its owners belong to the views and the views cover little. `holders` are those
     /// of all owners.
     fn sliced(&self, map: &BlockMap, holders: &HashMap<u32, Vec<Holder>>) -> Option<SlicedBlock> {
-        let is_beside_view = |place: &Holder| self.views.iter().any(|view| view.holder.is_beside(*place));
+        let is_beside_view = |place: &Holder| is_beside_one(&self.views, *place);
         let belongs =
             |owner: &u32| holders.get(owner).is_some_and(|places| places.iter().all(is_beside_view));
         if !self.owners.iter().all(belongs) {
             return None;
         }
-        if self.owners.is_empty() && self.views.iter().all(|view| view.offset_bytes <= TAG_MAX) {
+        let is_at_start = self.views.iter().all(|view| view.offset_bytes <= TAG_MAX);
+        if is_at_start && (self.owners.is_empty() || self.views.iter().any(|view| view.has_second)) {
+            return None;
+        }
+        if self.views.iter().all(|view| view.length_bytes < LENGTH_BYTES_MIN) {
             return None;
         }
         let mut ranges: Vec<(u64, u64)> = self
@@ -249,29 +273,64 @@ impl<'a> Group<'a> {
     }
 }
 
+/// Whether a place is beside one of some views, which are in the order of their places.
+fn is_beside_one(views: &[&Reference], place: Holder) -> bool {
+    let (before, behind) = views.split_at(views.partition_point(|view| view.holder < place));
+    before.last().into_iter().chain(behind.first()).any(|view| view.holder.is_beside(place))
+}
+
+/// Length that stands beside a reference; the default is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Length {
+    bytes: u64,
+    /// Whether another number follows that would fit, too.
+    has_second: bool,
+}
+
 /// Length that stands beside a reference; of two the larger one.
-fn length(map: &BlockMap, hit: Hit, words: &[[u8; 8]], at: usize) -> Option<u64> {
+fn length(map: &BlockMap, hit: Hit, words: &[[u8; 8]], at: usize) -> Option<Length> {
     let word = |at: Option<usize>| at.and_then(|at| words.get(at)).map(|word| u64::from_le_bytes(*word));
-    let leads_there = |word: Option<u64>| {
-        word.and_then(|word| map.find(word)).is_some_and(|other| other.block == hit.block)
+    let led_to = |word: Option<u64>| {
+        let other = word.and_then(|word| map.find(word))?;
+        (other.block == hit.block).then_some(other.offset_bytes)
     };
-    let room_bytes = map.size_bytes(hit.block as usize).checked_sub(hit.offset_bytes)?;
+    let whole_bytes = map.size_bytes(hit.block as usize);
+    let room_bytes = whole_bytes.checked_sub(hit.offset_bytes)?;
     let fits = |word: Option<u64>| word.filter(|length| (1..=room_bytes).contains(length));
     let (before, next, second) = (word(at.checked_sub(1)), word(Some(at + 1)), word(Some(at + 2)));
+    let (led_before, led_next) = (led_to(before), led_to(next));
     // Beside a reference to the inside, one to the start is a handle, and has no length.
     let is_start = hit.offset_bytes <= TAG_MAX;
-    if leads_there(next) {
-        return fits(second).filter(|_| !is_start);
+    if is_start && (led_before.is_some() || led_next.is_some()) {
+        return None;
     }
-    if is_start && leads_there(before) {
+    let is_inside = |offset: Option<u64>| offset.is_some_and(|offset| offset > TAG_MAX);
+    let is_mask = |number: Option<u64>| number.is_some_and(|number| is_mask_of_table(number, room_bytes));
+    let near = &words[at.saturating_sub(CAPACITY_WORDS)..words.len().min(at + CAPACITY_WORDS + 1)];
+    let has_capacity = near.iter().any(|word| u64::from_le_bytes(*word) == whole_bytes);
+    let is_table = is_mask(before) || is_mask(next);
+    if !is_start && (is_inside(led_before) || is_inside(led_next) || is_table || has_capacity) {
         return None;
     }
     // The length before may be that of another reference, and a capacity may follow the length.
-    let before = fits(before).filter(|_| !leads_there(word(at.checked_sub(2))));
-    match fits(next) {
-        Some(next) => Some(next.max(before.unwrap_or(0)).max(fits(second).unwrap_or(0))),
-        None => before,
-    }
+    let before = fits(before).filter(|_| led_to(word(at.checked_sub(2))).is_none());
+    let has_second = fits(next).is_some() && fits(second).is_some();
+    let bytes = match (led_next, fits(next)) {
+        (Some(_), _) => fits(second)?,
+        (None, Some(next)) => next.max(before.unwrap_or(0)).max(fits(second).unwrap_or(0)),
+        (None, None) => before?,
+    };
+    let is_rest_of_arena = bytes == room_bytes && (led_before.is_some() || led_next.is_some());
+    let is_count_of_all = whole_bytes.is_multiple_of(bytes) && ITEM_BYTES.contains(&(whole_bytes / bytes));
+    let is_other = if is_start { is_count_of_all } else { is_rest_of_arena };
+    (!is_other).then_some(Length { bytes, has_second })
+}
+
+/// Whether a number is the mask of a hash table of Rust to whose control bytes, one for each place,
+/// a reference leads: they end with the block.
+fn is_mask_of_table(number: u64, room_bytes: u64) -> bool {
+    let group_bytes = room_bytes.checked_sub(number).and_then(|rest| rest.checked_sub(1));
+    group_bytes.is_some_and(|bytes| TABLE_GROUP_BYTES.contains(&bytes)) && (number + 1).is_power_of_two()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use heapr_explore::{FrameUnion, TableLimit};
 use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, SnapshotSeries};
 use heapr_session::SessionName;
+use heapr_trace::ProcessIndex;
 use heapr_v8::analysis::Comparison;
 
 use crate::entry::{Change, Content, Entry};
@@ -65,6 +66,9 @@ pub(crate) type SeriesKey = (Vec<(usize, Vec<u32>)>, FilterArguments, GroupBy);
 /// Key of a native graph: the opening, the snapshot, the process.
 pub(crate) type GraphKey = (usize, u32, Option<u32>);
 
+/// Key of an address space: the opening, the process, the number of processes to choose from.
+pub(crate) type PlaceKey = (usize, Option<ProcessIndex>, usize);
+
 /// All open files and the caches that span several of them.
 pub struct Files {
     entries: RwLock<Vec<Arc<Entry>>>,
@@ -78,6 +82,8 @@ pub struct Files {
     /// Holders and leaks of native graphs.
     pub(crate) graph_holders: ResultCache<GraphKey, GraphHolders>,
     pub(crate) graph_leaks: ResultCache<GraphKey, GraphLeaks>,
+    /// Address spaces over time, as JSON.
+    pub(crate) places: ResultCache<PlaceKey, Vec<u8>>,
     /// Series of native snapshots.
     pub(crate) series: ResultCache<SeriesKey, SnapshotSeries>,
 }
@@ -88,6 +94,8 @@ const UNIONS_KEPT: usize = 2;
 const COMPARISONS_KEPT: usize = 8;
 /// Number of cached lists of holders and of leaks; each has a line per holder or stack.
 const GRAPHS_KEPT: usize = 6;
+/// Number of cached address spaces; each has some thousand cells at some moments.
+const PLACES_KEPT: usize = 4;
 /// Number of cached series of native snapshots; each has a line per stack, with frames.
 const SERIES_KEPT: usize = 6;
 
@@ -124,6 +132,7 @@ impl Files {
             comparisons: ResultCache::new(COMPARISONS_KEPT),
             graph_holders: ResultCache::new(GRAPHS_KEPT),
             graph_leaks: ResultCache::new(GRAPHS_KEPT),
+            places: ResultCache::new(PLACES_KEPT),
             series: ResultCache::new(SERIES_KEPT),
         });
         for entry in &files.entries() {
@@ -189,8 +198,8 @@ impl Files {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Fails if a file that is no heap cannot be read as a trace either. A damaged heap is shown with
-    /// its error, beside the others.
+    /// Fails if a file that is no heap cannot be read as a trace either. A damaged heap is shown
+    /// with its error, beside the others.
     ///
     /// # Errors
     /// The error of the first such file.

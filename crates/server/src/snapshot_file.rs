@@ -189,11 +189,12 @@ impl SnapshotFile {
         })
     }
 
-    /// Builds `heapr snapshot WHAT FILE …`; `None` for classes of a native graph, which no command
-    /// lists: the summary of a trace lists stacks.
+    /// Builds `heapr snapshot WHAT FILE …`. `None` for classes of a native graph, which no
+    /// command lists: the summary of a trace lists stacks. `None` for one graph of several, too:
+    /// commands on objects choose no process.
     pub(crate) fn command(&self, what: &str, rest: &[&str]) -> Option<String> {
         let path = match &self.graph {
-            Some(_) if what == "summary" => return None,
+            Some(graph) if what == "summary" || graph.pid.is_some() => return None,
             Some(graph) => graph.trace.display().to_string(),
             None => self.path.display().to_string(),
         };

@@ -27,7 +27,7 @@ use crate::recorder::output::sink::Sink;
 use crate::recorder::rounds::spare_time::SpareTime;
 use crate::recorder::state::statistics::Statistics;
 use crate::snapshots::native_snapshot::SnapshotReport;
-use crate::{Error, SessionProperties};
+use crate::{Error, SampleRate, SessionProperties};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some
 /// 150 buffers of 64 KiB. Half of the pool being claimed wakes the recorder anyway. 5 ms took 15 %
@@ -60,6 +60,8 @@ pub struct Session {
     properties: SessionProperties,
     start_unix_ns: u64,
     marker_count: u64,
+    /// Time at which another sampling rate applies again, and that rate.
+    former_rate: Option<(u64, SampleRate)>,
     /// True if the file has reached its largest size, or the recording was ended: the recorder is
     /// closed.
     is_full: bool,
@@ -153,6 +155,7 @@ impl Session {
             properties,
             start_unix_ns,
             marker_count: 0,
+            former_rate: None,
             is_full: false,
             inside,
             tasks: (Letterbox::new(tasks, bell.clone()), wanted),
@@ -206,6 +209,7 @@ impl Session {
         self.end_if_full();
         self.recorder.go_on_in_next_if_due();
         let now_ns = self.recorder.clock().now_ns();
+        self.end_rate_if_due(now_ns);
         if now_ns >= self.next_flush_ns {
             self.next_flush_ns = now_ns + self.flush_timer_ns;
             self.recorder.flush();

@@ -1,5 +1,5 @@
 /** Answers to requests with a range or a frame, computed from the sums of a page without a server. */
-import { parseTimeNs, timeArgument } from '../format';
+import { parseTimeNs, shellWords, timeArgument } from '../format';
 import type { SpansAnswer } from './answers';
 import { METRICS } from './metrics';
 import { SpanSums, type StackAmounts, TOLD } from './span-sums';
@@ -70,8 +70,8 @@ export function answerOfSpans(sums: SpanSums, path: string, body: unknown): unkn
   const patterns = filter.require_frames ?? [];
   if (path === '/api/timeline') return timeline(sums, asked, patterns);
   const amounts = () => sums.amounts({ first, end, patterns });
-  const words = [...(filter.range ? ['--range', ...snapped(sums, filter.range)] : []), ...patterns.flatMap((pattern) => ['--require-frames', `'${pattern}'`])].join(' ');
-  const command = (action: string) => (sums.answer.path === '' ? null : `heapr report ${sums.answer.path} ${action} ${words}`.trim());
+  const words = [...(filter.range ? ['--range', ...snapped(sums, filter.range)] : []), ...patterns.flatMap((pattern) => ['--require-frames', pattern])];
+  const command = (action: string) => (sums.answer.path === '' ? null : shellWords(['heapr', 'report', sums.answer.path, ...action.split(' '), ...words]));
   if (path === '/api/report') return report(sums, asked, amounts(), command);
   if (path === '/api/functions' && !asked.by_line) return functions(sums, asked, amounts(), command);
   if (path === '/api/flame' && !asked.by_line && !asked.root && !asked.focus && !asked.collapse_recursion) return flame(sums, asked, amounts(), command);
@@ -217,7 +217,10 @@ function flame(sums: SpanSums, asked: Asked, amounts: StackAmounts, command: (ac
   });
   const nodes = { id: [] as string[], parent: [] as number[], frame: [] as number[], value: [] as number[], self: [] as number[], left_out: [] as number[] };
   const least = root.value * LEAST_SHARE;
-  const write = (box: Box, parent: number) => {
+  // Stacks may be deeper than calls of a script can be.
+  const waiting: [Box, number][] = [[root, -1]];
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const [box, parent] = next;
     const at = nodes.id.length;
     nodes.id.push(`n0.${at}`);
     nodes.parent.push(parent);
@@ -226,9 +229,8 @@ function flame(sums: SpanSums, asked: Asked, amounts: StackAmounts, command: (ac
     nodes.self.push(box.own);
     const children = [...box.below.values()].sort((a, b) => b.value - a.value);
     nodes.left_out.push(children.filter((child) => child.value < least).reduce((sum, child) => sum + child.value, 0));
-    for (const child of children) if (child.value >= least) write(child, at);
-  };
-  write(root, -1);
+    for (const child of children.filter((one) => one.value >= least).reverse()) waiting.push([child, at]);
+  }
   return { schema: 'heapr.view.flame/1', command: command(asked.direction === 'bottom-up' ? '--frames' : '--invert'), value: asked.value ?? 'outstanding_bytes', total: root.value, node_count: nodes.id.length, names, frames, nodes };
 }
 
@@ -247,10 +249,11 @@ function timeline(sums: SpanSums, asked: Asked, patterns: string[]) {
     return border;
   };
   const over = (values: number[]) => Array.from({ length: bins }, (_, bin) => values[at(bin)] ?? 0);
-  const nothing = Array.from({ length: bins }, () => 0);
+  // What happens between two borders is not told.
+  const unknown: number[] = [];
   const [live, blocks] = [over(bytes), over(count)];
   return {
-    schema: 'heapr.view.timeline/1', note: null, from_ns: from, to_ns: to, bins, live_bytes: live, live_count: blocks, most_bytes: live, alloc_bytes: nothing, alloc_count: nothing, free_count: nothing,
-    series: [], resident_bytes: nothing, rest: value === 'count' ? blocks : live, rss: [], markers: [], snapshots: [], peak: null,
+    schema: 'heapr.view.timeline/1', note: null, from_ns: from, to_ns: to, bins, live_bytes: live, live_count: blocks, most_bytes: unknown, alloc_bytes: unknown, alloc_count: unknown, free_count: unknown,
+    series: [], resident_bytes: unknown, rest: value === 'count' ? blocks : live, rss: [], markers: [], snapshots: [], peak: null,
   };
 }

@@ -19,17 +19,22 @@ function textOf(filter: Filter): string {
 export function isRecorded(file: number, filter: Filter): boolean {
   if (!isStatic() || filter.snapshot) return true;
   const { hide_known: _, ...asked } = filter;
+  return isListed(file, asked) || (isOfSpans(asked) && spanSums(file) !== null);
+}
+
+/** Whether the answers of a filter are in the page themselves. */
+function isListed(file: number, asked: Filter): boolean {
   const given = filterOf(parseAddress(recordedAddress()));
   const known: Filter[] = [{}, { at: 'peak' }, given, { ...given, at: 'peak' }, ...recordedFilters().filter((choice) => choice.file === file).map((choice) => choice.filter)];
-  return known.some((candidate) => textOf(candidate) === textOf(asked)) || (isOfSpans(asked) && spanSums(file) !== null);
+  return known.some((candidate) => textOf(candidate) === textOf(asked));
 }
 
 /** Returns an address whose range lies between the spans of a page without a server. */
 export function withSpans(next: Address): Address {
   if (!isStatic() || next.range.length !== 2) return next;
   const { range } = next;
-  const known = recordedFilters().some((choice) => choice.file === next.file && textOf(choice.filter) === textOf(filterOf(next)));
-  const sums = known ? null : spanSums(next.file);
+  const { hide_known: _, ...asked } = filterOf(next);
+  const sums = isListed(next.file, asked) ? null : spanSums(next.file);
   return sums === null ? next : { ...next, range: snapped(sums, range) };
 }
 

@@ -14,7 +14,7 @@ import { FindingStory } from './finding-story';
 import { findingMarkdown, findingPicture } from './finding-share';
 
 const KINDS: Record<Finding['kind'], string> = {
-  growth: 'Growth', peak: 'Peak', churn: 'Churn', idle: 'Idle', resident: 'Resident', overhead: 'Small blocks', duplicates: 'Duplicates', frees: 'Frees', unseen: 'Not seen',
+  growth: 'Growth', peak: 'Peak', churn: 'Churn', idle: 'Idle', resident: 'Resident', overhead: 'Small blocks', slices: 'Slices', duplicates: 'Duplicates', frees: 'Frees', unseen: 'Not seen',
 };
 const SURE: Record<Finding['confidence'], string> = { high: 'certain', medium: 'likely', low: 'possible' };
 

@@ -170,7 +170,7 @@ function paintAreas(
     context.fill();
     context.globalAlpha = 1;
   }
-  if (painting.chart === 'bytes') {
+  if (painting.chart === 'bytes' && answer.most_bytes.length > 0) {
     context.beginPath();
     for (let bin = first; bin < end; bin += 1) context.lineTo((edge(bin) + edge(bin + 1)) / 2, y(answer.most_bytes[bin] ?? 0));
     context.strokeStyle = themeColour('text-quiet');

@@ -255,7 +255,7 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
   return (
     <Tooltip x={hover.x} y={hover.y}>
       <strong>{formatDuration(hover.timeNs)}</strong>
-      <div>{told(wholeOf(chart, data)[bin] ?? 0, halvesOf(chart, data)?.[bin])}{chart === 'bytes' ? ` (most ${within(data.most_bytes[bin] ?? 0, data.most_bytes_plus_minus?.[bin], formatBytes)})` : ''}</div>
+      <div>{told(wholeOf(chart, data)[bin] ?? 0, halvesOf(chart, data)?.[bin])}{chart === 'bytes' && data.most_bytes.length > 0 ? ` (most ${within(data.most_bytes[bin] ?? 0, data.most_bytes_plus_minus?.[bin], formatBytes)})` : ''}</div>
       {layers.filter((layer) => layer.value > 0).reverse().map((layer) => (
         <div key={layer.place} class="tooltip-row">
           <span><i class="swatch" style={{ background: layer.colour }} />{address.by === 'image' ? linkedName(layer.name) : layer.name}</span>

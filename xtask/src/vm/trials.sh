@@ -1,6 +1,5 @@
 # Runs each trial in turn; its output and its status go to the results.
 export PATH=/work/bin:/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin HOME=/root LC_ALL=C.UTF-8
-export HEAPR_UNTRIED_ATTACH=1
 export XDG_RUNTIME_DIR=/run/heapr TMPDIR=/tmp
 mkdir -p $XDG_RUNTIME_DIR
 chmod 700 $XDG_RUNTIME_DIR

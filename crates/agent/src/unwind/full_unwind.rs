@@ -141,6 +141,7 @@ impl Registers {
                 }
                 self.set(RETURN_ADDRESS, pc as u64);
                 self.set(STACK_POINTER, sp as u64);
+                self.link = None;
                 self.is_exact = false;
                 FullStep::Caller
             }

@@ -23,8 +23,8 @@ pub(crate) struct IncidentsArguments {
     /// given several times
     #[arg(long, value_name = "KIND")]
     fail_on: Vec<KindArgument>,
-    /// Also write the incidents as Parquet into this folder (see docs/tables.md)
-    #[arg(long, value_name = "DIRECTORY")]
+    /// Also write all incidents as Parquet into this folder (see docs/tables.md)
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "number")]
     tables: Option<PathBuf>,
     /// Replace tables that are there
     #[arg(short, long, requires = "tables")]

@@ -41,7 +41,8 @@ pub(super) fn run(arguments: UpdateArguments) -> anyhow::Result<ExitCode> {
     let UpdateArguments { name, add_pids, tree, remove_pids, stacks, sample, flush } = arguments;
     let add_pids = processes::named(&add_pids, tree)?;
     let remove_pids = processes::named(&remove_pids, false)?;
-    let update = Update { add_pids, remove_pids, with_children: tree, stacks, sample, flush };
+    let update =
+        Update { add_pids, remove_pids, with_children: tree, stacks, sample, flush, sample_for_ms: None };
     anyhow::ensure!(
         update != Update::default(),
         "nothing to change: give --add-pid, --remove-pid, --stack-events, --sample or --flush"

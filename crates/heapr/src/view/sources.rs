@@ -58,8 +58,8 @@ fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<WrittenGraph>>
 }
 
 /// Returns the sources in the order of the words, then the graphs of traces, written into `folder`
-/// and listed beside. Without words it is the session that runs, or the newest trace here. Errors are reported before
-/// a page opens.
+/// and listed beside. Without words it is the session that runs, or the newest trace here. Errors
+/// are reported before a page opens.
 pub(crate) fn sources(words: &[PathBuf], folder: &Path) -> anyhow::Result<(Vec<Source>, Vec<WrittenGraph>)> {
     if words.is_empty() {
         let running = sessions();

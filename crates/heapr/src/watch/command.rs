@@ -45,8 +45,10 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
     let recorder = take_over(&report, &recording)?;
     let recorder = match recorder {
         Some(recorder) => {
-            // The watcher before may have been killed while all was recorded.
-            recorder.sample(arguments.sample)?;
+            // The watch before may have had another rate, or was killed while all was recorded.
+            if let Err(error) = recorder.sample(arguments.sample, None) {
+                warn!("the rate of the samples is still that of the watch before: {error:#}");
+            }
             recorder
         }
         None => Recorder::start(&recording, arguments.sample, targets.has_flagged)?,

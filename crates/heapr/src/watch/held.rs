@@ -39,7 +39,8 @@ pub(super) fn add_holders(incident: &mut Incident, recording: &Path, accounts: &
     // A process that no scan has seen began after the last scan.
     let began_unix_ns = incident.process.started_unix_ns.unwrap_or(incident.time_unix_ns);
     let age_ns = unix_ns().saturating_sub(began_unix_ns).saturating_add(SLACK_NS);
-    let found = match functions(recording, &pids, is_dead.then_some(Ended { pid: own, age_ns })) {
+    let dead = is_dead.then_some(Ended { pid: own, age_ns });
+    let found = match functions(recording, &pids, dead, incident.time_unix_ns) {
         Ok(found) => found,
         Err(error) => {
             incident.unknown.push(format!("the recording could not be read: {error:#}"));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use heapr_incident::{Holder, HolderKind, Recording};
-use heapr_query::{file_name, plain_symbol, script_place};
+use heapr_query::{file_name, plain_symbol, process_ends, script_place};
 use heapr_server::{Files, Limits, Source, answer_json};
-use heapr_trace::Process;
+use heapr_trace::{Process, Trace};
 use serde_json::{Value, json};
 
 use crate::own_arguments::OwnArguments;
@@ -23,6 +23,8 @@ const FUNCTIONS_MAX: usize = 20;
 const MOMENTS: u64 = 8;
 /// Longest time before the end over which growth is read, ns.
 const GROWTH_NS: u64 = 600_000_000_000;
+/// Longest time between an incident and the reading of the recording, ns.
+const LAG_NS_MAX: u64 = 60_000_000_000;
 /// Least time over which a rate is told, ns.
 const RATE_NS_MIN: u64 = 1_000_000_000;
 /// Largest number of processes whose shares are read one by one.
@@ -48,6 +50,18 @@ struct Amount {
     count: u64,
 }
 
+impl Amount {
+    fn add(&mut self, other: Self) {
+        if self.name.is_empty() {
+            self.name = other.name;
+        }
+        self.bytes += other.bytes;
+        self.count += other.count;
+        // Errors of samples are independent of one another.
+        self.plus_minus = (self.plus_minus as f64).hypot(other.plus_minus as f64) as u64;
+    }
+}
+
 /// Amounts by module and symbol.
 type Amounts = HashMap<(String, String), Amount>;
 
@@ -59,22 +73,30 @@ pub(super) struct Ended {
     pub(super) age_ns: u64,
 }
 
-/// Reads the functions of `pids`. `dead`: process whose end is the moment; `None`: the recording's
-/// last moment.
+/// Reads the functions of `pids`. `dead`: process whose end is the moment; without one, or without
+/// its end in the recording, it is `at_unix_ns`.
 ///
 /// # Errors
 /// The recording cannot be read.
-pub(super) fn functions(path: &Path, pids: &[u32], dead: Option<Ended>) -> anyhow::Result<Functions> {
+pub(super) fn functions(
+    path: &Path,
+    pids: &[u32],
+    dead: Option<Ended>,
+    at_unix_ns: u64,
+) -> anyhow::Result<Functions> {
     let trace = open(path)?;
     let end_ns = trace.duration_ns();
+    let at_ns = at_unix_ns.checked_sub(trace.session().start_unix_ns);
+    let last_ns = at_ns.map_or(end_ns, |at_ns| last_moment_ns(at_ns, end_ns));
     let is_known =
         |pid: u32| latest(trace.processes(), pid).is_some_and(|found| is_it(pid, found.end_ns, dead, end_ns));
     let known: Vec<u32> = pids.iter().copied().filter(|&pid| is_known(pid)).collect();
-    let moment_ns = dead
-        .filter(|dead| known.contains(&dead.pid))
-        .and_then(|dead| latest(trace.processes(), dead.pid)?.end_ns)
+    let own = dead.map(|dead| dead.pid).filter(|pid| known.contains(pid));
+    let moment_ns = own
+        .and_then(|pid| latest(trace.processes(), pid)?.end_ns)
         // One nanosecond later the process's blocks have ended with it.
-        .map_or(end_ns, |end| end.saturating_sub(1).min(end_ns));
+        .map_or(last_ns, |end| end.saturating_sub(1).min(end_ns));
+    let ended = own.and_then(|pid| Some((pid, earliest_end_ns(&trace, pid)?.saturating_sub(1))));
     let start_ns =
         known.iter().filter_map(|pid| latest(trace.processes(), *pid)).map(|process| process.start_ns).min();
     let start_ns = start_ns.unwrap_or(0).max(moment_ns.saturating_sub(GROWTH_NS));
@@ -87,7 +109,7 @@ pub(super) fn functions(path: &Path, pids: &[u32], dead: Option<Ended>) -> anyho
     if found.pids.is_empty() {
         return Ok(found);
     }
-    let reader = Reader::of(path);
+    let reader = Reader { ended, ..Reader::of(path) };
     let (amounts, live) = reader.amounts(&found.pids, moment_ns)?;
     found.recording.live_bytes = live.bytes;
     found.recording.live_bytes_plus_minus = live.plus_minus;
@@ -120,6 +142,13 @@ pub(super) fn functions(path: &Path, pids: &[u32], dead: Option<Ended>) -> anyho
     Ok(found)
 }
 
+/// Moment of an incident in a recording that went on while the incident was made: other processes
+/// may have ended since.
+fn last_moment_ns(at_ns: u64, end_ns: u64) -> u64 {
+    // Another difference is that of a clock that was set.
+    if end_ns.saturating_sub(at_ns) <= LAG_NS_MAX { at_ns.min(end_ns) } else { end_ns }
+}
+
 /// Number of recorded allocations of a process that failed.
 ///
 /// # Errors
@@ -134,6 +163,21 @@ pub(super) fn failed_count(path: &Path, pid: u32) -> anyhow::Result<u64> {
 /// Latest image of a process: an earlier one has ended with an exec, or had the same number.
 fn latest(processes: &[Process], pid: u32) -> Option<&Process> {
     processes.iter().filter(|process| process.pid == pid).max_by_key(|process| process.start_ns)
+}
+
+/// End of a process in answers on the trace. In an unfinished file with several processes it lies
+/// before the end that the file tells: right after the process's last event.
+fn earliest_end_ns(trace: &Trace, pid: u32) -> Option<u64> {
+    let of_pid = trace.processes().iter().enumerate().filter(|(_, process)| process.pid == pid);
+    let (index, process) = of_pid.max_by_key(|(_, process)| process.start_ns)?;
+    let told_ns = process.end_ns?;
+    let mut ends = process_ends(trace);
+    while let Some((end_ns, found)) = ends.take_before(u64::MAX) {
+        if found.0 as usize == index {
+            return Some(end_ns.min(told_ns));
+        }
+    }
+    Some(told_ns)
 }
 
 /// Whether a process of the recording can be the one that is meant. One that had ended before the
@@ -168,6 +212,8 @@ fn rate(course: &[(u64, u64)]) -> Option<(i64, u64)> {
 /// Answers about one recording.
 struct Reader {
     files: Arc<Files>,
+    /// Process that has ended, and the last moment at which it has its blocks.
+    ended: Option<(u32, u64)>,
 }
 
 impl Reader {
@@ -179,11 +225,27 @@ impl Reader {
             folder: PathBuf::new(),
             graphs: Vec::new(),
         });
-        Self { files: Files::open_sources(&[Source::File(path.to_owned())], host, Limits::default()) }
+        let files = Files::open_sources(&[Source::File(path.to_owned())], host, Limits::default());
+        Self { files, ended: None }
     }
 
-    /// Amounts of all functions at a moment, and their sum.
+    /// Amounts of all functions at a moment, and their sum. The process that has ended counts with
+    /// the blocks of its end.
     fn amounts(&self, pids: &[u32], moment_ns: u64) -> anyhow::Result<(Amounts, Amount)> {
+        let ended = self.ended.filter(|(pid, last_ns)| *last_ns < moment_ns && pids.contains(pid));
+        let Some((pid, last_ns)) = ended else { return self.amounts_at(pids, moment_ns) };
+        let (mut amounts, mut all) = self.amounts_at(&[pid], last_ns)?;
+        let others: Vec<u32> = pids.iter().copied().filter(|other| *other != pid).collect();
+        // No process at all would mean each process.
+        if !others.is_empty() {
+            let (of_others, all_others) = self.amounts_at(&others, moment_ns)?;
+            of_others.into_iter().for_each(|(key, amount)| amounts.entry(key).or_default().add(amount));
+            all.add(all_others);
+        }
+        Ok((amounts, all))
+    }
+
+    fn amounts_at(&self, pids: &[u32], moment_ns: u64) -> anyhow::Result<(Amounts, Amount)> {
         let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
         let request = json!({
             "file": 0, "filter": {"pid": pids, "at": format!("{moment_ns}ns")}, "sort": "so", "limit": FUNCTIONS_READ,
@@ -192,16 +254,9 @@ impl Reader {
         let answer: Value = serde_json::from_slice(&answer).context("the functions of a recording")?;
         let mut amounts = Amounts::new();
         for row in answer["own_functions"].as_array().into_iter().flatten() {
-            let found = amount(row);
             let text = |name: &str| row["frame"][name].as_str().unwrap_or_default().to_owned();
             let sum = amounts.entry((text("module"), text("symbol"))).or_default();
-            if sum.name.is_empty() {
-                sum.name = name(&row["frame"]);
-            }
-            sum.bytes += found.bytes;
-            sum.count += found.count;
-            // Errors of samples are independent of one another.
-            sum.plus_minus = ((sum.plus_minus as f64).hypot(found.plus_minus as f64)) as u64;
+            sum.add(Amount { name: name(&row["frame"]), ..amount(row) });
         }
         Ok((amounts, amount(&answer["all"])))
     }
@@ -277,6 +332,14 @@ mod tests {
         assert!(is_it(7, Some(85), dead, 100) && is_it(7, None, dead, 100));
         assert!(!is_it(7, Some(75), dead, 100));
         assert!(is_it(8, Some(75), dead, 100) && is_it(7, Some(75), None, 100));
+    }
+
+    #[test]
+    fn a_moment_is_that_of_the_incident_unless_the_clock_was_set() {
+        const S: u64 = 1_000_000_000;
+        assert_eq!(last_moment_ns(97 * S, 100 * S), 97 * S);
+        assert_eq!(last_moment_ns(103 * S, 100 * S), 100 * S);
+        assert_eq!(last_moment_ns(5 * S, 100 * S), 100 * S);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod readings;
 mod recorder;
 mod recorder_again;
 mod report;
+mod room;
 mod scan;
 mod targets;
 mod unseen;

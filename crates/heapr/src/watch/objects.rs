@@ -69,6 +69,10 @@ impl Objects {
         command.arg(&self.path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // A refusal is no event: the process may be of a version that cannot be read.
         self.taking = command.spawn().ok();
+        if let Some(child) = &self.taking {
+            // It inherits the score of the watcher, and is to be killed before a watched process.
+            let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "900");
+        }
         (self.rss_bytes, self.taken_unix_ns) = (rss_bytes, unix_ns());
     }
 

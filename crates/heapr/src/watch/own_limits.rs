@@ -89,16 +89,20 @@ impl OwnLimits {
 
     /// Whether the heap is so near its limit that each reading counts.
     pub(super) fn is_near(&self, account: Option<&Account>) -> bool {
-        let is_near = |amount: Limited| amount.used_bytes >= amount.limit_bytes / 100 * NEAR_PERCENT;
+        // 0 is no limit: V8's option has this meaning.
+        let is_near = |amount: Limited| {
+            amount.limit_bytes > 0 && amount.used_bytes >= amount.limit_bytes / 100 * NEAR_PERCENT
+        };
         self.runtime(account).is_some_and(|runtime| is_near(runtime.amount))
     }
 }
 
-/// Mapped bytes of a process, and its limit of them.
-pub(super) fn address_space(pid: u32) -> Option<Limited> {
+/// Mapped bytes of a process, with its limit of them: the most so far, and those of this moment.
+pub(super) fn address_space(pid: u32) -> Option<(Limited, Limited)> {
     let limit_bytes = soft_limit(pid, "Max address space")?;
-    let used_bytes = Fields::of_process(pid).ok()?.bytes("VmPeak")?;
-    Some(Limited { used_bytes, limit_bytes })
+    let fields = Fields::of_process(pid).ok()?;
+    let of = |name| Some(Limited { used_bytes: fields.bytes(name)?, limit_bytes });
+    Some((of("VmPeak")?, of("VmSize")?))
 }
 
 #[cfg(test)]

@@ -105,13 +105,18 @@ impl Recorder {
         Ok(())
     }
 
-    /// Sets the rate of sampling.
+    /// Sets the rate of sampling, for a while or for good. The session goes back by itself, so that
+    /// a watcher that is killed leaves no full recording.
     ///
     /// # Errors
-    /// The session has ended, or does not answer.
-    pub(super) fn sample(&self, rate: SampleRate) -> anyhow::Result<()> {
-        self.ask(Request::Update(Update { sample: Some(rate), ..Update::default() }))?;
-        Ok(())
+    /// The session has ended, does not answer, or cannot change its rate.
+    pub(super) fn sample(&self, rate: SampleRate, time: Option<Duration>) -> anyhow::Result<()> {
+        let sample_for_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let update = Update { sample: Some(rate), sample_for_ms, ..Update::default() };
+        let Answer::Updated(report) = self.ask(Request::Update(update))? else {
+            bail!("session {} gives an answer that makes no sense", self.name)
+        };
+        report.not_sampled.map_or(Ok(()), |failure| Err(failure.into()))
     }
 
     /// Lets go of a recorder that has ended: one that this process started is waited for.

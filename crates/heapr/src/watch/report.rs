@@ -110,7 +110,7 @@ impl Report {
             Outcome::Taken => {}
             Outcome::Later(said) | Outcome::Refused { said, .. } => {
                 // The address may hold a secret.
-                warn!("the incident was not sent: {}", said.replace(&url.to_string(), "the webhook"))
+                warn!("the incident was not sent: {}", said.replace(&url.to_string(), "the address"))
             }
         });
         match thread {

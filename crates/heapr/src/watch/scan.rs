@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::recorder::{Recorder, recorded};
+use super::room::Room;
 use super::targets::Targets;
 use super::watched_group::WatchedGroup;
 use super::watched_process::WatchedProcess;
@@ -29,7 +30,7 @@ impl Watched {
         recorder.map(|recorder| members.remove(&recorder.pid));
         let known: BTreeSet<u32> = self.processes.iter().map(WatchedProcess::pid).collect();
         let new: Vec<u32> = members.difference(&known).copied().collect();
-        let mut added = Vec::new();
+        let (mut added, group_count) = (Vec::new(), self.groups.len());
         for pid in new {
             let Some(mut process) = WatchedProcess::of(pid) else { continue };
             process.is_named = targets.has_named(pid);
@@ -37,11 +38,15 @@ impl Watched {
             added.push(pid);
             self.processes.push(process);
         }
-        if added.is_empty() {
-            return false;
+        let is_new = !added.is_empty();
+        let mut room = Room::default();
+        let waiting = self.processes.iter().filter(|process| process.lacks_room);
+        added.extend(waiting.map(WatchedProcess::pid).filter(|&pid| room.plan(pid).is_ok()));
+        if !added.is_empty() {
+            self.have_recorded(&added, recorder);
         }
-        self.have_recorded(&added, recorder);
-        true
+        self.groups.iter_mut().skip(group_count).for_each(WatchedGroup::begin_course);
+        is_new
     }
 
     fn add_group(&mut self, process: &WatchedProcess) {
@@ -54,12 +59,16 @@ impl Watched {
     /// Has processes recorded that are not yet. A failure is a fact of the process, not of the
     /// watch.
     pub(super) fn have_recorded(&mut self, pids: &[u32], recorder: Option<&Recorder>) {
-        let failed: Vec<(u32, String)> = match recorder {
-            None => pids.iter().map(|&pid| (pid, "no recorder runs".to_owned())).collect(),
+        let (failed, refused) = match recorder {
+            None => {
+                (pids.iter().map(|&pid| (pid, "no recorder runs".to_owned())).collect::<Vec<_>>(), Vec::new())
+            }
             Some(recorder) => not_recorded(pids, recorder),
         };
         for process in self.processes.iter_mut().filter(|process| pids.contains(&process.pid())) {
-            let failure = failed.iter().find(|(pid, _)| *pid == process.pid());
+            let is_it = |(pid, _): &&(u32, String)| *pid == process.pid();
+            let failure = refused.iter().find(is_it).or_else(|| failed.iter().find(is_it));
+            process.lacks_room = refused.iter().any(|(pid, _)| *pid == process.pid());
             process.not_recorded = failure.map(|(_, why)| why.clone());
             if let Some((pid, why)) = failure {
                 warn!("process {pid} is watched, but not recorded: {why}");
@@ -80,11 +89,13 @@ impl Watched {
     }
 
     /// Removes groups of which no process is watched. A group that is made anew under the same name
-    /// needs notices of its own.
-    pub(super) fn drop_groups(&mut self) {
+    /// needs notices of its own. One that is meant itself stays while a process lives in it: the
+    /// next scan finds that process, and it may be killed before.
+    pub(super) fn drop_groups(&mut self, targets: &Targets) {
         let processes = &self.processes;
         let has_process = |group: &WatchedGroup| {
             processes.iter().any(|process| process.group.as_ref() == Some(&group.folder))
+                || targets.covers(&group.path()) && !group.folder.memory().pids.is_empty()
         };
         self.groups.retain(has_process);
     }
@@ -93,16 +104,26 @@ impl Watched {
 /// Largest number of processes that are attached to by one request: an answer has a minute.
 const ADDED_AT_ONCE: usize = 8;
 
-/// Has processes recorded. Returns those that are not, with the reason.
-fn not_recorded(pids: &[u32], recorder: &Recorder) -> Vec<(u32, String)> {
+/// Processes with a reason.
+type Reasons = Vec<(u32, String)>;
+
+/// Has processes recorded. Returns those that are not, with the reason, and those that are not asked
+/// for as their groups have no room.
+fn not_recorded(pids: &[u32], recorder: &Recorder) -> (Reasons, Reasons) {
     let known = || recorder.status().map(|status| recorded(&status));
     let already = match known() {
         Ok(already) => already,
-        Err(error) => return pids.iter().map(|&pid| (pid, format!("{error:#}"))).collect(),
+        Err(error) => return (pids.iter().map(|&pid| (pid, format!("{error:#}"))).collect(), Vec::new()),
     };
     let new: Vec<u32> = pids.iter().copied().filter(|pid| !already.contains(pid)).collect();
-    let mut failed = Vec::new();
-    for part in new.chunks(ADDED_AT_ONCE) {
+    let (mut failed, mut refused, mut fits, mut room) = (Vec::new(), Vec::new(), Vec::new(), Room::default());
+    for pid in new {
+        match room.plan(pid) {
+            Ok(()) => fits.push(pid),
+            Err(why) => refused.push((pid, why)),
+        }
+    }
+    for part in fits.chunks(ADDED_AT_ONCE) {
         match recorder.add(part) {
             Ok(refused) => failed.extend(refused),
             Err(error) => failed.extend(part.iter().map(|&pid| (pid, format!("{error:#}")))),
@@ -113,5 +134,5 @@ fn not_recorded(pids: &[u32], recorder: &Recorder) -> Vec<(u32, String)> {
         let after = known().unwrap_or_default();
         failed.retain(|(pid, _)| !after.contains(pid));
     }
-    failed
+    (failed, refused)
 }

@@ -39,7 +39,7 @@ impl Watcher {
                     .unknown
                     .push("it started and died between two scans: its size is unknown".to_owned());
             }
-            self.add_deaths(found, place);
+            self.add_deaths(found, place, &[]);
         }
     }
 }

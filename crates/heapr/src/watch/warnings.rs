@@ -58,6 +58,7 @@ impl Watcher {
         if let Some(why) = &process.not_recorded {
             incident.unknown.push(format!("it is not recorded: {why}"));
         }
+        let of_space = process.mapped.map(|space| space.limit_bytes.saturating_sub(space.used_bytes));
         let mut accounts = facts.accounts;
         if !has_group {
             accounts.extend(process.account.clone());
@@ -67,16 +68,18 @@ impl Watcher {
         }
         self.flush();
         add_holders(&mut incident, &self.recording, &accounts, false);
-        let left = |facts: &heapr_incident::GroupFacts| {
-            facts.limit_bytes.map(|limit| limit.saturating_sub(facts.usage_bytes.unwrap_or(0)))
-        };
-        if self.begin_full(left(&facts.facts)) {
+        let group_facts = &facts.facts;
+        let of_group =
+            group_facts.limit_bytes.map(|limit| limit.saturating_sub(group_facts.usage_bytes.unwrap_or(0)));
+        let left = [of_group, of_space].into_iter().flatten().min();
+        if self.begin_full(incident.process.pid, left) {
             incident.cause.evidence.push("all allocations are recorded from then on, for a while".to_owned());
         }
         tell(&mut incident);
-        match (self.report.add(incident, &self.recording), group) {
+        match (self.report.add(incident, &self.recording), group.filter(|_| kind.is_of_group())) {
             (Ok(number), Some(group)) => self.watched.groups[group].warning = Some(number),
-            (Ok(_), None) => {}
+            // The death of another process does not tell it.
+            (Ok(number), None) => self.watched.processes[place].warning = Some(number),
             (Err(error), _) => warn!("a warning is not kept: {error:#}"),
         }
         heapr_inject::give_back_memory();

@@ -82,6 +82,12 @@ impl WatchedGroup {
         self.folder.path()
     }
 
+    /// Begins the course anew: memory that the attach took is no growth of the program.
+    pub(super) fn begin_course(&mut self) {
+        self.course = Course::default();
+        self.read_whole();
+    }
+
     /// Asks the kernel for notices, anew after a change of the limit.
     fn ask_for_notices(&mut self, limit_bytes: Option<u64>) {
         if self.noticed_limit == limit_bytes && !self.notices.is_empty() {

@@ -30,14 +30,21 @@ pub(super) struct WatchedProcess {
     life: Option<OwnedFd>,
     pub(super) group: Option<GroupFolder>,
     pub(super) account: Option<Account>,
+    /// Most mapped bytes so far.
     pub(super) address_space: Option<Limited>,
+    /// Mapped bytes at the last reading.
+    pub(super) mapped: Option<Limited>,
     limits: OwnLimits,
     /// Judges of the limits that it has by itself.
     own_climbs: Vec<(OwnLimit, OwnClimb)>,
     /// Reason for which the process is not recorded.
     pub(super) not_recorded: Option<String>,
+    /// Whether the reason is a lack of room in its group, which may change.
+    pub(super) lacks_room: bool,
     /// Whether the user has named this process.
     pub(super) is_named: bool,
+    /// Number of the warning of a limit that it has by itself.
+    pub(super) warning: Option<u32>,
     pub(super) objects: Objects,
 }
 
@@ -64,6 +71,7 @@ impl WatchedProcess {
             started_unix_ns: started_unix_ns(facts.start_ticks),
             rss_bytes: heapr_proc::resident_bytes(pid),
         };
+        let (address_space, mapped) = address_space(pid).unzip();
         Some(Self {
             limits: OwnLimits::of(pid),
             named,
@@ -71,10 +79,13 @@ impl WatchedProcess {
             life,
             group,
             account: None,
-            address_space: address_space(pid),
+            address_space,
+            mapped,
             own_climbs: Vec::new(),
             not_recorded: None,
+            lacks_room: false,
             is_named: false,
+            warning: None,
             objects: Objects::default(),
         })
     }
@@ -121,7 +132,9 @@ impl WatchedProcess {
             return;
         }
         self.named.rss_bytes = Some(rss_bytes);
-        self.address_space = address_space(self.pid()).or(self.address_space);
+        if let Some((most, mapped)) = address_space(self.pid()) {
+            (self.address_space, self.mapped) = (Some(most), Some(mapped));
+        }
         let before = self.account.as_ref().map_or(0, |account| account.rss_bytes);
         let has_grown = rss_bytes >= ACCOUNT_BYTES_MIN
             && rss_bytes >= before.saturating_add(before / 100 * ACCOUNT_GROWTH_PERCENT);
@@ -169,7 +182,7 @@ impl WatchedProcess {
     /// Judges the limits that the process has by itself. Each climb is told once.
     pub(super) fn judge_own(&mut self, rules: &Rules) -> Option<(OwnLimit, u64, Limited)> {
         let amounts: Vec<(OwnLimit, Limited)> =
-            self.limits.told(self.account.as_ref(), self.address_space).collect();
+            self.limits.told(self.account.as_ref(), self.mapped).collect();
         amounts.into_iter().find_map(|(of, amount)| {
             let place = self.own_climbs.iter().position(|(known, _)| *known == of).unwrap_or_else(|| {
                 self.own_climbs.push((of, OwnClimb::default()));

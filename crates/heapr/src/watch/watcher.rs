@@ -44,8 +44,8 @@ pub(super) struct Watcher {
     pub(super) recorder_due: Option<Instant>,
     /// Time for which all allocations are recorded after a warning; `None`: they are not.
     pub(super) full_for: Option<Duration>,
-    /// Time until which all allocations are recorded.
-    pub(super) full_until: Option<Instant>,
+    /// Time until which all allocations are recorded, and the process whose warning began that.
+    pub(super) full_until: Option<(Instant, u32)>,
     pub(super) recording: PathBuf,
     pub(super) kills: Kills,
     pub(super) is_until_end: bool,
@@ -112,7 +112,8 @@ impl Watcher {
         // The scan waits for deaths.
         let scan = self.pending.is_empty().then_some(self.next_scan);
         let death = self.pending.iter().map(|one| one.due).min();
-        let times = [scan, death, Some(self.next_reading), self.recorder_due, self.full_until];
+        let full = self.full_until.map(|(until, _)| until);
+        let times = [scan, death, Some(self.next_reading), self.recorder_due, full];
         let next = times.into_iter().flatten().min().unwrap_or(now + IDLE);
         next.saturating_duration_since(now)
     }
@@ -125,6 +126,7 @@ impl Watcher {
         // A group that is made anew under its name must not meet the deaths of the one before.
         if now >= self.next_scan && self.pending.is_empty() {
             self.is_journal_old |= self.watched.scan(&self.targets, self.recorder.as_ref());
+            self.watched.drop_groups(&self.targets);
             self.next_scan = now + SCAN_EVERY;
             let lifeless = self.watched.without_life();
             self.note_ends(&lifeless);
@@ -132,7 +134,7 @@ impl Watcher {
         if self.recorder_due.is_some_and(|due| due <= now) {
             self.start_recorder();
         }
-        if self.full_until.is_some_and(|until| until <= now) {
+        if self.full_until.is_some_and(|(until, _)| until <= now) {
             self.end_full();
         }
         if now >= self.next_reading {
@@ -182,6 +184,7 @@ impl Watcher {
                 continue;
             }
             let process = self.watched.processes.remove(place);
+            self.end_full_of(process.pid());
             self.pending.push(Pending { process, time_unix_ns: unix_ns(), due: Instant::now() + SETTLE });
         }
     }
@@ -220,27 +223,30 @@ impl Watcher {
             };
             let mut found = incidents(told, &circumstances);
             name_owners(&mut found, &mut pending);
-            self.add_deaths(found, place);
+            self.add_deaths(found, place, &pending);
         }
-        self.watched.drop_groups();
+        self.watched.drop_groups(&self.targets);
         self.is_journal_old = true;
         self.next_journal = Instant::now();
         heapr_inject::give_back_memory();
     }
 
-    pub(super) fn add_deaths(&mut self, found: Vec<Incident>, place: Option<usize>) {
+    pub(super) fn add_deaths(&mut self, found: Vec<Incident>, place: Option<usize>, dead: &[Pending]) {
         for mut incident in found {
             let group = place.and_then(|place| self.watched.groups.get_mut(place));
-            let warning = group.and_then(|group| group.warning.take());
-            let warned = warning.and_then(|number| self.report.store.read(number).ok());
-            incident.warned_unix_ns = warned.map(|warning| warning.time_unix_ns);
+            let of_group = group.and_then(|group| group.warning.take());
+            let own = dead.iter().find(|one| one.process.pid() == incident.process.pid);
+            let of_own = own.and_then(|own| own.process.warning);
+            let warnings = || of_own.into_iter().chain(of_group);
+            let told = warnings().filter_map(|number| self.report.store.read(number).ok());
+            incident.warned_unix_ns = told.map(|warning| warning.time_unix_ns).min();
             self.death_count += 1;
             if let Err(error) = self.report.add(incident, &self.recording) {
                 warn!("an incident is not kept: {error:#}");
-            } else if let Some(number) = warning {
-                // The death tells what the warning told, and more. Its number is not given again.
-                self.report.store.remove(number);
+                continue;
             }
+            // The death tells what the warning told, and more. Its number is not given again.
+            warnings().for_each(|number| self.report.store.remove(number));
         }
         if let Some(group) = place.and_then(|place| self.watched.groups.get_mut(place)) {
             group.levels.restart();

@@ -47,6 +47,11 @@ impl Watch {
         watch
     }
 
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(&self.said).unwrap_or_default()
     }
@@ -267,8 +272,7 @@ fn a_death_after_those_of_watcher_and_recorder_is_told_by_the_next_watcher() {
     let _ = stage.heapr(&["update", session["name"].as_str().unwrap(), "--flush"]).ok();
     let recorder = session["recorder_pid"].as_u64().unwrap();
     // The watcher first: it would start another recorder.
-    watch.child.kill().unwrap();
-    watch.child.wait().unwrap();
+    watch.kill();
     Command::new("kill").args(["-KILL", &recorder.to_string()]).status().unwrap();
     File::create(stage.path("more")).unwrap();
     child.wait().unwrap();

@@ -1,6 +1,7 @@
 //! Ends of watched programs at limits that they have by themselves, and where incidents are told.
 
 use std::fs::File;
+use std::process::Child;
 
 use heapr_testkit::wait_until;
 use serde_json::Value;
@@ -19,16 +20,40 @@ const FUNCTIONS: &str = "#include <fcntl.h>\n#include <sys/resource.h>\n\
 const BODY: &str = "int is_told = 0; for (;;) { if (!load_part()) abort();\n\
     if (!is_told && is_near()) { while (access(\"more\", F_OK)) usleep(1000); is_told = 1; } }";
 
-#[test]
-fn an_abort_at_the_limit_of_address_space_is_warned_of_told_sent_and_written_as_a_table() {
-    let Some(group) = Group::new("space") else { return };
-    let stage = Stage::new();
-    let program = compiled(&stage, "mapper", FUNCTIONS, BODY);
-    let mut child = group.start(&stage, &["sh", "-c", "ulimit -v 2000000; exec \"$0\"", &program]);
+/// Starts the program in a group, and waits until it runs.
+fn mapper(stage: &Stage, group: &Group) -> Child {
+    let program = compiled(stage, "mapper", FUNCTIONS, BODY);
+    let child = group.start(stage, &["sh", "-c", "ulimit -v 2000000; exec \"$0\"", &program]);
     wait_until("the program runs", || {
         let name = std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap_or_default();
         (group.has(child.id()) && name.trim() == "mapper").then_some(())
     });
+    child
+}
+
+#[test]
+fn a_full_recording_ends_by_itself_where_the_watcher_is_killed() {
+    let Some(group) = Group::new("full") else { return };
+    let stage = Stage::new();
+    let mut child = mapper(&stage, &group);
+    let mut watch = Watch::start(&stage, &["--cgroup", &group.path, "--full-for", "3s"]);
+    File::create(stage.path("go")).unwrap();
+    wait_until("the limit is told as near", || watch.said().contains("may end soon by itself").then_some(()));
+    watch.kill();
+    wait_until("the session samples again", || {
+        let mean_bytes = stage.json(&["status"])["sessions"][0]["sample_mean_bytes"].as_u64();
+        mean_bytes.filter(|&bytes| bytes > 0)
+    });
+    File::create(stage.path("more")).unwrap();
+    child.wait().unwrap();
+    stage.heapr(&["stop"]).ok();
+}
+
+#[test]
+fn an_abort_at_the_limit_of_address_space_is_warned_of_told_sent_and_written_as_a_table() {
+    let Some(group) = Group::new("space") else { return };
+    let stage = Stage::new();
+    let mut child = mapper(&stage, &group);
     let engine = Engine::start(&[]);
     let words = ["--cgroup", &group.path, "--pid", &child.id().to_string(), "--otlp", &engine.url];
     let watch = Watch::start(&stage, &[&words[..], &["--full-for", "30s"]].concat());

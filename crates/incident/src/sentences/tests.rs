@@ -120,7 +120,10 @@ fn a_group_of_several_processes_names_them_and_the_one_that_held_the_memory() {
         .unwrap();
     incident.holders[0].processes.push((4711, 1));
     assert!(first_sentence(&incident).ends_with("(cache.py:31) of 2 processes."));
-    assert_eq!(all, "Resident of the 2 processes of /web: side (4712) 400.0 MiB, web (4711) 90.0 MiB.");
+    assert_eq!(
+        all,
+        "Resident of the 2 processes of /web, as last read: side (4712) 400.0 MiB, web (4711) 90.0 MiB."
+    );
 }
 
 #[test]

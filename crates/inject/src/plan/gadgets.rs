@@ -4,7 +4,7 @@ use heapr_proc::Mapping;
 use memchr::memmem;
 
 use super::c_library::{c_library, code_of};
-use crate::arch::{SIGRETURN_CODE, SYSTEM_CALL_CODE};
+use crate::arch::{IS_SIGRETURN_KERNELS, SIGRETURN_CODE, SYSTEM_CALL_CODE};
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Modules, auxiliary};
@@ -33,15 +33,15 @@ pub(super) fn make_gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> 
     Ok(Gadgets { system_call_avma: entry_avma, sigreturn_avma })
 }
 
-/// Finds the instructions in the C library's code, or in the code that the kernel has given to the
-/// program: signal handlers return there if the C library has no such instruction.
+/// Finds the instructions in the C library's code; on some processors also in the code that the
+/// kernel has given to the program, to which signal handlers return there.
 pub(super) fn find_gadgets(
     pid: u32,
     memory: &ProcessMemory,
     mappings: &[Mapping],
     libc_code: (u64, u64),
 ) -> Result<Gadgets> {
-    let kernels = mappings.iter().find(|mapping| mapping.name == "[vdso]");
+    let kernels = mappings.iter().find(|mapping| IS_SIGRETURN_KERNELS && mapping.name == "[vdso]");
     let ranges = kernels.map(|mapping| (mapping.start_avma, mapping.end_avma));
     let (mut system_call, mut sigreturn) = (None, None);
     for range in std::iter::once(libc_code).chain(ranges) {

@@ -151,6 +151,10 @@ impl<'a> Objects<'a> {
         if self.targets.len() + next.targets.len() >= EDGES_MAX {
             return Err(DumpError::TooMany { what: "references" });
         }
+        // A part that the second reading did not come to the end of.
+        while self.next_object() < next.first_object {
+            self.begin(NO_CLASS, NodeKind::OBJECT, 0);
+        }
         let first_edge = self.targets.len() as u32;
         self.class_of.extend(next.class_of);
         self.kinds.extend(next.kinds);

@@ -26,6 +26,10 @@ const SEGMENT_TAG: u8 = 0x1c;
 const RECORD_BYTES: usize = 9;
 /// Version of Android's dumps, which have classes among the instances.
 const ANDROID: &str = "1.0.3";
+/// Largest number of segments of a dump that threads share: each is opened once.
+const SEGMENTS_MAX: usize = 1 << 20;
+/// Largest number of segments that are read for the classes before the threads begin.
+const CLASS_SEGMENTS_MAX: usize = 1 << 12;
 
 /// How a dump is divided.
 #[derive(Debug, Clone, Copy)]
@@ -58,21 +62,26 @@ pub(super) fn open_at(open: &OpenDump<'_>, offset: u64) -> Result<Box<dyn Read +
 
 /// First reading. Returns the parts for the second one, too.
 pub(super) fn census(open: &OpenDump<'_>, division: Division) -> Result<(Census, Walked, Vec<Part>)> {
-    let mut census = Census::new();
     let found = if division.thread_count > 1 { segments(open)? } else { None };
     let Some(Segments { version, id_bytes, head_begin, offsets, end }) = found else {
-        let walked = walk(open_at(open, 0)?, &mut census)?;
-        return Ok((census, walked, vec![Part { range: 0..u64::MAX, first_object: 0 }]));
+        return whole(open);
     };
+    let mut census = Census::new();
     // Classes are known before the threads begin.
-    let mut segments = offsets.iter().copied();
-    let mut begin = segments.next().unwrap_or(0);
+    let mut segments = offsets.iter().copied().take(CLASS_SEGMENTS_MAX);
+    let Some(mut begin) = segments.next() else { return whole(open) };
     let mut walked = walk_range(open_at(open, head_begin)?, id_bytes, head_begin..begin, &mut census)?;
     for next in segments {
         if census.has_instances() {
             break;
         }
-        walked = walk_range(open_at(open, begin)?, id_bytes, begin..next, &mut census)?;
+        let segment = open_at(open, begin)?.take(next - begin);
+        walked = walk_range(segment, id_bytes, begin..next, &mut census)?;
+        if walked.cut_at.is_some() {
+            // Its contents go beyond its end, or the dump ends in it.
+            drop(census);
+            return whole(open);
+        }
         begin = next;
     }
     let ranges = divide(&offsets, begin, end, division);
@@ -80,6 +89,7 @@ pub(super) fn census(open: &OpenDump<'_>, division: Division) -> Result<(Census,
         walk_range(open_at(open, range.start)?, id_bytes, range.clone(), census)
     };
     let (first, later) = ranges.split_first().ok_or(DumpError::NoObjects)?;
+    let class_count = census.classes.len();
     let mut later_censuses: Vec<Census> = later.iter().map(|_| census.of_later_part()).collect();
     let (first_walked, later_walked) = std::thread::scope(|scope| {
         let read = &read;
@@ -90,6 +100,13 @@ pub(super) fn census(open: &OpenDump<'_>, division: Division) -> Result<(Census,
             .collect();
         (read(first, &mut census), threads.into_iter().map(joined).collect::<Vec<_>>())
     });
+    let has_more_classes =
+        census.classes.len() > class_count || later_censuses.iter().any(|census| !census.classes.is_empty());
+    if has_more_classes && !later.is_empty() {
+        // What they say of instances is not known in each part.
+        drop((census, later_censuses));
+        return whole(open);
+    }
     // The first part of the second reading has the head, too.
     let mut parts = vec![Part { range: head_begin..first.end, first_object: 0 }];
     let mut is_cut = false;
@@ -111,6 +128,13 @@ pub(super) fn census(open: &OpenDump<'_>, division: Division) -> Result<(Census,
     }
     let walked = Walked { version, ..walked };
     Ok((census, walked, parts))
+}
+
+/// First reading by one thread.
+fn whole(open: &OpenDump<'_>) -> Result<(Census, Walked, Vec<Part>)> {
+    let mut census = Census::new();
+    let walked = walk(open_at(open, 0)?, &mut census)?;
+    Ok((census, walked, vec![Part { range: 0..u64::MAX, first_object: 0 }]))
 }
 
 /// Second reading: the references of all objects.
@@ -201,6 +225,9 @@ fn segments(open: &OpenDump<'_>) -> Result<Option<Segments>> {
         let Some(&[tag, _, _, _, _, a, b, c, d]) = record.first_chunk::<RECORD_BYTES>() else { break };
         if tag != SEGMENT_TAG {
             break;
+        }
+        if offsets.len() >= SEGMENTS_MAX {
+            return Ok(None);
         }
         offsets.push(at);
         at += RECORD_BYTES as u64 + u64::from(u32::from_be_bytes([a, b, c, d]));

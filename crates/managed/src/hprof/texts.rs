@@ -62,7 +62,8 @@ pub(super) fn of_some(
             open(segment.offset).map_err(|source| DumpError::Io { offset: segment.offset, source })?;
         let Some(reader) = opened else { break };
         let mut texts = Texts::new(census, rest, segment.first_object, &mut receive);
-        walk_range(reader, census.id_bytes(), segment.offset..end, &mut texts)?;
+        let of_segment = reader.take(end.saturating_sub(segment.offset));
+        walk_range(of_segment, census.id_bytes(), segment.offset..end, &mut texts)?;
         rest = &rest[texts.strings.end.min(rest.len())..];
     }
     if !rest.is_empty() {

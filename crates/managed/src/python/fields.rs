@@ -32,6 +32,8 @@ const TEXT_CHARS_MAX: u64 = 1024;
 /// Largest block of a pool, and the unit of its size.
 const SMALL_BLOCK_BYTES: u64 = 512;
 const UNIT_BYTES: u64 = 16;
+/// Largest table of the keys that a class's instances share; bounds false sizes.
+const CACHED_KEYS_BYTES_MAX: u64 = 1 << 20;
 /// Largest size of one object; bounds false sizes.
 const OBJECT_BYTES_MAX: u64 = 1 << 46;
 
@@ -272,7 +274,10 @@ impl Reader<'_, '_> {
         let mut keys_bytes = 0;
         if let Some(of) = self.types.at(avma) {
             // Names of its instances' attributes, once for all instances.
-            keys_bytes = Keys::at(self.pages, self.layout, of.cached_keys).map_or(0, |keys| keys.bytes);
+            keys_bytes = Keys::at(self.pages, self.layout, of.cached_keys)
+                .map(|keys| keys.bytes)
+                .filter(|&bytes| bytes <= CACHED_KEYS_BYTES_MAX)
+                .unwrap_or(0);
             let name = self.heap.strings.number(&format!("class {}", of.name));
             let made_at = if of.has(flag::HEAP_TYPE) { Some(self.place_of_type(&of)) } else { None };
             self.heap.relabel(node, |label| {

@@ -91,12 +91,30 @@ fn an_owner_that_only_views_refer_to_belongs_to_them() {
 }
 
 #[test]
+fn what_stands_around_a_reference_shows_that_it_is_no_view() {
+    // Control bytes of a hash table of 1024 places, with its mask; a view that ends near the end.
+    let control = AT + SIZE - 1024 - 16;
+    assert_eq!(sliced(&[control, 1023, 896, 500], &[], &[]), []);
+    assert_eq!(sliced(&[1023, control, 0, 896], &[], &[]), []);
+    assert_eq!(sliced(&[control, 1000], &[], &[]), [(0, 1, 1000)]);
+    // Two places side by side; a cursor of a buffer; what is left of an arena.
+    assert_eq!(sliced(&[AT + 100, AT + 200, 16], &[], &[]), []);
+    assert_eq!(sliced(&[AT, AT + 100, 16, SIZE], &[], &[]), []);
+    assert_eq!(sliced(&[AT, AT + SIZE - 64, 64], &[], &[]), []);
+    // Numbers of dimensions.
+    assert_eq!(sliced(&[AT + 800, 2, 0, AT, 2], &[], &[]), []);
+    // 256 items of 64 bytes, and ten of these; rows and columns beside an owner.
+    assert_eq!(sliced(&[256, AT, 256, 0, 0, 0, 0, 0, AT + 640, 10], &[], &[]), []);
+    assert_eq!(sliced(&[OWNER, AT, 100, 20], &[AT, SIZE, 1], &[]), []);
+}
+
+#[test]
 fn a_block_with_many_references_of_its_own_is_an_arena() {
     let block = |at, size_bytes| KnownBlock { address_avma: at, size_bytes, usable_bytes: size_bytes + 8 };
     let map = BlockMap::new(vec![block(AT, SIZE), block(INDEX, 64)]);
     let told = |own_count: u64| {
         let mut search = SliceSearch::default();
-        let words = [AT + 128, 1].map(u64::to_le_bytes);
+        let words = [AT + 128, 16].map(u64::to_le_bytes);
         let hit = Hit { block: 0, offset_bytes: 128 };
         search.note(&map, (Holder::Block(1, 0), 0), (hit, EdgeGrade::Interior), Some((&words, 0)));
         (0..own_count).for_each(|_| search.note_own(&map, 0));

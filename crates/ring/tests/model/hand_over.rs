@@ -5,8 +5,8 @@
 //! a thread's steps in their order, and lets it see old values. So a reading that the processor may
 //! make early, before the load that led to the event, is made before that load here. An acquire
 //! stands for "no later access before it", a release for "all earlier accesses are visible". What
-//! the processor's folder places is in [`Barriers`]; tests take each of them away in turn, and expect
-//! that the order breaks.
+//! the processor's folder places is in [`Barriers`]; tests take each of them away in turn, and
+//! expect that the order breaks.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, fence};

@@ -17,6 +17,7 @@ mod leaks;
 mod own_functions;
 mod panels;
 mod place;
+mod place_moments;
 mod report;
 mod resident;
 mod resident_bands;

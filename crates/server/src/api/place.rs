@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, HashMap};
 use heapr_filters::FilterArguments;
 use heapr_query::Filter;
 use heapr_table::SortRows as _;
-use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, StackIndex};
+use heapr_trace::ProcessIndex;
 use serde::{Deserialize, Serialize};
 
+use super::place_moments::{Owners, Taken, of_events, of_snapshots};
 use crate::error::{Error, Result};
-use crate::native::{Layout, Page, PageRun, page_bytes_of, pages_of, place_label};
-use crate::request::{Answer, Context, json, read};
+use crate::native::{Layout, PageRun, page_bytes_of};
+use crate::request::{Answer, Context, read};
 use crate::trace_file::TraceFile;
 
-/// Number of moments, and largest number of functions that a moment names.
-const MOMENTS: u64 = 48;
+/// Largest number of functions that a moment names.
 const PINS_MAX: usize = 5;
 /// Number of functions with a colour of their own.
 const OWNERS_MAX: usize = 10;
@@ -74,37 +74,6 @@ struct PlaceAnswer {
     moments: Vec<PlaceMoment>,
 }
 
-/// Pages of one moment, with numbers of functions.
-struct Taken {
-    time_ns: u64,
-    snapshot: Option<u32>,
-    pages: Vec<Page>,
-}
-
-/// Functions by name and by stack.
-#[derive(Default)]
-struct Owners {
-    names: Vec<String>,
-    by_name: HashMap<String, usize>,
-    of_stack: HashMap<StackIndex, usize>,
-}
-
-impl Owners {
-    fn of(&mut self, file: &TraceFile, stack: StackIndex) -> usize {
-        if let Some(&known) = self.of_stack.get(&stack) {
-            return known;
-        }
-        let label = place_label(file, stack);
-        let next = self.names.len();
-        let owner = *self.by_name.entry(label.clone()).or_insert(next);
-        if owner == next {
-            self.names.push(label);
-        }
-        self.of_stack.insert(stack, owner);
-        owner
-    }
-}
-
 pub(super) fn place(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: PlaceRequest = read(body)?;
     let file = context.files.trace(request.file)?.shown(&request.filter);
@@ -117,14 +86,19 @@ pub(super) fn place(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     }
     file.wait_for_names(context.cancel)?;
     let (process, process_count) = chosen_process(&file, &filter.pids);
-    let mut owners = Owners::default();
-    let page_bytes = page_bytes_of(file.trace());
-    let taken = if file.explorer.is_without_events() {
-        of_snapshots(&file, process, page_bytes, &mut owners)?
-    } else {
-        of_events(context, &file, process, page_bytes, &mut owners)?
-    };
-    json(&answer(&file, (process, process_count), page_bytes, owners.names, &taken))
+    let key = (file.number, process, process_count);
+    let found = context.files.places.get(&key, context.cancel, |is_cancelled| {
+        let mut owners = Owners::default();
+        let page_bytes = page_bytes_of(file.trace());
+        let taken = if file.explorer.is_without_events() {
+            of_snapshots(&file, process, page_bytes, &mut owners, is_cancelled)?
+        } else {
+            of_events(&file, process, page_bytes, &mut owners, is_cancelled)?
+        };
+        let answer = answer(&file, (process, process_count), page_bytes, owners.names, &taken);
+        serde_json::to_vec(&answer).map_err(|error| Error::Internal(error.to_string()))
+    })?;
+    Ok(Answer::Json(found.to_vec()))
 }
 
 /// The process with most memory among the chosen ones, and the number of chosen ones.
@@ -140,87 +114,6 @@ fn chosen_process(file: &TraceFile, pids: &[u32]) -> (Option<ProcessIndex>, usiz
     let chosen: Vec<u32> = numbered.map(|(number, _)| number).collect();
     let peak = |number: &u32| (peaks.get(number).copied().unwrap_or(0), std::cmp::Reverse(*number));
     (chosen.iter().max_by_key(|number| peak(number)).map(|&number| ProcessIndex(number)), chosen.len())
-}
-
-fn of_snapshots(
-    file: &TraceFile,
-    process: Option<ProcessIndex>,
-    page_bytes: u64,
-    owners: &mut Owners,
-) -> Result<Vec<Taken>> {
-    let mut taken = Vec::new();
-    for snapshot in file.trace().snapshots() {
-        let mut pieces = Vec::new();
-        let mut add = |block: &Block| {
-            if Some(block.process) == process && is_of_pages(block.heap) && block.size_bytes > 0 {
-                pieces.push((block.address_avma, block.size_bytes, owners.of(file, block.stack)));
-            }
-        };
-        file.trace().for_each_snapshot_block(snapshot, &mut add).map_err(heapr_query::Error::from)?;
-        let pages = pages_of(pieces, page_bytes);
-        taken.push(Taken { time_ns: snapshot.time_ns, snapshot: Some(snapshot.number), pages });
-    }
-    Ok(taken)
-}
-
-fn is_of_pages(heap: HeapId) -> bool {
-    !matches!(heap, HeapId::MMAP | HeapId::RUNTIME)
-}
-
-/// Replays the events, and looks at the live blocks at moments of equal distance.
-fn of_events(
-    context: &Context<'_>,
-    file: &TraceFile,
-    process: Option<ProcessIndex>,
-    page_bytes: u64,
-    owners: &mut Owners,
-) -> Result<Vec<Taken>> {
-    let trace = file.trace();
-    let whole_ns = u128::from(trace.duration_ns());
-    let moment_ns = |number: u64| (whole_ns * u128::from(number + 1) / u128::from(MOMENTS)) as u64;
-    let mut live: HashMap<u64, (u64, StackIndex)> = HashMap::new();
-    let mut taken: Vec<Taken> = Vec::new();
-    let mut take = |time_ns: u64, live: &HashMap<u64, (u64, StackIndex)>| {
-        let pieces = live.iter().map(|(&address, &(size, stack))| (address, size, owners.of(file, stack)));
-        taken.push(Taken { time_ns, snapshot: None, pages: pages_of(pieces.collect(), page_bytes) });
-    };
-    let mut next = 0;
-    let mut events = trace.events(0, u64::MAX);
-    while let Some(batch) = events.next_batch().map_err(heapr_query::Error::from)? {
-        context.cancel.check()?;
-        for event in batch {
-            while next < MOMENTS && event.time_ns > moment_ns(next) {
-                take(moment_ns(next), &live);
-                next += 1;
-            }
-            let of = trace.threads().get(event.thread.0 as usize).map(|thread| thread.process);
-            if of == process && is_of_pages(event.heap) {
-                apply(event, &mut live);
-            }
-        }
-    }
-    while next < MOMENTS {
-        take(moment_ns(next), &live);
-        next += 1;
-    }
-    Ok(taken)
-}
-
-/// Changes the live blocks by an event.
-fn apply(event: &Event, live: &mut HashMap<u64, (u64, StackIndex)>) {
-    match event.action {
-        Action::Alloc { address_avma, size_bytes, stack, .. } => {
-            live.insert(address_avma, (size_bytes, stack));
-        }
-        Action::Free { address_avma, .. } => {
-            live.remove(&address_avma);
-        }
-        Action::Realloc { old_address_avma, address_avma, size_bytes, stack, .. } => {
-            live.remove(&old_address_avma);
-            live.insert(address_avma, (size_bytes, stack));
-        }
-        _ => {}
-    }
 }
 
 fn answer(

@@ -16,6 +16,8 @@ use crate::request::{Answer, Context, json, read};
 /// Largest number of spans, and of sums in an answer: some megabytes.
 const SPANS_MAX: u16 = 64;
 const SUMS_MAX: usize = 400_000;
+/// Number of sums between two looks whether the request was cancelled.
+const CANCEL_INTERVAL: usize = 4096;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,14 +82,18 @@ pub(super) fn spans(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         message: "sums by time need all events in memory, and no samples".to_owned(),
         offset: None,
     })?;
-    let (tree, cull) = (explorer.tree(), CullList::built_in());
+    let tree = explorer.tree();
+    let culled_stack = explorer.culled_stacks(&CullList::built_in());
     let mut frames = FrameColumns::new();
     let (mut nodes, mut stacks) = (SpanNodes::default(), SpanStacks::default());
     let mut node_numbers: HashMap<u32, i64> = HashMap::from([(0, -1)]);
     let mut stack_numbers: HashMap<u32, i64> = HashMap::new();
     let mut rows: Vec<(i64, SpanSum)> = Vec::with_capacity(found.sums.len());
-    for sum in &found.sums {
-        let named = explorer.culled_stack(sum.stack, &cull);
+    for (place, sum) in found.sums.iter().enumerate() {
+        if place.is_multiple_of(CANCEL_INTERVAL) {
+            context.cancel.check()?;
+        }
+        let named = culled_stack(sum.stack);
         let next = stacks.id.len() as i64;
         let number = *stack_numbers.entry(named).or_insert(next);
         if number == next {

@@ -107,7 +107,7 @@ pub(super) fn holders(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 }
 
 /// Leaked blocks of one kind, stack and type.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct LeakedRow {
     id: Option<String>,
     /// Index of the innermost frame of user code.
@@ -128,7 +128,7 @@ struct LeakedRow {
 
 /// Leaks of a graph.
 #[derive(Serialize)]
-struct GraphLeaksAnswer<'a> {
+struct GraphLeaksAnswer {
     schema: &'static str,
     command: String,
     /// Number of the snapshot.
@@ -139,7 +139,7 @@ struct GraphLeaksAnswer<'a> {
     notes: Vec<String>,
     row_count: usize,
     offset: usize,
-    rows: Vec<&'a LeakedRow>,
+    rows: Vec<LeakedRow>,
 }
 
 pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -150,11 +150,16 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     })?;
     asked.file.wait_for_names(context.cancel)?;
     let text = asked.page.text();
-    let all = leaked_rows(&asked.file, &found.leaks);
-    let has_text = |row: &&LeakedRow| {
-        text.is_empty() || row.frames.iter().any(|frame| frame.to_lowercase().contains(&text))
+    let (page, descending) = (&asked.page, asked.request.descending);
+    // Frames are looked up only of rows that are shown or searched.
+    let (row_count, rows) = if text.is_empty() {
+        let shown: Vec<GraphLeak> = page.of(&found.leaks, descending).cloned().collect();
+        (found.leaks.len(), leaked_rows(&asked.file, &shown))
+    } else {
+        let mut all = leaked_rows(&asked.file, &found.leaks);
+        all.retain(|row| row.frames.iter().any(|frame| frame.to_lowercase().contains(&text)));
+        (all.len(), page.of(&all, descending).cloned().collect())
     };
-    let rows: Vec<&LeakedRow> = all.iter().filter(has_text).collect();
     json(&GraphLeaksAnswer {
         schema: "heapr.view.native.leaks/1",
         command: asked.command("leaks"),
@@ -162,9 +167,9 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         block_bytes: found.block_bytes,
         doubt: found.doubt.clone(),
         notes: found.notes.clone(),
-        row_count: rows.len(),
+        row_count,
         offset: asked.page.offset,
-        rows: asked.page.of(&rows, asked.request.descending).copied().collect(),
+        rows,
     })
 }
 

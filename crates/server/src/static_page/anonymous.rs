@@ -17,6 +17,18 @@ const LEFT_OUT: [&str; 9] = [
 ];
 /// Members that are texts of a heap's strings.
 const TEXTS: [&str; 2] = ["text", "value_text"];
+/// Members that are paths, or begin with one: folders may have spaces.
+const PATHS: [&str; 9] =
+    ["path", "file", "module", "executable", "place", "name", "names", "label", "process"];
+/// Answers about heaps that have sums by class. All others name single objects, whose names and
+/// keys may be any text.
+const OF_CLASSES: [&str; 4] = ["snapshot/summary", "snapshot/statistics", "snapshot/diff", "snapshot/series"];
+
+/// Whether an answer names single objects of a heap.
+pub(super) fn names_objects(path: &str, body: &Value) -> bool {
+    let is_treemap_of_classes = path == "snapshot/treemap" && body["by"] == "classes";
+    path.starts_with("snapshot/") && !OF_CLASSES.contains(&path) && !is_treemap_of_classes
+}
 
 /// Leaves the names out of an answer.
 pub(super) fn hide(value: &mut Value) {
@@ -39,6 +51,9 @@ pub(super) fn hide(value: &mut Value) {
                 {
                     *field = Value::String(format!("({} characters)", text.chars().count()));
                 } else {
+                    if PATHS.contains(&name.as_str()) {
+                        hide_path(field);
+                    }
                     hide(field);
                 }
             }
@@ -47,31 +62,82 @@ pub(super) fn hide(value: &mut Value) {
     }
 }
 
-/// Replaces the folders of absolute paths in a text.
+/// Leaves the folders out of a path, or of each in a list. A name that only has a slash in it, such
+/// as an operator's, is no path.
+fn hide_path(value: &mut Value) {
+    match value {
+        Value::String(text) if text.starts_with(['/', '~']) || text.starts_with("./") => {
+            if let Some((_, name)) = text.rsplit_once('/') {
+                *text = format!("…/{name}");
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(hide_path),
+        _ => {}
+    }
+}
+
+/// Leaves the folders out of the values of a page's address.
+pub(super) fn address(text: &str) -> String {
+    let pair = |pair: &str| match pair.split_once('=') {
+        Some((name, value)) => {
+            let mut value = Value::String(decoded(value));
+            hide(&mut value);
+            format!("{name}={}", super::encoded(value.as_str().unwrap_or_default()))
+        }
+        None => pair.to_owned(),
+    };
+    text.split('&').map(pair).collect::<Vec<_>>().join("&")
+}
+
+/// Decodes a value of a page's address.
+fn decoded(value: &str) -> String {
+    let value = value.as_bytes();
+    let digit = |at: usize| value.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut at = 0;
+    while let Some(&byte) = value.get(at) {
+        match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            (byte, ..) => {
+                bytes.push(if byte == b'+' { b' ' } else { byte });
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Replaces the folders of paths in a text: of absolute ones, and of those whose file's name has an
+/// extension.
 fn without_folders(text: &str) -> String {
-    let is_end = |c: char| c.is_whitespace() || "\"'`,;:()<>[]{}|=".contains(c);
+    let is_end = |c: char| c.is_whitespace() || "\"'`,;:()<>[]{}|=&".contains(c);
     let mut told = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find('/') {
-        let (before, path) = rest.split_at(start);
-        told.push_str(before);
-        let is_first =
-            before.chars().next_back().map_or(told.is_empty(), |c| is_end(c) || c == '~' || c == '.');
-        let is_first = is_first || (before.is_empty() && told.chars().next_back().is_none_or(is_end));
-        let length = path.find(is_end).unwrap_or(path.len());
-        let (path, behind) = path.split_at(length);
-        match path.rsplit_once('/') {
-            // A single sign is an operator, and `//` belongs to a URL or a comment.
-            Some((folder, name)) if is_first && !(folder.is_empty() && name.is_empty()) => {
+    // Each part is a word with the sign that ends it.
+    for part in text.split_inclusive(is_end) {
+        let word = part.trim_end_matches(is_end);
+        match word.rsplit_once('/') {
+            Some((folders, name)) if is_path(folders, name) => {
                 told.push_str("…/");
                 told.push_str(name);
+                told.push_str(&part[word.len()..]);
             }
-            _ => told.push_str(path),
+            _ => told.push_str(part),
         }
-        rest = behind;
     }
-    told.push_str(rest);
     told
+}
+
+/// Whether the text before the last slash of a word is folders: a single sign is an operator.
+fn is_path(folders: &str, name: &str) -> bool {
+    if folders.starts_with('/') || folders.is_empty() {
+        return !(folders.trim_start_matches('/').is_empty() && name.is_empty());
+    }
+    let extension = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
+    let is_file = extension.is_some_and(|(_, extension)| extension.starts_with(|c: char| c.is_alphabetic()));
+    is_file || folders.starts_with(['~', '.'])
 }
 
 #[cfg(test)]
@@ -97,6 +163,22 @@ mod tests {
         assert_eq!(value["frames"][0]["symbol"], "shop::operator/(int)");
         assert_eq!(value["frames"][0]["file"], "…/server.cc");
         assert_eq!(value["rows"][0]["name"], "(7 characters)");
-        assert_eq!(without_folders("a / b"), "a / b");
+        for same in ["a / b", "// a", "operator/", "10 KB/s.", "1/2.5"] {
+            assert_eq!(without_folders(same), same);
+        }
+        assert_eq!(without_folders("at src/secret/a.c:3"), "at …/a.c:3");
+    }
+
+    #[test]
+    fn folders_with_spaces_and_those_of_an_address_are_left_out() {
+        let mut value = json!({"path": "/home/ann lee/b c/app", "names": ["", "/home/ann lee/app", "f"]});
+        hide(&mut value);
+        assert_eq!(value, json!({"path": "…/app", "names": ["", "…/app", "f"]}));
+        assert_eq!(
+            address("view=stacks&notes=see+%2Fhome%2Fann%2Fx&a"),
+            "view=stacks&notes=see%20%E2%80%A6%2Fx&a"
+        );
+        assert!(names_objects("snapshot/object", &json!({"file": 0})));
+        assert!(!names_objects("snapshot/summary", &json!({})) && !names_objects("report", &json!({})));
     }
 }

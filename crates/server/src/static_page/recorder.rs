@@ -106,6 +106,11 @@ impl<'a> Recorder<'a> {
         self.is_as_seen = is_as_seen;
     }
 
+    /// Whether requests get the filter of the view: other rounds record what has no filter.
+    pub(super) fn is_as_seen(&self) -> bool {
+        self.is_as_seen
+    }
+
     /// Adds a filter whose answers are recorded to the page's choices.
     pub(super) fn add_choice(&mut self, title: &str, file: usize, filter: &Value) {
         self.choices.push(json!({"title": title, "file": file, "filter": filter}));
@@ -136,7 +141,14 @@ impl<'a> Recorder<'a> {
         if self.is_full {
             return Ok(None);
         }
-        let body = self.filtered(path, body);
+        let mut body = self.filtered(path, body);
+        if self.is_anonymous && anonymous::names_objects(path, &body) {
+            const OBJECTS: &str = "single objects of heaps";
+            if !self.left_out.iter().any(|known| known == OBJECTS) {
+                self.leave_out(OBJECTS);
+            }
+            return Ok(None);
+        }
         let answer = match answer_json(self.files, path, body.to_string().as_bytes()) {
             Ok(answer) => answer,
             // A request that fails for this file is left out of the page.
@@ -144,6 +156,10 @@ impl<'a> Recorder<'a> {
             Err(_) => return Ok(None),
         };
         let answer = self.shown(path, answer)?;
+        if self.is_anonymous {
+            // The page's requests have the names that it shows.
+            anonymous::hide(&mut body);
+        }
         let key = key::key(path, &body);
         if self.known.insert(key.clone()) {
             let name = Value::String(key).to_string();
@@ -184,6 +200,10 @@ impl<'a> Recorder<'a> {
             }
         }
         if self.is_anonymous {
+            if path == "spans" {
+                // The page makes no command without the path.
+                value["path"] = "".into();
+            }
             anonymous::hide(&mut value);
         }
         serde_json::to_vec(&value).map_err(told)
@@ -196,10 +216,12 @@ impl<'a> Recorder<'a> {
             serde_json::from_slice(&files).map_err(|error| Error::Internal(error.to_string()))?;
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let made_unix_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        let address = &self.seen.address;
+        let address = if self.is_anonymous { anonymous::address(address) } else { address.clone() };
         files["static"] = json!({
             "made_unix_ns": made_unix_ns,
             "left_out": self.left_out,
-            "address": self.seen.address,
+            "address": address,
             "choices": self.choices,
             "is_anonymous": self.is_anonymous,
             "source_lines": self.source_lines(),

@@ -36,7 +36,7 @@ pub(crate) fn page(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     }
     let seen = Seen { file: request.file, filter: request.filter, address: request.address };
     let wanted = StaticChoices {
-        has_sources: request.has_sources,
+        has_sources: request.has_sources && !request.is_anonymous,
         is_anonymous: request.is_anonymous,
         ..StaticChoices::default()
     };

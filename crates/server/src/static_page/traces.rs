@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use heapr_query::Metric;
+use heapr_trace::Snapshot;
 use serde_json::{Value, json};
 
 use super::recorder::Recorder;
@@ -25,6 +26,9 @@ const FUNCTIONS_TIME_MAX: Duration = Duration::from_secs(1);
 const BETWEEN: usize = 60;
 /// Number of native snapshots whose contents are recorded.
 const SNAPSHOTS: usize = 12;
+/// Number of the last snapshots with references whose holders and leaks are recorded: each is read
+/// anew.
+const GRAPHS: usize = 2;
 
 /// Tables of a trace: grouping and sort key.
 pub(super) const ORDERS: [(&str, &str); 5] =
@@ -77,10 +81,10 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
 }
 
 fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result<()> {
-    if recorder.begin(&format!("sums by time of file {file}")) {
+    if !recorder.is_as_seen() && recorder.begin(&format!("sums by time of file {file}")) {
         recorder.record("spans", json!({"file": file}))?;
     }
-    if recorder.begin(&format!("address space of file {file}")) {
+    if !recorder.is_as_seen() && recorder.begin(&format!("address space of file {file}")) {
         recorder.record("place", json!({"file": file}))?;
     }
     if recorder.begin(&format!("stacks and frames of file {file}")) {
@@ -132,6 +136,21 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
     let numbers: Vec<u32> = trace.trace().snapshots().iter().map(|snapshot| snapshot.number).collect();
     if !numbers.is_empty() && recorder.begin(&format!("native snapshots of file {file}")) {
         native(recorder, file, &numbers)?;
+    }
+    if recorder.is_as_seen() { Ok(()) } else { references(recorder, file, trace) }
+}
+
+/// Records the holders and leaks of the last snapshots with references.
+fn references(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result<()> {
+    let trace = trace.trace();
+    let has_graph = |snapshot: &&Snapshot| !trace.graph_processes(snapshot).is_empty();
+    for snapshot in trace.snapshots().iter().rev().filter(has_graph).take(GRAPHS) {
+        let number = snapshot.number;
+        if recorder.begin(&format!("references of snapshot {number} of file {file}")) {
+            for what in ["native/holders", "native/leaks"] {
+                recorder.record(what, json!({"file": file, "number": number, "limit": ROWS}))?;
+            }
+        }
     }
     Ok(())
 }
@@ -261,12 +280,6 @@ fn native(recorder: &mut Recorder<'_>, file: usize, numbers: &[u32]) -> Result<(
             let of: Vec<Value> =
                 numbers.iter().map(|number| json!({"file": file, "number": number})).collect();
             recorder.record("native/diff", json!({"of": of, "by": by, "sort": "steady", "limit": ROWS}))?;
-        }
-    }
-    for &number in &chosen {
-        for what in ["native/holders", "native/leaks"] {
-            let body = json!({"file": file, "number": number, "limit": ROWS});
-            recorder.record(what, body)?;
         }
     }
     for number in chosen.iter().rev() {

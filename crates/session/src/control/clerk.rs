@@ -98,7 +98,10 @@ pub(super) fn change(session: &mut Session, update: &Update) -> Option<Failure> 
     if let Some(stacks) = update.stacks {
         session.set_stacks(stacks);
     }
-    let outcome = update.sample.map(|rate| session.set_sample_rate(rate));
+    let outcome = update.sample.map(|rate| match update.sample_for_ms {
+        Some(time_ms) => session.set_sample_rate_for(rate, Duration::from_millis(time_ms)),
+        None => session.set_sample_rate(rate),
+    });
     outcome.and_then(Result::err).map(|error| Failure::from(&error))
 }
 

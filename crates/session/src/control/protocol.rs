@@ -69,6 +69,9 @@ pub struct Update {
     /// Rate at which allocations are sampled.
     #[serde(default)]
     pub sample: Option<SampleRate>,
+    /// Time in ms after which the rate before applies again; `None`: the rate stays.
+    #[serde(default)]
+    pub sample_for_ms: Option<u64>,
     /// Whether the file is made readable at once.
     pub flush: bool,
 }

@@ -1,6 +1,7 @@
 //! Requests to a running session: snapshots, markers, stacks, the sampling rate; and its progress.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use crate::session::Session;
 use crate::session::opening::{STACK_FLAGS, stack_flags};
@@ -89,7 +90,30 @@ impl Session {
             self.mark(&format!("sampling: {}", rate.to_text()));
         }
         self.properties.sample = Some(rate);
+        self.former_rate = None;
         Ok(())
+    }
+
+    /// Sets the sampling rate for a while. Then the rate before applies again, also if the client has
+    /// gone.
+    ///
+    /// # Errors
+    /// The session was started to record all allocations.
+    pub fn set_sample_rate_for(&mut self, rate: SampleRate, time: Duration) -> Result<(), Error> {
+        let before = self.former_rate.map(|(_, before)| before).or(self.properties.sample);
+        self.set_sample_rate(rate)?;
+        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = self.recorder.clock().now_ns().saturating_add(time_ns);
+        self.former_rate = before.map(|before| (until_ns, before));
+        Ok(())
+    }
+
+    /// Goes back to the rate before, if that is due.
+    pub(crate) fn end_rate_if_due(&mut self, now_ns: u64) {
+        if let Some((_, before)) = self.former_rate.filter(|(until_ns, _)| *until_ns <= now_ns) {
+            // The rate before was valid in this session.
+            let _ = self.set_sample_rate(before);
+        }
     }
 
     /// Checks at once which of the processes still live.

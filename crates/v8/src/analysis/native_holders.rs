@@ -41,9 +41,11 @@ struct Held {
     bytes: u64,
     count: u64,
     retained_bytes: u64,
-    /// Bytes by the stack that allocated them, and an example.
-    stacks: FxHashMap<u32, (u64, u32)>,
+    stacks: Stacks,
 }
+
+/// Bytes of blocks by the stack that allocated them, and an example.
+type Stacks = FxHashMap<u32, (u64, u32)>;
 
 /// Returns all holders of native blocks, those of most bytes first.
 pub fn native_holders<H: HeapView>(heap: &H, naming: &Naming<'_, H>) -> Vec<NativeHolder> {
@@ -75,35 +77,44 @@ pub fn native_holders<H: HeapView>(heap: &H, naming: &Naming<'_, H>) -> Vec<Nati
             }
         }
     }
-    let mut by_name: FxHashMap<String, NativeHolder> = FxHashMap::default();
+    let mut by_name: FxHashMap<String, (NativeHolder, Stacks)> = FxHashMap::default();
     for (node, sums) in held {
         let name = match node == root {
             true => SEVERAL.to_owned(),
             false if is_row(heap, node) => heap.name(node).into_owned(),
             false => naming.call(node).whole(None),
         };
-        let found = by_name.entry(name.clone()).or_insert_with(|| NativeHolder {
-            name,
-            node,
-            native_bytes: 0,
-            block_count: 0,
-            retained_bytes: 0,
-            allocated_by: Vec::new(),
-            allocated_by_bytes: 0,
+        let (found, stacks) = by_name.entry(name.clone()).or_insert_with(|| {
+            let holder = NativeHolder {
+                name,
+                node,
+                native_bytes: 0,
+                block_count: 0,
+                retained_bytes: 0,
+                allocated_by: Vec::new(),
+                allocated_by_bytes: 0,
+            };
+            (holder, Stacks::default())
         });
-        found.native_bytes += sums.bytes;
+        found.native_bytes = found.native_bytes.saturating_add(sums.bytes);
         found.block_count += sums.count;
-        found.retained_bytes +=
+        let retained_bytes =
             if sums.retained_bytes > 0 { sums.retained_bytes } else { heap.retained_bytes(node) };
-        let most = sums.stacks.values().max_by_key(|(bytes, example)| (*bytes, std::cmp::Reverse(*example)));
-        if let Some(&(bytes, example)) = most
-            && bytes > found.allocated_by_bytes
-        {
-            found.allocated_by = heap.allocation_stack(example);
-            found.allocated_by_bytes = bytes;
+        found.retained_bytes = found.retained_bytes.saturating_add(retained_bytes);
+        for (stack, (bytes, example)) in sums.stacks {
+            let all = stacks.entry(stack).or_insert((0, example));
+            *all = (all.0.saturating_add(bytes), all.1.min(example));
         }
     }
-    let mut all: Vec<NativeHolder> = by_name.into_values().collect();
+    let with_most = |(mut holder, stacks): (NativeHolder, Stacks)| {
+        let most = stacks.values().max_by_key(|(bytes, example)| (*bytes, std::cmp::Reverse(*example)));
+        if let Some(&(bytes, example)) = most {
+            holder.allocated_by = heap.allocation_stack(example);
+            holder.allocated_by_bytes = bytes;
+        }
+        holder
+    };
+    let mut all: Vec<NativeHolder> = by_name.into_values().map(with_most).collect();
     all.sort_by(|a, b| (b.native_bytes, &a.name).cmp(&(a.native_bytes, &b.name)));
     all
 }

@@ -23,7 +23,7 @@ const LEAST_SHARE: u64 = 4;
 pub(crate) fn run(file: &Path, output: &OutputArguments) -> anyhow::Result<ExitCode> {
     let heap = open_with_stacks(file)?;
     let found = native_holders(&*heap, &Naming::of(&*heap));
-    let all_bytes: u64 = found.iter().map(|holder| holder.native_bytes).sum();
+    let all_bytes = found.iter().map(|holder| holder.native_bytes).fold(0, u64::saturating_add);
     let block_count: u64 = found.iter().map(|holder| holder.block_count).sum();
     let mut table = Table::new(
         "heapr.holders/1",

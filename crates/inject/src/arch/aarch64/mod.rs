@@ -24,7 +24,7 @@ pub(crate) use addresses::{JUMP_DISTANCE, code_address};
 pub(crate) use basic_functions::{BASIC_BYTES, basic_functions};
 pub(crate) use countdown::{AllRegistersCountdown, Countdown, Counted, Place, Sampling};
 pub(crate) use elf::{RelocationKind, has_shadow_stack};
-pub(crate) use gadgets::{SIGRETURN_CODE, SYSTEM_CALL_CODE};
+pub(crate) use gadgets::{IS_SIGRETURN_KERNELS, SIGRETURN_CODE, SYSTEM_CALL_CODE};
 pub(crate) use interrupted::interrupted_pointers;
 pub(crate) use island::WAITED_OFFSET;
 pub(crate) use jumps::may_jump_to;
@@ -40,6 +40,10 @@ pub(crate) use registers::Registers;
 pub(crate) use return_frame::{FRAME_BYTES_MAX, is_return_frame, return_frame};
 pub(crate) use way::{COUNTING_BYTES, Way};
 
-/// Reason why no running program is attached to on this processor: it was not seen to work yet.
+/// Reason why no running program is attached to on this processor.
 pub(crate) const REFUSAL: Option<&str> =
-    Some("attaching was not tried on aarch64 yet: start the program with heapr run");
+    Some("attaching was never seen to work on aarch64: heapr run records programs that the loader starts");
+
+/// Reason why no embedded allocator is hooked on this processor.
+pub(crate) const INSIDE_REFUSAL: Option<&str> =
+    Some("hooks of embedded allocators were never seen to work on aarch64");

@@ -8,8 +8,8 @@
 //!                       ret to x22
 //! CALL_WITH_DESCRIPTOR  exchange the last word with -1, store the old value in [x0]; CALL
 //! TAKE_AWAY             mark it begun; call x19 unless it is 0; unmap the x25 pairs at x24;
-//!                       go to the system call at x26, which unmaps the mapping of the record at x23
-//!                       and returns to x22
+//!                       go to the system call at x26, which unmaps the mapping of the record at
+//!                       x23 and returns to x22
 //! ```
 //! `x20` is the address of the scratch memory, `x22` that of the return by the frame at the stack
 //! pointer. A word is exchanged in one step: however often and whenever this code runs, each

@@ -26,7 +26,7 @@ pub(crate) use all_registers_countdown::{AllRegistersCountdown, Place, Sampling}
 pub(crate) use basic_functions::{BASIC_BYTES, basic_functions};
 pub(crate) use countdown::{Countdown, Counted};
 pub(crate) use elf::{RelocationKind, has_shadow_stack};
-pub(crate) use gadgets::{SIGRETURN_CODE, SYSTEM_CALL_CODE};
+pub(crate) use gadgets::{IS_SIGRETURN_KERNELS, SIGRETURN_CODE, SYSTEM_CALL_CODE};
 pub(crate) use interrupted::interrupted_pointers;
 pub(crate) use island::WAITED_OFFSET;
 pub(crate) use jumps::may_jump_to;
@@ -44,3 +44,6 @@ pub(crate) use way::{COUNTING_BYTES, Way};
 
 /// Reason why no running program is attached to on this processor.
 pub(crate) const REFUSAL: Option<&str> = None;
+
+/// Reason why no embedded allocator is hooked on this processor.
+pub(crate) const INSIDE_REFUSAL: Option<&str> = None;

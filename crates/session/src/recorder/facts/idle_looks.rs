@@ -1,5 +1,6 @@
 //! Times at which the size of a process is read that does nothing: the longer its memory has stayed
-//! the same, the seldomer. A recorder of many idle processes must not keep a processor busy.
+//! the same, the seldomer. A recorder of many idle processes must not keep a processor busy. An
+//! event of the process ends the pause.
 
 use heapr_proc::ResidentCounters;
 
@@ -14,12 +15,21 @@ pub(crate) struct IdleLooks {
     last: Option<ResidentCounters>,
     changed_ns: u64,
     next_ns: u64,
+    /// Time of the process's last known event, in ticks.
+    event_ticks: u64,
 }
 
 impl IdleLooks {
     /// Whether a reading is due.
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.next_ns
+    }
+
+    /// Notes the time of the last event of one of the process's threads.
+    pub(crate) fn note_event(&mut self, ticks: u64) {
+        if ticks > self.event_ticks {
+            (self.event_ticks, self.next_ns) = (ticks, 0);
+        }
     }
 
     /// Notes a reading.
@@ -53,5 +63,19 @@ mod tests {
         let moved = ResidentCounters { anonymous_bytes: 8, ..quiet };
         looks.note(&moved, 600 * SECOND_NS);
         assert!(looks.is_due(600 * SECOND_NS));
+    }
+
+    #[test]
+    fn an_event_ends_the_pause() {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let mut looks = IdleLooks::default();
+        looks.note(&ResidentCounters { anonymous_bytes: 7, ..ResidentCounters::default() }, 0);
+        looks.note(&ResidentCounters { anonymous_bytes: 7, ..ResidentCounters::default() }, 60 * SECOND_NS);
+        assert!(!looks.is_due(61 * SECOND_NS));
+        looks.note_event(5);
+        assert!(looks.is_due(61 * SECOND_NS));
+        looks.note(&ResidentCounters { anonymous_bytes: 7, ..ResidentCounters::default() }, 61 * SECOND_NS);
+        looks.note_event(5);
+        assert!(!looks.is_due(62 * SECOND_NS));
     }
 }

@@ -127,6 +127,11 @@ impl Recorder {
     /// Does the periodic work. Returns the number of freed buffers.
     pub(crate) fn keep_house(&mut self, now_ns: u64) -> u32 {
         let mut freed_count = 0;
+        for stream in &self.streams {
+            if let Some(process) = self.processes.get_mut(stream.process) {
+                process.idle_looks.note_event(stream.last_ticks);
+            }
+        }
         for place in 0..self.processes.len() {
             if self.processes[place].is_done {
                 continue;
@@ -141,8 +146,11 @@ impl Recorder {
                 // The last events are read in the next round; then the process is done.
                 continue;
             }
-            // Sessions that sample are left on for months.
-            if self.is_sampled() && !self.processes[place].idle_looks.is_due(now_ns) {
+            // Sessions that sample are left on for months. A look that found another image is followed
+            // by a second one at once.
+            let process = &self.processes[place];
+            let may_wait = process.other_image_ns.is_none() && !process.idle_looks.is_due(now_ns);
+            if may_wait && self.is_sampled() {
                 self.take_looks(place);
                 continue;
             }

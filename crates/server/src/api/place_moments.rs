@@ -1,0 +1,224 @@
+//! Pages of a process at moments of a recording: from its events, which are replayed once, or from
+//! its snapshots.
+
+use std::collections::HashMap;
+
+use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, StackIndex};
+
+use crate::error::{Error, Result};
+use crate::native::{Page, pages_of, place_label};
+use crate::trace_file::TraceFile;
+
+/// Largest number of moments.
+const MOMENTS: u64 = 48;
+/// Largest distance of moments, as a multiple of the least one. It divides [`MOMENTS`], so that the
+/// end of the recording is always a moment.
+const STEP_MAX: u64 = 16;
+/// Largest number of blocks that are looked at for all moments, and of pages that are kept: of a
+/// larger heap there are fewer moments.
+const BLOCKS_MAX: u64 = 64_000_000;
+const PAGES_MAX: usize = 1_000_000;
+
+/// Size and stack of live blocks. Heaps that the program made may lie in blocks of malloc.
+type Live = HashMap<(HeapId, u64), (u64, StackIndex)>;
+
+/// Whether the work should stop.
+pub(super) type IsCancelled<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Pages of one moment, with numbers of functions.
+pub(super) struct Taken {
+    pub(super) time_ns: u64,
+    /// Number of the snapshot, of a recording without events.
+    pub(super) snapshot: Option<u32>,
+    pub(super) pages: Vec<Page>,
+}
+
+/// Functions by name and by stack.
+#[derive(Default)]
+pub(super) struct Owners {
+    pub(super) names: Vec<String>,
+    by_name: HashMap<String, usize>,
+    of_stack: HashMap<StackIndex, usize>,
+}
+
+impl Owners {
+    fn of(&mut self, file: &TraceFile, stack: StackIndex) -> usize {
+        if let Some(&known) = self.of_stack.get(&stack) {
+            return known;
+        }
+        let label = place_label(file, stack);
+        let next = self.names.len();
+        let owner = *self.by_name.entry(label.clone()).or_insert(next);
+        if owner == next {
+            self.names.push(label);
+        }
+        self.of_stack.insert(stack, owner);
+        owner
+    }
+}
+
+fn check(is_cancelled: IsCancelled<'_>) -> Result<()> {
+    if is_cancelled() { Err(Error::GivenUp) } else { Ok(()) }
+}
+
+/// Pages at snapshots. Of many of them some are taken evenly, with the last one.
+pub(super) fn of_snapshots(
+    file: &TraceFile,
+    process: Option<ProcessIndex>,
+    page_bytes: u64,
+    owners: &mut Owners,
+    is_cancelled: IsCancelled<'_>,
+) -> Result<Vec<Taken>> {
+    let snapshots = file.trace().snapshots();
+    let counts = snapshots.iter().map(|snapshot| snapshot.block_count);
+    let blocks = counts.fold(0, u64::saturating_add);
+    let step = (snapshots.len() as u64).div_ceil(MOMENTS).max(blocks.div_ceil(BLOCKS_MAX)).max(1);
+    let mut taken = Vec::new();
+    for (place, snapshot) in (1_u64..).zip(snapshots) {
+        if !(snapshots.len() as u64 - place).is_multiple_of(step) {
+            continue;
+        }
+        check(is_cancelled)?;
+        let mut pieces = Vec::new();
+        let mut add = |block: &Block| {
+            if Some(block.process) == process && is_of_pages(block.heap) && block.size_bytes > 0 {
+                pieces.push((block.address_avma, block.size_bytes, owners.of(file, block.stack)));
+            }
+        };
+        file.trace().for_each_snapshot_block(snapshot, &mut add).map_err(heapr_query::Error::from)?;
+        let pages = pages_of(pieces, page_bytes);
+        taken.push(Taken { time_ns: snapshot.time_ns, snapshot: Some(snapshot.number), pages });
+    }
+    Ok(taken)
+}
+
+fn is_of_pages(heap: HeapId) -> bool {
+    !matches!(heap, HeapId::MMAP | HeapId::RUNTIME)
+}
+
+/// Replays the events once, and looks at the live blocks at moments of equal distance.
+pub(super) fn of_events(
+    file: &TraceFile,
+    process: Option<ProcessIndex>,
+    page_bytes: u64,
+    owners: &mut Owners,
+    is_cancelled: IsCancelled<'_>,
+) -> Result<Vec<Taken>> {
+    let trace = file.trace();
+    let mut live = Live::new();
+    // Blocks that a process leaves at its end are not live after it.
+    let end_ns = process.and_then(|of| trace.processes().get(of.0 as usize)).and_then(|of| of.end_ns);
+    let whole_ns = end_ns.map_or(trace.duration_ns(), |end_ns| end_ns.min(trace.duration_ns()));
+    let mut moments = Moments { whole_ns, ..Moments::default() };
+    let mut pages = |live: &Live| {
+        let blocks = live.iter().filter(|(_, (size_bytes, _))| *size_bytes > 0);
+        let pieces = blocks.map(|(&(_, start), &(size, stack))| (start, size, owners.of(file, stack)));
+        pages_of(pieces.collect(), page_bytes)
+    };
+    let mut events = trace.events(0, u64::MAX);
+    while let Some(batch) = events.next_batch().map_err(heapr_query::Error::from)? {
+        for event in batch {
+            while moments.next_ns().is_some_and(|moment_ns| event.time_ns > moment_ns) {
+                check(is_cancelled)?;
+                moments.take(pages(&live), live.len());
+            }
+            let of = trace.threads().get(event.thread.0 as usize).map(|thread| thread.process);
+            if of == process && is_of_pages(event.heap) {
+                apply(event, &mut live);
+            }
+        }
+        check(is_cancelled)?;
+    }
+    while moments.next_ns().is_some() {
+        check(is_cancelled)?;
+        moments.take(pages(&live), live.len());
+    }
+    Ok(moments.taken)
+}
+
+/// Moments of a replay up to the end of the process. They become half as many, and so on, if they
+/// would be too much work.
+struct Moments {
+    whole_ns: u64,
+    taken: Vec<Taken>,
+    /// Number of the next moment, and distance of two, in parts of [`MOMENTS`].
+    next: u64,
+    step: u64,
+    /// Number of blocks that were looked at.
+    block_count: u64,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self { whole_ns: 0, taken: Vec::new(), next: 1, step: 1, block_count: 0 }
+    }
+}
+
+impl Moments {
+    /// Time of the next moment; `None` after the last one.
+    fn next_ns(&self) -> Option<u64> {
+        let ns = u128::from(self.whole_ns) * u128::from(self.next) / u128::from(MOMENTS);
+        (self.next <= MOMENTS).then_some(ns as u64)
+    }
+
+    /// Takes the pages of the next moment, of so many blocks.
+    fn take(&mut self, pages: Vec<Page>, block_count: usize) {
+        let Some(time_ns) = self.next_ns() else { return };
+        self.taken.push(Taken { time_ns, snapshot: None, pages });
+        self.block_count = self.block_count.saturating_add(block_count as u64);
+        self.next += self.step;
+        while self.step < STEP_MAX && self.is_too_much() {
+            self.step *= 2;
+            // The moments taken are at 1, 2, 3 … steps: every second one stays.
+            let mut place = 0_u32;
+            self.taken.retain(|_| {
+                place += 1;
+                place.is_multiple_of(2)
+            });
+            self.next = self.step * (self.taken.len() as u64 + 1);
+        }
+    }
+
+    /// Whether more moments at this distance would be too much.
+    fn is_too_much(&self) -> bool {
+        let pages: usize = self.taken.iter().map(|taken| taken.pages.len()).sum();
+        pages > PAGES_MAX || self.block_count > BLOCKS_MAX * self.step / STEP_MAX
+    }
+}
+
+/// Changes the live blocks by an event.
+fn apply(event: &Event, live: &mut Live) {
+    let heap = event.heap;
+    match event.action {
+        Action::Alloc { address_avma, size_bytes, stack, .. } => {
+            live.insert((heap, address_avma), (size_bytes, stack));
+        }
+        Action::Free { address_avma, .. } => {
+            live.remove(&(heap, address_avma));
+        }
+        Action::Realloc { old_address_avma, address_avma, size_bytes, stack, .. } => {
+            live.remove(&(heap, old_address_avma));
+            live.insert((heap, address_avma), (size_bytes, stack));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_heap_has_fewer_moments_of_equal_distance_up_to_the_end() {
+        let times = |block_count: usize| -> Vec<u64> {
+            let mut moments = Moments { whole_ns: 4800, ..Moments::default() };
+            while moments.next_ns().is_some() {
+                moments.take(Vec::new(), block_count);
+            }
+            moments.taken.iter().map(|taken| taken.time_ns).collect()
+        };
+        assert_eq!(times(1000), (1..=48).map(|number| number * 100).collect::<Vec<u64>>());
+        assert_eq!(times(300_000), (1..=12).map(|number| number * 400).collect::<Vec<u64>>());
+        assert_eq!(times(100_000_000), [1600, 3200, 4800]);
+    }
+}
