@@ -6,8 +6,8 @@ use heapr_session::SampleRate;
 
 use super::watcher::Watcher;
 
-/// Least room of a warning's group, and of its process's address space. Stacks that samples have not
-/// met take memory of the program.
+/// Least room of a warning's group, and of its process's address space. Stacks that samples have
+/// not met take memory of the program.
 const ROOM_BYTES: u64 = 8 << 20;
 
 impl Watcher {

@@ -107,8 +107,8 @@ const ADDED_AT_ONCE: usize = 8;
 /// Processes with a reason.
 type Reasons = Vec<(u32, String)>;
 
-/// Has processes recorded. Returns those that are not, with the reason, and those that are not asked
-/// for as their groups have no room.
+/// Has processes recorded. Returns those that are not, with the reason, and those that are not
+/// asked for as their groups have no room.
 fn not_recorded(pids: &[u32], recorder: &Recorder) -> (Reasons, Reasons) {
     let known = || recorder.status().map(|status| recorded(&status));
     let already = match known() {

@@ -94,8 +94,8 @@ impl Session {
         Ok(())
     }
 
-    /// Sets the sampling rate for a while. Then the rate before applies again, also if the client has
-    /// gone.
+    /// Sets the sampling rate for a while. Then the rate before applies again, also if the client
+    /// has gone.
     ///
     /// # Errors
     /// The session was started to record all allocations.

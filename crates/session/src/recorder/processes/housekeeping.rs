@@ -146,8 +146,8 @@ impl Recorder {
                 // The last events are read in the next round; then the process is done.
                 continue;
             }
-            // Sessions that sample are left on for months. A look that found another image is followed
-            // by a second one at once.
+            // Sessions that sample are left on for months. A look that found another image is
+            // followed by a second one at once.
             let process = &self.processes[place];
             let may_wait = process.other_image_ns.is_none() && !process.idle_looks.is_due(now_ns);
             if may_wait && self.is_sampled() {
