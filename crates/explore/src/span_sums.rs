@@ -45,9 +45,9 @@ pub struct SpanSums {
 }
 
 impl Explorer {
-    /// Sums by spans of equal length, of which there are at most `spans_max`; half as many, and so
-    /// on, if there would be more than `sums_max` sums. `None` without a table of events, and for
-    /// samples.
+    /// Sums by spans of equal length, of which there are at most `spans_max`. There are half as
+    /// many, and so on, if there would be more than `sums_max` sums. `None` without a table of
+    /// events, and for samples.
     ///
     /// # Errors
     /// The call was cancelled.

@@ -40,6 +40,7 @@ mod rests;
 mod seen;
 mod site;
 mod sites;
+mod sliced_sums;
 mod slices;
 mod stays;
 mod threads;

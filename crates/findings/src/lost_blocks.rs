@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use heapr_table::quantity::percent;
 use heapr_trace::{Block, HeapGraph, HeapId, ProcessIndex, Snapshot, StackIndex, Trace};
 
-use crate::slices::SlicedSums;
+use crate::sliced_sums::SlicedSums;
 
 /// Smallest share of a function's bytes that must be lost for the sentence to say it.
 const LOST_SHARE: f64 = 0.5;

@@ -1,56 +1,24 @@
 //! Large blocks of which only slices are used, by a snapshot with references.
 //!
-//! The scan of the snapshot has found numbers beside the references to such a block that fit as
-//! lengths, and that these cover less than an eighth of it. A number beside a reference may be
-//! something else than a length: the sentences say "likely".
+//! The scan of the snapshot has found numbers that fit as lengths beside the references to such a
+//! block. It has also found that these lengths cover less than an eighth of it. A number beside a
+//! reference may be something else than a length: the sentences say "likely".
 
 use heapr_query::{Confidence, Owner};
-use heapr_table::quantity::{bytes, plural};
-use heapr_trace::{SlicedBlock, StackIndex};
+use heapr_table::quantity::plural;
+use heapr_trace::StackIndex;
 
 use crate::finding::{Chosen, Finding, Kind};
 use crate::lost_blocks::LostBlocks;
 use crate::recording::Recording;
 use crate::site::Site;
+use crate::sliced_sums::SlicedSums;
 
 /// Smallest share of a function's bytes in such blocks that its growth is explained by.
 const OF_GROWTH_SHARE: f64 = 0.5;
 /// Smallest amount for a finding of its own: in bytes, and as a share of what was live at most.
 const SLICES_MIN_BYTES: u64 = 1 << 20;
 const SLICES_MIN_SHARE: f64 = 0.1;
-
-/// Sums of blocks of which only slices are used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct SlicedSums {
-    pub(crate) count: u64,
-    pub(crate) bytes: u64,
-    pub(crate) covered_bytes: u64,
-}
-
-impl SlicedSums {
-    /// Adds a block of a size.
-    pub(crate) fn add(&mut self, size_bytes: u64, slices: &SlicedBlock) {
-        let covered_bytes = slices.covered_bytes.min(size_bytes);
-        self.add_sums(&Self { count: 1, bytes: size_bytes, covered_bytes });
-    }
-
-    pub(crate) fn add_sums(&mut self, other: &Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.covered_bytes = self.covered_bytes.saturating_add(other.covered_bytes);
-    }
-
-    /// Covered bytes, in words: `62.5 KiB of 62.5 MiB (16 B of 16.0 KiB each)`.
-    fn covered(&self) -> String {
-        let all = format!("{} of {}", bytes(self.covered_bytes), bytes(self.bytes));
-        match self.count {
-            0 | 1 => all,
-            count => {
-                format!("{all} ({} of {} each)", bytes(self.covered_bytes / count), bytes(self.bytes / count))
-            }
-        }
-    }
-}
 
 /// Part of a sentence on growth, if slices likely keep half of what the function holds.
 pub(crate) fn slices_of(recording: &Recording<'_>, site: &Site) -> Option<String> {
@@ -128,6 +96,8 @@ fn finding(recording: &Recording<'_>, site: &Site, referred: &LostBlocks, sums: 
 
 #[cfg(test)]
 mod tests {
+    use heapr_trace::SlicedBlock;
+
     use super::*;
 
     const MANY: SlicedSums = SlicedSums { count: 4000, bytes: 4000 << 14, covered_bytes: 4000 << 4 };

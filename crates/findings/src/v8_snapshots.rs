@@ -105,8 +105,8 @@ fn growth(suspect: &Suspect, command: &str) -> Option<Finding> {
 }
 
 /// Part of a sentence about objects of Python that no variable leads to, and whose counts of
-/// references are higher than the references found. An extension may hold them, or may have forgotten
-/// to give them back. Another object of that kind may lead to some of them.
+/// references are higher than the references found. An extension may hold them, or may have
+/// forgotten to give them back. Another object of that kind may lead to some of them.
 fn native_references(path: &[PathStep]) -> Option<&'static str> {
     // The root itself stands first. Objects below another one are held by that.
     let mut steps = path.iter().skip_while(|step| step.name == "(root)");

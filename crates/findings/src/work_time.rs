@@ -37,7 +37,7 @@ enum ProcessEnd {
 
 impl ProcessEnd {
     fn of(trace: &Trace, process: &Process) -> Self {
-        // A recorder notes its buffers; files that are made from other tools' have none.
+        // A recorder notes its buffers; files that are made from other tools' lack them.
         let tells_ends = trace.is_complete() && trace.session().buffer_bytes > 0;
         match (process.end_ns, tells_ends) {
             (Some(_), _) => Self::Ended,

@@ -103,6 +103,34 @@ fn growth_limit(text: &str) -> Result<u64, String> {
 }
 
 impl DiffArguments {
+    /// Takes the two newest traces of the folder if none is named.
+    ///
+    /// # Errors
+    /// One trace is named, or there are fewer than two.
+    fn name_traces(&mut self) -> anyhow::Result<()> {
+        if self.before.is_none() {
+            let mut newest = newest_traces(Path::new(".")).into_iter();
+            (self.after, self.before) = (newest.next(), newest.next());
+            anyhow::ensure!(
+                self.before.is_some(),
+                "no traces given, and fewer than two in this folder: heapr diff A B"
+            );
+            tell!(
+                "heapr: the two newest traces here: {} and {}",
+                self.before().display(),
+                self.after().display()
+            );
+        }
+        if self.after.is_none() {
+            let only = self.before().display();
+            anyhow::bail!(
+                "{only} is one trace, and two are compared: heapr diff {only} AFTER.heapr; two moments of one: heapr diff {only} \
+                 {only} --before-at 1s --after-at peak"
+            );
+        }
+        Ok(())
+    }
+
     fn before(&self) -> &Path {
         self.before.as_deref().unwrap_or(Path::new(""))
     }
@@ -132,26 +160,7 @@ struct Line {
 
 /// Runs the command.
 pub(crate) fn run(mut arguments: DiffArguments) -> anyhow::Result<ExitCode> {
-    if arguments.before.is_none() {
-        let mut newest = newest_traces(Path::new(".")).into_iter();
-        (arguments.after, arguments.before) = (newest.next(), newest.next());
-        anyhow::ensure!(
-            arguments.before.is_some(),
-            "no traces given, and fewer than two in this folder: heapr diff A B"
-        );
-        tell!(
-            "heapr: the two newest traces here: {} and {}",
-            arguments.before().display(),
-            arguments.after().display()
-        );
-    }
-    if arguments.after.is_none() {
-        let only = arguments.before().display();
-        anyhow::bail!(
-            "{only} is one trace, and two are compared: heapr diff {only} AFTER.heapr; two moments of one: heapr diff {only} \
-             {only} --before-at 1s --after-at peak"
-        );
-    }
+    arguments.name_traces()?;
     let sort = arguments.sort;
     let by = match (arguments.frames, arguments.images) {
         (true, _) => GroupBy::Frames,

@@ -68,7 +68,7 @@ const YIELDS: u32 = 5000;
 /// Number of polls if this thread precedes all others: some ten microseconds. Afterwards a target
 /// on the same processor must get it.
 const LOOKS_IF_URGENT: u32 = 50;
-/// Size in bytes of the addresses below the frame that lead to the tidying code, and of the one
+/// Sizes in bytes of addresses below the frame: those that lead to the tidying code, and the one
 /// that leads to a last system call.
 const TIDYING_BYTES: u64 = 8 * stub::TIDYING_WORDS as u64;
 const LAST_CALL_BYTES: u64 = 8 * stub::LAST_CALL_WORDS as u64;

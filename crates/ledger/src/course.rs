@@ -52,8 +52,8 @@ impl CourseTaker {
         Self { interval_ns: FIRST_INTERVAL_NS, from_ns, course, next_ns, reached_ns: 0, small }
     }
 
-    /// Takes no moments that would be dropped by `last_ns`, the expected time of the last event. The
-    /// course is the same if the events reach that time: see [`CourseTaker::is_exact`].
+    /// Takes no moments that would be dropped by `last_ns`, the expected time of the last event.
+    /// The course is the same if the events reach that time: see [`CourseTaker::is_exact`].
     #[must_use]
     pub fn until(mut self, last_ns: u64) -> Self {
         self.interval_ns = interval_ns(last_ns.saturating_sub(self.from_ns));

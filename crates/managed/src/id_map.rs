@@ -101,7 +101,8 @@ impl IdMap {
         is_new
     }
 
-    /// Adds the ids of another set, unless it has one that is known. Returns whether it has none.
+    /// Adds the ids of another set, unless it has one that is known. Returns whether all of its ids
+    /// are new.
     pub(crate) fn unite(&mut self, other: &Self) -> bool {
         let mut known = other.indexes.iter().filter_map(|(page, &index)| {
             Some((&self.pages[*self.indexes.get(page)? as usize], &other.pages[index as usize]))

@@ -7,11 +7,14 @@
 //!  owner   a small block with a reference, that only views refer to (Rust's Bytes)
 //! ```
 //! A number beside a reference may be no length. Therefore one of the views has to lead to the
-//! inside, or the views have to have an owner, and the block itself has to have few references,
+//! inside, or the views have to have an owner. The block itself also has to have few references,
 //! unlike an arena whose objects other blocks refer to. What stands around a reference also shows
-//! what is no view: a cursor beside a capacity, two places of one block side by side, what is left
-//! of an arena, the control bytes of a hash table beside its mask, an array beside the number of its
-//! items or dimensions.
+//! what is no view:
+//! * a cursor beside a capacity
+//! * two places of one block side by side
+//! * what is left of an arena
+//! * the control bytes of a hash table beside its mask
+//! * an array beside the number of its items or dimensions
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -279,7 +282,7 @@ fn is_beside_one(views: &[&Reference], place: Holder) -> bool {
     before.last().into_iter().chain(behind.first()).any(|view| view.holder.is_beside(place))
 }
 
-/// Length that stands beside a reference; the default is none.
+/// Length that stands beside a reference; the default stands for no length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Length {
     bytes: u64,
@@ -326,8 +329,8 @@ fn length(map: &BlockMap, hit: Hit, words: &[[u8; 8]], at: usize) -> Option<Leng
     (!is_other).then_some(Length { bytes, has_second })
 }
 
-/// Whether a number is the mask of a hash table of Rust to whose control bytes, one for each place,
-/// a reference leads: they end with the block.
+/// Whether a number is the mask of a hash table of Rust to whose control bytes a reference leads.
+/// Each place has one control byte, and they end with the block.
 fn is_mask_of_table(number: u64, room_bytes: u64) -> bool {
     let group_bytes = room_bytes.checked_sub(number).and_then(|rest| rest.checked_sub(1));
     group_bytes.is_some_and(|bytes| TABLE_GROUP_BYTES.contains(&bytes)) && (number + 1).is_power_of_two()

@@ -198,16 +198,22 @@ impl Files {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Fails if a file that is no heap cannot be read as a trace either. A damaged heap is shown
-    /// with its error, beside the others.
+    /// Fails if no file can be read. One that cannot be is shown with its error beside the others,
+    /// and so is a damaged heap.
     ///
     /// # Errors
-    /// The error of the first such file.
+    /// The error of the first file.
     pub fn refuse_unreadable(&self) -> Result<()> {
-        for entry in self.entries().iter().filter(|entry| !entry.is_snapshot) {
-            if let Content::Failed { message, offset } = entry.content() {
-                return Err(entry.unusable(message, offset));
+        let entries = self.entries();
+        let error = |entry: &Arc<Entry>| match entry.content() {
+            Content::Failed { message, offset } if !entry.is_snapshot => {
+                Some(entry.unusable(message, offset))
             }
+            _ => None,
+        };
+        let mut errors: Vec<_> = entries.iter().map_while(error).collect();
+        if errors.len() == entries.len() && !errors.is_empty() {
+            return Err(errors.swap_remove(0));
         }
         Ok(())
     }

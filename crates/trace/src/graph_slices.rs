@@ -9,23 +9,12 @@
 use crate::ProcessIndex;
 use crate::bytes::{PutBytes as _, Take};
 use crate::error::Malformed;
-use crate::heap_graph::{GraphHead, HeapGraph, place_of, place_stream};
+use crate::heap_graph::{GraphHead, HeapGraph, SlicedBlock, place_of, place_stream};
 
 /// Number of streams of a chunk of sliced blocks: place, fields.
 pub(crate) const GRAPH_SLICE_STREAMS: usize = 2;
 /// Number of blocks per chunk.
 const SLICES_PER_CHUNK: usize = 1 << 16;
-
-/// Large block to which only references with a length beside them lead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SlicedBlock {
-    /// Number of the block.
-    pub node: u32,
-    /// Number of references with a length.
-    pub view_count: u32,
-    /// Bytes that these lengths cover together.
-    pub covered_bytes: u64,
-}
 
 /// Passes the chunks of sliced blocks to `write`: number of blocks, streams.
 pub(crate) fn for_each_slice_chunk<E>(

@@ -15,7 +15,6 @@
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
-use crate::graph_slices::SlicedBlock;
 use crate::graph_texts::GraphTexts;
 use crate::tables::Entry;
 use crate::{ProcessIndex, Snapshot};
@@ -176,6 +175,17 @@ pub struct RootEdge {
     pub target: u32,
     /// Certainty of the reference.
     pub grade: EdgeGrade,
+}
+
+/// Large block to which only references with a length beside them lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlicedBlock {
+    /// Number of the block.
+    pub node: u32,
+    /// Number of references with a length.
+    pub view_count: u32,
+    /// Bytes that these lengths cover together.
+    pub covered_bytes: u64,
 }
 
 /// References between the live blocks of a process at a snapshot.

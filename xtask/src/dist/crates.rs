@@ -18,7 +18,7 @@ use anyhow::{Context as _, ensure};
 use super::payload::{Payload, copy_folder, write};
 use super::system_packages::fresh;
 
-/// What the copy has of the sources.
+/// Sources that the copy has.
 const SOURCES: &[&str] =
     &["Cargo.toml", "Cargo.lock", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "crates", "ui/dist"];
 /// Crates that are for this repository alone.

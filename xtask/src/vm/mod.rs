@@ -17,7 +17,7 @@ use anyhow::{Context as _, bail};
 
 use processor::Processor;
 
-/// Makes the machine if there is none, boots it, runs the trials whose names have one of the words,
+/// Makes the machine if it is missing, boots it, runs the trials whose names have one of the words,
 /// and brings their results back.
 pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     let [processor, words @ ..] = words else { bail!("vm PROCESSOR [WORD…]: {}", Processor::names()) };

@@ -1,4 +1,4 @@
-//! What differs between the machines.
+//! Differences between the machines.
 
 /// A processor that a machine can be made for.
 #[derive(Debug)]

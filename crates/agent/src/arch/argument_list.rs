@@ -1,6 +1,6 @@
 //! Variable arguments of a call: words without a number, after one named word.
 //!
-//! The registers that hold the first ones are spilled to the stack; the others lie where the caller
+//! The registers that hold the first ones are spilled to the stack. The others lie where the caller
 //! has put them, above a return address if the call has pushed one:
 //!
 //! ```text

@@ -24,10 +24,10 @@
 //!
 //! Each thread checks the word *after* it has read the time (the load's address depends on the
 //! time). It reads the time anew if the word is not as expected. The order holds because that load
-//! is done after all loads before it, and a claim is visible before the time behind it is read: by
-//! the processor itself, or by barriers (`ordered_time` in `arch`; a model in heapr-ring's tests).
-//! Let a thread A record an event of a block and let go of it. Let thread B then get the block and
-//! record the next event.
+//! is done after all loads before it, and a claim is visible before the time behind it is read. The
+//! processor itself does that, or barriers do (`ordered_time` in `arch`; a model in heapr-ring's
+//! tests). Let a thread A record an event of a block and let go of it. Let thread B then get the
+//! block and record the next event.
 //!
 //! * A's actions after it has read its time (freeing the block; handing out the new one) are
 //!   stores. No thread sees a store before the time was read. If B reads the ordered time, after

@@ -8,7 +8,7 @@ use super::preorder::Link;
 /// Returns the immediate dominator of each number. Numbers from `walked_count` on retain their
 /// parent.
 ///
-/// The links become a forest of the numbers above the current one, with compressed paths: `value`
+/// The links become a forest of the numbers above the current one, with compressed paths. `value`
 /// is the least semidominator on the path from a number up to, but not including, its ancestor.
 pub(super) fn immediate_dominators(
     mut links: Vec<Link>,

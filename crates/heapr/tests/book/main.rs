@@ -40,7 +40,7 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     found.sort();
 }
 
-/// What came of the pages that were run.
+/// Outcome of the pages that were run.
 #[derive(Default)]
 struct Outcome {
     wrong: Vec<String>,

@@ -47,7 +47,7 @@ pub(crate) const TIPS: &[Step] = &[
     ("explain no.heapr", 2, &["no.heapr is no file"]),
     ("view no.heapr", 2, &["no.heapr"]),
     ("info no.heapr", 2, &["no.heapr"]),
-    ("diff no.heapr", 2, &["<B>"]),
+    ("diff no.heapr", 2, &["heapr diff no.heapr AFTER.heapr"]),
     ("report text", 2, &["text"]),
     ("report --sort such", 2, &["such", "soc"]),
     ("report --by such", 2, &["one of stack, frame"]),

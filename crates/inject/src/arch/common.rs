@@ -1,7 +1,5 @@
 //! Values that all folders share: what their machine code is told, and where its parts are.
 
-use super::JUMP_BYTES;
-
 /// Value of the gate: calls go to the agent.
 pub(crate) const GATE_OPEN: u32 = 0;
 /// Value of the gate: calls wait.
@@ -45,10 +43,11 @@ pub(crate) struct Landing {
 }
 
 impl Landing {
-    /// Number of bytes of the marks' address that a jump covers: their copy lies before the code.
-    pub(crate) fn covered_marks_bytes(&self) -> usize {
+    /// Number of bytes of the marks' address that a jump of `jump_bytes` covers: their copy lies before
+    /// the code.
+    pub(crate) fn covered_marks_bytes(&self, jump_bytes: usize) -> usize {
         let offset = self.marks_avma.map_or(0, |marks_avma| (marks_avma - self.entry_avma) as usize);
-        JUMP_BYTES.saturating_sub(offset)
+        jump_bytes.saturating_sub(offset)
     }
 }
 

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use heapr_wire::Injection;
 
-use crate::arch::{COUNTING_BYTES, Countdown, Island, JumpBytes, Landing, Way};
+use crate::arch::{COUNTING_BYTES, Countdown, Island, JUMP_BYTES, JumpBytes, Landing, Way};
 use crate::areas::{Areas, Ground};
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory as _;
@@ -105,7 +105,7 @@ impl super::Install<'_> {
         for (place, landing) in marked {
             // Bytes under the switching jump are saved before it. The jump stays, for threads that
             // leave the allocator before the gate opens.
-            let (covered, others) = bytes.split_at(landing.covered_marks_bytes());
+            let (covered, others) = bytes.split_at(landing.covered_marks_bytes(JUMP_BYTES));
             self.write(place + covered.len() as u64, others)?;
             self.write(place - COUNTING_BYTES as u64, covered)?;
         }

@@ -33,8 +33,8 @@ pub(super) fn make_gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> 
     Ok(Gadgets { system_call_avma: entry_avma, sigreturn_avma })
 }
 
-/// Finds the instructions in the C library's code; on some processors also in the code that the
-/// kernel has given to the program, to which signal handlers return there.
+/// Finds the instructions in the C library's code. On some processors it also searches the code
+/// that the kernel has given to the program, to which signal handlers return there.
 pub(super) fn find_gadgets(
     pid: u32,
     memory: &ProcessMemory,

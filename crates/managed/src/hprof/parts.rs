@@ -31,7 +31,7 @@ const SEGMENTS_MAX: usize = 1 << 20;
 /// Largest number of segments that are read for the classes before the threads begin.
 const CLASS_SEGMENTS_MAX: usize = 1 << 12;
 
-/// How a dump is divided.
+/// Division of a dump into parts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Division {
     pub(super) thread_count: usize,

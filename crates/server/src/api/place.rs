@@ -50,7 +50,7 @@ struct PlaceMoment {
     free_bytes: u64,
     /// Bytes of the free ones in pages that are at least half free.
     half_free_bytes: u64,
-    /// Resident memory at the last sample before it; null if there is none.
+    /// Resident memory at the last sample before it; null without such a sample.
     rss_bytes: Option<u64>,
     pins: Vec<PlacePin>,
     /// Live bytes of each cell, and the function with most of them: an index in `owners`, -1 for

@@ -217,7 +217,7 @@ mod tests {
                 // `bl wait` before the address at which waiting threads continue.
                 let call_avma = landing.target_avma + WAITED_OFFSET - 4;
                 let call = word(&island, call_avma) as u32 & !(1 << 31);
-                let wait = super::super::opening::target_of(call_avma, call);
+                let wait = super::super::prologue::target_of(call_avma, call);
                 assert_eq!(wait, Some(0x40_0000 + OPENING_BYTES as u64));
                 let jump = Island::jump_from(prologue, landing).unwrap();
                 let target = super::super::counting_at(prologue.entry_avma, jump);

@@ -9,6 +9,7 @@ use super::assembly::{
     Assembler, B, NOP, RET, SP, SVC, cbnz_w, cbz, ldp, ldp_after, ldr_w, mov_number, stp, stp_before, str_w,
     sub,
 };
+use super::prologue::target_of;
 use super::{GATE_AROUND, GATE_CLOSED, GATE_WAIT_NS, GATE_WAITS_MAX, JumpBytes, OPENING_BYTES};
 
 /// Register with the gate's value after the wait; veneers may change it before any function.
@@ -61,12 +62,6 @@ pub(crate) fn waiting_range(island_avma: u64) -> std::ops::Range<u64> {
     let bytes = *BYTES.get_or_init(|| waiting_code(0).map_or(0, |code| code.len() as u64));
     let wait_avma = island_avma + OPENING_BYTES as u64;
     wait_avma..wait_avma + bytes
-}
-
-/// Target of a `b` at an address; `None` for another instruction.
-pub(super) fn target_of(avma: u64, instruction: u32) -> Option<u64> {
-    let words = i64::from((instruction << 6).cast_signed() >> 6);
-    (instruction >> 26 == B >> 26).then(|| avma.wrapping_add_signed(4 * words))
 }
 
 /// Page address of the trampoline area that `code`, at `entry_avma`, jumps to; `None` if it is no

@@ -7,12 +7,17 @@
 //! ```
 
 use super::assembly::{B, NOP, branch_between, distance_bits, ldr};
-use super::opening::target_of;
 
 /// Size in bytes of the branch that replaces a function's first instruction (`b`).
 pub(crate) const JUMP_BYTES: usize = 4;
 /// Code of such a branch, or the bytes that it replaces.
 pub(crate) type JumpBytes = [u8; JUMP_BYTES];
+
+/// Target of a `b` at an address; `None` for another instruction.
+pub(super) fn target_of(avma: u64, instruction: u32) -> Option<u64> {
+    let words = i64::from((instruction << 6).cast_signed() >> 6);
+    (instruction >> 26 == B >> 26).then(|| avma.wrapping_add_signed(4 * words))
+}
 
 const PACIASP: u32 = 0xd503_233f;
 const AUTIASP: u32 = 0xd503_23bf;
@@ -140,17 +145,18 @@ impl Prologue {
 
 /// Method of moving an instruction.
 enum Moving {
-    /// It does the same at any address.
+    /// Instruction that does the same at any address.
     Plain,
-    /// It does the same at any address, and control does not come behind it.
+    /// Instruction that does the same at any address; control does not come behind it.
     Closed,
-    /// It only branches.
+    /// Instruction that only branches.
     Goes { to_avma: u64 },
-    /// It computes an address (`adr`, `adrp`).
+    /// Instruction that computes an address (`adr`, `adrp`).
     Address { register: u32, value: u64 },
-    /// It loads a register from an address (`ldr`, literal).
+    /// Instruction that loads a register from an address (`ldr`, literal).
     Loads { register: u32, avma: u64 },
-    /// It branches if something holds; `short` is it with a distance of two instructions.
+    /// Instruction that branches if something holds; `short` is it with a distance of two
+    /// instructions.
     Tests { short: u32, to_avma: u64 },
 }
 

@@ -18,7 +18,8 @@ const NT_ARM_SYSTEM_CALL: usize = 0x404;
 const BYTES_32_BIT: usize = 72;
 
 /// Whether the kernel shows its own value in a general register at a system call's begin and end,
-/// and ignores what a tracer writes there: x7 (Linux, `report_syscall_exit` of arm64).
+/// and ignores what a tracer writes there. The register is x7 (Linux, `report_syscall_exit` of
+/// arm64).
 pub(crate) const IS_ONE_HIDDEN_AT_CALLS: bool = true;
 
 /// Whether the result of a system call replaces its first argument before a tracer sees it.

@@ -28,8 +28,8 @@ pub(crate) struct Registers {
 }
 
 /// Place of a thread next to a system call's instruction. The kernel makes a thread leave its call
-/// before it stops for a tracer: a call that it restarts is then the next instruction, with all
-/// arguments; of another call the result has replaced the first argument.
+/// before it stops for a tracer. A call that it restarts is then the next instruction, with all
+/// arguments. Of another call the result has replaced the first argument.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum AroundCall {
     #[default]
@@ -196,7 +196,7 @@ impl Registers {
     }
 
     /// Registers as the kernel sets them when the thread resumes, so that an interrupted system
-    /// call is restarted: the kernel has set them before it shows them.
+    /// call is restarted. The kernel has set them before it shows them.
     pub(crate) fn restarted(mut self) -> Self {
         self.call = NO_CALL;
         self

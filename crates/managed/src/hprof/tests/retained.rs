@@ -30,7 +30,7 @@ fn made(edges: &[(usize, usize)], roots: &[usize]) -> Made {
     made
 }
 
-/// What the roots lead to without an object.
+/// Returns which objects the roots lead to without one of them.
 fn reached(edges: &[(usize, usize)], roots: &[usize], without: Option<usize>) -> [bool; COUNT] {
     let mut reached = [false; COUNT];
     let mut pending: Vec<usize> = roots.to_vec();
