@@ -205,6 +205,11 @@ fn test(filter: &[&str]) -> anyhow::Result<()> {
     std::fs::write(&list, "").with_context(|| list.display().to_string())?;
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--no-fail-fast", "--"]).args(filter).env("HEAPR_NOT_RUN", &list);
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        // Tests wait for programs and browsers for half of their time: one more than processors.
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        tests.env("RUST_TEST_THREADS", (processors + 1).to_string());
+    }
     let outcome = run(&mut tests);
     let missing =
         report_not_run(&std::fs::read_to_string(&list).with_context(|| list.display().to_string())?);

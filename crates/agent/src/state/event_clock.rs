@@ -25,7 +25,7 @@
 //! Each thread checks the word *after* it has read the time (the load's address depends on the
 //! time). It reads the time anew if the word is not as expected. The order holds because that load
 //! is done after all loads before it, and a claim is visible before the time behind it is read. The
-//! processor itself does that, or barriers do (`ordered_time` in `arch`; a model in heapr-ring's
+//! processor itself ensures both, or barriers do (`ordered_time` in `arch`; a model in heapr-ring's
 //! tests). Let a thread A record an event of a block and let go of it. Let thread B then get the
 //! block and record the next event.
 //!

@@ -81,7 +81,7 @@ fn an_owner_that_only_views_refer_to_belongs_to_them() {
     let owner = [AT, SIZE, 1];
     let view = [0x7f00_0000_0000, AT, 16, OWNER];
     assert_eq!(sliced(&view, &owner, &[]), [(0, 1, 16)]);
-    // Another reference leads to the owner, or the view lacks one to it.
+    // Another block refers to the owner, or no reference leads to it.
     assert_eq!(sliced(&view, &owner, &[OWNER]), []);
     assert_eq!(sliced(&[view[0], AT, 16, 0], &owner, &[]), []);
     // A view of Python: place, object, length.

@@ -1,5 +1,6 @@
-//! Leaves names out of answers that say more of a machine and its data than of a program. They are
-//! folders, command lines, the machine, and texts of a heap. Names of functions and of files stay.
+//! Leaves names out of answers that say more of a machine and its data than of a program. Left out
+//! are folders, command lines, the machine, and texts of a heap. Names of functions and of files
+//! stay.
 
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use core::arch::asm;
 
 /// A zero that is known only once a time was read. A load from an address to which it is added is
 /// done after that reading (address dependency). That load is also done after all loads before it
-/// (barrier): without that the owner of a region could be read before the load that led to the
+/// (barrier). Without that the owner of a region could be read before the load that led to the
 /// event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Late(usize);
