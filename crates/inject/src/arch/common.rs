@@ -43,8 +43,8 @@ pub(crate) struct Landing {
 }
 
 impl Landing {
-    /// Number of bytes of the marks' address that a jump of `jump_bytes` covers: their copy lies before
-    /// the code.
+    /// Number of bytes of the marks' address that a jump of `jump_bytes` covers: their copy lies
+    /// before the code.
     pub(crate) fn covered_marks_bytes(&self, jump_bytes: usize) -> usize {
         let offset = self.marks_avma.map_or(0, |marks_avma| (marks_avma - self.entry_avma) as usize);
         jump_bytes.saturating_sub(offset)
