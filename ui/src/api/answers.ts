@@ -819,7 +819,7 @@ export interface PlaceMoment {
   free_bytes: number;
   /** Bytes of the free ones in pages that are at least half free. */
   half_free_bytes: number;
-  /** Resident memory at the last sample before it; null if there is none. */
+  /** Resident memory at the last sample before it; null without such a sample. */
   rss_bytes: number | null;
   pins: PlacePin[];
   /** Live bytes of each cell, and the function with most of them: an index in `owners`, -1 for none or another one. */
