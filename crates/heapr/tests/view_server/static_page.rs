@@ -143,5 +143,5 @@ fn a_page_replaces_nothing_unless_it_is_told_to() {
     stage.heapr(&["view", "--static", "no.html", "bad.heapr"]).fails_with(&[]);
     assert!(!stage.path("no.html").exists(), "nothing is left of a page that failed");
     stage.heapr(&["view", "--no-open", "bad.heapr"]).fails_with(&["bad.heapr"]);
-    stage.heapr(&["view", "--no-open", "a.heapr", "/bin/ls"]).fails_with(&["/bin/ls", "not a heapr trace"]);
+    stage.heapr(&["view", "--no-open", "/bin/ls"]).fails_with(&["/bin/ls", "not a heapr trace"]);
 }
