@@ -164,9 +164,8 @@ fn a_circular_session_keeps_the_newest_events_and_all_that_is_live() {
     let status =
         stage.wait_for("ring", "dropped events", |status| status["events_dropped"].as_u64() > Some(100_000));
     assert_eq!(status["mode"], "memory");
-    // Names, and a window that is cut by whole chunks: 2.7 to 3.6 MiB in the first 50 s. All events
-    // would need that each second.
-    assert!(status["file_bytes"].as_u64() < Some(4 << 20), "{status}");
+    // An event has 5 to 10 bytes in a file: most are not there.
+    assert!(status["file_bytes"].as_u64() < status["event_count"].as_u64(), "{status}");
     stage.release();
     stage.wait_for("ring", "the program's end", |status| status["live_process_count"] == 0);
     let stopped = stage.heapr(&["stop", "ring"]).ok();
