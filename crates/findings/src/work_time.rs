@@ -244,7 +244,7 @@ mod tests {
     fn a_short_fall_to_nothing_at_the_end_is_the_exit() {
         let kib = [rising(30), vec![1500, 200, 0]].concat();
         assert_eq!(work_left(&kib, &even_work(33), Ended, 33 * STEP_NS), 30);
-        // The same of a process that lives on, and of one of which that is not known.
+        // A process that lives on has no end there; one of which that is not known may have.
         assert_eq!(work_left(&kib, &even_work(33), LivesOn, 33 * STEP_NS), 33);
         assert_eq!(work_left(&kib, &even_work(33), Unknown, 33 * STEP_NS), 30);
         // Memory that is left at the end was not freed by the exit.

@@ -6,8 +6,9 @@
 //!
 //! ```text
 //! ui/dist                                  -> crates/server/page
-//! Cargo.toml, crates/{agent,known,…}       -> crates/session/agent-sources, each Cargo.toml as Cargo.toml.packed
+//! Cargo.toml, crates/{agent,known,…}       -> crates/session/agent-sources
 //! ```
+//! There each `Cargo.toml` is named `Cargo.toml.packed`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
