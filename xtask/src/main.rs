@@ -32,6 +32,7 @@ mod soak_servers;
 mod soak_snapshot;
 mod soak_watch;
 mod sources;
+mod suite;
 mod ui_circles;
 mod unused_sources;
 mod vm;
@@ -158,7 +159,7 @@ fn main() -> ExitCode {
         ["matrix", ref words @ ..] => matrix::run(words),
         ["miri"] => miri::run(),
         ["packages"] => packages::print(),
-        ["test", ref filter @ ..] => packages::install_missing().and_then(|()| test(filter)),
+        ["test", ref filter @ ..] => packages::install_missing().and_then(|()| suite::run(filter)),
         ["bench", ref what @ ..] => bench::run(what),
         // Measuring process of the benchmarks; see bench/measured_run.rs.
         ["measure", result, ref command @ ..] => bench::measure(result, command),
@@ -195,44 +196,6 @@ fn write_book() -> anyhow::Result<()> {
     let folder = root().join("target/book");
     println!("{} documents: {}/index.html", book::write(&folder)?, folder.display());
     Ok(())
-}
-
-/// Runs all tests of the workspace, each with the output of `cargo test`, then lists those that did
-/// not run.
-fn test(filter: &[&str]) -> anyhow::Result<()> {
-    let list = root().join("target/not-run.txt");
-    std::fs::create_dir_all(root().join("target")).context("target")?;
-    std::fs::write(&list, "").with_context(|| list.display().to_string())?;
-    let mut tests = cargo();
-    tests.args(["test", "--workspace", "--no-fail-fast", "--"]).args(filter).env("HEAPR_NOT_RUN", &list);
-    if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        // Tests wait for programs and browsers for half of their time: one more than processors.
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        tests.env("RUST_TEST_THREADS", (processors + 1).to_string());
-    }
-    let outcome = run(&mut tests);
-    let missing =
-        report_not_run(&std::fs::read_to_string(&list).with_context(|| list.display().to_string())?);
-    outcome?;
-    if missing > 0 && std::env::var_os("HEAPR_TESTS_MUST_RUN").is_some() {
-        bail!("{missing} tests did not run for want of something that can be had here: see the list above");
-    }
-    Ok(())
-}
-
-/// Prints the tests that did not run. Returns the number of those that lacked something which can
-/// be installed.
-fn report_not_run(list: &str) -> usize {
-    let mut lines: Vec<&str> = list.lines().collect();
-    lines.sort_unstable();
-    lines.dedup();
-    if !lines.is_empty() {
-        println!("did not run, whole or in part: {}", lines.len());
-    }
-    for line in &lines {
-        println!("  {}", line.replacen('\t', ": ", 2));
-    }
-    lines.iter().filter(|line| line.starts_with("missing")).count()
 }
 
 /// Version of the workspace, which all packages have: that of `Cargo.toml`.
