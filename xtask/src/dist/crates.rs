@@ -164,8 +164,13 @@ fn without(manifest: &str, title: &str) -> String {
 /// Returns the profile of a release in the workspace's manifest.
 fn release_profile(workspace: &str) -> anyhow::Result<String> {
     let begin = workspace.find("[profile.release]").context("Cargo.toml has no [profile.release]")?;
-    let profile = &workspace[begin..];
-    Ok(profile.split("\n[profile.agent]").next().unwrap_or_default().to_owned())
+    let profile = workspace[begin..].split("\n[profile.agent]").next().unwrap_or_default();
+    // The lines above the next table are its comment.
+    let mut lines: Vec<&str> = profile.lines().collect();
+    while lines.last().is_some_and(|line| line.is_empty() || line.starts_with('#')) {
+        lines.pop();
+    }
+    Ok(lines.join("\n") + "\n")
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
