@@ -1,8 +1,8 @@
 //! All tests of the workspace (`cargo xtask test`), in two streams side by side.
 //!
 //! ```text
-//! build of all ──> stream 1: libraries, programs, tests of parts ──> output as it comes ─┐
-//!              └─> stream 2: BESIDE, which wait for browsers     ──> output at the end  ─┴─> examples in comments
+//! build of all ──> stream 1: libraries, programs, all others ──> output as it comes ─┐
+//!              └─> stream 2: BESIDE, which wait for browsers ──> output at the end  ─┴─> examples
 //! ```
 
 use std::path::Path;
