@@ -48,7 +48,7 @@ fn two_streams(filter: &[&str], list: &Path) -> anyhow::Result<()> {
             .spawn()
             .context("cargo test")?,
     );
-    let first = crate::run(&mut stream(&["--lib", "--bins", "--examples"], &others, filter, list));
+    let first = crate::run(&mut stream(&["--lib", "--bins"], &others, filter, list));
     let second = second.0.wait().context("cargo test")?;
     print!("{}", std::fs::read_to_string(&output).with_context(|| output.display().to_string())?);
     let mut examples = crate::cargo();
