@@ -36,8 +36,19 @@ pub(crate) struct ElfSymbols {
 #[derive(Debug, Clone)]
 struct Function {
     svma: u64,
-    size_bytes: u64,
+    /// End of the code that the name is proven for.
+    end_svma: u64,
     name: String,
+}
+
+/// Extent of a table of symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    /// All functions: one of unknown size (assembly) ends where the next begins, or its section.
+    All,
+    /// A stripped file's exported functions. Others may follow one of unknown size, which names its
+    /// first byte alone: `_init` is not the function megabytes behind it.
+    Exported,
 }
 
 impl ElfSymbols {
@@ -45,13 +56,14 @@ impl ElfSymbols {
     /// in the dynamic one, and in the table that distributions pack into `.gnu_debugdata`.
     pub(crate) fn read(path: &Path, svmas: &[u64]) -> Option<Self> {
         let cache = ReadCache::new(File::open(path).ok()?);
-        let mut scan = Scan::new(svmas);
+        let mut scan = Scan::new(svmas, Listed::All);
         scan.section(&cache, SHT_SYMTAB);
         if scan.has_functions {
             return Some(scan.finish());
         }
         let mini = mini_file(&cache);
-        let mut scan = Scan::new(svmas);
+        let listed = if mini.is_some() { Listed::All } else { Listed::Exported };
+        let mut scan = Scan::new(svmas, listed);
         let is_read = scan.section(&cache, SHT_DYNSYM).or_else(|| scan.dynamic_segment(&cache));
         let is_mini_read = mini.as_deref().and_then(|mini| scan.section(mini, SHT_SYMTAB));
         is_read.or(is_mini_read).map(|()| scan.finish())
@@ -60,7 +72,7 @@ impl ElfSymbols {
     /// Finds the functions at addresses (in order) among the exported ones.
     pub(crate) fn read_exported(path: &Path, svmas: &[u64]) -> Option<Self> {
         let cache = ReadCache::new(File::open(path).ok()?);
-        let mut scan = Scan::new(svmas);
+        let mut scan = Scan::new(svmas, Listed::Exported);
         scan.section(&cache, SHT_DYNSYM).map(|()| scan.finish())
     }
 
@@ -69,12 +81,11 @@ impl ElfSymbols {
         !self.has_functions
     }
 
-    /// Function that contains an address. A function of unknown size (assembly) ends where the next
-    /// begins.
+    /// Function that contains an address.
     pub(crate) fn find(&self, svma: u64) -> Option<&str> {
         let place = self.svmas.binary_search(&svma).ok()?;
-        let Function { svma: begin, size_bytes, name } = self.functions.get(place)?.as_ref()?;
-        (*size_bytes == 0 || svma - begin < *size_bytes).then_some(name.as_str())
+        let function = self.functions.get(place)?.as_ref()?;
+        (svma < function.end_svma).then_some(function.name.as_str())
     }
 }
 
@@ -104,11 +115,12 @@ struct Scan<'a> {
     /// address.
     candidates: Vec<Option<Function>>,
     has_functions: bool,
+    listed: Listed,
 }
 
 impl<'a> Scan<'a> {
-    fn new(svmas: &'a [u64]) -> Self {
-        Self { svmas, candidates: vec![None; svmas.len()], has_functions: false }
+    fn new(svmas: &'a [u64], listed: Listed) -> Self {
+        Self { svmas, candidates: vec![None; svmas.len()], has_functions: false, listed }
     }
 
     /// Scans a table in a section; `None` if it does not exist.
@@ -120,7 +132,11 @@ impl<'a> Scan<'a> {
         // The names are read in one piece. The cache would read each by itself: two system calls
         // for each of Node's 100,000.
         let names = sections.section(symbols.string_section()).ok()?.data(endian, data).ok()?;
-        self.look_at(symbols.symbols(), names, endian);
+        let ends: Vec<u64> = sections
+            .iter()
+            .map(|section| section.sh_addr(endian).saturating_add(section.sh_size(endian)))
+            .collect();
+        self.look_at(symbols.symbols(), names, &ends, endian);
         Some(())
     }
 
@@ -147,11 +163,18 @@ impl<'a> Scan<'a> {
         let (symbols, _) = object::slice_from_bytes::<Sym64<Endianness>>(symbols, count as usize).ok()?;
         let names = content(value(DT_STRTAB)?)?;
         let names = names.get(..usize::try_from(value(DT_STRSZ)?).ok()?)?;
-        self.look_at(symbols, names, endian);
+        self.look_at(symbols, names, &[], endian);
         Some(())
     }
 
-    fn look_at(&mut self, symbols: &[Sym64<Endianness>], names: &[u8], endian: Endianness) {
+    /// Looks at symbols. `section_ends`: by section; empty: unknown.
+    fn look_at(
+        &mut self,
+        symbols: &[Sym64<Endianness>],
+        names: &[u8],
+        section_ends: &[u64],
+        endian: Endianness,
+    ) {
         let names = StringTable::new(names, 0, names.len() as u64);
         for symbol in symbols {
             let svma = symbol.st_value(endian);
@@ -171,8 +194,15 @@ impl<'a> Scan<'a> {
             let is_plainer =
                 known.is_none_or(|known| known.svma < svma || plainness(name) < plainness(&known.name));
             if is_candidate && is_plainer {
-                let size_bytes = symbol.st_size(endian);
-                self.candidates[place] = Some(Function { svma, size_bytes, name: name.to_owned() });
+                let end_svma = match (symbol.st_size(endian), self.listed) {
+                    (0, Listed::Exported) => svma.saturating_add(1),
+                    (0, Listed::All) => {
+                        let section = usize::from(symbol.st_shndx(endian).0);
+                        section_ends.get(section).copied().unwrap_or(u64::MAX)
+                    }
+                    (size_bytes, _) => svma.saturating_add(size_bytes),
+                };
+                self.candidates[place] = Some(Function { svma, end_svma, name: name.to_owned() });
             }
         }
     }
@@ -207,20 +237,27 @@ fn from_svma<'d>(
 
 #[cfg(test)]
 mod tests {
-    use object::{Object as _, ObjectSymbol as _, SymbolKind};
+    use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
     use super::*;
 
-    /// All functions of a file, sorted by address, the plainest name of each first.
+    /// Start and end of all functions of a file, by start, the plainest name of each first.
     fn sorted(path: &Path) -> Vec<(u64, u64, String)> {
         let bytes = std::fs::read(path).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let is_function =
             |kind: SymbolKind| matches!(kind, SymbolKind::Text | SymbolKind::Label | SymbolKind::Unknown);
+        let end_of = |symbol: &object::Symbol<'_, '_>| match symbol.size() {
+            0 => symbol
+                .section_index()
+                .and_then(|index| file.section_by_index(index).ok())
+                .map_or(u64::MAX, |section| section.address() + section.size()),
+            size_bytes => symbol.address() + size_bytes,
+        };
         let mut functions: Vec<(u64, u64, String)> = file
             .symbols()
             .filter(|symbol| symbol.is_definition() && is_function(symbol.kind()))
-            .filter_map(|symbol| Some((symbol.address(), symbol.size(), symbol.name().ok()?.to_owned())))
+            .filter_map(|symbol| Some((symbol.address(), end_of(&symbol), symbol.name().ok()?.to_owned())))
             .filter(|(_, _, name)| !name.is_empty())
             .collect();
         functions.sort_by(|one, other| (one.0, plainness(&one.2)).cmp(&(other.0, plainness(&other.2))));
@@ -234,14 +271,14 @@ mod tests {
         let functions = sorted(&path);
         assert!(functions.len() > 1000, "{} functions", functions.len());
         let begins = functions.iter().map(|function| function.0);
-        let inside = functions.iter().map(|function| function.0 + function.1 / 2);
+        let inside = functions.iter().map(|function| function.0 + function.1.saturating_sub(function.0) / 2);
         let mut svmas: Vec<u64> = begins.chain(inside).chain([0, 1, u64::MAX]).collect();
         svmas.sort_unstable();
         svmas.dedup();
         let expected = |svma: u64| {
             let place = functions.partition_point(|function| function.0 <= svma).checked_sub(1)?;
-            let (begin, size_bytes, name) = &functions[place];
-            (*size_bytes == 0 || svma - begin < *size_bytes).then_some(name.as_str())
+            let (_, end, name) = &functions[place];
+            (svma < *end).then_some(name.as_str())
         };
         let all = ElfSymbols::read(&path, &svmas).unwrap();
         for &svma in &svmas {

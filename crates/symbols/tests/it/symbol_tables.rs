@@ -25,6 +25,32 @@ fn a_stripped_library_is_named_by_its_dynamic_symbols() {
     assert_eq!(described(&table, svma), ["plain"]);
 }
 
+/// Functions in assembly without a size, before one that is exported by no name.
+const UNSIZED: &str = r#"
+#include <cstdlib>
+asm(".pushsection .text\n.globl unsized_one\n.type unsized_one, @function\nunsized_one:\n.skip 32, 0x90\n.popsection");
+extern "C" __attribute__((visibility("hidden"), noinline)) int hidden_one(int value) { return std::rand() + value; }
+extern "C" int plain(int value) { return hidden_one(value) * 3; }
+"#;
+
+#[test]
+fn a_name_without_a_size_covers_no_code_that_it_is_not_proven_for() {
+    use object::{Object, ObjectSection};
+    let library = Program::build("g++", "program.cc", UNSIZED, &["-O1", "-shared", "-fPIC"]);
+    let [begin, hidden] = ["unsized_one", "hidden_one"].map(|name| library.address_of(name));
+    let bytes = std::fs::read(&library.path).unwrap();
+    let stubs = object::File::parse(&*bytes).unwrap().section_by_name(".plt").unwrap().address();
+    let svmas = [begin, begin + 8, hidden + 4, stubs + 4];
+    let names = || {
+        let table = resolve(&library.key(), &svmas, nothing_else()).unwrap();
+        svmas.map(|svma| described(&table, svma).first().cloned().unwrap_or_default())
+    };
+    // (`_init`, which has no size either, is in the section before the stubs.)
+    assert_eq!(names(), ["unsized_one", "unsized_one", "hidden_one", ""]);
+    library.tool("strip", &["program"]);
+    assert_eq!(names(), ["unsized_one", "", "", ""]);
+}
+
 #[test]
 fn the_file_of_a_cpp_library_on_this_machine_is_named() {
     // malloc of the C library has the same name, stripped or with Debian's debug package.
