@@ -34,6 +34,9 @@ pub enum EdgeKind {
     Weak,
 }
 
+/// Number of identities besides 0.
+pub(crate) const IDENTITIES: u8 = 63;
+
 /// Largest number of an item's position; later positions have this number.
 const POSITION_MAX: u32 = (1 << 29) - 1;
 
@@ -169,6 +172,8 @@ pub struct ManagedHeap {
     pub rounding_bytes: u64,
     /// Own size in bytes of each node of 4 GiB or more.
     pub large: FxHashMap<u32, u64>,
+    /// Bits of the contents of nodes that never change; 0, and missing at the end, where they may.
+    pub(crate) identities: Vec<u8>,
     /// First edge of each node, and the number of edges.
     pub first_edges: Vec<u32>,
     /// Edges by node.
@@ -250,6 +255,21 @@ impl ManagedHeap {
         facts.own_bytes = u32::try_from(bytes).unwrap_or(LARGE);
         if facts.own_bytes == LARGE {
             self.large.insert(node, bytes);
+        }
+    }
+
+    /// Bits of the contents of a node that never change, up to [`IDENTITIES`]; 0 where they may.
+    #[must_use]
+    pub fn identity(&self, node: u32) -> u8 {
+        self.identities.get(node as usize).copied().unwrap_or(0)
+    }
+
+    /// Sets the identity of a node.
+    pub(crate) fn set_identity(&mut self, node: u32, identity: u8) {
+        if identity > 0 {
+            let count = self.identities.len().max(node as usize + 1);
+            self.identities.resize(count, 0);
+            self.identities[node as usize] = identity;
         }
     }
 

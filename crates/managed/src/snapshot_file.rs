@@ -7,8 +7,9 @@
 //!       ── (garbage, not yet collected) ──> …
 //! ```
 //! An object's id is its address plus 1, because ids of objects are odd; that of native memory is
-//! its address plus 5. The member `heapr` of the
-//! header says what differs from V8's heaps.
+//! its address plus 5. Above the address stand six bits of contents that never change, if the
+//! object has such: another object at the address has another id, in DevTools, too. The member
+//! `heapr` of the header says what differs from V8's heaps.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
@@ -25,6 +26,9 @@ use crate::heap::{EdgeKind, EdgeName, ManagedHeap, NodeKind, Root, RootKind};
 
 /// Size of the buffer of rows.
 const BUFFER_BYTES: usize = 1 << 18;
+/// First bit of an id that belongs to no address. Six bits follow: the page and DevTools have
+/// numbers of 53 bits.
+const IDENTITY_BIT: u32 = 47;
 /// Folder of the module whose file shows where the standard library is.
 const LIBRARY_MODULE: &str = "module os";
 
@@ -71,6 +75,8 @@ fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
         let degree = heap.edges_of(number as u32).len() as u64;
         // Memory that lies may have a block where an object is; their ids differ all the same.
         let id = facts.address_avma | if label.kind == NodeKind::Block { 5 } else { 1 };
+        let identity = if id >> IDENTITY_BIT == 0 { heap.identity(number as u32) } else { 0 };
+        let id = id | u64::from(identity) << IDENTITY_BIT;
         let row = [kind.into(), label.name.into(), id, heap.own_bytes(number as u32), degree];
         traced_node(out, false, row, heap.stacks.id_of(number as u32))?;
     }
@@ -147,6 +153,7 @@ fn dialect(heap: &ManagedHeap) -> Value {
     json!({
         "runtime": heap.runtime,
         "ids": "addresses",
+        "identity_bit": IDENTITY_BIT,
         "collections": texts(&heap.collections),
         "fixed": texts(&heap.fixed),
         "scripts": scripts(heap),

@@ -16,6 +16,7 @@ mod large_owners;
 mod matching;
 mod modules;
 mod naming;
+mod native_below;
 mod native_holders;
 mod packages;
 mod path;
@@ -37,8 +38,8 @@ pub use closures::{ContextOfVariables, Variable};
 pub use collection::Collection;
 pub use collections::{CollectionOrder, collections};
 pub use comparison::{
-    ClassDifference, Comparison, ObjectDifference, compare, compare_as_devtools, compare_by_id,
-    compare_by_place, compare_class,
+    ClassDifference, Comparison, ObjectDifference, compare, compare_as_devtools, compare_by_graph,
+    compare_by_id, compare_class,
 };
 pub use detached::{Detached, detached};
 pub use fanout::{Fanout, fanout};
@@ -46,6 +47,7 @@ pub use heap_view::HeapView;
 pub use large_owners::{LargeOwner, large_owners};
 pub use matching::{MatchedBy, Matching, Numbering};
 pub use naming::{Called, Naming};
+pub use native_below::NativeBelow;
 pub use native_holders::{NativeHolder, native_holders};
 pub use packages::{CodeShare, CodeUnit, code_shares};
 pub use path::PathStep;

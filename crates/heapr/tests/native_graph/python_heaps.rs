@@ -1,6 +1,6 @@
 //! Snapshots of CPython's objects by the command line, from processes that were not prepared.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -153,6 +153,63 @@ fn snapshots_in_intervals_are_of_the_objects() {
     assert!(stderr.contains("-o names no directory"), "{stderr}");
 }
 
+/// Replaces all of its records at each line that it reads.
+const REPLACING: &str = "
+import sys
+class Quote:
+    def __init__(self, n):
+        self.symbol = f'symbol {n}'
+        self.price = n + 0.5
+QUOTES = []
+for turn in range(2):
+    QUOTES.clear()
+    QUOTES += [Quote(turn * 5000 + n) for n in range(5000)]
+    print('READY', flush=True)
+    sys.stdin.readline()
+";
+
+#[test]
+fn objects_that_replaced_others_at_their_addresses_are_told() {
+    let stage = Stage::new();
+    if !Path::new(PYTHON).exists() {
+        return not_run("no python3 is installed");
+    }
+    let mut program = Command::new(PYTHON);
+    program.args(["-c", REPLACING]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = program.spawn().unwrap();
+    let (mut input, mut lines) =
+        (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()).lines());
+    let pid = child.id().to_string();
+    let mut ready = || assert_eq!(lines.next().unwrap().unwrap(), "READY");
+    ready();
+    for file in ["a.heapsnapshot", "b.heapsnapshot"] {
+        stage.ok(&["snapshot", "take", "-o", file, &pid]);
+    }
+    writeln!(input).unwrap();
+    ready();
+    stage.ok(&["snapshot", "take", "-o", "c.heapsnapshot", &pid]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let changes = |before: &str, after: &str| {
+        let diff = stage.json(&["snapshot", "diff", "--top", "1000", before, after]);
+        assert_eq!(diff["matched_by"], "address", "{diff}");
+        ["__main__.Quote", "str", "float"].map(|class| {
+            let row = diff["rows"].as_array().unwrap().iter().find(|row| row["class"] == class).cloned();
+            let of = |key: &str| row.as_ref().map_or(0, |row| row[key].as_u64().unwrap());
+            ["new_count", "deleted_count", "refilled_count"].map(of)
+        })
+    };
+    // A program that does nothing has the same objects.
+    assert_eq!(changes("a.heapsnapshot", "b.heapsnapshot"), [[0; 3]; 3]);
+    let [quote, text, float] = changes("b.heapsnapshot", "c.heapsnapshot");
+    // One of 63 others has the same bits.
+    for of in [text, float] {
+        assert!(of[0] > 4800 && of[1] > 4800 && of[0] < 5100, "{of:?}");
+    }
+    // Those at other addresses are new, and what tells of the rest are their contents.
+    assert!(quote[0] == quote[1] && quote[0] + quote[2] > 4800, "{quote:?}");
+}
+
 /// Each object of zlib has some 260 KiB of the C library's heap.
 const NATIVE: &str = "
 import sys, zlib
@@ -243,6 +300,6 @@ fn blocks_of_a_recorded_process_have_the_stacks_that_allocated_them() {
     let parts = ["object_bytes", "native_bytes", "rounding_bytes", "kept_bytes", "other_bytes"];
     let explained_bytes: i64 = parts.iter().map(|key| of(key)).sum();
     assert_eq!(explained_bytes + of("unexplained_bytes"), of("rss_bytes"), "{sum}");
-    // Pages of zlib's blocks that were read and never written count in these, but are not resident.
-    assert!(of("unexplained_bytes").abs() * 5 <= of("rss_bytes"), "more than a fifth of all: {sum}");
+    // Pages of zlib's blocks that were read and never written are not resident.
+    assert!(of("unexplained_bytes").abs() * 50 <= of("rss_bytes"), "more than 2 % of all: {sum}");
 }

@@ -87,6 +87,8 @@ impl Reader<'_, '_> {
             self.refer(of.avma, name)?;
         }
         self.heap.set_own_bytes(node, own_bytes.min(OBJECT_BYTES_MAX));
+        let identity = self.identity_of(avma, &of);
+        self.heap.set_identity(node, identity);
         Ok(())
     }
 

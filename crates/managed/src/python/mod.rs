@@ -15,6 +15,7 @@ mod debug_offsets;
 mod dict;
 mod fields;
 mod frames;
+mod identity;
 mod inside_references;
 mod instances;
 mod name_cache;

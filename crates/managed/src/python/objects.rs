@@ -6,6 +6,8 @@ use heapr_known::machine::HERE;
 pub(super) const TYPE: u64 = 8;
 /// Number of items of an object of variable size.
 pub(super) const SIZE: u64 = 16;
+/// Bytes of a bytes object.
+pub(super) const BYTES_DATA: u64 = 32;
 /// Size in bytes of an object without fields.
 pub(super) const HEAD_BYTES: u64 = 16;
 /// Size in bytes of the collector's words before an object.

@@ -21,6 +21,8 @@ pub(super) struct Runtime {
     pub(super) avma: u64,
     /// `PyType_Type`.
     pub(super) type_type: u64,
+    /// Secret with which the interpreter makes its hashes; `None` without one.
+    pub(super) hash_key: Option<u64>,
     /// Interpreters, the main one first.
     pub(super) interpreters: Vec<u64>,
     /// Path of the module that has all of this.
@@ -64,7 +66,12 @@ impl Runtime {
         if type_of(pages, type_type) != Some(type_type) {
             return Err(other("PyType_Type"));
         }
-        let mut runtime = Self { layout, version_text, avma, type_type, interpreters: Vec::new(), module };
+        let hash_key =
+            symbols.find(pages, "_Py_HashSecret").and_then(|secret| pages.word(secret.address_avma));
+        // With `PYTHONHASHSEED=0` there is none.
+        let hash_key = hash_key.filter(|&key| key != 0);
+        let interpreters = Vec::new();
+        let mut runtime = Self { layout, version_text, avma, type_type, hash_key, interpreters, module };
         runtime.find_interpreters(pages);
         let layout = &runtime.layout;
         let first = *runtime.interpreters.first().ok_or(other("the interpreter"))?;

@@ -45,6 +45,12 @@ impl Text {
         }
     }
 
+    /// Offset and number of the bytes of the characters; `None` if they lie elsewhere.
+    pub(super) fn contents(&self, layout: &Layout) -> Option<(u64, u64)> {
+        let head = if self.is_ascii { layout.ascii_bytes } else { layout.compact_bytes };
+        self.is_compact.then(|| (head, self.length.saturating_mul(self.width)))
+    }
+
     /// Reads up to `most` characters.
     pub(super) fn read(&self, pages: &Pages<'_>, layout: &Layout, avma: u64, most: u64) -> Option<String> {
         if !matches!(self.width, 1 | 2 | 4) || !self.is_compact {

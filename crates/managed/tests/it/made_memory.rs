@@ -22,6 +22,7 @@ const BEFORE: u64 = 16;
 
 const RUNTIME: u64 = 0x1000;
 const VERSION: u64 = 0x1800;
+const SECRET: u64 = 0x1900;
 const TYPES: u64 = 0x2000;
 const TYPE_BYTES: u64 = 0x400;
 /// Type of lists.
@@ -32,8 +33,9 @@ const THREAD: u64 = 0x9800;
 const INTERPRETER: u64 = 0xa000;
 const INTERPRETER_BYTES: u64 = 383_552;
 /// Symbols: name, address in the module.
-const SYMBOLS: [(&str, u64); 4] = [
+const SYMBOLS: [(&str, u64); 5] = [
     ("_PyRuntime", RUNTIME),
+    ("_Py_HashSecret", SECRET),
     ("Py_Version", VERSION),
     ("PyType_Type", TYPES),
     ("PyDict_Type", TYPES + TYPE_BYTES),
@@ -214,6 +216,7 @@ impl MadeMemory {
 
     fn write_runtime(&mut self) {
         self.put(VERSION, 0x030c_01f0);
+        self.put(SECRET, 0x1234_5678_9abc_def1);
         self.put(RUNTIME + 40, MODULE_AVMA + INTERPRETER);
         // Modules, dict of sys, the first thread.
         self.put(INTERPRETER + 944, Self::object(1));

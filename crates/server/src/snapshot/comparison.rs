@@ -154,7 +154,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "command": compared.command(&[]),
         "warnings": compared.warnings()?,
         "kept_count": compared.comparison.kept_count,
-        "matched_by": if compared.comparison.matched_by == MatchedBy::Id { "id" } else { "place" },
+        "matched_by": compared.comparison.matched_by.key(),
         "row_count": lines.len(),
         "offset": page.offset,
         "rows": rows,

@@ -2,7 +2,7 @@
 //!
 //! Two objects are the same if their ids are equal, as in DevTools. Ids of two different numberings
 //! would pair unrelated objects. Then objects are matched by their position in the graph
-//! ([`crate::analysis::Matching`]).
+//! ([`crate::analysis::Matching`]). Heaps in which nothing moves are matched by address.
 
 use heapr_table::SortRows as _;
 use rustc_hash::FxHashMap;
@@ -24,6 +24,9 @@ pub struct ClassDifference {
     pub new_bytes: u64,
     /// Bytes of the deleted objects.
     pub deleted_bytes: u64,
+    /// Number of objects at the address of an earlier one of their class that have nothing of its
+    /// contents: others, or the same with other contents.
+    pub refilled_count: u64,
 }
 
 impl ClassDifference {
@@ -45,6 +48,8 @@ pub struct Comparison {
     pub classes: Vec<ClassDifference>,
     /// Number of objects that both snapshots have.
     pub kept_count: u64,
+    /// Number of those of which address and class alone say so. 0 where ids are never given again.
+    pub by_address_count: u64,
     /// Method by which objects were matched.
     pub matched_by: MatchedBy,
     /// True if the ids show that the second snapshot is the older one.
@@ -60,12 +65,12 @@ pub enum ObjectDifference {
     Deleted(u32),
 }
 
-/// Compares two snapshots: by ids if both use one numbering, else by position. The first is
+/// Compares two snapshots: by ids if both use one numbering, else by their graphs. The first is
 /// classified by the interfaces of the second, as in DevTools.
 pub fn compare(before: &Heap, after: &Heap) -> Comparison {
     let new = Population::of(after, None);
     let old = Population::of(before, Some(new.interfaces()));
-    compare_by_id(&old, &new).unwrap_or_else(|| compare_by_place(before, after))
+    compare_by_id(&old, &new).unwrap_or_else(|| compare_by_graph(before, after))
 }
 
 /// Compares two snapshots by their ids, as DevTools does, even if these are of two numberings.
@@ -76,9 +81,12 @@ pub fn compare_as_devtools(before: &Heap, after: &Heap) -> Comparison {
     Differences::of(&old, &new, |node| numbering.earlier(new.id(node))).comparison(MatchedBy::Id)
 }
 
-/// Compares two populations by their ids. Returns `None` if the ids are of two numberings. `before`
-/// must be classified by the interfaces of `after`.
+/// Compares two populations by their ids. Returns `None` if the ids are of two numberings, or are
+/// addresses. `before` must be classified by the interfaces of `after`.
 pub fn compare_by_id(before: &Population, after: &Population) -> Option<Comparison> {
+    if !before.is_numbered() || !after.is_numbered() {
+        return None;
+    }
     let numbering = Numbering::of(before, after);
     if !numbering.is_one() {
         return None;
@@ -86,13 +94,20 @@ pub fn compare_by_id(before: &Population, after: &Population) -> Option<Comparis
     Some(Differences::of(before, after, |node| numbering.earlier(after.id(node))).comparison(MatchedBy::Id))
 }
 
-/// Compares two snapshots by the positions of their objects in the graph.
-pub fn compare_by_place(before: &Heap, after: &Heap) -> Comparison {
+/// Compares two snapshots by the addresses of their objects, or by their positions in the graph.
+pub fn compare_by_graph(before: &Heap, after: &Heap) -> Comparison {
     let new = Population::of(after, None);
     let old = Population::of(before, Some(new.interfaces()));
-    let earlier = Matching::by_place(before, after).earlier;
-    let earlier_of = |node: u32| Some(earlier[node as usize]).filter(|&node| node != NOT_THERE);
-    Differences::of(&old, &new, earlier_of).comparison(MatchedBy::Place)
+    let matching = Matching::by_graph(before, after);
+    let earlier_of = |node: u32| Some(matching.earlier[node as usize]).filter(|&node| node != NOT_THERE);
+    let mut differences = Differences::of(&old, &new, earlier_of);
+    if let (MatchedBy::Address, Some(dialect)) = (matching.matched_by, &after.snapshot().meta().dialect) {
+        differences.refilled = matching.refilled(before, after);
+        let is_by_address = |&node: &u32| !dialect.is_told_by_contents(new.id(node));
+        let kept = (0..new.node_count()).filter(|&node| differences.is_kept_after[node as usize]);
+        differences.by_address_count = kept.filter(is_by_address).count() as u64;
+    }
+    differences.comparison(matching.matched_by)
 }
 
 /// Returns the objects of a class that only one of the snapshots has, ordered by id.
@@ -109,8 +124,8 @@ pub fn compare_class(
             let numbering = Numbering::of(&old, &new);
             Differences::of(&old, &new, |node| numbering.earlier(new.id(node)))
         }
-        MatchedBy::Place => {
-            let earlier = Matching::by_place(before, after).earlier;
+        MatchedBy::Address | MatchedBy::Place => {
+            let earlier = Matching::by_graph(before, after).earlier;
             Differences::of(&old, &new, |node| Some(earlier[node as usize]).filter(|&node| node != NOT_THERE))
         }
     };
@@ -132,6 +147,9 @@ struct Differences<'a> {
     of_after: Vec<u32>,
     is_kept_before: Vec<bool>,
     is_kept_after: Vec<bool>,
+    /// Nodes of the later snapshot that have nothing of the contents of the earlier ones.
+    refilled: Vec<u32>,
+    by_address_count: u64,
 }
 
 impl<'a> Differences<'a> {
@@ -162,7 +180,18 @@ impl<'a> Differences<'a> {
                 is_kept_after[node as usize] = true;
             }
         }
-        Self { before, after, classes, of_before, of_after, is_kept_before, is_kept_after }
+        let (refilled, by_address_count) = (Vec::new(), 0);
+        Self {
+            before,
+            after,
+            classes,
+            of_before,
+            of_after,
+            is_kept_before,
+            is_kept_after,
+            refilled,
+            by_address_count,
+        }
     }
 
     fn comparison(self, matched_by: MatchedBy) -> Comparison {
@@ -172,6 +201,7 @@ impl<'a> Differences<'a> {
             deleted_count: 0,
             new_bytes: 0,
             deleted_bytes: 0,
+            refilled_count: 0,
         };
         let mut all: Vec<ClassDifference> = self.classes.iter().map(none).collect();
         for node in (0..self.before.node_count()).filter(|&node| !self.is_kept_before[node as usize]) {
@@ -193,12 +223,21 @@ impl<'a> Differences<'a> {
                 line.new_bytes = line.new_bytes.saturating_add(bytes);
             }
         }
-        all.retain(|class| class.new_count + class.deleted_count > 0);
+        for &node in self.refilled.iter().filter(|&&node| self.is_kept_after[node as usize]) {
+            all[self.of_after[self.after.class_of(node) as usize] as usize].refilled_count += 1;
+        }
+        all.retain(|class| class.new_count + class.deleted_count + class.refilled_count > 0);
         all.sort_rows_by(|left, right| {
             right.bytes_delta().cmp(&left.bytes_delta()).then_with(|| left.class.cmp(&right.class))
         });
         let is_reversed = matched_by == MatchedBy::Id && self.before.max_js_id() > self.after.max_js_id();
-        Comparison { classes: all, kept_count, matched_by, is_reversed }
+        Comparison {
+            classes: all,
+            kept_count,
+            by_address_count: self.by_address_count,
+            matched_by,
+            is_reversed,
+        }
     }
 
     fn deleted(&self, class: &Class) -> Vec<u32> {

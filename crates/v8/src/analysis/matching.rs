@@ -9,6 +9,7 @@ mod by_address;
 mod by_id;
 mod by_place;
 mod numbering;
+mod refilled;
 mod successors;
 
 pub use numbering::Numbering;
@@ -23,8 +24,21 @@ pub(crate) const NOT_THERE: u32 = u32::MAX;
 pub enum MatchedBy {
     /// Matched by ids, which belong to one numbering.
     Id,
+    /// Matched by address, class, and contents that never change, where nothing moves.
+    Address,
     /// Matched by the names on the path from the root, because the ids are of two numberings.
     Place,
+}
+
+impl MatchedBy {
+    /// Name in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Address => "address",
+            Self::Place => "place",
+        }
+    }
 }
 
 /// Pairs of nodes that are the same object in two snapshots.
@@ -53,9 +67,16 @@ impl Matching {
         by_id::matched(before, after).unwrap_or_else(|| by_place::matched(before, after))
     }
 
-    /// Matches the nodes by their positions in the graph and ignores their ids.
-    pub(crate) fn by_place(before: &impl HeapView, after: &impl HeapView) -> Self {
-        by_place::matched(before, after)
+    /// Matches the nodes by their addresses, where nothing moves, else by their positions in the
+    /// graph. Numbers of a numbering are ignored.
+    pub(crate) fn by_graph(before: &impl HeapView, after: &impl HeapView) -> Self {
+        by_address::matched(before, after).unwrap_or_else(|| by_place::matched(before, after))
+    }
+
+    /// Nodes of the later snapshot that were matched by address and class, and that refer to
+    /// nothing of their own that the earlier ones referred to, in ascending order.
+    pub(crate) fn refilled(&self, before: &impl HeapView, after: &impl HeapView) -> Vec<u32> {
+        refilled::refilled(before, after, self)
     }
 
     /// Share of the earlier snapshot's nodes that the later one has, in percent.

@@ -173,7 +173,7 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
     // An owner newer than the last but one snapshot has nothing to compare with. It would take over
     // what its holder gained before. Matching by position cannot show this.
     if let [_, .., before_last, _] = &with_last[..]
-        && before_last.matched_by == MatchedBy::Id
+        && before_last.matched_by != MatchedBy::Place
     {
         late.retain(|&node| before_last.earlier[node as usize] != NOT_THERE);
     }

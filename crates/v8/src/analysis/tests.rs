@@ -1,5 +1,6 @@
 //! Tests with heaps made by hand, and with random ones.
 
+mod addresses;
 mod growth;
 mod made_heap;
 mod matching;

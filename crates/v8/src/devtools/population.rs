@@ -20,6 +20,8 @@ pub struct Population {
     self_bytes: Wide,
     /// Hash of each node's kind and name; 0 for native nodes, whose names may change.
     likes: Vec<u32>,
+    /// Whether ids are numbers that V8 gives; ids of other languages' heaps are addresses.
+    is_numbered: bool,
     mode: CaptureMode,
     script_paths: ScriptPaths,
     interfaces: Vec<InterfaceDefinition>,
@@ -87,6 +89,7 @@ impl Population {
         Self {
             class_of: classes.of_nodes().to_vec(),
             likes: likes.collect(),
+            is_numbered: snapshot.meta().dialect.is_none(),
             greatest_own_id: heap.max_js_id(),
             ids,
             self_bytes: Wide::of(node_count, |node| snapshot.self_bytes(node)),
@@ -134,6 +137,11 @@ impl Population {
         }
         let named = self.classes.iter().zip(sizes).filter(|&(_, (count, _))| count > 0);
         named.map(|(class, (count, bytes))| (class, count, bytes)).collect()
+    }
+
+    /// Whether ids are numbers that V8 gives.
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.is_numbered
     }
 
     pub(crate) fn classes(&self) -> &[Class] {

@@ -23,6 +23,9 @@ pub struct Dialect {
     /// Whether ids are addresses: an object has the same one as long as it lives, and another may
     /// have it afterwards. Otherwise objects move, and ids say nothing about other snapshots.
     pub ids_are_addresses: bool,
+    /// First bit of ids whose bits from there on, if any is set, belong to contents that never
+    /// change.
+    identity_bit: Option<u32>,
     /// Paths of the scripts, by number.
     pub scripts: Vec<String>,
     pub(crate) language: &'static dyn Language,
@@ -44,6 +47,7 @@ impl Dialect {
         Some(Self {
             runtime: own["runtime"].as_str()?.to_owned(),
             ids_are_addresses: own["ids"].as_str() == Some("addresses"),
+            identity_bit: own["identity_bit"].as_u64().map(|bit| bit.min(63) as u32),
             scripts: texts("scripts").collect(),
             language: language(own["language"].as_str()),
             table: own["table"]["slot_bytes"].as_u64().filter(|&bytes| bytes > 0).map(|slot_bytes| Table {
@@ -54,6 +58,11 @@ impl Dialect {
             fixed: texts("fixed").collect(),
             program: texts("program").collect(),
         })
+    }
+
+    /// Whether an id says more of an object than its address: contents that never change.
+    pub(crate) fn is_told_by_contents(&self, id: u64) -> bool {
+        self.identity_bit.is_some_and(|bit| id >> bit != 0)
     }
 
     /// Whether instances of a class hold their contents by position or key.

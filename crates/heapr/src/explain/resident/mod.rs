@@ -14,6 +14,7 @@ mod saved_file;
 mod series;
 mod text;
 mod v8_figures;
+mod written_pages;
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use heapr_managed::{ManagedHeap, NodeKind, write_snapshot};
-use heapr_proc::{PageMap, page_bytes};
-use heapr_resident::{Account, Class, PageStates};
+use heapr_proc::PageMap;
+use heapr_resident::{Account, Class};
 use heapr_table::quantity::{bytes, duration, plural, share};
 use heapr_table::{Column, Table, row};
 use heapr_v8::analysis::{Naming, NativeHolder, native_holders};
@@ -21,12 +21,11 @@ use heapr_v8::devtools::Heap;
 use heapr_v8::{ReadOptions, Snapshot};
 use serde_json::{Value, json};
 
+use super::written_pages::Pieces;
 use crate::plain_text::{line_width, one_line};
 use crate::snapshot::managed::heap_with_stacks;
 use crate::snapshot::v8::native_holders::allocated_by;
 
-/// Least size in bytes of a block whose pages are asked for: most of a smaller one is written.
-const LARGE_BYTES: u64 = 4 << 10;
 /// Largest number of objects for which the holders of native memory are told: finding them takes
 /// some hundred bytes for each.
 const HOLDERS_OBJECTS_MAX: usize = 3_000_000;
@@ -109,17 +108,15 @@ impl ObjectSum {
     }
 
     fn add_up(heap: &ManagedHeap, account: &Account, states: Option<&PageMap>) -> Self {
-        let places = Places::of(account);
+        let places = Pieces::of(account, states);
         let (mut objects, mut native) = (Amount::default(), Amount::default());
         let mut elsewhere_bytes = 0_u64;
         for (number, node) in heap.nodes.iter().enumerate() {
             let own_bytes = heap.own_bytes(number as u32);
             let class = places.class_at(node.address_avma);
             let is_block = heap.label_of(node).kind == NodeKind::Block;
-            let resident_bytes = match states {
-                Some(states) if is_block => resident(states, node.address_avma, own_bytes),
-                _ => own_bytes,
-            };
+            let resident_bytes =
+                if is_block { places.resident(node.address_avma, own_bytes) } else { own_bytes };
             if is_block { &mut native } else { &mut objects }.add(resident_bytes);
             if !class.is_some_and(|class| OF_HEAPS.contains(&class) || KEPT.contains(&class)) {
                 elsewhere_bytes = elsewhere_bytes.saturating_add(resident_bytes);
@@ -225,46 +222,6 @@ impl ObjectSum {
             "notes": self.notes,
         })
     }
-}
-
-/// Classes of memory by address.
-struct Places {
-    /// Start and end, and the class, by start.
-    all: Vec<(u64, u64, Class)>,
-}
-
-impl Places {
-    fn of(account: &Account) -> Self {
-        let pieces = account.pieces.iter();
-        let mut all: Vec<(u64, u64, Class)> =
-            pieces.map(|piece| (piece.range_avma.start, piece.range_avma.end, piece.class)).collect();
-        all.sort_unstable();
-        Self { all }
-    }
-
-    fn class_at(&self, address_avma: u64) -> Option<Class> {
-        let behind = self.all.partition_point(|&(start_avma, ..)| start_avma <= address_avma);
-        let &(_, end_avma, class) = self.all.get(behind.checked_sub(1)?)?;
-        (address_avma < end_avma).then_some(class)
-    }
-}
-
-/// Resident bytes of some memory.
-fn resident(states: &PageMap, start_avma: u64, byte_count: u64) -> u64 {
-    if byte_count < LARGE_BYTES {
-        return byte_count;
-    }
-    let first_avma = start_avma / page_bytes() * page_bytes();
-    let page_count = (start_avma - first_avma).saturating_add(byte_count).div_ceil(page_bytes());
-    let found = usize::try_from(page_count)
-        .ok()
-        .filter(|&count| count < 1 << 24)
-        .and_then(|count| PageStates::pages(states, first_avma, count));
-    let Some(found) = found else { return byte_count };
-    let end_avma = start_avma.saturating_add(byte_count);
-    let pages = (0..).map(|number| first_avma + number * page_bytes()).zip(&found);
-    let of_page = |page_avma: u64| (page_avma + page_bytes()).min(end_avma) - page_avma.max(start_avma);
-    pages.filter(|(_, state)| state.is_present()).map(|(page_avma, _)| of_page(page_avma)).sum()
 }
 
 /// Finds what holds the native memory of a heap.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use heapr_v8::analysis::{
-    Comparison, MatchedBy, ObjectDifference, compare_by_id, compare_by_place, compare_class,
+    Comparison, MatchedBy, ObjectDifference, compare_by_graph, compare_by_id, compare_class,
 };
 use heapr_v8::devtools::{Heap, Population, ScriptPaths};
 
@@ -15,7 +15,7 @@ use crate::snapshot::v8::profile_diff::{self, are_profiles};
 use crate::snapshot::v8::trend;
 use crate::snapshot::verbs::DiffQuestion;
 use heapr_table::SortRows as _;
-use heapr_table::quantity::{plural, signed_bytes, signed_count};
+use heapr_table::quantity::{count, plural, signed_bytes, signed_count};
 use heapr_table::{Column, Table, row};
 
 /// Options for V8 heaps only.
@@ -48,8 +48,8 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
     let old = Population::of(&*open(before, Wanted::Classes)?, Some(new.interfaces()));
     let comparison = match compare_by_id(&old, &new) {
         Some(comparison) => comparison,
-        // Locations are found by walking both graphs together.
-        None => compare_by_place(&*open(before, Wanted::Classes)?, &*open(after, Wanted::Classes)?),
+        // Places are found by walking both graphs together.
+        None => compare_by_graph(&*open(before, Wanted::Classes)?, &*open(after, Wanted::Classes)?),
     };
     let warnings = doubts((before, &old), (after, &new), comparison.matched_by);
     for warning in &warnings {
@@ -80,29 +80,34 @@ fn print_classes(
     comparison: &Comparison,
     warnings: &[String],
 ) -> anyhow::Result<()> {
-    let mut sheet = Table::new(
-        "heapr.snapshot.diff/1",
-        &[
-            Column::text("class", "Class"),
-            Column::text("place", "Constructor"),
-            Column::count("new_count", "New"),
-            Column::count("deleted_count", "Deleted"),
-            Column::count("count_delta", "Delta"),
-            Column::bytes("new_bytes", "New size"),
-            Column::bytes("deleted_bytes", "Deleted size"),
-            Column::bytes("bytes_delta", "Size delta"),
-        ],
-    );
+    let mut columns = vec![
+        Column::text("class", "Class"),
+        Column::text("place", "Constructor"),
+        Column::count("new_count", "New"),
+        Column::count("deleted_count", "Deleted"),
+        Column::count("count_delta", "Delta"),
+        Column::bytes("new_bytes", "New size"),
+        Column::bytes("deleted_bytes", "Deleted size"),
+        Column::bytes("bytes_delta", "Size delta"),
+    ];
+    let is_by_address = comparison.matched_by == MatchedBy::Address;
+    if is_by_address {
+        columns.push(Column::count("refilled_count", "Other contents"));
+    }
+    let mut sheet = Table::new("heapr.snapshot.diff/1", &columns);
     sheet.fact("heap", "v8");
     sheet.fact("warnings", warnings);
     sheet.fact("kept_count", comparison.kept_count);
-    sheet.fact("matched_by", matched_by_text(comparison.matched_by));
+    sheet.fact("matched_by", comparison.matched_by.key());
+    if is_by_address {
+        sheet.fact("by_address_count", comparison.by_address_count);
+    }
     sheet.rows(
         asked.output.top(),
         comparison.classes.iter().map(|line| {
             let place =
                 line.class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column));
-            row![
+            let mut row = row![
                 line.class.name_text().into_owned(),
                 place,
                 line.new_count,
@@ -111,7 +116,11 @@ fn print_classes(
                 line.new_bytes,
                 line.deleted_bytes,
                 line.bytes_delta(),
-            ]
+            ];
+            if is_by_address {
+                row.push(line.refilled_count.into());
+            }
+            row
         }),
     );
     let [before, after] = [&asked.files[0], &asked.files[1]].map(|file| file.display());
@@ -125,14 +134,31 @@ fn print_classes(
         signed_bytes(i128::from(total.1)),
         plural(comparison.kept_count, "object")
     );
-    print_table(&sheet, asked.output.format, &[title, String::new()])
+    let mut lines = vec![title];
+    lines.extend(is_by_address.then(|| sentence_on_addresses(comparison)));
+    lines.push(String::new());
+    print_table(&sheet, asked.output.format, &lines)
 }
 
-fn matched_by_text(matched_by: MatchedBy) -> &'static str {
-    match matched_by {
-        MatchedBy::Id => "id",
-        MatchedBy::Place => "place",
+/// Says how far the objects of both snapshots are known to be the same ones.
+fn sentence_on_addresses(comparison: &Comparison) -> String {
+    let refilled_count = comparison.classes.iter().map(|line| line.refilled_count).sum();
+    let mut text = format!(
+        "of these, {} told by address and class alone",
+        plural(comparison.by_address_count, "object")
+    );
+    if refilled_count > 0 {
+        text += &format!(
+            "; {} nothing of the contents that the earlier one had (Other contents): another object, \
+             or the same one filled anew",
+            if refilled_count == 1 {
+                "one has".to_owned()
+            } else {
+                format!("{} have", count(refilled_count))
+            }
+        );
     }
+    text
 }
 
 fn print_objects(

@@ -29,7 +29,7 @@ pub(crate) fn doubts(
         MatchedBy::Id if old.max_js_id() > new.max_js_id() => {
             doubts.push(format!("{names}: the second one is the older one: they are given in the wrong order"));
         }
-        MatchedBy::Id => {}
+        MatchedBy::Id | MatchedBy::Address => {}
     }
     doubts
 }

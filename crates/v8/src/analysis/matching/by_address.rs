@@ -1,6 +1,7 @@
 //! Matching of objects by address, where nothing moves.
 //!
-//! An address may be given again: both objects must have the same class.
+//! An address may be given again: both objects must have the same class, and the same contents
+//! where these never change, which their ids show.
 
 use rustc_hash::FxHashMap;
 
@@ -17,7 +18,7 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<M
         return None;
     }
     let dialect = after.meta().dialect.as_ref()?;
-    let mut matching = Matching::nothing(before, after, MatchedBy::Id);
+    let mut matching = Matching::nothing(before, after, MatchedBy::Address);
     let (old_count, new_count) = (before.graph().node_count(), after.graph().node_count());
     let old: FxHashMap<u64, u32> = (0..old_count).map(|node| (before.id(node), node)).collect();
     let mut count = 0_u64;

@@ -223,7 +223,7 @@ fn bytes_that_find_their_owner_again_are_no_growth() {
 #[test]
 fn texts_are_found_again_wherever_they_are() {
     let (before, after) = (with_shared_store(true), with_shared_store(false));
-    let matching = Matching::by_place(&before, &after);
+    let matching = Matching::by_graph(&before, &after);
     let is_text = |node: &u32| before.kind(*node).is_string();
     let texts: Vec<u32> = (0..before.snapshot().node_count()).filter(is_text).collect();
     assert_eq!(texts.len(), 40);

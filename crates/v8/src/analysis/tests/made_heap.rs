@@ -19,6 +19,8 @@ pub(super) struct MadeHeap {
     /// Node, number of the script, line.
     locations: Vec<(u32, usize, u32)>,
     scripts: Vec<String>,
+    /// Member of the header that describes a heap of another language.
+    dialect: Option<serde_json::Value>,
 }
 
 /// Number of a node that the heap leaves out.
@@ -32,6 +34,7 @@ impl MadeHeap {
             edges: Vec::new(),
             locations: Vec::new(),
             scripts: Vec::new(),
+            dialect: None,
         };
         heap.node_with_id("synthetic", "", 0, 1, false);
         heap
@@ -57,6 +60,12 @@ impl MadeHeap {
         let name = self.string(name);
         self.nodes.push((kind, name, id, bytes, 0));
         self.nodes.len() as u32 - 1
+    }
+
+    /// Makes it a heap whose ids are addresses, with contents from bit 47 on.
+    pub(super) fn with_addresses(mut self) -> Self {
+        self.dialect = Some(json!({"runtime": "made", "ids": "addresses", "identity_bit": 47}));
+        self
     }
 
     pub(super) fn detached(&mut self, name: &str, bytes: u64) -> u32 {
@@ -143,7 +152,10 @@ impl MadeHeap {
             "location_fields": ["object_index", "script_id", "line", "column"],
         });
         let (node_count, edge_count) = (self.nodes.len(), self.edges.len());
-        let head = json!({ "meta": meta, "node_count": node_count, "edge_count": edge_count, "trace_function_count": 0 });
+        let mut head = json!({ "meta": meta, "node_count": node_count, "edge_count": edge_count, "trace_function_count": 0 });
+        if let Some(dialect) = self.dialect {
+            head["heapr"] = dialect;
+        }
         // The members have V8's order; serde_json would sort the keys.
         let text = format!(
             "{{\"snapshot\":{head},\"nodes\":{},\"edges\":{},\"trace_function_infos\":[],\"trace_tree\":[],\
