@@ -28,7 +28,7 @@ mod store;
 mod wall_clock;
 mod warning_sentence;
 
-pub use cause::{Cause, CauseKind, Certainty, DeathFacts, cause};
+pub use cause::{Cause, CauseKind, Certainty, DeathFacts, FAILED_SECONDS, cause};
 pub use climb::{Climb, OwnClimb, OwnLimit, Rules, State, Trigger};
 pub use course::{Course, Point};
 pub use ending::{Ending, signal_name};

@@ -7,8 +7,8 @@ use heapr_incident::{
 };
 
 use super::dead::{Dead, DeadsGroup};
+use super::failed_calls::failed_count;
 use super::held::add_holders;
-use super::holders::failed_count;
 
 /// Dead process with the kill that the kernel's log tells.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -
     let Told { dead, kill } = told;
     let is_by_itself = kill.is_none() && !is_kill_possible(dead.ending);
     let failed_count = match is_by_itself {
-        true => failed_count(circumstances.recording, dead.named.pid).unwrap_or(0),
+        true => failed_count(circumstances.recording, dead.named.pid, dead.time_unix_ns).unwrap_or(0),
         false => 0,
     };
     let levels = circumstances.group.map(|group| group.levels.as_slice()).unwrap_or_default();

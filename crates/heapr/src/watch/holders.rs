@@ -144,24 +144,13 @@ pub(super) fn functions(
 
 /// Moment of an incident in a recording that went on while the incident was made: other processes
 /// may have ended since.
-fn last_moment_ns(at_ns: u64, end_ns: u64) -> u64 {
+pub(super) fn last_moment_ns(at_ns: u64, end_ns: u64) -> u64 {
     // Another difference is that of a clock that was set.
     if end_ns.saturating_sub(at_ns) <= LAG_NS_MAX { at_ns.min(end_ns) } else { end_ns }
 }
 
-/// Number of recorded allocations of a process that failed.
-///
-/// # Errors
-/// The recording cannot be read.
-pub(super) fn failed_count(path: &Path, pid: u32) -> anyhow::Result<u64> {
-    let request = json!({"file": 0, "filter": {"pid": [pid.to_string()]}});
-    let answer = answer_json(&Reader::of(path).files, "report", request.to_string().as_bytes())?;
-    let answer: Value = serde_json::from_slice(&answer).context("the totals of a recording")?;
-    Ok(answer["totals"]["failed_count"].as_u64().unwrap_or(0))
-}
-
 /// Latest image of a process: an earlier one has ended with an exec, or had the same number.
-fn latest(processes: &[Process], pid: u32) -> Option<&Process> {
+pub(super) fn latest(processes: &[Process], pid: u32) -> Option<&Process> {
     processes.iter().filter(|process| process.pid == pid).max_by_key(|process| process.start_ns)
 }
 
@@ -210,14 +199,14 @@ fn rate(course: &[(u64, u64)]) -> Option<(i64, u64)> {
 }
 
 /// Answers about one recording.
-struct Reader {
-    files: Arc<Files>,
+pub(super) struct Reader {
+    pub(super) files: Arc<Files>,
     /// Process that has ended, and the last moment at which it has its blocks.
     ended: Option<(u32, u64)>,
 }
 
 impl Reader {
-    fn of(path: &Path) -> Self {
+    pub(super) fn of(path: &Path) -> Self {
         let host = Arc::new(CommandLineHost {
             names: NameArguments::default(),
             own: OwnArguments::default(),

@@ -17,6 +17,7 @@ mod dead;
 mod deaths;
 mod earlier;
 mod facts;
+mod failed_calls;
 mod full_recording;
 mod held;
 mod holders;
