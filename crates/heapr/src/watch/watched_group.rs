@@ -150,12 +150,13 @@ impl WatchedGroup {
         self.usage_bytes = usage_bytes;
         self.read = Some(Instant::now());
         self.pids = memory.pids;
-        self.facts = GroupFacts {
+        let mut facts = GroupFacts {
             path: memory.path,
             version: if self.folder.is_v2() { 2 } else { 1 },
             read_unix_ns: unix_ns(),
             limit_bytes: limit.as_ref().map(|limit| limit.limit_bytes),
             limited_group: limit.map(|limit| limit.path),
+            lowered: None,
             usage_bytes: Some(usage_bytes),
             anonymous_bytes: parts.anonymous_bytes,
             file_bytes: parts.file_bytes,
@@ -170,6 +171,8 @@ impl WatchedGroup {
             events: GroupEvents::default(),
             processes: Vec::new(),
         };
+        facts.lowered = facts.lowered_since(&self.facts);
+        self.facts = facts;
         let held_bytes = self.held_bytes();
         self.course.add(Point { unix_ns: unix_ns(), usage_bytes, held_bytes });
         self.ask_for_notices(self.facts.limit_bytes);
