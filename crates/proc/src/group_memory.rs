@@ -97,9 +97,15 @@ pub(crate) fn read(top: &Path, group: &Path, is_v2: bool) -> GroupMemory {
         };
         (parts, number("memory.usage_in_bytes"))
     };
-    let mut pids = Vec::new();
-    add_pids(&folder, 0, &mut pids);
+    let pids = group_pids(&folder);
     GroupMemory { path: format!("/{}", group.display()), folder, current_bytes, pids, parts }
+}
+
+/// Processes of a group and of all groups below it.
+pub(crate) fn group_pids(folder: &Path) -> Vec<u32> {
+    let mut pids = Vec::new();
+    add_pids(folder, 0, &mut pids);
+    pids
 }
 
 /// Adds the processes of a group and of all groups below it.

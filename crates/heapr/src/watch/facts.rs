@@ -53,7 +53,7 @@ fn read_limit_again(facts: &mut GroupFacts, levels: &[More]) {
 
 /// Largest processes that share the limit and are not watched.
 fn neighbours(limited: Option<&str>, known: &BTreeSet<u32>) -> Vec<GroupProcess> {
-    let pids = limited.and_then(GroupFolder::named).map(|group| group.memory().pids).unwrap_or_default();
+    let pids = limited.and_then(GroupFolder::named).map(|group| group.pids()).unwrap_or_default();
     let others = pids.into_iter().filter(|pid| !known.contains(pid));
     let mut sizes: Vec<(u64, u32)> =
         others.filter_map(|pid| Some((heapr_proc::resident_bytes(pid)?, pid))).collect();

@@ -7,7 +7,8 @@ use heapr_incident::FAILED_SECONDS;
 use heapr_server::answer_json;
 use serde_json::{Value, json};
 
-use super::holders::{Reader, last_moment_ns, latest};
+use super::holders::{Reader, last_moment_ns};
+use crate::incidents::latest;
 use crate::trace_file::open;
 
 /// Number of recorded allocations of a process that failed in its last seconds. A program that has

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use heapr_incident::{Holder, HolderKind, Recording};
-use heapr_query::{file_name, plain_symbol, process_ends, script_place};
+use heapr_query::{file_name, plain_symbol, script_place};
 use heapr_server::{Files, Limits, Source, answer_json};
-use heapr_trace::{Process, Trace};
 use serde_json::{Value, json};
 
+use crate::incidents::{earliest_end_ns, latest};
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
 use crate::trace_file::open;
@@ -147,26 +147,6 @@ pub(super) fn functions(
 pub(super) fn last_moment_ns(at_ns: u64, end_ns: u64) -> u64 {
     // Another difference is that of a clock that was set.
     if end_ns.saturating_sub(at_ns) <= LAG_NS_MAX { at_ns.min(end_ns) } else { end_ns }
-}
-
-/// Latest image of a process: an earlier one has ended with an exec, or had the same number.
-pub(super) fn latest(processes: &[Process], pid: u32) -> Option<&Process> {
-    processes.iter().filter(|process| process.pid == pid).max_by_key(|process| process.start_ns)
-}
-
-/// End of a process in answers on the trace. In an unfinished file with several processes it lies
-/// before the end that the file tells: right after the process's last event.
-fn earliest_end_ns(trace: &Trace, pid: u32) -> Option<u64> {
-    let of_pid = trace.processes().iter().enumerate().filter(|(_, process)| process.pid == pid);
-    let (index, process) = of_pid.max_by_key(|(_, process)| process.start_ns)?;
-    let told_ns = process.end_ns?;
-    let mut ends = process_ends(trace);
-    while let Some((end_ns, found)) = ends.take_before(u64::MAX) {
-        if found.0 as usize == index {
-            return Some(end_ns.min(told_ns));
-        }
-    }
-    Some(told_ns)
 }
 
 /// Whether a process of the recording can be the one that is meant. One that had ended before the

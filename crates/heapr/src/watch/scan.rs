@@ -95,7 +95,7 @@ impl Watched {
         let processes = &self.processes;
         let has_process = |group: &WatchedGroup| {
             processes.iter().any(|process| process.group.as_ref() == Some(&group.folder))
-                || targets.covers(&group.path()) && !group.folder.memory().pids.is_empty()
+                || targets.covers(&group.path()) && !group.folder.pids().is_empty()
         };
         self.groups.retain(has_process);
     }
