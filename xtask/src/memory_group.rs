@@ -75,7 +75,8 @@ impl MemoryGroup {
     pub(crate) fn kill_count(&self) -> u64 {
         let files = ["memory.oom_control", "memory.events"].map(|name| self.folder.join(name));
         let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
-        let count = |text: String| text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
+        let count =
+            |text: String| text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
         texts.filter_map(count).next().unwrap_or(0)
     }
 

@@ -130,7 +130,8 @@ impl GroupFacts {
             return None;
         }
         let is_lower = limit_bytes < earlier_bytes;
-        let now = is_lower.then_some(Lowered { from_bytes: earlier_bytes, after_unix_ns: before.read_unix_ns });
+        let now =
+            is_lower.then_some(Lowered { from_bytes: earlier_bytes, after_unix_ns: before.read_unix_ns });
         now.or(before.lowered.filter(|lowered| lowered.from_bytes > limit_bytes))
     }
 }

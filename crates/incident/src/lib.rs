@@ -34,7 +34,10 @@ pub use course::{Course, Point};
 pub use ending::{Ending, signal_name};
 pub use group_events::GroupEvents;
 pub use group_levels::{Levels, More};
-pub use incident::{Account, AccountLine, GroupFacts, GroupProcess, Holder, HolderKind, Incident, Kind, ProcessNamed, Recording, SCHEMA, WallTime, Lowered};
+pub use incident::{
+    Account, AccountLine, GroupFacts, GroupProcess, Holder, HolderKind, Incident, Kind, Lowered,
+    ProcessNamed, Recording, SCHEMA, WallTime,
+};
 pub use journal::{Journal, JournalGroup, JournalProcess};
 pub use kernel_log::{KernelKill, KernelLog, Scope};
 pub use markdown::markdown;

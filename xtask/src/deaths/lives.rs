@@ -29,7 +29,9 @@ pub(super) fn run(rounds: usize, programs: &Programs) -> anyhow::Result<()> {
         }
         let (without, with) = (median(&mut bare), median(&mut watched));
         let difference = (with as f64 - without as f64) / without as f64 * 100.0;
-        println!("{command}, orders until the limit of {limit_mib} MiB, medians of {rounds}: {difference:+.2} %");
+        println!(
+            "{command}, orders until the limit of {limit_mib} MiB, medians of {rounds}: {difference:+.2} %"
+        );
         println!("  {without} without a watch: {bare:?}\n  {with} with one: {watched:?}");
         farthest = farthest.max(difference.abs());
     }

@@ -53,7 +53,8 @@ pub(crate) fn last_minutes(path: &Path) -> Option<String> {
     pids.retain(|pid| latest(trace.processes(), *pid).is_some());
     let at_ns = incident.time_unix_ns.saturating_sub(trace.session().start_unix_ns);
     // One nanosecond later the process's blocks have ended with it.
-    let ended_ns = incident.ending.and_then(|_| earliest_end_ns(&trace, own)).map(|end| end.saturating_sub(1));
+    let ended_ns =
+        incident.ending.and_then(|_| earliest_end_ns(&trace, own)).map(|end| end.saturating_sub(1));
     let to_ns = ended_ns.unwrap_or(at_ns).min(trace.duration_ns());
     let mut address = format!("range={}ns&range={to_ns}ns", to_ns.saturating_sub(SHOWN_NS));
     pids.iter().for_each(|pid| address += &format!("&pid={pid}"));

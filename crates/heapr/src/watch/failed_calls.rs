@@ -58,7 +58,9 @@ mod tests {
         };
         writer.add_process(process).unwrap();
         let process = ProcessIndex(0);
-        writer.add_thread(Thread { process, tid: 7, name: String::new(), start_ns: 0, end_ns: None }).unwrap();
+        writer
+            .add_thread(Thread { process, tid: 7, name: String::new(), start_ns: 0, end_ns: None })
+            .unwrap();
         for second in failed {
             let action = Action::Failed { size_bytes: 1 << 40, stack: StackIndex::EMPTY };
             let (thread, heap) = (ThreadIndex(0), HeapId::MALLOC);

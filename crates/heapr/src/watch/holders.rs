@@ -8,12 +8,14 @@ use anyhow::Context as _;
 use heapr_incident::{Holder, HolderKind, Recording};
 use heapr_query::{file_name, plain_symbol, script_place};
 use heapr_server::{Files, Limits, Source, answer_json};
+use heapr_symbols::ModuleKey;
 use serde_json::{Value, json};
 
 use crate::incidents::{earliest_end_ns, latest};
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
 use crate::trace_file::open;
+use super::recorded::Recorded;
 use crate::view::CommandLineHost;
 
 /// Number of functions that are read at a moment, and that an incident has.
@@ -79,12 +81,13 @@ pub(super) struct Ended {
 /// # Errors
 /// The recording cannot be read.
 pub(super) fn functions(
-    path: &Path,
+    recorded: Recorded<'_>,
     pids: &[u32],
     dead: Option<Ended>,
     at_unix_ns: u64,
 ) -> anyhow::Result<Functions> {
-    let trace = open(path)?;
+    let trace = open(recorded.path)?;
+    let files = recorded.module_files(&trace);
     let end_ns = trace.duration_ns();
     let at_ns = at_unix_ns.checked_sub(trace.session().start_unix_ns);
     let last_ns = at_ns.map_or(end_ns, |at_ns| last_moment_ns(at_ns, end_ns));
@@ -109,7 +112,7 @@ pub(super) fn functions(
     if found.pids.is_empty() {
         return Ok(found);
     }
-    let reader = Reader { ended, ..Reader::of(path) };
+    let reader = Reader { ended, ..Reader::with_files(recorded.path, files) };
     let (amounts, live) = reader.amounts(&found.pids, moment_ns)?;
     found.recording.live_bytes = live.bytes;
     found.recording.live_bytes_plus_minus = live.plus_minus;
@@ -187,8 +190,13 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn of(path: &Path) -> Self {
+        Self::with_files(path, HashMap::new())
+    }
+
+    /// Answers with names from these files of modules.
+    fn with_files(path: &Path, files: HashMap<ModuleKey, PathBuf>) -> Self {
         let host = Arc::new(CommandLineHost {
-            names: NameArguments::default(),
+            names: NameArguments { files, ..NameArguments::default() },
             own: OwnArguments::default(),
             shown: heapr_filters::ShownFrames::default(),
             folder: PathBuf::new(),

@@ -30,7 +30,7 @@ impl Watcher {
             self.flush();
             let circumstances = Circumstances {
                 group: facts.as_ref(),
-                recording: &self.recording,
+                recorded: self.recorded(),
                 log_not_read: self.kills.unread(),
             };
             let mut found = incidents(vec![Told { dead: dead(&kill), kill: Some(kill) }], &circumstances);

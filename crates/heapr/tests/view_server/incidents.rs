@@ -14,10 +14,11 @@ fn the_page_of_an_incident_has_its_sentence_and_opens_on_its_last_minutes() {
     let stage = Stage::new(HEAPR);
     fs::create_dir(stage.path("incidents")).unwrap();
     fs::set_permissions(stage.path("incidents"), fs::Permissions::from_mode(0o700)).unwrap();
-    stage.heapr(&["run", "-q", "-o", "incidents/incident-000003.heapr", "--", "true"]).ok();
-    let recording = stage.json(&["report", "incidents/incident-000003.heapr", "--totals"]);
-    let pid = recording["processes"][0]["pid"].as_u64().unwrap();
-    let sentence = "app (7) was killed by the kernel for lack of memory at 14:03:12: /pods/app reached its limit.";
+    let script = "echo $$ > pid";
+    stage.heapr(&["run", "-q", "-o", "incidents/incident-000003.heapr", "--", "sh", "-c", script]).ok();
+    let pid: u32 = fs::read_to_string(stage.path("pid")).unwrap().trim().parse().unwrap();
+    let sentence =
+        "app (7) was killed by the kernel for lack of memory at 14:03:12: /pods/app reached its limit.";
     let incident = json!({
         "schema": "heapr.incident/1", "number": 3, "kind": "death", "sentences": [sentence],
         "process": {"pid": pid}, "ending": {"kind": "signalled", "signal": 9, "has_core": false},
