@@ -177,7 +177,7 @@ fn wait_until_steady(running: &[Running]) -> Vec<u64> {
     let (mut most, mut steady) = (vec![0; running.len()], vec![0; running.len()]);
     let mut grown = started;
     while grown.elapsed() < STEADY && started.elapsed() < WARM_UP_MAX {
-        std::thread::sleep(Duration::from_secs(5));
+        std::thread::sleep(Duration::from_secs(1));
         for ((one, most), steady) in running.iter().zip(&mut most).zip(&mut steady) {
             let held = one.group.held_bytes();
             *most = held.max(*most);

@@ -67,7 +67,10 @@ pub(super) fn is_kill_possible(ending: Ending) -> bool {
 
 /// Makes an incident. `counts`: deaths of the group that the kernel's log tells, and others.
 fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -> Incident {
-    let Told { dead, kill } = told;
+    let Told { mut dead, kill } = told;
+    // The log has the size of that moment, the last reading may be older.
+    let rss_bytes = kill.as_ref().and_then(|kill| kill.rss_bytes);
+    dead.named.rss_bytes = rss_bytes.or(dead.named.rss_bytes);
     let is_by_itself = kill.is_none() && !is_kill_possible(dead.ending);
     let failed_count = match is_by_itself {
         true => failed_count(circumstances.recorded.path, dead.named.pid, dead.time_unix_ns).unwrap_or(0),

@@ -151,8 +151,8 @@ pub(super) fn recorded(status: &SessionStatus) -> Vec<u32> {
 /// Longest time that a recorder takes to write the end of its file.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
-/// Ends the recorder of the last watch in order, if it lives and does not answer: it is of another
-/// version, and the processes that it records could not be recorded by another one.
+/// Ends the recorder of the last watch in order, if it lives and does not answer: one of another
+/// version. The processes that it records could not be recorded by another one.
 pub(super) fn end_left(journal: &Journal) {
     let pid = journal.recorder_pid;
     let lives = || start_ticks(pid) == Some(journal.recorder_start_ticks) && is_alive(pid);
@@ -165,7 +165,7 @@ pub(super) fn end_left(journal: &Journal) {
     while lives() && begin.elapsed() < END_LIMIT {
         std::thread::sleep(Duration::from_millis(20));
     }
-    tell!("heapr: the recorder of the last watch is of another version: another one goes on in its place");
+    tell!("heapr: the recorder of the last watch does not answer and was ended: another one goes on in its place");
 }
 
 fn life(pid: u32) -> Option<OwnedFd> {
