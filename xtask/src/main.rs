@@ -59,7 +59,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   deaths [--rounds N] [NAME…]
                          deaths for lack of memory in control groups made here, as root: whether the first sentence
                          of heapr watch (the variable HEAPR names another program) has the true cause
-  deaths --lives N       whether a program meets its limit at the same request with a watch as without one
+  deaths --lives N       whether programs meet their limits at the same request with a watch as without one
   dist [--binary FILE] [--only tar,deb,rpm,wheel,npm,image,static] [--check] [--twice]
                          every package that can be made here, from a build for glibc 2.28 or from a program that
                          is there; the static one from a build for musl. SHA256SUMS and manifest.json beside them.
@@ -83,8 +83,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          every other graph of seven programs killed at a random moment: nothing is left
   soak graph-confirm [SECONDS [FOLDER [PROGRAM…]]]
                          graphs of eight real programs: no block that was called leaked is freed afterwards
-  soak healthy [MINUTES [NAME…]]
-                         six servers at constant load near 80 % of their limits under heapr watch: no incident
+  soak healthy [MINUTES [bare] [NAME…]]
+                         six servers at constant load near 80 % of their limits under heapr watch: no incident, none
+                         is killed. bare: the same without a watch
   soak watch [DEATHS]    deaths one after the other under one watch, its recorder killed at random moments: an incident
                          each, and the folder within its bound
   soak kills [ROUNDS [SEED]]

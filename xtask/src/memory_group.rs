@@ -71,6 +71,15 @@ impl MemoryGroup {
         usage.unwrap_or(0).saturating_sub(file.saturating_sub(shared))
     }
 
+    /// Number of processes that the kernel has killed in the group for lack of memory.
+    pub(crate) fn kill_count(&self) -> u64 {
+        let files = ["memory.oom_control", "memory.events"].map(|name| self.folder.join(name));
+        let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+        let count =
+            |text: String| text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
+        texts.filter_map(count).next().unwrap_or(0)
+    }
+
     /// Command that runs a program in the group.
     pub(crate) fn command(&self, words: &[String], folder: &Path) -> Command {
         let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.folder.display());

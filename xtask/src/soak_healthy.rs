@@ -17,7 +17,8 @@ const STEADY: Duration = Duration::from_secs(90);
 const WARM_UP_MAX: Duration = Duration::from_secs(900);
 /// Time in which the watch has attached to all.
 const SETTLED: Duration = Duration::from_secs(10);
-/// Share of its limit that a server's memory has then, in hundredths.
+/// Share of its limit that the most of a server's memory has then, in hundredths: a garbage
+/// collector lets memory rise and fall.
 const PERCENT: u64 = 80;
 /// Least memory that a server has left.
 const LEFT_BYTES_MIN: u64 = 4 << 20;
@@ -106,25 +107,29 @@ impl Drop for Running {
     }
 }
 
+/// Word for the same load without a watch: what dies there has too small a limit.
+const BARE: &str = "bare";
+
 /// Runs all servers at once for so many minutes.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let minutes = match arguments {
         [] => MINUTES,
         [minutes, ..] => minutes.parse().with_context(|| format!("{minutes} is no number of minutes"))?,
     };
-    let names = arguments.get(1..).unwrap_or_default();
+    let is_bare = arguments.get(1) == Some(&BARE);
+    let names = arguments.get(1 + usize::from(is_bare)..).unwrap_or_default();
     let trial = Trial::new()?;
     let chosen =
         SERVERS.iter().enumerate().filter(|(_, server)| names.is_empty() || names.contains(&server.0));
     let running: Vec<Running> =
         chosen.map(|(number, server)| start(number, server)).collect::<Result<_, _>>()?;
-    wait_until_steady(&running);
+    let most = wait_until_steady(&running);
     // The memory that the watch takes in the servers counts against their limits.
     let words: Vec<&str> = running.iter().flat_map(|one| ["--cgroup", one.group.path.as_str()]).collect();
-    let watch = trial.watch(&words)?;
+    let watch = (!is_bare).then(|| trial.watch(&words)).transpose()?;
     std::thread::sleep(SETTLED);
-    for one in &running {
-        let held = one.group.held_bytes();
+    for (one, most) in running.iter().zip(most) {
+        let held = one.group.held_bytes().max(most);
         ensure!(held > 0 && one.group.process_count() > 0, "{} does not run", one.name);
         // A program of two MiB would have half a MiB left, less than a connection more takes.
         let limit = (held * 100 / PERCENT).max(held + LEFT_BYTES_MIN);
@@ -137,21 +142,25 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
             one.group.process_count()
         );
     }
-    let (started, ticks) = (Instant::now(), ticks(watch.id()));
+    let spent = || watch.as_ref().map_or(0, |watch| ticks(watch.id()));
+    let (started, before) = (Instant::now(), spent());
     while started.elapsed() < Duration::from_secs(minutes * 60) {
         std::thread::sleep(Duration::from_secs(20));
         for one in &running {
             ensure!(one.group.process_count() > 0, "{} has ended", one.name);
+            ensure!(one.group.kill_count() == 0, "the kernel has killed a process of {}", one.name);
         }
     }
-    let spent = self::ticks(watch.id()).saturating_sub(ticks);
+    let spent = spent().saturating_sub(before);
     for one in &running {
         println!("{}: {} MiB at the end", one.name, one.group.held_bytes() >> 20);
     }
-    println!(
-        "the watcher used {} % of a processor",
-        spent * 100 / (started.elapsed().as_secs().max(1) * 100)
-    );
+    let Some(watch) = watch else {
+        println!("{} servers live after {minutes} minutes without a watch", running.len());
+        return Ok(());
+    };
+    let percent = spent as f64 / started.elapsed().as_secs_f64().max(1.0);
+    println!("the watcher used {percent:.2} % of a processor");
     watch.end()?;
     let found = trial.incidents()?;
     for incident in &found {
@@ -162,20 +171,22 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until all servers have the memory of constant load.
-fn wait_until_steady(running: &[Running]) {
+/// Waits until all servers have the memory of constant load, and returns the most of each.
+fn wait_until_steady(running: &[Running]) -> Vec<u64> {
     let started = Instant::now();
-    let mut most = vec![0; running.len()];
+    let (mut most, mut steady) = (vec![0; running.len()], vec![0; running.len()]);
     let mut grown = started;
     while grown.elapsed() < STEADY && started.elapsed() < WARM_UP_MAX {
-        std::thread::sleep(Duration::from_secs(5));
-        for (one, most) in running.iter().zip(&mut most) {
+        std::thread::sleep(Duration::from_secs(1));
+        for ((one, most), steady) in running.iter().zip(&mut most).zip(&mut steady) {
             let held = one.group.held_bytes();
-            if held > *most + *most / 30 {
-                (*most, grown) = (held, Instant::now());
+            *most = held.max(*most);
+            if held > *steady + *steady / 30 {
+                (*steady, grown) = (held, Instant::now());
             }
         }
     }
+    most
 }
 
 fn start(number: usize, server: &(&'static str, &str, &str)) -> anyhow::Result<Running> {

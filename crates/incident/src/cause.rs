@@ -111,6 +111,9 @@ pub struct Cause {
     pub evidence: Vec<String>,
 }
 
+/// Time before an end in which an allocation that failed may be the cause, in seconds.
+pub const FAILED_SECONDS: u64 = 10;
+
 /// Facts about a death.
 #[derive(Debug, Clone, Default)]
 pub struct DeathFacts<'a> {
@@ -132,7 +135,7 @@ pub struct DeathFacts<'a> {
     pub runtime: Option<&'a RuntimeLimit>,
     /// Options by which the program ends at an OutOfMemoryError.
     pub at_out_of_memory: &'a [AtOutOfMemory],
-    /// Recorded allocations of the process that failed.
+    /// Recorded allocations of the process that failed in its last [`FAILED_SECONDS`].
     pub failed_count: u64,
 }
 
@@ -302,7 +305,8 @@ fn at_own_limit(facts: &DeathFacts<'_>, mut evidence: Vec<String>, otherwise: Ca
         evidence.push(format!("{} ends it so after an OutOfMemoryError", option.option()));
     }
     if facts.failed_count > 0 {
-        evidence.push(format!("{} failed while it was recorded", plural(facts.failed_count, "allocation")));
+        let failed = plural(facts.failed_count, "allocation");
+        evidence.push(format!("{failed} failed in its last {FAILED_SECONDS} seconds"));
     }
     if let Some(runtime) = facts.runtime.filter(|runtime| runtime.amount.is_full()) {
         let amount = runtime.amount;

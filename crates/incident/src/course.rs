@@ -20,6 +20,11 @@ const FINE: usize = 120;
 /// Share of a rise by which a point may fall without ending it, in hundredths.
 const FALL_PERCENT: u64 = 10;
 
+/// Part of the most before by which a rise is beyond it, and least bytes: the agent itself takes
+/// pages as a program goes on.
+const BEYOND_PART: u64 = 20;
+const BEYOND_BYTES_MIN: u64 = 2 << 20;
+
 /// Points in the order of time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Course {
@@ -68,6 +73,16 @@ impl Course {
         let covariance: f64 = points.iter().map(|point| (x(point) - mean_x) * (y(point) - mean_y)).sum();
         let variance: f64 = points.iter().map(|point| (x(point) - mean_x).powi(2)).sum();
         Some((covariance / variance) as i64)
+    }
+
+    /// Whether held memory rises beyond what it had before this rise, and beyond `peak_bytes`, by a
+    /// twentieth and 2 MiB. A heap that is collected rises again and again to where it was.
+    #[must_use]
+    pub fn rises_beyond(&self, peak_bytes: u64) -> bool {
+        let (Some(last), Some(from)) = (self.points.last(), self.rising_since()) else { return false };
+        let before = self.points.iter().take_while(|point| point.unix_ns < from.unix_ns);
+        let most = before.map(|point| point.held_bytes).max().unwrap_or(0).max(peak_bytes);
+        last.held_bytes > most.saturating_add((most / BEYOND_PART).max(BEYOND_BYTES_MIN))
     }
 
     /// Time since which held memory rises to its last value, and the value then. Small falls do not
@@ -140,6 +155,14 @@ mod tests {
         assert_eq!(since(&[5, 60, 60, 60]), Some(0));
         assert_eq!(since(&[60, 60, 60]), None);
         assert_eq!(since(&[60, 50, 40]), None);
+    }
+
+    #[test]
+    fn a_rise_to_where_memory_was_before_is_not_beyond_it() {
+        let beyond = |values: &[u64], peak| course(values.iter().copied()).rises_beyond(peak * MIB);
+        assert!(beyond(&[20, 30, 40], 20) && !beyond(&[20, 30, 40], 39));
+        assert!(!beyond(&[40, 20, 30, 42], 0) && beyond(&[40, 20, 30, 43], 0));
+        assert!(!beyond(&[40, 40], 0));
     }
 
     #[test]

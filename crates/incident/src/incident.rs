@@ -74,6 +74,16 @@ pub struct GroupProcess {
     pub is_recorded: bool,
 }
 
+/// A limit that was lowered while its group was watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lowered {
+    /// Limit before, in bytes.
+    pub from_bytes: u64,
+    /// Last reading of the limit before.
+    pub after_unix_ns: WallTime,
+}
+
 /// Memory of the group at the last reading before the incident.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -88,6 +98,8 @@ pub struct GroupFacts {
     pub limit_bytes: Option<u64>,
     /// Group that has the limit.
     pub limited_group: Option<String>,
+    /// Limit before, if it was lowered.
+    pub lowered: Option<Lowered>,
     /// Bytes charged to the group.
     pub usage_bytes: Option<u64>,
     /// Anonymous memory.
@@ -106,6 +118,22 @@ pub struct GroupFacts {
     pub events: GroupEvents,
     /// Processes of the group, the largest first.
     pub processes: Vec<GroupProcess>,
+}
+
+impl GroupFacts {
+    /// What is known of a limit that was lowered, by the reading before: the limit of the same
+    /// group. It is forgotten once the limit is as large as before.
+    #[must_use]
+    pub fn lowered_since(&self, before: &Self) -> Option<Lowered> {
+        let (limit_bytes, earlier_bytes) = (self.limit_bytes?, before.limit_bytes?);
+        if self.limited_group != before.limited_group {
+            return None;
+        }
+        let is_lower = limit_bytes < earlier_bytes;
+        let now =
+            is_lower.then_some(Lowered { from_bytes: earlier_bytes, after_unix_ns: before.read_unix_ns });
+        now.or(before.lowered.filter(|lowered| lowered.from_bytes > limit_bytes))
+    }
 }
 
 /// Kind of a holder of memory.

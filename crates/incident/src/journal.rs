@@ -32,6 +32,10 @@ pub struct Journal {
     pub written_us: u64,
     /// Name of the session that records.
     pub session: String,
+    /// Process of the recorder; 0: none runs.
+    pub recorder_pid: u32,
+    /// Start of the recorder in clock ticks since boot.
+    pub recorder_start_ticks: u64,
     /// Path of the recording.
     pub recording: PathBuf,
     /// Watched groups.

@@ -40,6 +40,8 @@ pub struct KernelKill {
     pub group: Option<String>,
     /// Whether the group is set to be killed whole.
     pub is_of_whole_group: bool,
+    /// Resident bytes as it was killed, if the log tells them.
+    pub rss_bytes: Option<u64>,
 }
 
 /// Reader of `/dev/kmsg`.
@@ -144,7 +146,10 @@ impl KernelLog {
         let is_same =
             |known: &&mut KernelKill| known.pid == kill.pid && known.time_us.abs_diff(kill.time_us) < SAME_US;
         match kills.iter_mut().rev().find(is_same) {
-            Some(known) => known.is_of_whole_group |= is_whole,
+            Some(known) => {
+                known.is_of_whole_group |= is_whole;
+                known.rss_bytes = known.rss_bytes.or(kill.rss_bytes);
+            }
             None => kills.push(kill),
         }
     }
@@ -196,6 +201,7 @@ fn chosen(time_us: u64, text: &str) -> Option<KernelKill> {
         limited_group: limited.filter(|_| is_clear && scope == Scope::Group).map(str::to_owned),
         group: is_clear.then(|| group.to_owned()),
         is_of_whole_group: false,
+        rss_bytes: None,
     })
 }
 
@@ -208,7 +214,12 @@ fn killed(time_us: u64, text: &str) -> Option<KernelKill> {
         _ => return None,
     };
     let (pid, rest) = facts.split_once(" (")?;
-    let (name, _) = rest.rsplit_once(") total-vm:")?;
+    let (name, sizes) = rest.rsplit_once(") total-vm:")?;
+    let parts = ["anon-rss:", "file-rss:", "shmem-rss:"].map(|part| {
+        let kilobytes = sizes.split_once(part)?.1.split_once("kB")?.0;
+        kilobytes.parse::<u64>().ok()?.checked_mul(1024)
+    });
+    let rss_bytes = parts.into_iter().try_fold(0_u64, |sum, part| sum.checked_add(part?));
     Some(KernelKill {
         time_us,
         pid: pid.parse().ok()?,
@@ -217,6 +228,7 @@ fn killed(time_us: u64, text: &str) -> Option<KernelKill> {
         limited_group: None,
         group: None,
         is_of_whole_group: false,
+        rss_bytes,
     })
 }
 
@@ -246,6 +258,7 @@ mod tests {
         assert_eq!((kill.pid, kill.name.as_str(), kill.scope), (14022, "le,ak", Scope::Group));
         assert_eq!((kill.limited_group.as_deref(), kill.group.as_deref()), (Some("/pod"), Some("/pod/a,b")));
         assert!(!kill.is_of_whole_group && kill.time_us == 59_557_386_121);
+        assert_eq!(kill.rss_bytes, Some((65_024 + 3428) << 10));
     }
 
     #[test]
@@ -256,6 +269,7 @@ mod tests {
         ]);
         assert_eq!((kills[0].scope, kills[0].limited_group.as_deref()), (Scope::Machine, None));
         assert_eq!((kills[1].pid, kills[1].name.as_str(), kills[1].scope), (8, "a) b", Scope::Group));
+        assert_eq!((kills[0].rss_bytes, kills[1].rss_bytes), (None, None), "a part is missing");
     }
 
     #[test]

@@ -28,15 +28,15 @@ mod store;
 mod wall_clock;
 mod warning_sentence;
 
-pub use cause::{Cause, CauseKind, Certainty, DeathFacts, cause};
+pub use cause::{Cause, CauseKind, Certainty, DeathFacts, FAILED_SECONDS, cause};
 pub use climb::{Climb, OwnClimb, OwnLimit, Rules, State, Trigger};
 pub use course::{Course, Point};
 pub use ending::{Ending, signal_name};
 pub use group_events::GroupEvents;
 pub use group_levels::{Levels, More};
 pub use incident::{
-    Account, AccountLine, GroupFacts, GroupProcess, Holder, HolderKind, Incident, Kind, ProcessNamed,
-    Recording, SCHEMA, WallTime,
+    Account, AccountLine, GroupFacts, GroupProcess, Holder, HolderKind, Incident, Kind, Lowered,
+    ProcessNamed, Recording, SCHEMA, WallTime,
 };
 pub use journal::{Journal, JournalGroup, JournalProcess};
 pub use kernel_log::{KernelKill, KernelLog, Scope};

@@ -118,10 +118,20 @@ fn ending_text(ending: Option<Ending>) -> String {
 
 fn limit_clause(incident: &Incident) -> String {
     match (&incident.cause.group, incident.cause.limit_bytes) {
-        (Some(group), Some(limit)) => format!(": {group} reached its limit of {}", bytes(limit)),
+        (Some(group), Some(limit)) => {
+            format!(": {group} reached its limit of {}{}", bytes(limit), lowered_clause(incident, group))
+        }
         (Some(group), None) => format!(": {group} reached its limit"),
         _ => String::new(),
     }
+}
+
+/// Clause on the limit before, if it was lowered.
+fn lowered_clause(incident: &Incident, limited_group: &str) -> String {
+    let facts = incident.group.as_ref().filter(|facts| facts.limited_group.as_deref() == Some(limited_group));
+    let Some(lowered) = facts.and_then(|facts| facts.lowered) else { return String::new() };
+    let after = clock_text(lowered.after_unix_ns, incident.time_unix_ns);
+    format!(" (lowered from {} after {after})", bytes(lowered.from_bytes))
 }
 
 /// Bytes of which shares are told: the limit that was met, the usage of the group, or the resident

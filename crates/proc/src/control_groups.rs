@@ -23,14 +23,16 @@ pub struct GroupLimit {
     pub is_hard: bool,
 }
 
-/// Names in a group's folder: the limit, the amount that counts against it, and the counter in
-/// memory.stat of the memory that is reclaimed first.
-type Files = (&'static str, &'static str, &'static str);
-const V2: [Files; 2] =
-    [("memory.max", "memory.current", "inactive_file"), (SOFT, "memory.current", "inactive_file")];
+/// Names in a group's folder: the limit, the amount that counts against it, and the counters in
+/// memory.stat of pages of files: those not used lately, all others, and those among them that
+/// processes have mapped.
+type Files = (&'static str, &'static str, [&'static str; 3]);
+const V2_PAGES: [&str; 3] = ["inactive_file", "active_file", "file_mapped"];
+const V2: [Files; 2] = [("memory.max", "memory.current", V2_PAGES), (SOFT, "memory.current", V2_PAGES)];
+const V1_PAGES: [&str; 3] = ["total_inactive_file", "total_active_file", "total_mapped_file"];
 const V1: [Files; 2] = [
-    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    ("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes", "total_inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", V1_PAGES),
+    ("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes", V1_PAGES),
 ];
 const SOFT: &str = "memory.high";
 /// Smallest number that stands for an absent limit: version 1 writes one near the largest.
@@ -113,15 +115,21 @@ fn limits_from(top: &Path, group: &Path, files: [Files; 2]) -> Vec<GroupLimit> {
     group.ancestors().flat_map(of_each).flatten().collect()
 }
 
-fn limit(top: &Path, group: &Path, (limit, used, cache): Files) -> Option<GroupLimit> {
+fn limit(top: &Path, group: &Path, (limit, used, pages): Files) -> Option<GroupLimit> {
     let folder = if group.as_os_str().is_empty() { top.to_owned() } else { top.join(group) };
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit_bytes = number(limit).filter(|&limit| limit < NO_LIMIT)?;
     let used_bytes = number(used)?;
-    // The kernel reclaims file pages first that were not used lately.
+    // The kernel takes pages of files back before it kills. Those that processes have mapped are
+    // mostly the programs themselves, which would be read from the disk again and again.
     let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    let cached = statistics.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse().ok());
-    let free_bytes = limit_bytes.saturating_sub(used_bytes.saturating_sub(cached.unwrap_or(0)));
+    let counter = |name: &str| {
+        let line = statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    let [unused, others, mapped] = pages.map(counter);
+    let cached = unused.saturating_add(others.saturating_sub(mapped));
+    let free_bytes = limit_bytes.saturating_sub(used_bytes.saturating_sub(cached));
     let path = format!("/{}", group.display());
     Some(GroupLimit { folder, path, limit_bytes, used_bytes, free_bytes, is_hard: limit != SOFT })
 }
@@ -158,10 +166,10 @@ mod tests {
         write("memory.max", "50000\n");
         write("memory.high", "40000\n");
         write("memory.current", "30000\n");
-        write("memory.stat", "anon 1\ninactive_file 4000\nactive_file 5000\n");
+        write("memory.stat", "anon 1\nfile_mapped 3000\ninactive_file 4000\nactive_file 5000\n");
         let found = limits_from(mount.path(), Path::new("a/b"), V2);
         let facts: Vec<_> = found.iter().map(|limit| (limit.free_bytes, limit.is_hard)).collect();
-        assert_eq!(facts, [(24_000, true), (14_000, false)]);
+        assert_eq!(facts, [(26_000, true), (16_000, false)]);
         assert_eq!((found[0].path.as_str(), found[0].limit_bytes), ("/a", 50_000));
         assert_eq!(found[0].folder, mount.path().join("a"));
         assert_eq!(limits_from(mount.path(), Path::new("c"), V2), []);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::control_groups::{GroupLimit, limits_of_group, memory_group, memory_hierarchies};
-use crate::group_memory::{GroupMemory, read};
+use crate::group_memory::{GroupMemory, group_pids, read};
 
 /// Control group of the hierarchy that counts memory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,6 +77,11 @@ impl GroupFolder {
     /// Memory of the group and of the groups below it.
     pub fn memory(&self) -> GroupMemory {
         read(&self.top, &self.group, self.is_v2)
+    }
+
+    /// Processes of the group and of the groups below it.
+    pub fn pids(&self) -> Vec<u32> {
+        group_pids(&self.folder())
     }
 
     /// Limits of the group and of the groups above it, the group's own first.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::control_groups::memory_group;
@@ -97,9 +98,15 @@ pub(crate) fn read(top: &Path, group: &Path, is_v2: bool) -> GroupMemory {
         };
         (parts, number("memory.usage_in_bytes"))
     };
-    let mut pids = Vec::new();
-    add_pids(&folder, 0, &mut pids);
+    let pids = group_pids(&folder);
     GroupMemory { path: format!("/{}", group.display()), folder, current_bytes, pids, parts }
+}
+
+/// Processes of a group and of all groups below it.
+pub(crate) fn group_pids(folder: &Path) -> Vec<u32> {
+    let mut pids = Vec::new();
+    add_pids(folder, 0, &mut pids);
+    pids
 }
 
 /// Adds the processes of a group and of all groups below it.
@@ -108,7 +115,9 @@ fn add_pids(folder: &Path, depth: u32, pids: &mut Vec<u32>) {
     const MOST_DEPTH: u32 = 32;
     let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     pids.extend(text.lines().filter_map(|line| line.trim().parse::<u32>().ok()));
-    if depth == MOST_DEPTH {
+    // A folder has a link more for each folder in it. File systems that do not count have one.
+    let has_none = folder.metadata().is_ok_and(|facts| facts.nlink() == 2);
+    if has_none || depth == MOST_DEPTH {
         return;
     }
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

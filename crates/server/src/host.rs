@@ -102,6 +102,17 @@ pub struct GraphLeaks {
     pub notes: Vec<String>,
 }
 
+/// Incident that a recording was kept for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IncidentTold {
+    /// Number in its folder.
+    pub number: u32,
+    /// Time of the death or of the warning, ns since 1970.
+    pub time_unix_ns: u64,
+    /// Report in sentences, the first one first.
+    pub sentences: Vec<String>,
+}
+
 /// Services of the command line.
 pub trait Host: std::fmt::Debug + Send + Sync + 'static {
     /// Source of names for a trace.
@@ -115,6 +126,12 @@ pub trait Host: std::fmt::Debug + Send + Sync + 'static {
     /// Default for the language frames that are shown.
     fn language_frames(&self) -> LanguageFrames {
         LanguageFrames::Mixed
+    }
+
+    /// Incident that a trace is the recording of.
+    fn incident_of(&self, trace: &std::path::Path) -> Option<IncidentTold> {
+        let _ = trace;
+        None
     }
 
     /// Store of a snapshot's index, if the snapshot should have one.

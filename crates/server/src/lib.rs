@@ -47,7 +47,9 @@ mod uploads;
 pub use api::answer_json;
 pub use error::{Error, Result};
 pub use files::{Files, Limits, Source};
-pub use host::{GraphHolder, GraphHolders, GraphKind, GraphLeak, GraphLeaks, GraphQuestion, HeapError, Host};
+pub use host::{
+    GraphHolder, GraphHolders, GraphKind, GraphLeak, GraphLeaks, GraphQuestion, HeapError, Host, IncidentTold,
+};
 pub use native::snapshot_json;
 pub use page::has_page;
 pub use profile_server::{MakeMetrics, MakeProfile, ProfileServer};

@@ -66,7 +66,7 @@ pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError, PausePa
 pub use inherited_descriptors::InheritedDescriptors;
 pub use managed_core::{ManagedCoreRequest, managed_heap_of_core, managed_runtime_of_core};
 pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};
-pub use recorder::facts::process_tree::descendants;
+pub use recorder::facts::process_tree::{descendants, descendants_of_all};
 pub use recorder::facts::system_facts::kernel_version;
 pub use recorder::go::GoSeen;
 pub use recorder::inside::{Inside, InsideModule, look_inside};

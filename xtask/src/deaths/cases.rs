@@ -21,7 +21,7 @@ pub(super) enum Other {
     None,
     /// Program in another group below the same limit.
     Neighbour(&'static str),
-    /// Limit in MiB that is set once the program holds its memory.
+    /// Limit in MiB that is set once the program holds its memory; the file `more` follows.
     Lowered(u64),
 }
 
@@ -66,7 +66,12 @@ pub(super) const DEATHS: &[Death] = &[
     },
     Death {
         other: Other::Lowered(64),
-        ..death("lowered-limit", 256, "{steady} 100", &[KERNEL, "limit of 64", "load_table"])
+        ..death(
+            "lowered-limit",
+            256,
+            "{steady} 100 60",
+            &[KERNEL, "(lowered from 256.0 MiB after", "load_table"],
+        )
     },
     death(
         "bad-alloc",

@@ -8,4 +8,6 @@ mod text;
 
 pub(crate) use command::{IncidentsArguments, run};
 pub(crate) use folder::default_folder;
-pub(crate) use recording::recording_of_incident;
+pub(crate) use recording::{
+    earliest_end_ns, incident_of_recording, last_minutes, latest, recording_of_incident,
+};

@@ -33,6 +33,9 @@ pub(crate) struct NameArguments {
     /// Root of the recorded machine's files
     #[arg(long, value_name = "DIR")]
     pub(crate) sysroot: Option<PathBuf>,
+    /// Files of modules that are not at their paths.
+    #[arg(skip)]
+    pub(crate) files: HashMap<ModuleKey, PathBuf>,
 }
 
 /// Names addresses of one trace.
@@ -52,7 +55,7 @@ pub(crate) struct TraceNames {
 
 impl TraceNames {
     pub(crate) fn new(trace: &Trace, arguments: &NameArguments) -> Self {
-        Self::of_files(trace, arguments, HashMap::new())
+        Self::of_files(trace, arguments, arguments.files.clone())
     }
 
     /// Makes names from what the recorder holds: files of modules whose paths lead elsewhere, and

@@ -19,7 +19,8 @@ pub(crate) fn open(url: &str, folder: &Path) -> bool {
         return false;
     }
     let path = folder.join("open-heapr.html");
-    // heapr makes the address of digits, letters and separators, so it needs no escaping.
+    // heapr makes the address of digits, letters and separators.
+    let url = url.replace('&', "&amp;");
     let page = format!(
         "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>\n\
          <meta http-equiv=refresh content=\"0; url={url}\">\n<title>heapr</title><a href=\"{url}\">heapr</a>\n"

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use heapr_filters::ShownFrames;
 use heapr_query::{OwnCode, SymbolSource};
-use heapr_server::{GraphHolders, GraphKind, GraphLeaks, GraphQuestion, HeapError, Host};
+use heapr_server::{GraphHolders, GraphKind, GraphLeaks, GraphQuestion, HeapError, Host, IncidentTold};
 use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
 use heapr_v8::{IndexStore, Snapshot, SourceMaps};
 
 use super::sources::WrittenGraph;
+use crate::incidents::incident_of_recording;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::managed::dump_file;
@@ -53,6 +54,10 @@ impl Host for CommandLineHost {
 
     fn language_frames(&self) -> LanguageFrames {
         self.shown.into()
+    }
+
+    fn incident_of(&self, trace: &Path) -> Option<IncidentTold> {
+        incident_of_recording(trace)
     }
 
     fn snapshot_indexes(&self, path: &Path) -> Option<IndexStore> {

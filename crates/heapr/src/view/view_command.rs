@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use heapr_server::{Files, Limits, Server, ServerOptions, StaticChoices, write_static};
+use heapr_server::{Files, Limits, Server, ServerOptions, Source, StaticChoices, write_static};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::browser;
 use super::host::CommandLineHost;
 use super::sources::sources;
+use crate::incidents::last_minutes;
 use crate::output::OutputFile;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
@@ -100,7 +101,12 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
         None => Server::bind(Arc::clone(&files), ServerOptions { port: steady_port(&arguments.files) })
             .or_else(|_| Server::bind(files, ServerOptions::default()))?,
     };
-    let url = server.url();
+    // An incident's recording opens on its last minutes.
+    let minutes = match sources.as_slice() {
+        [Source::File(path)] => last_minutes(path),
+        _ => None,
+    };
+    let url = server.url() + &minutes.map(|address| format!("#{address}")).unwrap_or_default();
     say!("{url}");
     let is_opened = !arguments.no_open && browser::open(&url, folder.path());
     if !is_opened {

@@ -11,7 +11,8 @@ use super::arguments::WatchArguments;
 use super::earlier::{incidents_since, left_path};
 use super::kills::Kills;
 use super::objects::remove_left;
-use super::recorder::Recorder;
+use super::recorded::Recorded;
+use super::recorder::{Recorder, end_left};
 use super::report::Report;
 use super::scan::Watched;
 use super::targets::Targets;
@@ -84,10 +85,13 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
         tell_start(&watcher, &folder);
     }
     let outcome = watcher.run(&mut signals);
-    if let Some(recorder) = &watcher.recorder {
-        recorder.stop();
+    if signals.is_handed_over() {
+        watcher.write_journal();
+        watcher.tell_handed_over();
+    } else {
+        watcher.recorder.iter().for_each(Recorder::stop);
+        Journal::remove(watcher.report.store.folder());
     }
-    Journal::remove(watcher.report.store.folder());
     watcher.report.finish();
     outcome?;
     let has_died = arguments.until_end && watcher.death_count > 0;
@@ -113,10 +117,14 @@ fn take_over(report: &Report, recording: &Path) -> anyhow::Result<Option<Recorde
         }
     };
     let recorder = Recorder::running(&journal.session, recording);
+    if recorder.is_none() {
+        end_left(&journal);
+    }
     if let Some(Err(error)) = recorder.as_ref().map(Recorder::flush) {
         warn!("the recording is complete up to its last second only: {error:#}");
     }
-    for incident in incidents_since(&journal, recording) {
+    let recorder_pid = recorder.as_ref().map(|recorder| recorder.pid);
+    for incident in incidents_since(&journal, Recorded { path: recording, recorder_pid }) {
         report.add(incident, recording)?;
     }
     if recorder.is_none() {

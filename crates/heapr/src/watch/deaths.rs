@@ -1,14 +1,13 @@
 //! Incidents of processes that have ended.
 
-use std::path::Path;
-
 use heapr_incident::{
     CauseKind, DeathFacts, Ending, GroupProcess, Incident, KernelKill, Kind, SCHEMA, cause, tell,
 };
 
 use super::dead::{Dead, DeadsGroup};
+use super::failed_calls::failed_count;
 use super::held::add_holders;
-use super::holders::failed_count;
+use super::recorded::Recorded;
 
 /// Dead process with the kill that the kernel's log tells.
 #[derive(Debug)]
@@ -21,7 +20,7 @@ pub(super) struct Told {
 #[derive(Debug)]
 pub(super) struct Circumstances<'a> {
     pub(super) group: Option<&'a DeadsGroup>,
-    pub(super) recording: &'a Path,
+    pub(super) recorded: Recorded<'a>,
     /// Reason for which the kernel's log is not read.
     pub(super) log_not_read: Option<&'a str>,
 }
@@ -68,10 +67,13 @@ pub(super) fn is_kill_possible(ending: Ending) -> bool {
 
 /// Makes an incident. `counts`: deaths of the group that the kernel's log tells, and others.
 fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -> Incident {
-    let Told { dead, kill } = told;
+    let Told { mut dead, kill } = told;
+    // The log has the size of that moment, the last reading may be older.
+    let rss_bytes = kill.as_ref().and_then(|kill| kill.rss_bytes);
+    dead.named.rss_bytes = rss_bytes.or(dead.named.rss_bytes);
     let is_by_itself = kill.is_none() && !is_kill_possible(dead.ending);
     let failed_count = match is_by_itself {
-        true => failed_count(circumstances.recording, dead.named.pid).unwrap_or(0),
+        true => failed_count(circumstances.recorded.path, dead.named.pid, dead.time_unix_ns).unwrap_or(0),
         false => 0,
     };
     let levels = circumstances.group.map(|group| group.levels.as_slice()).unwrap_or_default();
@@ -122,6 +124,6 @@ fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -
     if !incident.cause.kind.is_of_group() {
         accounts.retain(|account| account.pid == incident.process.pid);
     }
-    add_holders(&mut incident, circumstances.recording, &accounts, true);
+    add_holders(&mut incident, circumstances.recorded, &accounts, true);
     incident
 }

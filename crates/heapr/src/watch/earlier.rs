@@ -11,6 +11,7 @@ use heapr_proc::{GroupFolder, is_alive, start_ticks};
 use super::dead::{Dead, DeadsGroup};
 use super::deaths::{Circumstances, Told, incidents};
 use super::kills::Kills;
+use super::recorded::Recorded;
 
 /// Time before the journal's last writing from which kills of the log count, in microseconds: the
 /// log's clock is another one.
@@ -22,7 +23,7 @@ pub(super) fn boot_id() -> String {
 }
 
 /// Makes the incidents of the processes that have ended since the journal was written.
-pub(super) fn incidents_since(journal: &Journal, recording: &Path) -> Vec<Incident> {
+pub(super) fn incidents_since(journal: &Journal, recorded: Recorded<'_>) -> Vec<Incident> {
     if journal.boot_id != boot_id() {
         tell!("heapr: the machine was restarted since the last watch: what ended before is not told");
         return Vec::new();
@@ -48,7 +49,7 @@ pub(super) fn incidents_since(journal: &Journal, recording: &Path) -> Vec<Incide
             kill: kills.take(process.process.pid, journal.written_us.saturating_sub(SLACK_US)),
         });
         let circumstances =
-            Circumstances { group: of_journal.as_ref(), recording, log_not_read: not_read.as_deref() };
+            Circumstances { group: of_journal.as_ref(), recorded, log_not_read: not_read.as_deref() };
         found.extend(incidents(told.collect(), &circumstances));
     }
     found

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use heapr_incident::{GroupProcess, More};
+use heapr_incident::{GroupFacts, GroupProcess, More};
 use heapr_proc::GroupFolder;
 use heapr_session::ProcessFacts;
 
@@ -37,12 +37,23 @@ pub(super) fn of_group<'a>(
         .sort_by(|one, other| other.rss_bytes.cmp(&one.rss_bytes).then_with(|| one.pid.cmp(&other.pid)));
     facts.processes.truncate(PROCESSES_MAX);
     facts.events = levels.first().map(|own| own.events).unwrap_or_default();
+    read_limit_again(&mut facts, &levels);
     DeadsGroup { facts, course: group.course.clone(), levels, accounts }
+}
+
+/// Takes over the limit of this moment: it may have been lowered since the last reading.
+fn read_limit_again(facts: &mut GroupFacts, levels: &[More]) {
+    let limited = levels.iter().find(|level| Some(&level.path) == facts.limited_group.as_ref());
+    if let Some(limit_bytes) = limited.and_then(|level| level.limit_bytes) {
+        let now = GroupFacts { limit_bytes: Some(limit_bytes), ..facts.clone() };
+        facts.lowered = now.lowered_since(facts);
+        facts.limit_bytes = Some(limit_bytes);
+    }
 }
 
 /// Largest processes that share the limit and are not watched.
 fn neighbours(limited: Option<&str>, known: &BTreeSet<u32>) -> Vec<GroupProcess> {
-    let pids = limited.and_then(GroupFolder::named).map(|group| group.memory().pids).unwrap_or_default();
+    let pids = limited.and_then(GroupFolder::named).map(|group| group.pids()).unwrap_or_default();
     let others = pids.into_iter().filter(|pid| !known.contains(pid));
     let mut sizes: Vec<(u64, u32)> =
         others.filter_map(|pid| Some((heapr_proc::resident_bytes(pid)?, pid))).collect();

@@ -1,10 +1,9 @@
 //! Holders of a group's memory: functions, classes of resident memory, and the kernel's part.
 
-use std::path::Path;
-
 use heapr_incident::{Account, GroupFacts, Holder, HolderKind, Incident, unix_ns};
 
 use super::holders::{Ended, Functions, functions};
+use super::recorded::Recorded;
 
 /// Classes of resident memory that recorded blocks explain.
 const RECORDED: [&str; 9] = [
@@ -29,7 +28,12 @@ const BYTES_MIN: u64 = 1 << 20;
 
 /// Adds the holders to an incident. `pids`: processes of the group, the incident's own first.
 /// `is_dead`: the holders are those at the end of that process.
-pub(super) fn add_holders(incident: &mut Incident, recording: &Path, accounts: &[Account], is_dead: bool) {
+pub(super) fn add_holders(
+    incident: &mut Incident,
+    recorded: Recorded<'_>,
+    accounts: &[Account],
+    is_dead: bool,
+) {
     let own = incident.process.pid;
     let mut pids = vec![own];
     // A crash or an exit is of this process alone.
@@ -40,7 +44,7 @@ pub(super) fn add_holders(incident: &mut Incident, recording: &Path, accounts: &
     let began_unix_ns = incident.process.started_unix_ns.unwrap_or(incident.time_unix_ns);
     let age_ns = unix_ns().saturating_sub(began_unix_ns).saturating_add(SLACK_NS);
     let dead = is_dead.then_some(Ended { pid: own, age_ns });
-    let found = match functions(recording, &pids, dead, incident.time_unix_ns) {
+    let found = match functions(recorded, &pids, dead, incident.time_unix_ns) {
         Ok(found) => found,
         Err(error) => {
             incident.unknown.push(format!("the recording could not be read: {error:#}"));

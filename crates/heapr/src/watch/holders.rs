@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use heapr_incident::{Holder, HolderKind, Recording};
-use heapr_query::{file_name, plain_symbol, process_ends, script_place};
+use heapr_query::{file_name, plain_symbol, script_place};
 use heapr_server::{Files, Limits, Source, answer_json};
-use heapr_trace::{Process, Trace};
+use heapr_symbols::ModuleKey;
 use serde_json::{Value, json};
 
+use crate::incidents::{earliest_end_ns, latest};
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
 use crate::trace_file::open;
+use super::recorded::Recorded;
 use crate::view::CommandLineHost;
 
 /// Number of functions that are read at a moment, and that an incident has.
@@ -79,12 +81,13 @@ pub(super) struct Ended {
 /// # Errors
 /// The recording cannot be read.
 pub(super) fn functions(
-    path: &Path,
+    recorded: Recorded<'_>,
     pids: &[u32],
     dead: Option<Ended>,
     at_unix_ns: u64,
 ) -> anyhow::Result<Functions> {
-    let trace = open(path)?;
+    let trace = open(recorded.path)?;
+    let files = recorded.module_files(&trace);
     let end_ns = trace.duration_ns();
     let at_ns = at_unix_ns.checked_sub(trace.session().start_unix_ns);
     let last_ns = at_ns.map_or(end_ns, |at_ns| last_moment_ns(at_ns, end_ns));
@@ -109,7 +112,7 @@ pub(super) fn functions(
     if found.pids.is_empty() {
         return Ok(found);
     }
-    let reader = Reader { ended, ..Reader::of(path) };
+    let reader = Reader { ended, ..Reader::with_files(recorded.path, files) };
     let (amounts, live) = reader.amounts(&found.pids, moment_ns)?;
     found.recording.live_bytes = live.bytes;
     found.recording.live_bytes_plus_minus = live.plus_minus;
@@ -144,40 +147,9 @@ pub(super) fn functions(
 
 /// Moment of an incident in a recording that went on while the incident was made: other processes
 /// may have ended since.
-fn last_moment_ns(at_ns: u64, end_ns: u64) -> u64 {
+pub(super) fn last_moment_ns(at_ns: u64, end_ns: u64) -> u64 {
     // Another difference is that of a clock that was set.
     if end_ns.saturating_sub(at_ns) <= LAG_NS_MAX { at_ns.min(end_ns) } else { end_ns }
-}
-
-/// Number of recorded allocations of a process that failed.
-///
-/// # Errors
-/// The recording cannot be read.
-pub(super) fn failed_count(path: &Path, pid: u32) -> anyhow::Result<u64> {
-    let request = json!({"file": 0, "filter": {"pid": [pid.to_string()]}});
-    let answer = answer_json(&Reader::of(path).files, "report", request.to_string().as_bytes())?;
-    let answer: Value = serde_json::from_slice(&answer).context("the totals of a recording")?;
-    Ok(answer["totals"]["failed_count"].as_u64().unwrap_or(0))
-}
-
-/// Latest image of a process: an earlier one has ended with an exec, or had the same number.
-fn latest(processes: &[Process], pid: u32) -> Option<&Process> {
-    processes.iter().filter(|process| process.pid == pid).max_by_key(|process| process.start_ns)
-}
-
-/// End of a process in answers on the trace. In an unfinished file with several processes it lies
-/// before the end that the file tells: right after the process's last event.
-fn earliest_end_ns(trace: &Trace, pid: u32) -> Option<u64> {
-    let of_pid = trace.processes().iter().enumerate().filter(|(_, process)| process.pid == pid);
-    let (index, process) = of_pid.max_by_key(|(_, process)| process.start_ns)?;
-    let told_ns = process.end_ns?;
-    let mut ends = process_ends(trace);
-    while let Some((end_ns, found)) = ends.take_before(u64::MAX) {
-        if found.0 as usize == index {
-            return Some(end_ns.min(told_ns));
-        }
-    }
-    Some(told_ns)
 }
 
 /// Whether a process of the recording can be the one that is meant. One that had ended before the
@@ -210,16 +182,21 @@ fn rate(course: &[(u64, u64)]) -> Option<(i64, u64)> {
 }
 
 /// Answers about one recording.
-struct Reader {
-    files: Arc<Files>,
+pub(super) struct Reader {
+    pub(super) files: Arc<Files>,
     /// Process that has ended, and the last moment at which it has its blocks.
     ended: Option<(u32, u64)>,
 }
 
 impl Reader {
-    fn of(path: &Path) -> Self {
+    pub(super) fn of(path: &Path) -> Self {
+        Self::with_files(path, HashMap::new())
+    }
+
+    /// Answers with names from these files of modules.
+    fn with_files(path: &Path, files: HashMap<ModuleKey, PathBuf>) -> Self {
         let host = Arc::new(CommandLineHost {
-            names: NameArguments::default(),
+            names: NameArguments { files, ..NameArguments::default() },
             own: OwnArguments::default(),
             shown: heapr_filters::ShownFrames::default(),
             folder: PathBuf::new(),

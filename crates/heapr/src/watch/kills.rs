@@ -57,6 +57,7 @@ impl Kills {
             match self.found.iter_mut().rev().find(is_same) {
                 Some(known) => {
                     known.is_of_whole_group |= kill.is_of_whole_group;
+                    known.rss_bytes = known.rss_bytes.or(kill.rss_bytes);
                     known.limited_group = known.limited_group.take().or(kill.limited_group);
                     known.group = known.group.take().or(kill.group);
                 }

@@ -3,14 +3,16 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use heapr_incident::Journal;
+use heapr_proc::{is_alive, start_ticks};
 use heapr_session::{
     Answer, FlaggedTargets, OnFull, Request, Rotation, SampleRate, SessionClient, SessionName,
     SessionProperties, SessionStatus, StartRequest, Update, sessions,
 };
-use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid};
 
 use crate::sessions::{OF_WATCH, start_background};
 use crate::snapshot::native::watchers::free_name;
@@ -144,6 +146,26 @@ pub(super) fn recorded(status: &SessionStatus) -> Vec<u32> {
     let is_recorded =
         |process: &&heapr_session::ProcessStatus| process.is_alive && process.disabled.is_none();
     status.processes.iter().filter(is_recorded).map(|process| process.pid).collect()
+}
+
+/// Longest time that a recorder takes to write the end of its file.
+const END_LIMIT: Duration = Duration::from_secs(30);
+
+/// Ends the recorder of the last watch in order, if it lives and does not answer: one of another
+/// version. The processes that it records could not be recorded by another one.
+pub(super) fn end_left(journal: &Journal) {
+    let pid = journal.recorder_pid;
+    let lives = || start_ticks(pid) == Some(journal.recorder_start_ticks) && is_alive(pid);
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let Some(number) = number.filter(|_| lives()) else { return };
+    if kill_process(number, Signal::TERM).is_err() {
+        return;
+    }
+    let begin = Instant::now();
+    while lives() && begin.elapsed() < END_LIMIT {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    tell!("heapr: the recorder of the last watch does not answer and was ended: another one goes on in its place");
 }
 
 fn life(pid: u32) -> Option<OwnedFd> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::recorder::{Recorder, recorded};
 use super::room::Room;
+use super::starts::Starts;
 use super::targets::Targets;
 use super::watched_group::WatchedGroup;
 use super::watched_process::WatchedProcess;
@@ -13,9 +14,18 @@ use super::watched_process::WatchedProcess;
 pub(super) struct Watched {
     pub(super) processes: Vec<WatchedProcess>,
     pub(super) groups: Vec<WatchedGroup>,
+    starts: Starts,
 }
 
 impl Watched {
+    /// Does what [`Self::scan`] does, if a process may be new or may be recorded only now.
+    pub(super) fn scan_if_due(&mut self, targets: &Targets, recorder: Option<&Recorder>) -> bool {
+        let may_be_new = self.starts.may_be_new();
+        // A process may become flagged by an exec, and room comes without any notice.
+        let is_due = targets.has_flagged || self.processes.iter().any(|process| process.lacks_room);
+        (may_be_new || is_due) && self.scan(targets, recorder)
+    }
+
     /// Adds the processes that the targets mean now, and has them recorded. Returns true if any was
     /// new.
     pub(super) fn scan(&mut self, targets: &Targets, recorder: Option<&Recorder>) -> bool {
@@ -95,7 +105,7 @@ impl Watched {
         let processes = &self.processes;
         let has_process = |group: &WatchedGroup| {
             processes.iter().any(|process| process.group.as_ref() == Some(&group.folder))
-                || targets.covers(&group.path()) && !group.folder.memory().pids.is_empty()
+                || targets.covers(&group.path()) && !group.folder.pids().is_empty()
         };
         self.groups.retain(has_process);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use heapr_proc::GroupFolder;
-use heapr_session::{FlagTarget, ProcessFacts, descendants};
+use heapr_session::{FlagTarget, ProcessFacts, descendants_of_all};
 
 use super::arguments::WatchArguments;
 use crate::processes;
@@ -79,19 +79,18 @@ impl Targets {
     /// Processes that the targets mean now. `recorded`: live processes of the session, which are
     /// the flagged ones.
     pub(super) fn members(&self, recorded: &[u32]) -> BTreeSet<u32> {
-        let mut found = BTreeSet::new();
-        for &(pid, start_ticks) in &self.pids {
-            // The number may be another process's now.
-            if heapr_proc::start_ticks(pid) == Some(start_ticks) {
-                found.insert(pid);
-                found.extend(descendants(pid));
-            }
+        // The number may be another process's now.
+        let is_it = |&&(pid, start_ticks): &&(u32, u64)| heapr_proc::start_ticks(pid) == Some(start_ticks);
+        let named: Vec<u32> = self.pids.iter().filter(is_it).map(|&(pid, _)| pid).collect();
+        let mut found: BTreeSet<u32> = named.iter().copied().collect();
+        if !named.is_empty() {
+            found.extend(descendants_of_all(&named));
         }
         for group in &self.groups {
-            found.extend(group.memory().pids);
+            found.extend(group.pids());
         }
         if self.has_containers {
-            found.extend(containers().iter().flat_map(|group| group.memory().pids));
+            found.extend(containers().iter().flat_map(GroupFolder::pids));
         }
         if self.has_flagged {
             found.extend(recorded);

@@ -1,6 +1,6 @@
 //! Kills of processes that started and died between two scans: the kernel's log alone tells them.
 
-use heapr_incident::{Ending, KernelKill, ProcessNamed, unix_ns};
+use heapr_incident::{Ending, GroupProcess, KernelKill, ProcessNamed, unix_ns};
 
 use super::dead::Dead;
 use super::deaths::{Circumstances, Told, incidents};
@@ -23,18 +23,21 @@ impl Watcher {
         };
         let unseen = self.kills.take_all(is_unseen);
         self.kills.keep_of(&seen);
-        for kill in unseen {
+        for (number, kill) in unseen.iter().enumerate() {
             let is_its = |group: &super::watched_group::WatchedGroup| Some(group.path()) == kill.group;
             let place = self.watched.groups.iter().position(is_its);
-            let facts = place.map(|place| self.facts_of(place, None));
+            let mut facts = place.map(|place| self.facts_of(place, None));
+            // Those of the group that were killed after it lived at that moment.
+            let later = unseen[number + 1..].iter().filter(|later| later.group == kill.group);
+            facts.iter_mut().for_each(|facts| facts.facts.processes.extend(later.clone().filter_map(member)));
             self.flush();
             let circumstances = Circumstances {
                 group: facts.as_ref(),
-                recording: &self.recording,
+                recorded: self.recorded(),
                 log_not_read: self.kills.unread(),
             };
-            let mut found = incidents(vec![Told { dead: dead(&kill), kill: Some(kill) }], &circumstances);
-            for incident in &mut found {
+            let mut found = incidents(vec![Told { dead: dead(kill), kill: Some(kill.clone()) }], &circumstances);
+            for incident in found.iter_mut().filter(|incident| incident.process.rss_bytes.is_none()) {
                 incident
                     .unknown
                     .push("it started and died between two scans: its size is unknown".to_owned());
@@ -44,11 +47,18 @@ impl Watcher {
     }
 }
 
+/// Process of a group at the moment before it was killed; `None`: its size is unknown.
+fn member(kill: &KernelKill) -> Option<GroupProcess> {
+    let name = kill.name.clone();
+    Some(GroupProcess { pid: kill.pid, name, rss_bytes: kill.rss_bytes?, is_recorded: false })
+}
+
 fn dead(kill: &KernelKill) -> Dead {
     let named = ProcessNamed {
         pid: kill.pid,
         name: kill.name.clone(),
         group: kill.group.clone(),
+        rss_bytes: kill.rss_bytes,
         ..ProcessNamed::default()
     };
     let ending = Ending::Signalled { signal: 9, has_core: false };

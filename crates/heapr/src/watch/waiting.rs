@@ -3,11 +3,13 @@
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use super::kills::Kills;
 use super::recorder::Recorder;
@@ -16,7 +18,10 @@ use super::watched_process::WatchedProcess;
 
 /// Signals that end the watch.
 #[derive(Debug)]
-pub(super) struct Signals(UnixStream);
+pub(super) struct Signals {
+    come: UnixStream,
+    is_handed_over: Arc<AtomicBool>,
+}
 
 impl Signals {
     /// Starts to catch the signals.
@@ -25,15 +30,22 @@ impl Signals {
     /// The operating system's error.
     pub(super) fn catch() -> anyhow::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
-        for signal in [SIGTERM, SIGINT, SIGHUP] {
+        let is_handed_over = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGUSR1, Arc::clone(&is_handed_over))?;
+        for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR1] {
             signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
         }
         ours.set_nonblocking(true)?;
-        Ok(Self(ours))
+        Ok(Self { come: ours, is_handed_over })
+    }
+
+    /// Whether the watch ends for another one, which goes on with the recorder and the journal.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.is_handed_over.load(Ordering::Relaxed)
     }
 
     fn has_come(&mut self) -> bool {
-        self.0.read(&mut [0; 16]).is_ok_and(|read| read > 0)
+        self.come.read(&mut [0; 16]).is_ok_and(|read| read > 0)
     }
 }
 
@@ -71,7 +83,7 @@ pub(super) fn wait(
     pause: Duration,
 ) -> anyhow::Result<Woken> {
     let mut asked: Vec<(Subject, BorrowedFd<'_>, PollFlags)> =
-        vec![(Subject::Signal, signals.0.as_fd(), PollFlags::IN)];
+        vec![(Subject::Signal, signals.come.as_fd(), PollFlags::IN)];
     asked.extend(kills.file().map(|log| (Subject::Log, log.as_fd(), PollFlags::IN)));
     let life = recorder.and_then(|recorder| recorder.life.as_ref());
     asked.extend(life.map(|life| (Subject::Recorder, life.as_fd(), PollFlags::IN)));

@@ -67,7 +67,7 @@ impl Watcher {
             accounts.retain(|account| account.pid == incident.process.pid);
         }
         self.flush();
-        add_holders(&mut incident, &self.recording, &accounts, false);
+        add_holders(&mut incident, self.recorded(), &accounts, false);
         let group_facts = &facts.facts;
         let of_group =
             group_facts.limit_bytes.map(|limit| limit.saturating_sub(group_facts.usage_bytes.unwrap_or(0)));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use heapr_incident::{
     Climb, Course, GroupEvents, GroupFacts, JournalGroup, Levels, Notices, Point, State, unix_ns,
 };
-use heapr_proc::GroupFolder;
+use heapr_proc::{Fields, GroupFolder};
 
 /// Shares of the limit, in hundredths, at which version 1 sends a notice.
 const NOTICED_PERCENT: [u64; 3] = [70, 85, 95];
@@ -48,6 +48,8 @@ pub(super) struct WatchedGroup {
     /// Time at which a kill was counted that no watched process has died of.
     counted: Option<Instant>,
     usage_bytes: u64,
+    /// Most bytes that it held before the course, as far as its processes tell that.
+    peak_bytes: u64,
     /// Whether usage had changed at the last reading.
     is_moving: bool,
     /// Number of the warning that the present climb has caused.
@@ -71,6 +73,7 @@ impl WatchedGroup {
             read: None,
             counted: None,
             usage_bytes: 0,
+            peak_bytes: 0,
             is_moving: true,
             warning: None,
         };
@@ -86,6 +89,12 @@ impl WatchedGroup {
     pub(super) fn begin_course(&mut self) {
         self.course = Course::default();
         self.read_whole();
+        let fallen = self.pids.iter().map(|&pid| {
+            let fields = Fields::of_process(pid).unwrap_or_default();
+            let [peak, now] = ["VmHWM", "VmRSS"].map(|name| fields.bytes(name).unwrap_or(0));
+            peak.saturating_sub(now)
+        });
+        self.peak_bytes = self.held_bytes().saturating_add(fallen.sum());
     }
 
     /// Asks the kernel for notices, anew after a change of the limit.
@@ -150,12 +159,13 @@ impl WatchedGroup {
         self.usage_bytes = usage_bytes;
         self.read = Some(Instant::now());
         self.pids = memory.pids;
-        self.facts = GroupFacts {
+        let mut facts = GroupFacts {
             path: memory.path,
             version: if self.folder.is_v2() { 2 } else { 1 },
             read_unix_ns: unix_ns(),
             limit_bytes: limit.as_ref().map(|limit| limit.limit_bytes),
             limited_group: limit.map(|limit| limit.path),
+            lowered: None,
             usage_bytes: Some(usage_bytes),
             anonymous_bytes: parts.anonymous_bytes,
             file_bytes: parts.file_bytes,
@@ -170,6 +180,8 @@ impl WatchedGroup {
             events: GroupEvents::default(),
             processes: Vec::new(),
         };
+        facts.lowered = facts.lowered_since(&self.facts);
+        self.facts = facts;
         let held_bytes = self.held_bytes();
         self.course.add(Point { unix_ns: unix_ns(), usage_bytes, held_bytes });
         self.ask_for_notices(self.facts.limit_bytes);
@@ -215,13 +227,15 @@ impl WatchedGroup {
         }
     }
 
-    /// Rate of the last minute; `None` before the group was watched for half of it.
+    /// Rate of the last minute; `None` before the group was watched for half of it, and while it
+    /// holds no more than it had before.
     fn rate(&self, from_unix_ns: u64) -> Option<i64> {
         let first = self.course.points().first()?;
         let last = self.course.points().last()?;
         (last.unix_ns.saturating_sub(first.unix_ns) >= TREND_NS / 2)
             .then(|| self.course.rate(from_unix_ns))
             .flatten()
+            .filter(|_| self.course.rises_beyond(self.peak_bytes))
     }
 
     /// Time until the next reading.

@@ -11,6 +11,7 @@ use super::deaths::{Circumstances, Told, incidents, is_kill_possible};
 use super::earlier::boot_id;
 use super::facts::of_group;
 use super::kills::Kills;
+use super::recorded::Recorded;
 use super::recorder::Recorder;
 use super::report::Report;
 use super::scan::Watched;
@@ -125,7 +126,7 @@ impl Watcher {
         }
         // A group that is made anew under its name must not meet the deaths of the one before.
         if now >= self.next_scan && self.pending.is_empty() {
-            self.is_journal_old |= self.watched.scan(&self.targets, self.recorder.as_ref());
+            self.is_journal_old |= self.watched.scan_if_due(&self.targets, self.recorder.as_ref());
             self.watched.drop_groups(&self.targets);
             self.next_scan = now + SCAN_EVERY;
             let lifeless = self.watched.without_life();
@@ -218,7 +219,7 @@ impl Watcher {
             }
             let circumstances = Circumstances {
                 group: facts.as_ref(),
-                recording: &self.recording,
+                recorded: self.recorded(),
                 log_not_read: self.kills.unread(),
             };
             let mut found = incidents(told, &circumstances);
@@ -255,6 +256,12 @@ impl Watcher {
         }
     }
 
+    /// The recording, with the process that writes it.
+    pub(super) fn recorded(&self) -> Recorded<'_> {
+        let recorder_pid = self.recorder.as_ref().map(|recorder| recorder.pid);
+        Recorded { path: &self.recording, recorder_pid }
+    }
+
     pub(super) fn flush(&self) {
         if let Some(Err(error)) = self.recorder.as_ref().map(Recorder::flush) {
             warn!("the recording is complete up to its last second only: {error:#}");
@@ -268,13 +275,22 @@ impl Watcher {
         }
     }
 
+    /// Tells that the recorder and the journal are left for the next watch.
+    pub(super) fn tell_handed_over(&self) {
+        let session = self.recorder.as_ref().map_or("no session", |recorder| recorder.name.as_str());
+        tell!("heapr: {session} goes on for the next watch into this folder");
+    }
+
     pub(super) fn write_journal(&mut self) {
         self.is_journal_old = false;
+        let recorder_pid = self.recorder.as_ref().map_or(0, |recorder| recorder.pid);
         let mut journal = Journal {
             boot_id: boot_id(),
             written_unix_ns: unix_ns(),
             written_us: since_boot_us(),
             session: self.recorder.as_ref().map(|recorder| recorder.name.to_string()).unwrap_or_default(),
+            recorder_pid,
+            recorder_start_ticks: heapr_proc::start_ticks(recorder_pid).unwrap_or(0),
             recording: self.recording.clone(),
             groups: self.watched.groups.iter().map(super::watched_group::WatchedGroup::journal).collect(),
             processes: self.watched.processes.iter().map(WatchedProcess::journal).collect(),

@@ -287,3 +287,25 @@ fn a_death_after_those_of_watcher_and_recorder_is_told_by_the_next_watcher() {
     assert!(sentence(&incident).contains(" between "), "{}", sentence(&incident));
     assert!(incident["holders"][0]["name"].as_str().unwrap().starts_with("remember_order "), "{incident:#}");
 }
+
+#[test]
+fn a_watcher_that_hands_over_leaves_its_recorder_and_the_deaths_to_the_next() {
+    let stage = Stage::new();
+    let program = compiled(&stage, "victim", EATER, "remember_order(); pause();");
+    let mut child = Command::new(&program).current_dir(stage.path("")).spawn().unwrap();
+    let words = ["--pid", &child.id().to_string()];
+    let watch = Watch::start(&stage, &words);
+    let recorder = || stage.json(&["status"])["sessions"][0]["recorder_pid"].as_u64();
+    let first = recorder();
+    Command::new("kill").args(["-USR1", &watch.child.id().to_string()]).status().unwrap();
+    assert_eq!(watch.end(), 0);
+    let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let next = Watch::start(&stage, &["--pid", &other.id().to_string()]);
+    assert_eq!((recorder(), first.is_some()), (first, true));
+    Command::new("kill").arg(other.id().to_string()).status().unwrap();
+    other.wait().unwrap();
+    assert_eq!(next.end(), 0);
+    assert_eq!(incident(&stage)["process"]["name"], "victim");
+}

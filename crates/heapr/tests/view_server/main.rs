@@ -2,6 +2,7 @@
 //! output.
 
 mod heap_dumps;
+mod incidents;
 mod native_snapshots;
 mod running_session;
 mod static_page;

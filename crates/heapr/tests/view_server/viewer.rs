@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 pub(crate) struct Viewer {
     address: String,
     token: String,
+    /// Place in the page: the text after `#`.
+    pub(crate) place: String,
     pub(crate) child: Child,
 }
 
@@ -34,7 +36,8 @@ impl Viewer {
             let _ = child.wait();
             panic!("no address was printed: {line:?}")
         };
-        Self { address: address.to_owned(), token: token.to_owned(), child }
+        let (token, place) = token.split_once('#').unwrap_or((token, ""));
+        Self { address: address.to_owned(), token: token.to_owned(), place: place.to_owned(), child }
     }
 
     fn send(&self, method: &str, name: &str, body: &str) -> (u16, Value) {

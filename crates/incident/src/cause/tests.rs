@@ -12,6 +12,7 @@ fn kill(scope: Scope) -> KernelKill {
         limited_group: (scope == Scope::Group).then(|| "/pod".to_owned()),
         group: Some("/pod/web".to_owned()),
         is_of_whole_group: false,
+        rss_bytes: None,
     }
 }
 

@@ -77,6 +77,25 @@ fn a_kill_in_a_group_is_told_with_its_holder_the_rest_and_the_climb() {
 }
 
 #[test]
+fn a_limit_that_was_lowered_is_told_with_the_one_before() {
+    let mut incident = incident();
+    let time_unix_ns = incident.time_unix_ns;
+    let facts = incident.group.as_mut().unwrap();
+    facts.limited_group = Some("/web".to_owned());
+    let read_unix_ns = time_unix_ns - 60 * SECOND_NS;
+    let before = GroupFacts { limit_bytes: Some(1024 * MIB), read_unix_ns, ..facts.clone() };
+    facts.lowered = facts.lowered_since(&before);
+    let after = clock_text(read_unix_ns, time_unix_ns);
+    let told = format!("its limit of 512.0 MiB (lowered from 1.00 GiB after {after}), 71 % of it in ");
+    let first = first_sentence(&incident);
+    assert!(first.contains(&told), "{first}");
+    // It stays known at later readings, until the limit is raised again.
+    let lowered = incident.group.unwrap();
+    assert_eq!(lowered.clone().lowered_since(&lowered), lowered.lowered);
+    assert_eq!(before.lowered_since(&lowered), None);
+}
+
+#[test]
 fn unknown_is_said_as_unknown() {
     let mut incident = incident();
     incident.cause = Cause::default();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::{Change, Content, Entry};
 use crate::error::Result;
-use crate::host::{GraphQuestion, Host};
+use crate::host::{GraphQuestion, Host, IncidentTold};
 use crate::request::{Answer, Context, read};
 
 use super::trace_facts::TraceFacts;
@@ -35,8 +35,10 @@ fn open_file(number: usize, entries: &[Arc<Entry>], host: &dyn Host) -> OpenFile
     let (content, path) = (entry.content(), entry.path());
     let State { name: state, error, offset } = State::of(&content, entry.change());
     let (mut trace, mut snapshot, mut resident, mut graph) = (None, None, None, None);
-    let (tasks, warnings) = match &content {
+    let mut incident = None;
+    let (tasks, mut warnings) = match &content {
         Content::Trace(file) => {
+            incident = host.incident_of(&path);
             let is_running = entry.session.as_ref().is_some_and(|session| session.stage().is_running());
             trace = Some(TraceFacts::new(host, file));
             (tasks(file), file.warnings(is_running))
@@ -53,6 +55,9 @@ fn open_file(number: usize, entries: &[Arc<Entry>], host: &dyn Host) -> OpenFile
         Content::Opening => (vec![FileTask { what: "reading the snapshot", done: 0, all: 0 }], Vec::new()),
         Content::Failed { .. } => (Vec::new(), Vec::new()),
     };
+    // The page shows what was lost at its top, and so the sentence that the recording was kept for.
+    let sentence = incident.as_ref().and_then(|incident| incident.sentences.first());
+    warnings.splice(0..0, sentence.cloned());
     OpenFile {
         file: number,
         kind: match &content {
@@ -73,6 +78,7 @@ fn open_file(number: usize, entries: &[Arc<Entry>], host: &dyn Host) -> OpenFile
         snapshot,
         graph,
         resident,
+        incident,
         session: entry.session.as_ref().map(|session| session.facts()),
     }
 }
@@ -139,6 +145,8 @@ struct OpenFile {
     /// Trace whose graph the file is: the page shows it with that trace.
     graph: Option<GraphFacts>,
     resident: Option<ResidentFacts>,
+    /// Incident that the trace is the recording of.
+    incident: Option<IncidentTold>,
     session: Option<SessionFacts>,
 }
 

@@ -5,12 +5,13 @@
 use serde_json::Value;
 
 /// Members whose values are left out.
-const LEFT_OUT: [&str; 9] = [
+const LEFT_OUT: [&str; 10] = [
     "command",
     "command_line",
     "kernel",
     "distribution",
     "session",
+    "incident",
     "example_text",
     "text_value",
     "unix_ns",

@@ -13,7 +13,12 @@ use std::os::unix::fs::FileExt as _;
 use heapr_glibc_heap::{Error, HeapMemory};
 use heapr_inject::StoppedProcess;
 use heapr_proc::page_bytes;
-use heapr_proc::{Mapping, PageMap, mappings};
+use heapr_proc::{Mapping, PageMap, PageState, mappings};
+
+/// Number of pages whose states are read together: walks of a heap ask for a page at a time.
+const TOGETHER: u64 = 512;
+/// Largest number of such readings that are kept, 4 KiB each.
+const KEPT_MAX: usize = 1024;
 
 /// Memory of a process that is read without changing its resident set.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub(super) struct QuietMemory<'a> {
     memory: &'a StoppedProcess,
     /// States of pages; if they cannot be read, all pages count as resident.
     pages: Option<&'a PageMap>,
+    /// States of pages that were read before, by the number of their reading.
+    kept: RefCell<HashMap<u64, Option<Vec<PageState>>>>,
     mappings: &'a [Mapping],
     /// Open files by name; `None` if a file cannot be opened.
     files: RefCell<HashMap<String, Option<File>>>,
@@ -32,7 +39,25 @@ impl<'a> QuietMemory<'a> {
         pages: Option<&'a PageMap>,
         mappings: &'a [Mapping],
     ) -> Self {
-        Self { memory, pages, mappings, files: RefCell::default() }
+        Self { memory, pages, kept: RefCell::default(), mappings, files: RefCell::default() }
+    }
+
+    /// State of one page; `None` if it cannot be read.
+    fn state_of(&self, address_avma: u64) -> Option<PageState> {
+        let pages = self.pages?;
+        let number = address_avma / page_bytes();
+        let mut kept = self.kept.borrow_mut();
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        let first = number / TOGETHER * TOGETHER;
+        let states =
+            kept.entry(first).or_insert_with(|| pages.pages(first * page_bytes(), TOGETHER as usize));
+        match states {
+            Some(states) => states.get((number - first) as usize).copied(),
+            // The last pages of the address space have fewer behind them.
+            None => pages.pages(address_avma, 1)?.first().copied(),
+        }
     }
 
     /// Reads several pages that are not resident, which may lie in several mappings.
@@ -107,7 +132,10 @@ impl HeapMemory for QuietMemory<'_> {
         let first_avma = address_avma / page_bytes() * page_bytes();
         let end_avma = address_avma.saturating_add(into.len() as u64);
         let page_count = (end_avma - first_avma).div_ceil(page_bytes()) as usize;
-        let states = self.pages.and_then(|pages| pages.pages(first_avma, page_count));
+        let states = match page_count {
+            1 => self.state_of(first_avma).map(|state| vec![state]),
+            _ => self.pages.and_then(|pages| pages.pages(first_avma, page_count)),
+        };
         let Some(states) = states else { return self.memory.read(address_avma, into) };
         let mut done = 0;
         // Runs of pages of one kind.

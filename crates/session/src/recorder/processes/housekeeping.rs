@@ -132,18 +132,21 @@ impl Recorder {
                 process.idle_looks.note_event(stream.last_ticks);
             }
         }
+        let had_ended: Vec<bool> = self.processes.iter().map(|process| process.has_ended).collect();
+        self.look_at_lives(now_ns);
         for place in 0..self.processes.len() {
             if self.processes[place].is_done {
                 continue;
             }
+            let has_just_ended = self.processes[place].has_ended && had_ended.get(place) == Some(&false);
             self.note_notices(place, now_ns);
+            if has_just_ended {
+                // The last events are read in the next round; then the process is done.
+                continue;
+            }
             if self.processes[place].has_ended {
                 self.note_unseen_exec(place, now_ns);
                 freed_count += self.end_process(place, now_ns);
-                continue;
-            }
-            if self.processes[place].look_at_life() {
-                // The last events are read in the next round; then the process is done.
                 continue;
             }
             // Sessions that sample are left on for months. A look that found another image is
