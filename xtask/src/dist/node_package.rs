@@ -26,6 +26,7 @@ pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> 
     let mut about: Value =
         serde_json::from_str(&fs::read_to_string(&manifest).context("node/package.json")?)?;
     about["version"] = payload.version.clone().into();
+    about["cpu"] = vec![payload.architecture.node].into();
     write(&manifest, format!("{about:#}\n").as_bytes())?;
     let mut pack = Command::new("npm");
     pack.args(["pack", "--silent", "--pack-destination"]).arg(folder).current_dir(&package);
