@@ -12,6 +12,8 @@ pub(crate) struct Architecture {
     pub(crate) debian: &'static str,
     /// Name for npm.
     pub(crate) node: &'static str,
+    /// End of the name of npm's file, which has no processor of its own.
+    pub(crate) node_suffix: &'static str,
     /// File name of the loader.
     pub(crate) loader: &'static str,
     /// Prefix of the tools that read and change its programs.
@@ -25,6 +27,7 @@ const ALL: &[Architecture] = &[
         name: "x86_64",
         debian: "amd64",
         node: "x64",
+        node_suffix: "",
         loader: "ld-linux-x86-64.so.2",
         tools: "x86_64-linux-gnu-",
         emulator: &["qemu-x86_64-static", "-L", "/usr/x86_64-linux-gnu"],
@@ -33,6 +36,7 @@ const ALL: &[Architecture] = &[
         name: "aarch64",
         debian: "arm64",
         node: "arm64",
+        node_suffix: "-arm64",
         loader: "ld-linux-aarch64.so.1",
         tools: "aarch64-linux-gnu-",
         emulator: &["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"],
@@ -81,9 +85,10 @@ impl Architecture {
 
 #[test]
 fn targets_have_their_processor() {
-    assert!(ALL.iter().all(|one| {
-        Architecture::of_target(&format!("{}-unknown-linux-gnu", one.name)) == Some(one)
-    }));
+    assert!(
+        ALL.iter()
+            .all(|one| { Architecture::of_target(&format!("{}-unknown-linux-gnu", one.name)) == Some(one) })
+    );
     assert_eq!(Architecture::of_target("riscv64gc-unknown-linux-gnu"), None);
     assert_eq!(Architecture::of_target(&format!("{}-pc-windows-msvc", ALL[0].name)), None);
 }

@@ -64,13 +64,16 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
             "--only" => only.extend(words.next().context("--only KIND,…")?.split(',')),
             "--target" => {
                 let target = words.next().context("--target TARGET")?;
-                architecture = Architecture::of_target(target)
-                    .with_context(|| format!("no package is made for {target}: {}", Architecture::targets()))?;
+                architecture = Architecture::of_target(target).with_context(|| {
+                    format!("no package is made for {target}: {}", Architecture::targets())
+                })?;
             }
             "--check" => is_checked = true,
             "--twice" => is_twice = true,
             other => {
-                bail!("dist knows no {other}: [--binary FILE] [--target TARGET] [--only KIND,…] [--check] [--twice]")
+                bail!(
+                    "dist knows no {other}: [--binary FILE] [--target TARGET] [--only KIND,…] [--check] [--twice]"
+                )
             }
         }
     }

@@ -84,7 +84,9 @@ pub(crate) fn rpm(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let mut build = Command::new("rpmbuild");
     build.env("SOURCE_DATE_EPOCH", EPOCH);
     build.args(["-bb", "--quiet", "--define"]).arg(format!("_topdir {}", top.display()));
-    build.args(["--define", "_rpmfilename heapr.rpm", "--target", payload.architecture.name]).arg(top.join("heapr.spec"));
+    build
+        .args(["--define", "_rpmfilename heapr.rpm", "--target", payload.architecture.name])
+        .arg(top.join("heapr.spec"));
     crate::output_of(&mut build)?;
     let file = folder.join(format!("heapr-{}-1.{}.rpm", payload.version, payload.architecture.name));
     fs::rename(top.join("RPMS/heapr.rpm"), &file).context("rpmbuild has made no package")?;

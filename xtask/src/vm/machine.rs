@@ -28,7 +28,15 @@ pub(super) fn boot(processor: &Processor, folder: &Path) -> anyhow::Result<()> {
     let [emulator, arguments @ ..] = processor.emulator else { bail!("no emulator") };
     // Emulation takes whole processors for a long time: others come first.
     let mut command = Command::new("nice");
-    command.args(["-n", "10", emulator]).args(arguments).args(["-smp", "2", "-m", "4096", "-nographic", "-no-reboot", "-nodefaults"]);
+    command.args(["-n", "10", emulator]).args(arguments).args([
+        "-smp",
+        "2",
+        "-m",
+        "4096",
+        "-nographic",
+        "-no-reboot",
+        "-nodefaults",
+    ]);
     command.args(["-serial", "stdio", "-monitor", "none"]);
     command.arg("-kernel").arg(folder.join("vmlinuz")).arg("-initrd").arg(folder.join("initrd"));
     command.arg("-append").arg(format!("console={} quiet panic=-1", processor.console));

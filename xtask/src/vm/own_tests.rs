@@ -9,7 +9,6 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use super::processor::Processor;
-use super::programs::cargo;
 
 /// Folders of the repository that tests read.
 const READ: &[&str] = &["crates", "docs", "victims"];
@@ -18,7 +17,7 @@ const READ: &[&str] = &["crates", "docs", "victims"];
 pub(super) fn make(processor: &Processor, word: &str, work: &Path) -> anyhow::Result<Vec<String>> {
     let (place, filter) = word.split_once("::").context("CRATE::FILTER")?;
     let (name, test) = place.split_once('/').map_or((place, None), |(name, test)| (name, Some(test)));
-    let mut build = cargo(processor);
+    let mut build = processor.cargo();
     build.args(["test", "--no-run", "--message-format=json", "--quiet", "-p", name]);
     build.args(["--target", processor.target]);
     match test {
@@ -59,8 +58,8 @@ fn executable(message: &str) -> Option<&str> {
     Some(rest.split_once('"')?.0)
 }
 
-/// Copies the repository's folders and the victims that are built, and says where the machine must
-/// show them: the tests have the paths of this machine.
+/// Copies the repository's folders and the built victims. The tests have the paths of this machine:
+/// the file `place` tells the other one where it must show them.
 fn tree(processor: &Processor, work: &Path) -> anyhow::Result<()> {
     let tree = work.join("tree");
     if tree.exists() {

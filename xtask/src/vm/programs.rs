@@ -66,21 +66,12 @@ pub(super) fn make(processor: &Processor, folder: &Path, words: &[&str]) -> anyh
     Ok(names)
 }
 
-pub(super) fn cargo(processor: &Processor) -> Command {
-    let mut command = crate::cargo();
-    let target = processor.target.replace('-', "_");
-    command
-        .env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase()), format!("{}-gcc", processor.prefix));
-    command.env(format!("CC_{target}"), format!("{}-gcc", processor.prefix));
-    command
-}
-
 /// Builds heapr, or takes the one that `HEAPR_VM_PROGRAM` names.
 fn heapr(processor: &Processor) -> anyhow::Result<std::path::PathBuf> {
     if let Some(program) = std::env::var_os("HEAPR_VM_PROGRAM") {
         return Ok(program.into());
     }
-    let mut build = cargo(processor);
+    let mut build = processor.cargo();
     crate::run(build.args([
         "build",
         "--quiet",

@@ -32,7 +32,8 @@ fn processor() -> Option<String> {
     std::env::var("HEAPR_TEST_PROCESSOR").ok()
 }
 
-/// True if victims are built and not run: `cargo xtask vm` runs them in a machine of their processor.
+/// True if victims are built and not run: `cargo xtask vm` runs them in a machine of their
+/// processor.
 pub(crate) fn are_only_built() -> bool {
     std::env::var_os("HEAPR_TEST_BUILDS").is_some()
 }

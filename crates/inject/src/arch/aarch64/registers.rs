@@ -269,9 +269,8 @@ mod tests {
 
     #[test]
     fn a_sleep_goes_on_with_its_rest() {
-        let is_with_rest = |number, second, time| {
-            Registers::is_sleep_with_rest(number, &[0, second, 0, time, 0, 0])
-        };
+        let is_with_rest =
+            |number, second, time| Registers::is_sleep_with_rest(number, &[0, second, 0, time, 0, 0]);
         assert!(is_with_rest(libc::SYS_nanosleep, 0, 0));
         assert!(is_with_rest(libc::SYS_clock_nanosleep, 0, 0));
         assert!(!is_with_rest(libc::SYS_clock_nanosleep, 1, 0));
