@@ -32,6 +32,7 @@ const FEW: &[&str] = &[
     "exec_chain",
     "failing_calls",
     "grows",
+    "hands_over",
     "huge_block",
     "leaves_ten",
     "realloc_forms",

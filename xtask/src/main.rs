@@ -60,9 +60,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          deaths for lack of memory in control groups made here, as root: whether the first sentence
                          of heapr watch (the variable HEAPR names another program) has the true cause
   deaths --lives N       whether programs meet their limits at the same request with a watch as without one
-  dist [--binary FILE] [--only tar,deb,rpm,wheel,npm,image,static] [--check] [--twice]
+  dist [--binary FILE] [--target TARGET] [--only tar,deb,rpm,wheel,npm,image,static] [--check] [--twice]
                          every package that can be made here, from a build for glibc 2.28 or from a program that
                          is there; the static one from a build for musl. SHA256SUMS and manifest.json beside them.
+                         --target: for another processor (aarch64-unknown-linux-gnu), with its compilers installed.
                          --check installs and uses each: Debian 11 to 13 (as root), a venv, an npm project,
                          containers (podman), a root with nothing but musl. --twice: two builds are equal
   emulated [all | WORD…] heapr built for aarch64, and the victims under qemu-aarch64: twelve of them, all, or those
@@ -97,7 +98,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   soak snapshot [MINUTES]  a session in snapshot mode on a server at work: the recorder's memory
   vm aarch64|x86_64 [WORD…]
                          a virtual machine with Debian's kernel and packages, made once: heapr in it, attaching included.
-                         Its trials (xtask/src/vm/trials), or those whose names have a word; CRATE::FILTER: a crate's tests
+                         Its trials (xtask/src/vm/trials), or those whose names have a word; CRATE::FILTER: a crate's tests;
+                         CRATE/TEST::FILTER: those of its folder tests/TEST, as heapr/it::victims::
   bench overhead [--rounds N] [--only PROGRAM,…]
                          time added by heapr and by heaptrack, bytes per event
   bench disabled [--rounds N] [--only PROGRAM,…]

@@ -94,6 +94,7 @@ impl Sleepers {
         let (mut by_tid, mut clocks) = (HashMap::new(), HashMap::new());
         for tid in heapr_proc::threads(pid).into_iter().flatten() {
             let has_limit = |call: &SleepingCall| match limit_of(call.number.cast_signed()) {
+                None if Registers::is_sleep_with_rest(call.number.cast_signed(), &call.arguments) => true,
                 None | Some(Limit::None) => IS_FIRST_ARGUMENT_LOST && may_be_broken(call),
                 Some(Limit::Milliseconds(place)) => call.arguments[place] as i32 > 0,
                 Some(Limit::TimeSpec(place)) => call.arguments[place] != 0,
@@ -123,15 +124,26 @@ impl Sleepers {
 
     /// Time that a stopped thread has been in its call; zero if unknown.
     fn time_in(&self, pid: u32, tid: u32, registers: &Registers) -> Duration {
-        let is_of = |sleeper: &&Sleeper| {
-            registers.system_call() == Some(sleeper.call.number.cast_signed())
-                && sleeper.call.arguments == registers.arguments()
-        };
-        let Some(sleeper) = self.by_tid.get(&tid).filter(is_of) else { return Duration::ZERO };
+        self.of_stopped(pid, tid, registers).map_or(Duration::ZERO, |sleeper| sleeper.since.elapsed())
+    }
+
+    /// Sleeper whose call the stop has interrupted; `None` if that is unknown.
+    fn of_stopped(&self, pid: u32, tid: u32, registers: &Registers) -> Option<&Sleeper> {
+        let sleeper = self.by_tid.get(&tid)?;
+        let is_of = registers.system_call() == Some(sleeper.call.number.cast_signed())
+            && sleeper.call.arguments == registers.arguments();
         // The stop itself counts as one more sleep.
-        let count = LastRun::of(pid, tid).map_or(0, |run| run.sleep_count);
-        let is_the_same = count == sleeper.sleep_count + 1;
-        if is_the_same { sleeper.since.elapsed() } else { Duration::ZERO }
+        let is_the_same =
+            || LastRun::of(pid, tid).map_or(0, |run| run.sleep_count) == sleeper.sleep_count + 1;
+        (is_of && is_the_same()).then_some(sleeper)
+    }
+
+    /// Notes in a stopped thread's registers that the stop has interrupted a sleep.
+    pub(crate) fn note(&self, pid: u32, tid: u32, registers: &mut Registers) {
+        let is_sleep = |number| Registers::is_sleep_with_rest(number, &registers.arguments());
+        if registers.system_call().is_some_and(is_sleep) && self.of_stopped(pid, tid, registers).is_some() {
+            registers.note_sleep();
+        }
     }
 }
 

@@ -377,13 +377,14 @@ impl<'a> Borrowed<'a> {
             return Ok(());
         }
         self.is_home = true;
+        let home = self.original.going_on();
         // The interrupt is pending when the thread resumes. It thus runs no code of the program,
         // and stops where the kernel restarts the interrupted system call. The order matters if
         // this process is killed in between.
         self.trace("PTRACE_INTERRUPT", ptrace::interrupt(self.tid))?;
         self.trace("PTRACE_SETSIGMASK", ptrace::set_signal_mask(self.tid, self.signal_mask))?;
         self.trace("PTRACE_SETREGSET", ptrace::set_extended_state(self.tid, &self.extended_state))?;
-        self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, &self.original))?;
+        self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, &home))?;
         self.trace("PTRACE_CONT", ptrace::go_on(self.tid, 0))?;
         let deadline = Instant::now() + CALL_LIMIT;
         let mut look_count = 0_u32;
@@ -392,7 +393,7 @@ impl<'a> Borrowed<'a> {
                 Some(Event::Interrupted) => {
                     // The kernel may have kept a register's value at the last stop.
                     return if IS_ONE_HIDDEN_AT_CALLS {
-                        self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, &self.original))
+                        self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, &home))
                     } else {
                         Ok(())
                     };

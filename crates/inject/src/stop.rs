@@ -130,6 +130,7 @@ impl Stopped {
                 // A kernel thread is in no critical code, and cannot be borrowed.
                 Ok(registers) if registers.is_of_kernel() => {}
                 Ok(mut registers) => {
+                    self.sleepers.note(pid, tid, &mut registers);
                     if let Some(memory) = &self.memory {
                         let broken = BrokenCall::mend(pid, tid, &mut registers, memory, &self.sleepers);
                         seized.broken = broken.or(seized.broken);

@@ -10,6 +10,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+use super::architecture::Architecture;
+
 /// Kind of system that a program is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
@@ -26,15 +28,17 @@ const TOOLS: &[&str] = &["cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
 
 impl Build {
     /// Returns the target, as Rust names it.
-    pub(crate) fn target(self) -> &'static str {
-        match self {
-            Self::Glibc => "x86_64-unknown-linux-gnu",
-            Self::Static => "x86_64-unknown-linux-musl",
-        }
+    pub(crate) fn target(self, architecture: &Architecture) -> String {
+        let library = match self {
+            Self::Glibc => "gnu",
+            Self::Static => "musl",
+        };
+        format!("{}-unknown-linux-{library}", architecture.name)
     }
 
     /// Builds the program and returns its path.
-    pub(crate) fn release(self, folder: &Path) -> anyhow::Result<PathBuf> {
+    pub(crate) fn release(self, architecture: &Architecture, folder: &Path) -> anyhow::Result<PathBuf> {
+        let triple = self.target(architecture);
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder.join("build"), PathBuf::from);
         // The same source gives the same program, independent of the folder.
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -45,18 +49,23 @@ impl Build {
             crate::root().display(),
             home.join("registry/src").display()
         );
-        let mut build = self.cargo(folder)?;
+        let mut build = self.cargo(&triple, folder)?;
         build.current_dir(crate::root()).env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", flags);
         build.env("HEAPR_COMMIT", commit()?).env("CARGO_INCREMENTAL", "0");
         // Debug information for the separate file.
         build.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
         build.args(["--release", "--package", "heapr", "--package", "cargo-heapr"]);
         crate::run(&mut build)?;
-        Ok(target.join(self.target()).join("release/heapr"))
+        Ok(target.join(triple).join("release/heapr"))
     }
 
     /// Returns Cargo's command, with the suitable linker.
-    fn cargo(self, folder: &Path) -> anyhow::Result<Command> {
+    fn cargo(self, triple: &str, folder: &Path) -> anyhow::Result<Command> {
+        let mut asked = Command::new("rustc");
+        asked.args(["--print", "target-libdir", "--target", triple]);
+        if !Path::new(crate::output_of(&mut asked)?.trim()).is_dir() {
+            bail!("there is no standard library for it: rustup target add {triple}");
+        }
         match self {
             Self::Glibc => {
                 let tools = folder.join("tools/bin");
@@ -69,17 +78,12 @@ impl Build {
                 let path = std::env::join_paths(all)?;
                 let mut zigbuild = Command::new(tools.join("cargo-zigbuild"));
                 zigbuild.env("PATH", path).arg("zigbuild");
-                zigbuild.args(["--target", &format!("{}.{GLIBC}", self.target())]);
+                zigbuild.args(["--target", &format!("{triple}.{GLIBC}")]);
                 Ok(zigbuild)
             }
             Self::Static => {
-                let mut asked = Command::new("rustc");
-                asked.args(["--print", "target-libdir", "--target", self.target()]);
-                if !Path::new(crate::output_of(&mut asked)?.trim()).is_dir() {
-                    bail!("there is no standard library for it: rustup target add {}", self.target());
-                }
                 let mut cargo = crate::cargo();
-                cargo.args(["build", "--target", self.target()]);
+                cargo.args(["build", "--target", triple]);
                 Ok(cargo)
             }
         }

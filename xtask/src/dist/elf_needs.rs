@@ -5,6 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+use super::architecture::Architecture;
+
 /// Libraries that every glibc system has, as wheels' `manylinux` tags promise.
 const EVERYWHERE: &[&str] = &[
     "libc.so.6",
@@ -14,7 +16,6 @@ const EVERYWHERE: &[&str] = &[
     "librt.so.1",
     "libutil.so.1",
     "libgcc_s.so.1",
-    "ld-linux-x86-64.so.2",
 ];
 
 /// Needs of a program.
@@ -28,12 +29,14 @@ pub(crate) struct ElfNeeds {
 
 impl ElfNeeds {
     /// Reads the needs from the program's file.
-    pub(crate) fn of(program: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn of(program: &Path, architecture: &Architecture) -> anyhow::Result<Self> {
         let text = crate::output_of(
             Command::new("readelf").args(["--wide", "--dynamic", "--version-info"]).arg(program),
         )?;
         let needs = Self::parse(&text).with_context(|| program.display().to_string())?;
-        if let Some(other) = needs.libraries.iter().find(|name| !EVERYWHERE.contains(&name.as_str())) {
+        let is_everywhere =
+            |name: &String| name == architecture.loader || EVERYWHERE.contains(&name.as_str());
+        if let Some(other) = needs.libraries.iter().find(|name| !is_everywhere(name)) {
             bail!("{} needs {other}, which not every system has", program.display());
         }
         Ok(needs)
@@ -52,8 +55,8 @@ impl ElfNeeds {
     }
 
     /// Returns the platform of a wheel that contains the program.
-    pub(crate) fn wheel_platform(&self) -> String {
-        format!("manylinux_{}_{}_x86_64", self.glibc.0, self.glibc.1)
+    pub(crate) fn wheel_platform(&self, architecture: &Architecture) -> String {
+        format!("manylinux_{}_{}_{}", self.glibc.0, self.glibc.1, architecture.name)
     }
 }
 
@@ -62,5 +65,6 @@ fn the_newest_version_counts_and_not_the_last() {
     let text = " 0x1 (NEEDED)  Shared library: [libc.so.6]\n  Name: GLIBC_2.34 Flags\n Name: GLIBC_2.4\n Name: GLIBC_2.28\n";
     let needs = ElfNeeds::parse(text).unwrap();
     assert_eq!(needs, ElfNeeds { libraries: vec!["libc.so.6".to_owned()], glibc: (2, 34) });
-    assert_eq!(needs.wheel_platform(), "manylinux_2_34_x86_64");
+    let here = Architecture::here().unwrap();
+    assert_eq!(needs.wheel_platform(here), format!("manylinux_2_34_{}", here.name));
 }

@@ -7,6 +7,7 @@
 //! cargo build for musl ──> payload ──> static tarball
 //! ```
 
+mod architecture;
 mod build;
 mod check;
 mod clean_root;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use architecture::Architecture;
 use build::Build;
 pub(crate) use licences::check as check_licences;
 pub(crate) use licences::dependencies;
@@ -54,23 +56,38 @@ const KINDS: &[Kind] = &[
 /// Runs the command.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let (mut binary, mut only, mut is_checked, mut is_twice) = (None, Vec::new(), false, false);
+    let mut architecture = Architecture::here().context("packages are made on no such processor")?;
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match *word {
             "--binary" => binary = Some(PathBuf::from(words.next().context("--binary FILE")?)),
             "--only" => only.extend(words.next().context("--only KIND,…")?.split(',')),
+            "--target" => {
+                let target = words.next().context("--target TARGET")?;
+                architecture = Architecture::of_target(target).with_context(|| {
+                    format!("no package is made for {target}: {}", Architecture::targets())
+                })?;
+            }
             "--check" => is_checked = true,
             "--twice" => is_twice = true,
-            other => bail!("dist knows no {other}: [--binary FILE] [--only KIND,…] [--check] [--twice]"),
+            other => {
+                bail!(
+                    "dist knows no {other}: [--binary FILE] [--target TARGET] [--only KIND,…] [--check] [--twice]"
+                )
+            }
         }
     }
     if let Some(unknown) = only.iter().find(|kind| KINDS.iter().all(|(name, ..)| name != *kind)) {
         let names: Vec<&str> = KINDS.iter().map(|(name, ..)| *name).collect();
         bail!("dist makes no {unknown}: it makes {}", names.join(", "));
     }
-    // With a given program, only the packages of that kind of build are made.
+    let is_here = Architecture::here() == Some(architecture);
+    if is_checked && !is_here {
+        bail!("packages are checked on a machine of their processor: leave --check out");
+    }
+    // With a given program, or for another processor, only packages of one kind of build are made.
     let is_asked = |(name, build, ..): &&Kind| {
-        only.contains(name) || only.is_empty() && (binary.is_none() || *build == Build::Glibc)
+        only.contains(name) || only.is_empty() && (binary.is_none() && is_here || *build == Build::Glibc)
     };
     let asked: Vec<&Kind> = KINDS.iter().filter(is_asked).collect();
     let (kinds, left_out) = tools::split(asked, binary.is_some());
@@ -86,11 +103,11 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let names: Vec<&str> = kinds.iter().map(|(name, ..)| *name).collect();
     println!("dist: makes {}", names.join(", "));
     let folder = crate::root().join("target/dist");
-    let files = make_all(&kinds, binary.as_deref(), &folder)?;
+    let files = make_all(&kinds, architecture, binary.as_deref(), &folder)?;
     sums::write(&files, &folder)?;
     if is_twice {
         let again = folder.join("again");
-        let second = make_all(&kinds, binary.as_deref(), &again)?;
+        let second = make_all(&kinds, architecture, binary.as_deref(), &again)?;
         sums::compare(&files, &second)?;
         println!("dist: a second build gave the same {} files", files.len());
     }
@@ -104,7 +121,12 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Makes packages of these kinds below a folder, and returns their files in the same order.
-fn make_all(kinds: &[&Kind], binary: Option<&Path>, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn make_all(
+    kinds: &[&Kind],
+    architecture: &'static Architecture,
+    binary: Option<&Path>,
+    folder: &Path,
+) -> anyhow::Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let is_release = binary.is_none();
     let mut payload: Option<Payload> = None;
@@ -115,9 +137,9 @@ fn make_all(kinds: &[&Kind], binary: Option<&Path>, folder: &Path) -> anyhow::Re
             None => {
                 let binary = match binary {
                     Some(binary) => crate::root().join(binary),
-                    None => build.release(folder)?,
+                    None => build.release(architecture, folder)?,
                 };
-                Payload::gather(*build, &binary, folder, is_release)?
+                Payload::gather((*build, architecture), &binary, folder, is_release)?
             }
         };
         let file = make(payload.insert(made), folder).with_context(|| format!("package {name}"))?;

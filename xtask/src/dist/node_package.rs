@@ -26,9 +26,15 @@ pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> 
     let mut about: Value =
         serde_json::from_str(&fs::read_to_string(&manifest).context("node/package.json")?)?;
     about["version"] = payload.version.clone().into();
+    about["cpu"] = vec![payload.architecture.node].into();
     write(&manifest, format!("{about:#}\n").as_bytes())?;
     let mut pack = Command::new("npm");
     pack.args(["pack", "--silent", "--pack-destination"]).arg(folder).current_dir(&package);
     let name = crate::output_of(&mut pack)?;
-    Ok(folder.join(name.trim()))
+    let packed = folder.join(name.trim());
+    let file = folder.join(format!("heapr-{}{}.tgz", payload.version, payload.architecture.node_suffix));
+    if file != packed {
+        fs::rename(&packed, &file).with_context(|| packed.display().to_string())?;
+    }
+    Ok(file)
 }

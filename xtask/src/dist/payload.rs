@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+use super::architecture::Architecture;
 use super::build::Build;
 use super::elf_needs::ElfNeeds;
 use super::{licences, sbom};
@@ -31,6 +32,7 @@ pub(crate) struct Payload {
     /// Needed libraries; `None`: only Linux is needed.
     pub(crate) needs: Option<ElfNeeds>,
     pub(crate) build: Build,
+    pub(crate) architecture: &'static Architecture,
     /// Level of gzip and deflate. A given program is packed to be tried, not to be sent.
     pub(crate) compression: u32,
 }
@@ -38,12 +40,12 @@ pub(crate) struct Payload {
 impl Payload {
     /// Gathers the files below `folder`.
     pub(crate) fn gather(
-        build: Build,
+        (build, architecture): (Build, &'static Architecture),
         binary: &Path,
         folder: &Path,
         is_release: bool,
     ) -> anyhow::Result<Self> {
-        let stage = folder.join("stage").join(build.target());
+        let stage = folder.join("stage").join(build.target(architecture));
         if stage.exists() {
             fs::remove_dir_all(&stage).with_context(|| stage.display().to_string())?;
         }
@@ -56,18 +58,17 @@ impl Payload {
         let bin = made("bin")?;
         let program = bin.join("heapr");
         let debug = stage.join("heapr.debug");
-        crate::run(Command::new("objcopy").arg("--only-keep-debug").arg(binary).arg(&debug))?;
-        strip(binary, &program)?;
-        crate::run(
-            Command::new("objcopy").current_dir(&stage).arg("--add-gnu-debuglink=heapr.debug").arg(&program),
-        )?;
+        crate::run(architecture.tool("objcopy").arg("--only-keep-debug").arg(binary).arg(&debug))?;
+        strip(architecture, binary, &program)?;
+        let mut link = architecture.tool("objcopy");
+        crate::run(link.current_dir(&stage).arg("--add-gnu-debuglink=heapr.debug").arg(&program))?;
         let cargo_heapr = binary.with_file_name("cargo-heapr");
         if cargo_heapr.exists() {
-            strip(&cargo_heapr, &bin.join("cargo-heapr"))?;
+            strip(architecture, &cargo_heapr, &bin.join("cargo-heapr"))?;
         }
         let bytes = program.metadata()?.len();
         let needs = match build {
-            Build::Glibc => Some(ElfNeeds::of(&program)?),
+            Build::Glibc => Some(ElfNeeds::of(&program, architecture)?),
             Build::Static => None,
         };
         let shown =
@@ -79,7 +80,7 @@ impl Payload {
             bail!("the stripped program has {bytes} bytes: at most {BINARY_BYTES_MAX} may be");
         }
         let manual = made("share/man/man1")?;
-        crate::run(Command::new(&program).args(["man", "-f", "--into"]).arg(&manual))?;
+        crate::run(architecture.program(&program).args(["man", "-f", "--into"]).arg(&manual))?;
         let pages =
             fs::read_dir(&manual)?.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>()?;
         crate::run(Command::new("gzip").args(["-9", "--no-name", "--force"]).args(pages))?;
@@ -88,7 +89,7 @@ impl Payload {
             ("zsh", "share/zsh/vendor-completions", "_heapr"),
             ("fish", "share/fish/vendor_completions.d", "heapr.fish"),
         ] {
-            let text = crate::output_of(Command::new(&program).args(["completions", shell]))?;
+            let text = crate::output_of(architecture.program(&program).args(["completions", shell]))?;
             write(&made(path)?.join(name), text.as_bytes())?;
         }
         let lists = made("share/heapr")?;
@@ -103,7 +104,7 @@ impl Payload {
             copy(&crate::root().join(name), &documents.join(name))?;
         }
         copy_folder(&crate::root().join("docs"), &documents.join("docs"))?;
-        let commands = crate::output_of(Command::new(&program).args(["man", "--markdown"]))?;
+        let commands = crate::output_of(architecture.program(&program).args(["man", "--markdown"]))?;
         write(&documents.join("docs/book/commands.md"), commands.as_bytes())?;
         crate::book::write(&documents.join("html"))?;
         write(&documents.join("THIRD-PARTY-LICENCES.txt"), licences::texts()?.as_bytes())?;
@@ -114,6 +115,7 @@ impl Payload {
             version: crate::version()?,
             needs,
             build,
+            architecture,
             compression: if is_release { 9 } else { 1 },
         })
     }
@@ -129,8 +131,8 @@ impl Payload {
     }
 }
 
-fn strip(from: &Path, to: &Path) -> anyhow::Result<()> {
-    crate::run(Command::new("strip").arg("--strip-all").arg("-o").arg(to).arg(from))
+fn strip(architecture: &Architecture, from: &Path, to: &Path) -> anyhow::Result<()> {
+    crate::run(architecture.tool("strip").arg("--strip-all").arg("-o").arg(to).arg(from))
 }
 
 /// Writes a file that all users may read.

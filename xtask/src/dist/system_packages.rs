@@ -17,7 +17,7 @@ const DESCRIPTION: &str = "records, snapshots and explains the heaps of running 
 /// second tarball.
 pub(crate) fn tarball(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let kind = if payload.needs.is_some() { "" } else { "-static" };
-    let name = format!("heapr-{}-x86_64-linux{kind}", payload.version);
+    let name = format!("heapr-{}-{}-linux{kind}", payload.version, payload.architecture.name);
     let debug = folder.join(format!("{name}-debug.tar.gz"));
     let folder_of_it = payload.debug.parent().context("a folder")?;
     tar(payload, &debug, folder_of_it, "heapr.debug", &format!("s,^,{name}/bin/,"))?;
@@ -50,14 +50,14 @@ pub(crate) fn deb(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let has_gcc = needs.libraries.iter().any(|name| name == "libgcc_s.so.1");
     let gcc = if has_gcc { ", libgcc-s1" } else { "" };
     let control = format!(
-        "Package: heapr\nVersion: {}\nArchitecture: amd64\nMaintainer: heapr's authors <heapr@example.invalid>\n\
+        "Package: heapr\nVersion: {}\nArchitecture: {}\nMaintainer: heapr's authors <heapr@example.invalid>\n\
          Section: devel\nPriority: optional\nDepends: libc6 (>= {major}.{minor}){gcc}\nDescription: {DESCRIPTION}\n \
          Every allocation of a program with its whole stack, live snapshots of\n native and JavaScript heaps, \
          and what stands out in words. No rebuild.\n",
-        payload.version
+        payload.version, payload.architecture.debian
     );
     write(&root.join("DEBIAN/control"), control.as_bytes())?;
-    let file = folder.join(format!("heapr_{}_amd64.deb", payload.version));
+    let file = folder.join(format!("heapr_{}_{}.deb", payload.version, payload.architecture.debian));
     let mut build = Command::new("dpkg-deb");
     build.args(["--root-owner-group", "-Zgzip", "--build"]).arg(&root).arg(&file);
     build.env("SOURCE_DATE_EPOCH", EPOCH);
@@ -84,9 +84,11 @@ pub(crate) fn rpm(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let mut build = Command::new("rpmbuild");
     build.env("SOURCE_DATE_EPOCH", EPOCH);
     build.args(["-bb", "--quiet", "--define"]).arg(format!("_topdir {}", top.display()));
-    build.args(["--define", "_rpmfilename heapr.rpm", "--target", "x86_64"]).arg(top.join("heapr.spec"));
+    build
+        .args(["--define", "_rpmfilename heapr.rpm", "--target", payload.architecture.name])
+        .arg(top.join("heapr.spec"));
     crate::output_of(&mut build)?;
-    let file = folder.join(format!("heapr-{}-1.x86_64.rpm", payload.version));
+    let file = folder.join(format!("heapr-{}-1.{}.rpm", payload.version, payload.architecture.name));
     fs::rename(top.join("RPMS/heapr.rpm"), &file).context("rpmbuild has made no package")?;
     Ok(file)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Kind;
+use super::architecture::Architecture;
 use super::build::Build;
 
 /// Programs that every package needs, and the package of Debian with each.
@@ -69,8 +70,8 @@ fn missing_venv() -> Option<String> {
 
 /// The static program needs Rust's library for musl, and a C compiler for it.
 fn missing_musl() -> Option<String> {
-    let target = Build::Static.target();
-    let asked = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    let target = Build::Static.target(Architecture::here()?);
+    let asked = Command::new("rustc").args(["--print", "target-libdir", "--target", &target]).output();
     let has_library = asked.is_ok_and(|output| {
         output.status.success() && Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
     });

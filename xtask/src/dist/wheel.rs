@@ -17,7 +17,7 @@ use super::payload::Payload;
 pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let version = &payload.version;
     let needs = payload.needs.as_ref().context("a static program has no platform of a wheel")?;
-    let tag = format!("py3-none-{}", needs.wheel_platform());
+    let tag = format!("py3-none-{}", needs.wheel_platform(payload.architecture));
     let path = folder.join(format!("heapr-{version}-{tag}.whl"));
     let mut wheel = Wheel::create(&path, payload.compression)?;
     let python = crate::root().join("python/heapr");

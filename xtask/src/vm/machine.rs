@@ -14,6 +14,11 @@ const RESULTS_BYTES: u64 = 256 << 20;
 /// Longest time for all trials, unless `HEAPR_VM_SECONDS` says another.
 const SECONDS_MAX: u64 = 3600;
 
+/// Longest time for all trials, in seconds.
+pub(super) fn seconds_max() -> u64 {
+    std::env::var("HEAPR_VM_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SECONDS_MAX)
+}
+
 /// Boots the machine. Its messages are printed; `results` then has the trials' files.
 pub(super) fn boot(processor: &Processor, folder: &Path) -> anyhow::Result<()> {
     let results_image = folder.join("results.img");
@@ -21,8 +26,17 @@ pub(super) fn boot(processor: &Processor, folder: &Path) -> anyhow::Result<()> {
         .and_then(|file| file.set_len(RESULTS_BYTES))
         .with_context(|| results_image.display().to_string())?;
     let [emulator, arguments @ ..] = processor.emulator else { bail!("no emulator") };
-    let mut command = Command::new(emulator);
-    command.args(arguments).args(["-smp", "2", "-m", "2048", "-nographic", "-no-reboot", "-nodefaults"]);
+    // Emulation takes whole processors for a long time: others come first.
+    let mut command = Command::new("nice");
+    command.args(["-n", "10", emulator]).args(arguments).args([
+        "-smp",
+        "2",
+        "-m",
+        "4096",
+        "-nographic",
+        "-no-reboot",
+        "-nodefaults",
+    ]);
     command.args(["-serial", "stdio", "-monitor", "none"]);
     command.arg("-kernel").arg(folder.join("vmlinuz")).arg("-initrd").arg(folder.join("initrd"));
     command.arg("-append").arg(format!("console={} quiet panic=-1", processor.console));
@@ -33,8 +47,7 @@ pub(super) fn boot(processor: &Processor, folder: &Path) -> anyhow::Result<()> {
     }
     let begin = Instant::now();
     let mut machine = command.stdin(Stdio::null()).spawn().context(*emulator)?;
-    let seconds = std::env::var("HEAPR_VM_SECONDS").ok().and_then(|text| text.parse().ok());
-    let limit = Duration::from_secs(seconds.unwrap_or(SECONDS_MAX));
+    let limit = Duration::from_secs(seconds_max());
     loop {
         if let Some(status) = machine.try_wait().context(*emulator)? {
             if !status.success() {

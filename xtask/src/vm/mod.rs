@@ -9,6 +9,7 @@
 //! ```
 
 mod machine;
+mod own_tests;
 mod processor;
 mod programs;
 mod root;

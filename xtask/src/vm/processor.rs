@@ -1,5 +1,7 @@
 //! Differences between the machines.
 
+use std::process::Command;
+
 /// A processor that a machine can be made for.
 #[derive(Debug)]
 pub(super) struct Processor {
@@ -58,6 +60,15 @@ const ALL: &[Processor] = &[
 impl Processor {
     pub(super) fn named(name: &str) -> Option<&'static Self> {
         ALL.iter().find(|processor| processor.name == name)
+    }
+
+    /// Cargo's command, with the compilers for the target.
+    pub(super) fn cargo(&self) -> Command {
+        let mut command = crate::cargo();
+        let (target, compiler) = (self.target.replace('-', "_"), format!("{}-gcc", self.prefix));
+        command.env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase()), &compiler);
+        command.env(format!("CC_{target}"), &compiler);
+        command
     }
 
     /// Names of all processors, for messages.

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
+use super::machine::seconds_max;
+use super::own_tests;
 use super::processor::Processor;
 use super::root::disk;
 
@@ -28,8 +30,8 @@ const TRIALS: &[(&str, &str, &[Source])] = &[
     ("doctor", include_str!("trials/doctor.sh"), &[]),
 ];
 
-/// Builds everything and makes the disk. A word `CRATE::FILTER` stands for the crate's own tests
-/// whose names have the filter. Returns the names of the trials.
+/// Builds everything and makes the disk. A word with `::` names tests of a crate ([`own_tests`]).
+/// Returns the names of the trials.
 pub(super) fn make(processor: &Processor, folder: &Path, words: &[&str]) -> anyhow::Result<Vec<String>> {
     let work = folder.join("work");
     if work.exists() {
@@ -50,25 +52,18 @@ pub(super) fn make(processor: &Processor, folder: &Path, words: &[&str]) -> anyh
         names.push(name.to_owned());
     }
     for test in tests {
-        names.extend(unit_tests(processor, test, &work)?);
+        names.extend(own_tests::make(processor, test, &work)?);
     }
     ensure!(!names.is_empty(), "no trial has such a name");
     let heapr = heapr(processor)?;
     let mut strip = Command::new(format!("{}-strip", processor.prefix));
     crate::run(strip.arg("-o").arg(work.join("bin/heapr")).arg(&heapr))?;
     fs::write(work.join("trials.sh"), include_str!("trials.sh"))?;
+    // The machine still has to bring the results of a trial that is ended.
+    fs::write(work.join("seconds"), format!("{}\n", seconds_max() * 3 / 4))?;
     fs::write(work.join("list"), names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
-    disk(&work, &folder.join("work.img"), 1 << 30)?;
+    disk(&work, &folder.join("work.img"), 2 << 30)?;
     Ok(names)
-}
-
-fn cargo(processor: &Processor) -> Command {
-    let mut command = crate::cargo();
-    let target = processor.target.replace('-', "_");
-    command
-        .env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase()), format!("{}-gcc", processor.prefix));
-    command.env(format!("CC_{target}"), format!("{}-gcc", processor.prefix));
-    command
 }
 
 /// Builds heapr, or takes the one that `HEAPR_VM_PROGRAM` names.
@@ -76,7 +71,7 @@ fn heapr(processor: &Processor) -> anyhow::Result<std::path::PathBuf> {
     if let Some(program) = std::env::var_os("HEAPR_VM_PROGRAM") {
         return Ok(program.into());
     }
-    let mut build = cargo(processor);
+    let mut build = processor.cargo();
     crate::run(build.args([
         "build",
         "--quiet",
@@ -99,26 +94,4 @@ fn compile(processor: &Processor, program: &str, source: &str, work: &Path) -> a
         .arg(work.join("bin").join(program))
         .arg(&file);
     crate::run(&mut compile)
-}
-
-/// Builds the tests of a crate; returns the names of their trials.
-fn unit_tests(processor: &Processor, word: &str, work: &Path) -> anyhow::Result<Vec<String>> {
-    let (name, filter) = word.split_once("::").context("CRATE::FILTER")?;
-    let mut build = cargo(processor);
-    build.args(["test", "--no-run", "--lib", "--message-format=json", "--quiet", "-p", name]);
-    build.args(["--target", processor.target]);
-    let messages = crate::output_of(&mut build)?;
-    let programs = messages.lines().filter_map(|line| {
-        let line = line.split_once("\"executable\":\"")?.1;
-        Some(line.split_once('"')?.0)
-    });
-    let mut names = Vec::new();
-    for (number, program) in programs.enumerate() {
-        let trial = format!("{name}-{number}");
-        let mut strip = Command::new(format!("{}-strip", processor.prefix));
-        crate::run(strip.arg("-o").arg(work.join("bin").join(&trial)).arg(program))?;
-        fs::write(work.join("trials").join(format!("{trial}.sh")), format!("{trial} {filter}\n"))?;
-        names.push(trial);
-    }
-    Ok(names)
 }

@@ -12,8 +12,44 @@ const RELEASE: &str = "bookworm";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// Packages of the machine beside Debian's smallest set; the kernel's has the architecture's name.
-const PACKAGES: &[&str] =
-    &["busybox-static", "gdb", "jq", "libstdc++6", "procps", "python3", "redis-server", "redis-tools"];
+const PACKAGES: &[&str] = &[
+    "busybox-static",
+    "default-jdk-headless",
+    "g++",
+    "gdb",
+    "git",
+    "jq",
+    "libgoogle-perftools-dev",
+    "libjemalloc-dev",
+    "libmimalloc-dev",
+    "lua5.1",
+    "lua5.3",
+    "lua5.4",
+    "luajit",
+    "musl-tools",
+    "nodejs",
+    "perl",
+    "php-cli",
+    "procps",
+    "python3",
+    "redis-server",
+    "redis-tools",
+    "ruby",
+    "sqlite3",
+    "strace",
+    "valgrind",
+];
+
+/// Links that the packages' scripts would have made, as none of these runs.
+const LINKS: &[(&str, &str)] = &[
+    ("usr/bin/awk", "mawk"),
+    ("usr/bin/c++", "g++"),
+    ("usr/bin/cc", "gcc"),
+    ("usr/bin/java", "../lib/jvm/default-java/bin/java"),
+    ("usr/bin/javac", "../lib/jvm/default-java/bin/javac"),
+    ("usr/bin/php", "php8.2"),
+    ("usr/bin/which", "which.debianutils"),
+];
 
 /// Modules without which there is no disk; those that they need come along.
 const MODULES: &[&str] = &["virtio_pci", "virtio_mmio", "virtio_blk", "crc32c_generic", "ext4"];
@@ -39,7 +75,7 @@ pub(super) fn make(processor: &Processor, folder: &Path) -> anyhow::Result<()> {
     crate::run(Command::new("depmod").arg("-b").arg(&root).arg(&version))?;
     fs::copy(root.join(format!("boot/vmlinuz-{version}")), folder.join("vmlinuz")).context("vmlinuz")?;
     first_file_system(&root, &version, folder)?;
-    disk(&root, &folder.join("root.img"), 1 << 31)?;
+    disk(&root, &folder.join("root.img"), 4 << 30)?;
     fs::remove_dir_all(&root).with_context(|| root.display().to_string())?;
     fs::write(&made, contents(processor)).with_context(|| made.display().to_string())
 }
@@ -53,6 +89,10 @@ fn fetch(processor: &Processor, root: &Path) -> anyhow::Result<()> {
     }
     let mut fetch = Command::new("debootstrap");
     fetch.args(["--foreign", "--variant=minbase"]).arg(format!("--arch={}", processor.debian));
+    // What was fetched stays for the next disk.
+    let kept = root.with_file_name("archives");
+    fs::create_dir_all(&kept).with_context(|| kept.display().to_string())?;
+    fetch.arg(format!("--cache-dir={}", kept.display()));
     fetch.arg(format!("--include={packages}")).arg(RELEASE).arg(root).arg(MIRROR);
     let log = root.with_extension("log");
     fetch.stdout(fs::File::create(&log).with_context(|| log.display().to_string())?);
@@ -81,6 +121,12 @@ fn complete(root: &Path) -> anyhow::Result<()> {
     }
     for folder in ["usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists"] {
         let _ = fs::remove_dir_all(root.join(folder));
+    }
+    for (name, target) in LINKS {
+        let place = root.join(name);
+        if !place.is_symlink() && !place.exists() {
+            std::os::unix::fs::symlink(target, &place).with_context(|| place.display().to_string())?;
+        }
     }
     // Links to this machine's own, if the packages were fetched by another user than root.
     for folder in ["proc", "sys", "dev", "work", "results"] {

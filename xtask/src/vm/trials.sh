@@ -2,12 +2,19 @@
 export PATH=/work/bin:/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin HOME=/root LC_ALL=C.UTF-8
 export XDG_RUNTIME_DIR=/run/heapr TMPDIR=/tmp
 mkdir -p $XDG_RUNTIME_DIR
+ldconfig
+# Tests have the paths of the machine that built them.
+if [ -e /work/place ]; then
+  place=$(cat /work/place)
+  mkdir -p "$(dirname "$place")"
+  [ -e "$place" ] || ln -s /work/tree "$place"
+fi
 chmod 700 $XDG_RUNTIME_DIR
 echo "kernel $(uname -r) on $(uname -m), $(nproc) processors, pages of $(getconf PAGESIZE) bytes"
 while read -r trial; do
   rm -rf /tmp/trial && mkdir -p /tmp/trial
   begin=$SECONDS
-  (cd /tmp/trial && timeout 900 bash -eu /work/trials/$trial.sh) > /results/$trial.txt 2>&1
+  (cd /tmp/trial && timeout $(cat /work/seconds) bash -eu /work/trials/$trial.sh) > /results/$trial.txt 2>&1
   echo $? > /results/$trial.status
   echo "trial $trial: status $(cat /results/$trial.status), $((SECONDS - begin)) s"
 done < /work/list

@@ -164,7 +164,7 @@ unsafe fn ending_named(name: *const c_char) -> Option<(usize, usize)> {
     let mut length = 0;
     for place in &mut bytes {
         // SAFETY: (1): no byte after the end is read.
-        let byte = unsafe { *name.add(length) } as u8;
+        let byte = unsafe { *name.cast::<u8>().add(length) };
         if byte == 0 {
             break;
         }

@@ -79,7 +79,7 @@ fn bytes_of(name: *const c_char) -> ([u8; NAME_BYTES_MAX], usize) {
     }
     for (place, byte) in bytes.iter_mut().enumerate() {
         // SAFETY: the caller passes a zero-terminated string; no byte after its end is read.
-        let found = unsafe { *name.add(place) } as u8;
+        let found = unsafe { *name.cast::<u8>().add(place) };
         if found == 0 {
             break;
         }

@@ -32,6 +32,12 @@ fn processor() -> Option<String> {
     std::env::var("HEAPR_TEST_PROCESSOR").ok()
 }
 
+/// True if victims are built and not run: `cargo xtask vm` runs them in a machine of their
+/// processor.
+pub(crate) fn are_only_built() -> bool {
+    std::env::var_os("HEAPR_TEST_BUILDS").is_some()
+}
+
 /// True if the victims run under emulation.
 pub(crate) fn is_emulated() -> bool {
     processor().is_some()
@@ -89,6 +95,10 @@ fn compile(source: &Path, output: &Path, level: &[String], flags: &[String]) {
         Some("rs") => {
             command = Command::new("rustc");
             command.args(["--edition", "2024", "-C", "debuginfo=2", "-C", "opt-level=1"]).args(flags);
+            if let Some(processor) = processor() {
+                command.args(["--target", &processor.replacen("-linux", "-unknown-linux", 1)]);
+                command.args(["-C", &format!("linker={processor}-gcc")]);
+            }
             command.arg(source);
         }
         Some("go") => {
@@ -98,6 +108,9 @@ fn compile(source: &Path, output: &Path, level: &[String], flags: &[String]) {
                 .env("GOFLAGS", "-mod=mod")
                 .env("GOTOOLCHAIN", "local")
                 .arg("build");
+            if let Some(processor) = processor() {
+                command.env("CC", format!("{processor}-gcc"));
+            }
             command.args(flags).arg("-o").arg(&partial).arg(source);
         }
         extension => {

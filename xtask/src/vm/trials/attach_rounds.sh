@@ -1,19 +1,63 @@
-# Fifty rounds of attach and detach on a busy program: it never fails, and nothing is left in it.
+# Fifty rounds of attach and detach on each of three programs at work: none fails, no event is lost,
+# and nothing is left in them.
 export HEAPR_UNTRIED_ATTACH=1
+count=${ROUNDS:-50}
+
+# Numbers of the agent's mappings, of descriptors and of threads.
+of_agent() { grep -c -e heapr -e memfd /proc/$1/maps || true; }
+descriptors() { ls /proc/$1/fd | wc -l; }
+
+# rounds NAME PID
+rounds() {
+  local name=$1 pid=$2 round began=$SECONDS descriptors_before=$(descriptors $2) events=0
+  for round in $(seq $count); do
+    rm -f $name.heapr
+    heapr start $name --pid $pid -o $name.heapr > start.txt 2>&1 || { cat start.txt; echo "$name: round $round"; exit 1; }
+    sleep 0.2
+    heapr stop $name > stop.txt 2>&1 || { cat stop.txt; echo "$name: round $round"; exit 1; }
+    heapr info $name.heapr --format json > info.json
+    jq -e '.loss | to_entries | all(.value == 0 or .value == false or .value == null)' info.json > lost.txt ||
+      { jq -c .loss info.json; echo "$name: lost in round $round"; exit 1; }
+    events=$((events + $(jq .event_count info.json)))
+    test "$(of_agent $pid)" = 0 || { grep -e heapr -e memfd /proc/$pid/maps; echo "$name: left in round $round"; exit 1; }
+  done
+  echo "= $name: $count rounds in $((SECONDS - began)) s, $events events, descriptors $descriptors_before before, $(descriptors $pid) after"
+}
+
 busy > busy.txt & pid=$!
 sleep 1
-before=$(grep -c . /proc/$pid/maps)
-for round in $(seq 50); do
-  rm -f round.heapr
-  heapr start round --pid $pid -o round.heapr > start.txt 2>&1 || { cat start.txt; echo "round $round"; exit 1; }
-  sleep 0.1
-  heapr stop round > stop.txt 2>&1 || { cat stop.txt; echo "round $round"; exit 1; }
-  heapr info round.heapr > info.txt
-  grep -i 'lost' info.txt || true
-done
-after=$(grep -c . /proc/$pid/maps)
-cat info.txt
+rounds busy $pid
 kill $pid
 wait $pid
-echo "= 50 rounds: $(cat busy.txt), $before mappings before and $after after"
+echo "= $(cat busy.txt)"
 grep -q 'faults 0' busy.txt
+
+redis-server --port 7000 --save '' --daemonize no > redis.txt 2>&1 & pid=$!
+until redis-cli -p 7000 ping 2>/dev/null | grep -q PONG; do sleep 0.5; done
+(while redis-benchmark -p 7000 -n 2000 -r 1000 -t set,lpush,get -q > benchmark.txt 2>&1; do echo x >> benchmarks.txt; done) & load=$!
+rounds redis $pid
+kill $load
+redis-cli -p 7000 ping
+kill $pid
+wait $pid || true
+
+cat > works.py <<'SCRIPT'
+import signal, sys, threading
+is_over = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: is_over.set())
+def work(seed):
+    while not is_over.is_set():
+        kept = [bytes([seed]) * (513 + number) for number in range(200)]
+        assert all(block[0] == seed and block[-1] == seed for block in kept)
+threads = [threading.Thread(target=work, args=(seed,)) for seed in (1, 2)]
+for thread in threads: thread.start()
+while not is_over.wait(0.01): pass
+for thread in threads: thread.join()
+print("all right")
+SCRIPT
+python3 works.py > python.txt 2>&1 & pid=$!
+sleep 2
+rounds python $pid
+kill $pid
+wait $pid || { cat python.txt; exit 1; }
+grep -q 'all right' python.txt

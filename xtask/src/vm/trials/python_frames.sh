@@ -6,6 +6,6 @@ def keep(count):
         kept.append(bytearray(7777))
 keep(500)
 SCRIPT
-heapr run --lang-frames -o python.heapr -- python3 kept.py
-heapr report python.heapr --size 7778 7779 --functions --top 5 | tee functions.txt
+heapr run -o python.heapr -- python3 kept.py
+heapr report python.heapr --size 7778 7779 --functions --lang-frames own --top 5 | tee functions.txt
 grep -q 'keep' functions.txt

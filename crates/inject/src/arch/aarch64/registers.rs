@@ -25,6 +25,8 @@ pub(crate) struct Registers {
     pub(super) is_32_bit: bool,
     /// Place of a thread that is stopped outside of a call.
     pub(super) around_call: AroundCall,
+    /// Whether the kernel holds the rest of the sleep that the stop has interrupted.
+    pub(super) has_sleep_left: bool,
 }
 
 /// Place of a thread next to a system call's instruction. The kernel makes a thread leave its call
@@ -46,6 +48,7 @@ impl Default for Registers {
             call: NO_CALL,
             is_32_bit: false,
             around_call: AroundCall::No,
+            has_sleep_left: false,
         }
     }
 }
@@ -202,12 +205,40 @@ impl Registers {
         self
     }
 
+    /// True if the call is a sleep for a time, of which the kernel holds the rest for the thread.
+    /// Other calls are made again with all of their arguments.
+    pub(crate) fn is_sleep_with_rest(number: c_long, arguments: &[u64; 6]) -> bool {
+        const ABSOLUTE: u64 = libc::TIMER_ABSTIME as u64;
+        const OPERATION: u64 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as u32 as u64;
+        match number {
+            libc::SYS_nanosleep => true,
+            libc::SYS_clock_nanosleep => arguments[1] & ABSOLUTE == 0,
+            libc::SYS_futex => arguments[1] & OPERATION == libc::FUTEX_WAIT as u64 && arguments[3] != 0,
+            _ => false,
+        }
+    }
+
+    /// Notes that the stop has interrupted the sleep whose call the thread is about to make again.
+    pub(crate) fn note_sleep(&mut self) {
+        self.has_sleep_left = self.around_call == AroundCall::Before;
+    }
+
+    /// Registers with which the thread goes on after other work. A thread that does none gets them
+    /// from the kernel.
+    pub(crate) fn going_on(mut self) -> Self {
+        if self.has_sleep_left {
+            self.general.x[CALL_NUMBER] = libc::SYS_restart_syscall.cast_unsigned();
+        }
+        self
+    }
+
     /// Copy of the registers that continues at other code.
     pub(crate) fn going_to(mut self, pc_avma: u64, sp_avma: u64) -> Self {
         (self.general.pc, self.general.sp) = (pc_avma, sp_avma);
         self.general.pstate &= !STATE_OF_ADDRESS;
         self.call = NO_CALL;
         self.around_call = AroundCall::No;
+        self.has_sleep_left = false;
         self
     }
 }
@@ -234,6 +265,26 @@ mod tests {
         assert!(registers.restart_broken(Some(7)));
         assert_eq!((registers.pc(), registers.arguments()[0]), (0x1000, 7));
         assert!(!registers.restart_broken(Some(7)));
+    }
+
+    #[test]
+    fn a_sleep_goes_on_with_its_rest() {
+        let is_with_rest =
+            |number, second, time| Registers::is_sleep_with_rest(number, &[0, second, 0, time, 0, 0]);
+        assert!(is_with_rest(libc::SYS_nanosleep, 0, 0));
+        assert!(is_with_rest(libc::SYS_clock_nanosleep, 0, 0));
+        assert!(!is_with_rest(libc::SYS_clock_nanosleep, 1, 0));
+        assert!(is_with_rest(libc::SYS_futex, 128, 0x1000));
+        // Without a time, and until a time.
+        assert!(!is_with_rest(libc::SYS_futex, 128, 0));
+        assert!(!is_with_rest(libc::SYS_futex, 9 | 128 | 256, 0x1000));
+        let mut registers = Registers { around_call: AroundCall::Before, ..Registers::default() };
+        registers.general.x[CALL_NUMBER] = libc::SYS_nanosleep.cast_unsigned();
+        assert_eq!(registers.going_on(), registers);
+        registers.note_sleep();
+        assert_eq!(registers.going_on().system_call(), Some(libc::SYS_restart_syscall));
+        // A return from a signal handler makes the kernel forget the rest.
+        assert_eq!(registers.restarted().system_call(), Some(libc::SYS_nanosleep));
     }
 
     #[test]

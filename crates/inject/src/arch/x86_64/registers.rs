@@ -171,6 +171,19 @@ impl Registers {
         (self.system_call(), self.rdi, self.rax) == (Some(libc::SYS_arch_prctl), ARCH_SET_FS, 0)
     }
 
+    /// True if the call is a sleep whose rest must be noted: the kernel shows it in the registers.
+    pub(crate) fn is_sleep_with_rest(_number: c_long, _arguments: &[u64; 6]) -> bool {
+        false
+    }
+
+    /// Notes an interrupted sleep: the registers show it.
+    pub(crate) fn note_sleep(&mut self) {}
+
+    /// Registers with which the thread goes on after other work.
+    pub(crate) fn going_on(self) -> Self {
+        self
+    }
+
     /// Registers as the kernel sets them when the thread resumes, so that an interrupted system
     /// call is restarted. For a location where the kernel does not do so itself.
     pub(crate) fn restarted(mut self) -> Self {

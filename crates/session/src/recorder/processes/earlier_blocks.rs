@@ -20,7 +20,9 @@ const START_AVMA: u64 = 0x100;
 const END_AVMA: u64 = 0x200;
 
 /// Upper bound of what an allocator adds to a size: a large block consists of whole pages.
-const SPARE_BYTES: u64 = 4096 + 32;
+fn spare_bytes() -> u64 {
+    heapr_proc::page_bytes() + 32
+}
 
 impl Recorder {
     /// Adds blocks (address and size) as allocated at the beginning of the process's recording.
@@ -57,7 +59,7 @@ impl Recorder {
         for (address_avma, size_bytes) in known {
             // A block of another size is another block.
             let is_same =
-                |&usable: &u64| (size_bytes..=size_bytes.saturating_add(SPARE_BYTES)).contains(&usable);
+                |&usable: &u64| (size_bytes..=size_bytes.saturating_add(spare_bytes())).contains(&usable);
             if blocks.get(&address_avma).is_some_and(is_same) {
                 blocks.remove(&address_avma);
             } else {
