@@ -76,7 +76,7 @@ pub(crate) fn all_growth(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Op
         "Memory grows all together: {} are live {}, {}, over {functions} functions; {who}{under}.",
         recording.said.held(all.held[to].live()),
         recording.after(recording.times_ns[to]),
-        growing.more(recording),
+        growing.pace(recording),
     );
     Some(finding(recording, &growing, sentence, caller.map(|(own_frame, ..)| own_frame)))
 }

@@ -56,10 +56,13 @@ fn most_held(site: &Site) -> BlockEstimate {
 }
 
 fn is_turned_over(site: &Site, all_count: u64) -> bool {
-    let amounts = &site.amounts;
-    amounts.total_count >= COUNT_MIN
+    let (amounts, held) = (&site.amounts, most_held(site));
+    // Few samples leave room for growth: that little is held at most is then no fact.
+    let is_known = held.bytes_plus_minus().saturating_mul(2) <= held.bytes.value;
+    is_known
+        && amounts.total_count >= COUNT_MIN
         && amounts.total_count as f64 >= all_count as f64 * TURNOVER_SHARE_MIN
-        && amounts.total_bytes >= most_held(site).bytes.value.saturating_mul(TURNOVER_MIN)
+        && amounts.total_bytes >= held.bytes.value.saturating_mul(TURNOVER_MIN)
 }
 
 fn turnover(recording: &Recording<'_>, site: &Site) -> Finding {
@@ -174,4 +177,17 @@ fn resized(recording: &Recording<'_>, site: &Site) -> Finding {
 
 fn sure(part: u64, whole: u64) -> Confidence {
     if part as f64 >= whole as f64 * 0.5 { Confidence::High } else { Confidence::Medium }
+}
+
+#[test]
+fn blocks_are_told_to_be_turned_over_only_where_what_is_held_is_known() {
+    let mut site = crate::made::site(&[1000, 1000]);
+    (site.amounts.total_count, site.amounts.total_bytes) = (100_000, 100 << 20);
+    assert!(is_turned_over(&site, 100_000));
+    assert!(!is_turned_over(&site, 500_000), "a fifth of all");
+    for held in &mut site.held {
+        // A sample stands for 500 KiB: 1000 KiB are two of them.
+        held.variances.bytes_kib2 = 1000 * 500;
+    }
+    assert!(!is_turned_over(&site, 100_000));
 }

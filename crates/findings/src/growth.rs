@@ -3,22 +3,18 @@
 //! Growth is judged by the program's work, which is measured in allocated blocks, and not by time.
 //! A service that waits does not grow, and has not stopped growing either.
 
+mod told;
+
 use std::cell::OnceCell;
 
 use heapr_query::{Confidence, Trend};
 use heapr_table::SortRows as _;
-use heapr_table::quantity::{duration, percent};
-use heapr_trace::{BlockEstimate, Estimate, ProcessIndex, StackIndex, half_interval};
+use heapr_trace::{ProcessIndex, StackIndex, half_interval};
 
 use crate::doubling::{Doubling, doubling};
-use crate::estimated::as_many_as;
-use crate::finding::{Chosen, Finding, Kind, OwnFrame};
-use crate::lost_blocks::LostText;
-use crate::python_objects::python_objects;
 use crate::recording::Recording;
 use crate::site::{Held, Site};
 use crate::sites::NO_SITE;
-use crate::slices::slices_of;
 use crate::stays::Stays;
 use crate::whole_course::MOMENTS_MIN;
 use crate::work_time::{GROWTH_MIN_BYTES, WorkTime};
@@ -297,184 +293,6 @@ impl Growing<'_> {
             (true, false) | (false, true) => Confidence::Medium,
             (false, false) => Confidence::Low,
         }
-    }
-
-    /// Finding with the name of the site's own frame.
-    pub(crate) fn finding(&self, recording: &Recording<'_>) -> Finding {
-        let stack = self.stack.unwrap_or_else(|| recording.growing_stack(self.site, self.from, self.to));
-        let (own_frame, name) = recording.name_at(self.site, stack);
-        let stacks = || recording.growing_stacks(self.site, self.from, self.to);
-        let through = recording.through(stack).or_in_part(|| recording.part_through(&stacks()));
-        let mut finding = self.finding_of(recording, own_frame, &through.named(name));
-        finding.evidence.extend(through.path);
-        finding.evidence.extend(python_objects(recording, self.site));
-        match self.lost(recording) {
-            Some(LostText::Sentence(text)) => {
-                finding.sentence = format!("{}; {text}.", finding.sentence.trim_end_matches('.'));
-            }
-            Some(LostText::Evidence(text)) => finding.evidence.push(text),
-            None => {}
-        }
-        if let Some(text) = slices_of(recording, self.site) {
-            finding.sentence = format!("{}; {text}.", finding.sentence.trim_end_matches('.'));
-        }
-        finding
-    }
-
-    /// Text on the references that a snapshot has to the site's blocks.
-    fn lost(&self, recording: &Recording<'_>) -> Option<LostText> {
-        let lost = recording.referred(self.site.process)?;
-        lost.text(|stack| recording.is_of(self.site, stack), |time_ns| recording.when(time_ns))
-    }
-
-    /// Finding with another name.
-    pub(crate) fn finding_of(&self, recording: &Recording<'_>, own_frame: OwnFrame, name: &str) -> Finding {
-        let (work, last) = (&recording.processes[self.site.process.0 as usize], self.last);
-        let last_ns = recording.times_ns[self.to];
-        let is_left = self.site.amounts.outstanding_bytes.saturating_mul(2) >= last.bytes;
-        let sentence = self.sentence(recording, name, is_left);
-        let chosen = Chosen {
-            at: Some(format!("{last_ns}ns")),
-            require_frames: recording.required(&own_frame),
-            ..Chosen::default()
-        };
-        let finding = Finding {
-            kind: Kind::Growth,
-            sentence,
-            confidence: self.confidence(work),
-            own_frame: Some(own_frame),
-            bytes: last.bytes,
-            bytes_plus_minus: last.live().bytes_plus_minus(),
-            is_left,
-            evidence: self.evidence(recording),
-            curve: recording.curve(self.site),
-            curve_plus_minus: recording.halves(self.site),
-            ..Finding::default()
-        };
-        finding.choosing(chosen, &recording.file)
-    }
-
-    fn sentence(&self, recording: &Recording<'_>, name: &str, is_left: bool) -> String {
-        let (last, last_ns) = (self.last, recording.times_ns[self.to]);
-        let (held, after) = (recording.said.held(last.live()), recording.after(last_ns));
-        let more = self.more(recording);
-        match &self.manner {
-            Manner::Whole => {
-                format!(
-                    "Memory grows: {name} holds {held} {after}, {more}; {}.",
-                    self.fate(recording, is_left)
-                )
-            }
-            Manner::Part => format!(
-                "Memory grows: of what {name} makes, {} stay {after} that did not {}, {more}{}.",
-                recording.said.held(self.grown()),
-                recording.when(recording.times_ns[self.from]),
-                if self.falls() { "; other blocks of it come and go" } else { "" },
-            ),
-            Manner::Doubles(doubling) => format!(
-                "Memory grows by doubling: {name} holds {held} {after}, {} times as much as {}, in {} steps, the last \
-                 {}; that is {more}.",
-                (last.bytes as f64 / self.first.bytes.max(1) as f64).round(),
-                recording.when(recording.times_ns[self.from]),
-                doubling.steps.len(),
-                doubling
-                    .steps
-                    .last()
-                    .map(|&step| recording.when(recording.times_ns[step]))
-                    .unwrap_or_default(),
-            ),
-        }
-    }
-
-    /// Whether the whole site holds less at a moment of the judged span than at the one before.
-    fn falls(&self) -> bool {
-        let held = self.site.held.get(self.from..=self.to).unwrap_or_default();
-        held.windows(2).any(|pair| pair[1].bytes < pair[0].bytes)
-    }
-
-    /// Amounts that came in the judged span.
-    fn grown(&self) -> BlockEstimate {
-        let grown = self.last.live().without(self.first.live());
-        BlockEstimate { bytes: Estimate::new(self.growth_bytes, grown.bytes.variance), ..grown }
-    }
-
-    /// Rate of the growth, in words.
-    pub(crate) fn more(&self, recording: &Recording<'_>) -> String {
-        let half = recording.said.half_of_change(self.first, self.last, self.kept >= KEPT_ALL);
-        let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
-        recording.rate(self.growth_bytes, half, first_ns, last_ns)
-    }
-
-    /// Part of the blocks that is freed, in words. `is_left`: at least half of the bytes are live
-    /// when the recording ends.
-    fn fate(&self, recording: &Recording<'_>, is_left: bool) -> String {
-        let said = recording.said;
-        // Data after the cut, or later events, are unknown.
-        let is_cut = !recording.trace.is_complete() || !recording.damage.is_empty();
-        match (is_left, self.kept >= KEPT_ALL) {
-            // A source that does not record numbers of blocks does not record frees either.
-            _ if !said.tells_counts() => "how much of it is freed is not told".to_owned(),
-            (true, true) if is_cut => "none of it is freed in the part that was read".to_owned(),
-            (true, true) => "none of it is ever freed".to_owned(),
-            (true, false) => format!(
-                "{:.0} % of the blocks that it makes are {}",
-                self.kept * 100.0,
-                if is_cut { "not freed in the part that was read" } else { "never freed" }
-            ),
-            (false, true) => "none of it is freed before the program ends".to_owned(),
-            (false, false) => {
-                format!(
-                    "{:.0} % of the blocks that it makes are not freed before the program ends",
-                    self.kept * 100.0
-                )
-            }
-        }
-    }
-
-    pub(crate) fn evidence(&self, recording: &Recording<'_>) -> Vec<String> {
-        let (work, said) = (&recording.processes[self.site.process.0 as usize], recording.said);
-        let (first, last) = (self.first, self.last);
-        let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
-        let blocks = |count: u64| said.count(as_many_as(count, last.live().count));
-        let span = format!(
-            "{} {}, {} {}",
-            said.bytes_of(first.live()),
-            recording.when(first_ns),
-            said.bytes_of(last.live()),
-            recording.when(last_ns),
-        );
-        let rising = format!("it rises in {:.0} % of the steps", self.trend.rising_share * 100.0);
-        let mut evidence = vec![match &self.manner {
-            Manner::Whole => format!("{span}: {rising} between {} moments", self.count),
-            Manner::Part => {
-                format!("{span}: the least by stack in each of {} windows of the time; {rising}", self.count)
-            }
-            Manner::Doubles(_) => {
-                format!(
-                    "{span}: the last step comes after more work than the one before, as in a container that grows by \
-                     a factor; how full it is is not known"
-                )
-            }
-        }];
-        let share = percent(last.bytes, work.last_bytes());
-        // Blocks that grew by realloc were made earlier.
-        let made = last.made.saturating_sub(first.made).max(last.count.saturating_sub(first.count));
-        evidence.push(match said.tells_counts() && self.manner == Manner::Whole {
-            true => format!(
-                "{} blocks were made meanwhile, {} more are live; {share} of all that is live then",
-                blocks(made),
-                blocks(last.count.saturating_sub(first.count)),
-            ),
-            false => format!("{share} of all that is live then"),
-        });
-        if let Some((freed, took_ns)) = work.teardown {
-            evidence.push(format!(
-                "the program frees {} in its last {}: that is its end, and left out",
-                recording.bytes(freed),
-                duration(took_ns)
-            ));
-        }
-        evidence
     }
 }
 

@@ -235,3 +235,82 @@ fn a_peak_is_told_if_it_passes_and_not_if_memory_stays() {
         loaded(10).into_iter().chain(work(1000, 200)).chain(rise).chain(work(2000, 200)).collect();
     assert!(!tells(&found(&Made::default(), &stays), "The peak is"));
 }
+
+/// Blocks that are made and freed at once by `serve`, from a number on.
+fn passing(from: u64, count: u64) -> Vec<Call> {
+    let blocks = from..from + count;
+    let pair = |block| [Call::Make { block, size_bytes: 1 << 10, function: 2 }, Call::Free { block }];
+    blocks.flat_map(pair).collect()
+}
+
+/// Work that holds a mebibyte more after each part of it, until all is freed at the end.
+fn filled(parts: u64) -> Vec<Call> {
+    let part = |block| {
+        [vec![Call::Make { block, size_bytes: 1 << 20, function: 1 }], passing(1000 + block * 10, 10)]
+            .concat()
+    };
+    (0..parts).flat_map(part).chain((0..parts).map(|block| Call::Free { block })).collect()
+}
+
+#[test]
+fn a_rate_of_growth_is_told_of_programs_that_do_not_end_soon() {
+    let soon = "at its peak, until the program ends after 1.320 s, and frees it then";
+    let told = found(&Made::default(), &filled(60));
+    assert!(tells(&told, soon) && !tells(&told, "a second more"), "{:?}", told.findings);
+    assert!(told.findings[0].evidence.iter().any(|text| text.contains("a longer run tells")));
+    let long = found(&Made::default(), &filled(120));
+    assert!(
+        tells(&long, "a second more; none of it is freed before the program ends"),
+        "{:?}",
+        long.findings
+    );
+    let left: Vec<Call> = filled(60)[..60 * 21].to_vec();
+    let left = found(&Made::default(), &left);
+    let soon =
+        "at its peak, until the program ends after 1.260 s; none of it is freed in the part that was read";
+    assert!(tells(&left, soon), "{:?}", left.findings);
+    // The start of a program to which heapr attached is not known.
+    let attached = found(&Made { command_line: Vec::new(), ..Made::default() }, &filled(60));
+    assert!(tells(&attached, "a second more"), "{:?}", attached.findings);
+}
+
+#[test]
+fn churn_is_told_of_many_blocks_that_are_a_large_part_of_all() {
+    let churns = |passing_count: u64, other_count: u64| {
+        let others = (0..other_count).map(|block| Call::Make { block, size_bytes: 8, function: 1 });
+        let calls: Vec<Call> = others.chain(passing(1 << 20, passing_count)).collect();
+        tells(&found(&Made::default(), &calls), "Churn: serve")
+    };
+    assert!(churns(60_000, 0));
+    assert!(!churns(40_000, 0), "few");
+    assert!(!churns(60_000, 200_000), "less than a quarter of all");
+}
+
+#[test]
+fn freed_memory_is_told_to_stay_if_it_is_much_and_most_of_what_is_resident() {
+    let words = "Freed memory stays resident";
+    let freed = |count: u64| (0..count).map(|block| Call::Free { block });
+    let calls = |made: u64, left: u64| -> Vec<Call> {
+        loaded(made).into_iter().chain(freed(made - left)).chain(passing(1000, 200)).collect()
+    };
+    let resident = |mib: u64| Made { resident_bytes: mib << 20, ..Made::default() };
+    assert!(tells(&found(&resident(50), &calls(50, 5)), words));
+    assert!(!tells(&found(&resident(10), &calls(10, 3)), words), "5 MiB");
+    assert!(!tells(&found(&resident(50), &calls(50, 30)), words), "most of it is live");
+}
+
+#[test]
+fn idle_memory_and_small_blocks_are_told_only_of_a_good_part_of_what_is_live() {
+    let held = |block_bytes: u64, count: u64, beside: u64| {
+        let other = Call::Make { block: 1 << 19, size_bytes: beside, function: 2 };
+        let blocks = (0..count).map(|block| Call::Make { block, size_bytes: block_bytes, function: 1 });
+        let calls: Vec<Call> = [other].into_iter().chain(blocks).chain(passing(1 << 20, 2000)).collect();
+        found(&Made::default(), &calls)
+    };
+    assert!(tells(&held(1 << 20, 4, 1 << 20), "Idle memory: load"));
+    assert!(!tells(&held(1 << 18, 3, 1 << 20), "Idle memory: load"), "less than 1 MiB");
+    assert!(!tells(&held(1 << 20, 4, 64 << 20), "Idle memory: load"), "a small part of it");
+    assert!(tells(&held(8, 100_000, 1), "Many small blocks: load"));
+    assert!(!tells(&held(8, 30_000, 1), "Many small blocks"), "less than 1 MiB is the allocator's");
+    assert!(!tells(&held(200, 200_000, 1), "Many small blocks"), "a small part of it");
+}

@@ -113,7 +113,8 @@ impl DiffArguments {
             (self.after, self.before) = (newest.next(), newest.next());
             anyhow::ensure!(
                 self.before.is_some(),
-                "no traces given, and fewer than two in this folder: heapr diff A B"
+                "no traces given, and fewer than two in this folder: heapr diff A B{}",
+                if self.by.is_some() { " --by function" } else { "" }
             );
             tell!(
                 "heapr: the two newest traces here: {} and {}",
@@ -123,6 +124,10 @@ impl DiffArguments {
         }
         if self.after.is_none() {
             let only = self.before().display();
+            anyhow::ensure!(
+                self.by.is_none(),
+                "{only} is one trace, and two or more are compared: heapr diff {only} AFTER.heapr --by function"
+            );
             anyhow::bail!(
                 "{only} is one trace, and two are compared: heapr diff {only} AFTER.heapr; two moments of one: heapr diff {only} \
                  {only} --before-at 1s --after-at peak"

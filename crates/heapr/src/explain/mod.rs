@@ -9,6 +9,7 @@ mod for_ci;
 mod html;
 mod judged;
 mod markup;
+mod printed_table;
 mod resident;
 mod target;
 mod v8_snapshots;

@@ -17,8 +17,8 @@ use serde_json::json;
 
 use super::arguments::{ExplainArguments, Form};
 use super::elapsed_line::ElapsedLine;
+use super::printed_table::write_table;
 use super::target::{Target, client};
-use crate::plain_text::line_width;
 use crate::report::names::TraceNames;
 use crate::trace_file::{open, other_builds};
 
@@ -118,8 +118,6 @@ fn write_text(out: &mut dyn Write, name: &str, told: &WhereItIs) -> std::io::Res
         table.row(row![piece.label.as_str(), size, of_all, blocks, piece.note.as_str()]);
     }
     table.row(row!["all", told.whole_bytes, 100.0, "", ""]);
-    for line in table.lines(2, line_width()) {
-        writeln!(out, "{}", line.trim_end())?;
-    }
+    write_table(&table, out)?;
     told.not_told.iter().try_for_each(|limit| writeln!(out, "not told: {limit}"))
 }

@@ -11,7 +11,7 @@ use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
 
 use super::saved_file;
-use crate::plain_text::line_width;
+use crate::explain::printed_table::write_table;
 
 /// Resident memory at an earlier moment and at a later one.
 #[derive(Debug, Clone)]
@@ -57,10 +57,7 @@ impl Difference {
         let (then, now) = (self.then_rss_bytes, self.now_rss_bytes);
         table.row(row!["all", then, now, change(then, now)]);
         writeln!(out, "since then:")?;
-        for line in table.lines(2, line_width()) {
-            writeln!(out, "{}", line.trim_end())?;
-        }
-        Ok(())
+        write_table(&table, out)
     }
 
     pub(super) fn json(&self) -> Value {

@@ -7,12 +7,12 @@ use anyhow::Context as _;
 use heapr_proc::{GroupLimit, GroupMemory, group_memory, memory_limits};
 use heapr_resident::Class;
 use heapr_table::SortRows as _;
-use heapr_table::quantity::{bytes, percent, share};
+use heapr_table::quantity::{bytes, percent};
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
 
 use super::reading;
-use crate::plain_text::line_width;
+use crate::explain::printed_table::{ClassTable, write_table};
 
 /// Control group, explained.
 #[derive(Debug)]
@@ -125,9 +125,7 @@ impl Group {
         for process in self.processes.iter().take(MOST_PROCESSES) {
             table.row(row![process.pid, process.name.as_str(), process.rss_bytes, process.pss_bytes]);
         }
-        for line in table.lines(2, line_width()) {
-            writeln!(out, "{}", line.trim_end())?;
-        }
+        write_table(&table, out)?;
         if self.processes.len() > MOST_PROCESSES {
             writeln!(out, "  and {} more", self.processes.len() - MOST_PROCESSES)?;
         }
@@ -139,15 +137,11 @@ impl Group {
             count => format!(", without {count} processes of which it was refused: unknown"),
         };
         writeln!(out, "their memory, each page counted once: {}{without}", bytes(all))?;
-        let columns =
-            [Column::text("class", ""), Column::bytes("bytes", "resident"), Column::percent("percent", "%")];
-        let mut table = Table::new("heapr.explain/1", &columns);
+        let mut table = ClassTable::new(all);
         for (class, amount) in &self.classes {
-            table.row(row![class.label(), *amount, share(*amount, all)]);
+            table.class(class.label(), *amount, None::<&str>);
         }
-        for line in table.lines(2, line_width()) {
-            writeln!(out, "{}", line.trim_end())?;
-        }
+        table.write(out)?;
         writeln!(out, "what the kernel adds:")?;
         for (_, label, amount) in self.kernel_parts() {
             writeln!(out, "  {label}: {}", bytes(amount))?;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::difference::{self, Difference};
 use super::saved_file;
-use crate::plain_text::line_width;
+use crate::explain::printed_table::write_table;
 
 /// Moments of one process.
 #[derive(Debug, Clone)]
@@ -107,9 +107,7 @@ impl Moments {
         if !is_one {
             table.row(row!["all", first.rss_bytes, most, last.rss_bytes, 100.0]);
         }
-        for line in table.lines(2, line_width()) {
-            writeln!(out, "{}", line.trim_end())?;
-        }
+        write_table(&table, out)?;
         if let Some(difference) = &self.difference {
             difference.write_text(out)?;
         }

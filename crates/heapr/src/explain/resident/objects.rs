@@ -14,15 +14,15 @@ use anyhow::Context as _;
 use heapr_managed::{ManagedHeap, NodeKind, write_snapshot};
 use heapr_proc::PageMap;
 use heapr_resident::{Account, Class};
-use heapr_table::quantity::{bytes, duration, plural, share};
-use heapr_table::{Column, Table, row};
+use heapr_table::quantity::{bytes, duration, plural};
 use heapr_v8::analysis::{Naming, NativeHolder, native_holders};
 use heapr_v8::devtools::Heap;
 use heapr_v8::{ReadOptions, Snapshot};
 use serde_json::{Value, json};
 
 use super::written_pages::Pieces;
-use crate::plain_text::{line_width, one_line};
+use crate::explain::printed_table::ClassTable;
+use crate::plain_text::one_line;
 use crate::snapshot::managed::heap_with_stacks;
 use crate::snapshot::v8::native_holders::allocated_by;
 
@@ -155,13 +155,7 @@ impl ObjectSum {
             self.runtime,
             duration(self.pause.as_nanos() as u64)
         )?;
-        let columns = [
-            Column::text("class", ""),
-            Column::bytes("bytes", "resident"),
-            Column::percent("percent", "%"),
-            Column::text("notes", ""),
-        ];
-        let mut table = Table::new("heapr.explain/1", &columns);
+        let mut table = ClassTable::new(self.all_bytes);
         let unexplained_bytes = u64::try_from(self.unexplained_bytes).unwrap_or(0);
         let unexplained = match self.unexplained_bytes {
             less @ ..0 => format!("the others have {} more than is resident", bytes(less.unsigned_abs())),
@@ -176,11 +170,9 @@ impl ObjectSum {
             ("not explained", unexplained_bytes, unexplained),
         ];
         for (what, amount, note) in rows {
-            table.row(row![what, amount, share(amount, self.all_bytes), note]);
+            table.class(what, amount, note);
         }
-        for line in table.lines(2, line_width()) {
-            writeln!(out, "{}", line.trim_end())?;
-        }
+        table.write(out)?;
         let told = self.holders.iter().filter(|holder| holder.native_bytes >= HOLDER_BYTES_LEAST);
         for (number, holder) in told.take(HOLDERS_MAX).enumerate() {
             let by = allocated_by(holder).map_or(String::new(), |by| format!(", allocated by {by}"));

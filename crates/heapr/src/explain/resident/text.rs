@@ -3,31 +3,21 @@
 use std::io::{self, Write};
 
 use heapr_resident::{Class, Line, ToldBy};
-use heapr_table::quantity::{bytes, count, duration, percent, plural, share};
-use heapr_table::{Column, Table, row};
+use heapr_table::quantity::{bytes, count, duration, percent, plural};
 
 use super::Resident;
 use super::pinning::PinnedBy;
-use crate::plain_text::line_width;
+use crate::explain::printed_table::ClassTable;
 
 pub(super) fn write(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
     let account = &resident.account;
     let all = account.pages.rss_bytes;
     writeln!(out, "resident: {}, all of it:", bytes(all))?;
-    let columns = [
-        Column::text("class", ""),
-        Column::bytes("bytes", "resident"),
-        Column::percent("percent", "%"),
-        Column::text("notes", ""),
-    ];
-    let mut table = Table::new("heapr.explain/1", &columns);
+    let mut table = ClassTable::new(all);
     for line in account.lines() {
-        let bytes = line.pages.rss_bytes;
-        table.row(row![label(&line), bytes, share(bytes, all), notes(&line, resident)]);
+        table.class(label(&line), line.pages.rss_bytes, notes(&line, resident));
     }
-    for line in table.lines(2, line_width()) {
-        writeln!(out, "{}", line.trim_end())?;
-    }
+    table.write(out)?;
     heap(resident, out)?;
     own_figures(resident, out)?;
     beside(resident, out)?;
