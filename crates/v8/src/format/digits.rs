@@ -6,16 +6,16 @@
 //! numbers. Each number is computed from the 8 bytes before its end, without a branch on its
 //! length.
 
-/// Number of padding bytes before a block's text: decoding reads 16 bytes before the end of the
+/// Number of padding bytes before a block's text: decoding reads 17 bytes before the end of the
 /// first number.
-pub(crate) const FRONT: usize = 16;
+pub(crate) const FRONT: usize = 24;
 /// Number of bytes decoded as a group.
 const GROUP: usize = 64;
 
 /// Piece of text that starts and ends between rows.
 ///
 /// ```text
-///  |<- 16 spaces ->|<- text ... ->|<- a space or more, to a multiple of 64 ->|
+///  |<- 24 spaces ->|<- text ... ->|<- a space or more, to a multiple of 64 ->|
 /// ```
 #[derive(Debug, Default)]
 pub(crate) struct Block {
@@ -86,7 +86,7 @@ impl Numbers {
         let mut before = 1u64;
         for group in 0..groups {
             let begin = group * GROUP;
-            // Window of the 16 bytes before the group and the group itself.
+            // Window of the bytes before the group and the group itself.
             let Some(window) = bytes[begin..].first_chunk::<{ FRONT + GROUP }>() else { break };
             let Some(text) = window[FRONT..].first_chunk::<GROUP>() else { break };
             let masks = classify(text);
@@ -109,9 +109,8 @@ impl Numbers {
                 let value = if no_digit == 0 && window[at + FRONT - 9].is_ascii_digit() {
                     let high = word_before(window, at + FRONT - 8);
                     let high_no_digit = no_digits(high);
-                    // All 16 bytes are digits: a 17th cannot be excluded, and real numbers are
-                    // shorter.
-                    if high_no_digit == 0 {
+                    // Real numbers have 53 bits, which are 16 digits.
+                    if high_no_digit == 0 && window[at + FRONT - 17].is_ascii_digit() {
                         return Err(BadDigits::TooLong { at: begin + at });
                     }
                     let value = digits(high, high_no_digit) * 100_000_000 + digits(word, 0);
@@ -215,6 +214,8 @@ mod tests {
             decoded("4294967294,4294967295,4294967296").unwrap(),
             [4294967294, 4294967295, 4294967296]
         );
+        let longest = (1 << 53) - 1;
+        assert_eq!(decoded(&format!("{longest},1,{longest}")).unwrap(), [longest, 1, longest]);
         assert_eq!(decoded("").unwrap(), [] as [u64; 0]);
         assert_eq!(decoded("00000000000012").unwrap(), [12]);
     }
@@ -233,7 +234,7 @@ mod tests {
         fn any_numbers_with_any_white_space_come_out(
             numbers in prop::collection::vec((0u64..10_000_000_000_000_000, 0u32..17, "[ \n\r\t]{0,3},[ \n]{0,2}"), 0..200),
         ) {
-            let expected: Vec<u64> = numbers.iter().map(|&(value, digits, _)| value % 10u64.pow(digits.min(15))).collect();
+            let expected: Vec<u64> = numbers.iter().map(|&(value, digits, _)| value % 10u64.pow(digits.min(16))).collect();
             let text: String = numbers.iter().zip(&expected).map(|((_, _, gap), value)| format!("{value}{gap}")).collect();
             prop_assert_eq!(decoded(&text).unwrap(), expected);
         }
