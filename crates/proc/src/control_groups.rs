@@ -23,9 +23,9 @@ pub struct GroupLimit {
     pub is_hard: bool,
 }
 
-/// Names in a group's folder: the limit, the amount that counts against it, and counters of pages of
-/// files in memory.stat. These are the pages not used lately, all others, and those that processes
-/// have mapped.
+/// Names in a group's folder: the limit, the amount that counts against it, and counters of pages
+/// of files in memory.stat. These are the pages not used lately, all others, and those that
+/// processes have mapped.
 type Files = (&'static str, &'static str, [&'static str; 3]);
 const V2_PAGES: [&str; 3] = ["inactive_file", "active_file", "file_mapped"];
 const V2: [Files; 2] = [("memory.max", "memory.current", V2_PAGES), (SOFT, "memory.current", V2_PAGES)];
