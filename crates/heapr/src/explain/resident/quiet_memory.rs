@@ -60,13 +60,6 @@ impl<'a> QuietMemory<'a> {
         }
     }
 
-    /// Whether all pages of a range are resident, if it lies in one page.
-    fn is_present(&self, range: &Range<u64>) -> Option<bool> {
-        let last_avma = range.end.checked_sub(1).filter(|last| *last >= range.start)?;
-        let is_one = range.start / page_bytes() == last_avma / page_bytes();
-        is_one.then(|| self.state_of(range.start).is_some_and(PageState::is_present))
-    }
-
     /// Reads several pages that are not resident, which may lie in several mappings.
     fn read_absent_pages(&self, address_avma: u64, into: &mut [u8], is_swapped: bool) -> usize {
         let mut done = 0;
@@ -170,11 +163,7 @@ impl HeapMemory for QuietMemory<'_> {
     }
 
     fn read_ranges(&self, ranges_avma: &[Range<u64>], into: &mut [u8]) -> Vec<usize> {
-        // Most ranges are words of a walk, in no order.
-        let of_each: Option<Vec<bool>> = ranges_avma.iter().map(|range| self.is_present(range)).collect();
-        let whole = of_each
-            .filter(|_| self.pages.is_some())
-            .unwrap_or_else(|| self.pages.map_or_else(Vec::new, |pages| present(pages, ranges_avma)));
+        let whole = self.pages.map_or_else(Vec::new, |pages| present(pages, ranges_avma));
         let is_whole = |at: usize| whole.get(at).copied().unwrap_or(false);
         let length = |range: &Range<u64>| (range.end - range.start) as usize;
         let there: Vec<Range<u64>> =
