@@ -121,8 +121,8 @@ pub struct GroupFacts {
 }
 
 impl GroupFacts {
-    /// What is known of a limit that was lowered, by the reading before: the limit of the same
-    /// group. It is forgotten once the limit is as large as before.
+    /// Limit before, if that of the same group was larger at the reading before. It is forgotten
+    /// once the limit is as large as it was.
     #[must_use]
     pub fn lowered_since(&self, before: &Self) -> Option<Lowered> {
         let (limit_bytes, earlier_bytes) = (self.limit_bytes?, before.limit_bytes?);

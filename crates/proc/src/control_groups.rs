@@ -23,8 +23,8 @@ pub struct GroupLimit {
     pub is_hard: bool,
 }
 
-/// Names in a group's folder: the limit, the amount that counts against it, and the counters in
-/// memory.stat of pages of files: those not used lately, all others, and those among them that
+/// Names in a group's folder: the limit, the amount that counts against it, and counters of pages
+/// of files in memory.stat. These are the pages not used lately, all others, and those that
 /// processes have mapped.
 type Files = (&'static str, &'static str, [&'static str; 3]);
 const V2_PAGES: [&str; 3] = ["inactive_file", "active_file", "file_mapped"];

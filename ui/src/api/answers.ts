@@ -441,6 +441,16 @@ export interface HoldersAnswer {
   rows: GraphHolder[];
 }
 
+/** Incident that a recording was kept for. */
+export interface IncidentTold {
+  /** Number in its folder. */
+  number: number;
+  /** Time of the death or of the warning, ns since 1970. */
+  time_unix_ns: number;
+  /** Report in sentences, the first one first. */
+  sentences: string[];
+}
+
 /** Subject of a finding. */
 export type Kind = 'growth' | 'peak' | 'churn' | 'idle' | 'resident' | 'overhead' | 'slices' | 'duplicates' | 'frees' | 'unseen';
 
@@ -657,6 +667,8 @@ export interface OpenFile {
   /** Trace whose graph the file is: the page shows it with that trace. */
   graph: GraphFacts | null;
   resident: ResidentFacts | null;
+  /** Incident that the trace is the recording of. */
+  incident: IncidentTold | null;
   session: SessionFacts | null;
 }
 

@@ -113,7 +113,7 @@ fn told_of(death: &Death, programs: &Programs) -> anyhow::Result<(bool, String)>
 }
 
 /// Lowers a limit below what is used. Version 2 takes it, and the kernel kills. Version 1 refuses
-/// it, as the memory cannot be freed: there the limit is lowered to the next [`STEP_BYTES`], which
+/// it, as the memory cannot be freed. There the limit is lowered to the next [`STEP_BYTES`], which
 /// the program meets as it goes on.
 fn lower(group: &MemoryGroup, mib: u64) -> anyhow::Result<()> {
     if group.limit(mib << 20).is_ok() {

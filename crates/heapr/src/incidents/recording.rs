@@ -1,4 +1,4 @@
-//! The recording that an incident keeps, and what the page opens on.
+//! The recording that an incident keeps, and the place that the page opens on.
 
 use std::path::{Path, PathBuf};
 
@@ -31,16 +31,16 @@ pub(crate) fn recording_of_incident(path: &Path) -> anyhow::Result<Option<PathBu
     Ok(Some(recording))
 }
 
-/// What is told of the incident whose recording a trace is; `None`: it is none, or the incident
-/// cannot be read.
+/// Number, time and sentences of the incident beside a recording; `None` without one that can be
+/// read.
 pub(crate) fn incident_of_recording(path: &Path) -> Option<IncidentTold> {
     let incident = incident_beside(path)?;
     let Incident { number, time_unix_ns, sentences, .. } = incident;
     Some(IncidentTold { number, time_unix_ns, sentences })
 }
 
-/// Address in the page, the text after `#`, of the last minutes before the incident whose recording
-/// a trace is, for the processes whose memory counts.
+/// Address in the page, the text after `#`, of the last minutes before the incident beside a
+/// recording. It chooses the processes whose memory counts.
 pub(crate) fn last_minutes(path: &Path) -> Option<String> {
     let incident = incident_beside(path)?;
     let trace = Trace::open(path).ok()?;

@@ -24,7 +24,9 @@ pub(super) fn failed_count(path: &Path, pid: u32, ended_unix_ns: u64) -> anyhow:
     let end_ns = latest(trace.processes(), pid).and_then(|process| process.end_ns).unwrap_or(at_ns);
     drop(trace);
     let from_ns = end_ns.saturating_sub(FAILED_SECONDS * 1_000_000_000);
-    let range = [from_ns, recorded_ns.max(from_ns + 1)].map(|time_ns| format!("{time_ns}ns"));
+    // A range ends before its last moment, at which the failure may be the last event.
+    let to_ns = recorded_ns.max(from_ns).saturating_add(1);
+    let range = [from_ns, to_ns].map(|time_ns| format!("{time_ns}ns"));
     let request = json!({"file": 0, "filter": {"pid": [pid.to_string()], "range": range}});
     let answer = answer_json(&Reader::of(path).files, "report", request.to_string().as_bytes())?;
     let answer: Value = serde_json::from_slice(&answer).context("the totals of a recording")?;

@@ -11,11 +11,11 @@ use heapr_server::{Files, Limits, Source, answer_json};
 use heapr_symbols::ModuleKey;
 use serde_json::{Value, json};
 
+use super::recorded::Recorded;
 use crate::incidents::{earliest_end_ns, latest};
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
 use crate::trace_file::open;
-use super::recorded::Recorded;
 use crate::view::CommandLineHost;
 
 /// Number of functions that are read at a moment, and that an incident has.

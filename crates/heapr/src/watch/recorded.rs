@@ -1,4 +1,4 @@
-//! The recording of a watch, with the files of modules that its recorder holds open: a container's
+//! The recording of a watch, with the files of modules that its recorder holds open. A container's
 //! programs have no path in this namespace, and are gone once it has died.
 
 use std::collections::HashMap;

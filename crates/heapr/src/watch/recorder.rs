@@ -165,7 +165,9 @@ pub(super) fn end_left(journal: &Journal) {
     while lives() && begin.elapsed() < END_LIMIT {
         std::thread::sleep(Duration::from_millis(20));
     }
-    tell!("heapr: the recorder of the last watch does not answer and was ended: another one goes on in its place");
+    tell!(
+        "heapr: the recorder of the last watch does not answer and was ended: another one goes on in its place"
+    );
 }
 
 fn life(pid: u32) -> Option<OwnedFd> {

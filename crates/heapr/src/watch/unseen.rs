@@ -36,7 +36,8 @@ impl Watcher {
                 recorded: self.recorded(),
                 log_not_read: self.kills.unread(),
             };
-            let mut found = incidents(vec![Told { dead: dead(kill), kill: Some(kill.clone()) }], &circumstances);
+            let mut found =
+                incidents(vec![Told { dead: dead(kill), kill: Some(kill.clone()) }], &circumstances);
             for incident in found.iter_mut().filter(|incident| incident.process.rss_bytes.is_none()) {
                 incident
                     .unknown
