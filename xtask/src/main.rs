@@ -63,7 +63,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   dist [--binary FILE] [--target TARGET] [--only tar,deb,rpm,wheel,npm,image,static] [--check] [--twice]
                          every package that can be made here, from a build for glibc 2.28 or from a program that
                          is there; the static one from a build for musl. SHA256SUMS and manifest.json beside them.
-                         --target: for another processor (aarch64-unknown-linux-gnu), with its compilers installed.
+                         --target: for another processor (aarch64-unknown-linux-gnu), from a program that is there.
                          --check installs and uses each: Debian 11 to 13 (as root), a venv, an npm project,
                          containers (podman), a root with nothing but musl. --twice: two builds are equal
   emulated [all | WORD…] heapr built for aarch64, and the victims under qemu-aarch64: twelve of them, all, or those

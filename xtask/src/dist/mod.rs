@@ -85,9 +85,12 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     if is_checked && !is_here {
         bail!("packages are checked on a machine of their processor: leave --check out");
     }
-    // With a given program, or for another processor, only packages of one kind of build are made.
+    if binary.is_none() && !is_here {
+        bail!("packages for another processor are made from a program that is there: --binary FILE");
+    }
+    // With a given program, only the packages of that kind of build are made.
     let is_asked = |(name, build, ..): &&Kind| {
-        only.contains(name) || only.is_empty() && (binary.is_none() && is_here || *build == Build::Glibc)
+        only.contains(name) || only.is_empty() && (binary.is_none() || *build == Build::Glibc)
     };
     let asked: Vec<&Kind> = KINDS.iter().filter(is_asked).collect();
     let (kinds, left_out) = tools::split(asked, binary.is_some());
