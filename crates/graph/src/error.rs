@@ -7,8 +7,8 @@ pub enum GraphError {
     /// The array of first edges is empty; even a graph without nodes has one bound.
     #[error("no first edges were given")]
     NoBorders,
-    /// The nodes or edges are too many for 32-bit numbers.
-    #[error("{node_count} nodes and {edge_count} edges do not fit 32-bit numbers")]
+    /// The nodes or edges are too many for words of 32 bits, in which edges may have tags.
+    #[error("{node_count} nodes and {edge_count} edges do not fit words of 32 bits")]
     TooLarge {
         /// Number of nodes.
         node_count: usize,

@@ -15,7 +15,7 @@ impl Retainers {
     pub fn of(graph: &Graph) -> Self {
         let node_count = graph.node_count() as usize;
         let mut first = vec![0u32; node_count + 1];
-        for &target in graph.targets() {
+        for target in graph.targets() {
             first[target as usize] += 1;
         }
         let mut end = 0;
@@ -26,7 +26,7 @@ impl Retainers {
         // Each slot holds the end of its node's run, and moves down to the start while the run is
         // filled from its end.
         let mut edges = vec![0u32; graph.edge_count() as usize];
-        for (edge, &target) in graph.targets().iter().enumerate() {
+        for (edge, target) in graph.targets().enumerate() {
             let slot = &mut first[target as usize];
             *slot -= 1;
             edges[*slot as usize] = edge as u32;

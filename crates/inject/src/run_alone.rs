@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::command_words;
+use crate::large_blocks::advise;
 use crate::program_start::restore_given;
 
 /// The system's allocator. If memory runs out before a program has been started, `heapr run`
@@ -34,13 +35,13 @@ unsafe impl GlobalAlloc for RunsAlone {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's layout.
-        self.or_run(unsafe { System.alloc(layout) })
+        advise(self.or_run(unsafe { System.alloc(layout) }), layout.size())
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        self.or_run(unsafe { System.alloc_zeroed(layout) })
+        advise(self.or_run(unsafe { System.alloc_zeroed(layout) }), layout.size())
     }
 
     #[inline]
@@ -52,7 +53,7 @@ unsafe impl GlobalAlloc for RunsAlone {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: as above.
-        self.or_run(unsafe { System.realloc(block, layout, bytes) })
+        advise(self.or_run(unsafe { System.realloc(block, layout, bytes) }), bytes)
     }
 }
 

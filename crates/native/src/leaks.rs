@@ -111,7 +111,7 @@ fn fold(
     }
     let mut is_held = vec![false; components.count() as usize];
     for place in 1..inner.node_count() {
-        for &target in inner.targets_of(place) {
+        for target in inner.targets_of(place) {
             if components.of_node(target) != components.of_node(place) {
                 is_held[components.of_node(target) as usize] = true;
             }

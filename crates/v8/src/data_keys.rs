@@ -97,7 +97,7 @@ fn keys_of_table(snapshot: &Snapshot, node: u32) -> FxHashSet<&[u8]> {
         snapshot.edge_kind(edge) == EdgeKind::INTERNAL && snapshot.is_edge_named(edge, b"properties")
     });
     let Some(table) = properties.next().map(|edge| graph.target(edge)) else { return FxHashSet::default() };
-    let targets = graph.targets_of(table).iter().copied();
+    let targets = graph.targets_of(table);
     targets
         .filter(|&target| snapshot.kind(target) == NodeKind::STRING)
         .map(|key| snapshot.name(key))

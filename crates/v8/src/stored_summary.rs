@@ -62,8 +62,13 @@ impl StoredSummary {
 
     /// Returns the summary with only the classes of some objects.
     pub fn of_some(heap: &Heap, only: Option<&NodeSet>) -> Self {
+        let (rest, lines) = std::thread::scope(|scope| {
+            let rest = scope.spawn(|| Self::without_classes(heap));
+            let lines = heap.aggregates_of(only);
+            (rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), lines)
+        });
         let paths = ScriptPaths::of(heap.snapshot());
-        let classes = heap.aggregates_of(only).into_iter().map(|line| {
+        let classes = lines.into_iter().map(|line| {
             let class = heap.classes().get(line.class);
             StoredClass {
                 name: class.name_text().into_owned(),
@@ -77,7 +82,7 @@ impl StoredSummary {
                 retained_bytes: line.retained_bytes,
             }
         });
-        Self { classes: classes.collect(), ..Self::without_classes(heap) }
+        Self { classes: classes.collect(), ..rest }
     }
 
     /// Returns the part of the summary that needs no dominators.

@@ -2,7 +2,7 @@
 //! string is added to the table.
 
 use crate::format::NOT_IN_FILE;
-use crate::{Result, Snapshot};
+use crate::{EdgeKind, Result, Snapshot};
 
 /// Gives the placeholder to nodes and edges whose string number is too large.
 pub(crate) fn name_absent(snapshot: &mut Snapshot) -> Result<()> {
@@ -17,11 +17,11 @@ pub(crate) fn name_absent(snapshot: &mut Snapshot) -> Result<()> {
     for number in snapshot.nodes.names.iter_mut().filter(|number| **number >= count) {
         *number = name;
     }
-    for edge in 0..snapshot.edge_count() {
-        if is_absent_of_edge(snapshot, edge, count) {
-            snapshot.edges.names[edge as usize] = name;
-        }
-    }
+    let graph = &snapshot.graph;
+    snapshot.edge_names.replace(|edge, number| {
+        let is_absent = number >= count && EdgeKind(graph.tag(edge) as u8).has_string_name();
+        is_absent.then_some(name)
+    });
     Ok(())
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn distances(
         is_ignored,
     };
     let root = snapshot.root;
-    for &node in snapshot.graph.targets_of(root) {
+    for node in snapshot.graph.targets_of(root) {
         if is_user_root(snapshot, node) {
             walk.distance[node as usize] = 1;
             walk.queue.push(node);
@@ -67,53 +67,57 @@ enum Source {
 
 impl<F: Fn(u32) -> bool> Walk<'_, F> {
     fn run(&mut self) {
+        // One distance after the other, so that only two of them are in memory.
+        let mut level = Vec::new();
+        while !self.queue.is_empty() {
+            std::mem::swap(&mut level, &mut self.queue);
+            for &node in &level {
+                self.visit(node);
+            }
+            level.clear();
+        }
+    }
+
+    fn visit(&mut self, node: u32) {
         let snapshot = self.snapshot;
-        let mut head = 0;
-        while head < self.queue.len() {
-            let node = self.queue[head];
-            head += 1;
-            let next = self.distance[node as usize] + 1;
-            let source = match snapshot.kind(node) {
-                NodeKind::HIDDEN if self.native_contexts.contains(snapshot.name_number(node)) => {
-                    Source::NativeContext
-                }
-                NodeKind::ARRAY if self.descriptors.contains(snapshot.name_number(node)) => {
-                    Source::Descriptors
-                }
-                _ => Source::Usual,
-            };
-            for edge in snapshot.graph.edges(node) {
-                let target = snapshot.graph.target(edge);
-                if self.distance[target as usize] == NO_DISTANCE && self.is_followed(&source, edge, target) {
-                    self.distance[target as usize] = next;
-                    self.queue.push(target);
-                }
+        let next = self.distance[node as usize] + 1;
+        let source = match snapshot.kind(node) {
+            NodeKind::HIDDEN if self.native_contexts.contains(snapshot.name_number(node)) => {
+                Source::NativeContext
+            }
+            NodeKind::ARRAY if self.descriptors.contains(snapshot.name_number(node)) => Source::Descriptors,
+            _ => Source::Usual,
+        };
+        for edge in snapshot.graph.edges(node) {
+            let target = snapshot.graph.target(edge);
+            if self.distance[target as usize] == NO_DISTANCE && self.is_followed(&source, edge, target) {
+                self.distance[target as usize] = next;
+                self.queue.push(target);
             }
         }
-        self.queue.clear();
     }
 
     fn is_followed(&mut self, source: &Source, edge: u32, target: u32) -> bool {
         let kind = self.snapshot.edge_kind(edge);
-        let name = self.snapshot.edge_name_number(edge);
+        let name = || self.snapshot.edge_name_number(edge);
         if kind == EdgeKind::WEAK || (self.is_ignored)(target) {
             return false;
         }
         match source {
-            Source::NativeContext if kind.has_string_name() && self.function_maps.contains(name) => false,
+            Source::NativeContext if kind.has_string_name() && self.function_maps.contains(name()) => false,
             // A map shares its descriptors with other maps, whose entries say nothing about this
             // one.
             Source::Descriptors => {
                 let index = if kind.has_string_name() {
-                    leading_number(self.snapshot.strings.get(name))
+                    leading_number(self.snapshot.strings.get(name()))
                 } else {
-                    Some(name)
+                    Some(name())
                 };
                 index.is_some_and(|index| index < 2 || index % 3 != 1) || index.is_none()
             }
             // A WeakMap entry's value is as far as the farther of its key and its table: the second
             // edge counts.
-            _ if kind == EdgeKind::INTERNAL => match self.weak_maps.get(name) {
+            _ if kind == EdgeKind::INTERNAL => match self.weak_maps.get(name()) {
                 Some(edge) => {
                     let pending = &mut self.is_pending[edge.pair as usize];
                     *pending = !*pending;

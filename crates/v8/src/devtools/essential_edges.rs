@@ -11,7 +11,7 @@ pub(crate) struct EssentialEdges<'a> {
     weak_maps: &'a WeakMapEdges,
     page_objects: &'a NodeSet,
     /// Objects of the page that roots other than the root itself hold.
-    held_by_roots: &'a [u32],
+    held_by_roots: Option<&'a NodeSet>,
 }
 
 impl<'a> EssentialEdges<'a> {
@@ -20,25 +20,25 @@ impl<'a> EssentialEdges<'a> {
         weak_maps: &'a WeakMapEdges,
         page_objects: &'a NodeSet,
     ) -> Self {
-        Self { snapshot, weak_maps, page_objects, held_by_roots: &[] }
+        Self { snapshot, weak_maps, page_objects, held_by_roots: None }
     }
 
     /// Adapts the rule to snapshots in which no shortcut of the root leads to the page's objects.
     /// Other roots hold the first of these objects.
-    pub(crate) fn held_by_roots(self, held_by_roots: &'a [u32]) -> Self {
-        Self { held_by_roots, ..self }
+    pub(crate) fn held_by_roots(self, held_by_roots: &'a NodeSet) -> Self {
+        Self { held_by_roots: Some(held_by_roots), ..self }
     }
 
     #[inline]
     pub(crate) fn contains(&self, edge: u32, from: u32, to: u32) -> bool {
-        let kind = self.snapshot.edges.kind(edge);
+        let kind = self.snapshot.edge_kind(edge);
         if kind == EdgeKind::WEAK || from == to {
             return false;
         }
         // Key and table hold a value together. The key's edge says more, so the table's edge does
         // not count.
         if kind == EdgeKind::INTERNAL {
-            let pair = self.weak_maps.get(self.snapshot.edges.names[edge as usize]);
+            let pair = self.weak_maps.get(self.snapshot.edge_name_number(edge));
             if pair.is_some_and(|pair| pair.table_id == self.snapshot.id(from)) {
                 return false;
             }
@@ -50,7 +50,8 @@ impl<'a> EssentialEdges<'a> {
         let is_from_outside = self.page_objects.contains(to) && !self.page_objects.contains(from);
         kind != EdgeKind::SHORTCUT
             && (!is_from_outside
-                || self.held_by_roots.contains(&to) && self.snapshot.kind(from) == NodeKind::SYNTHETIC)
+                || self.held_by_roots.is_some_and(|held| held.contains(to))
+                    && self.snapshot.kind(from) == NodeKind::SYNTHETIC)
     }
 }
 

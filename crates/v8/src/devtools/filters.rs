@@ -124,7 +124,7 @@ fn event_handlers(heap: &Heap) -> NodeSet {
         }
         let Some(callback) = named(node, "1") else { continue };
         let is_function = |node: &u32| named(*node, "code").is_some();
-        let wrapped = || snapshot.graph().targets_of(callback).iter().copied().find(is_function);
+        let wrapped = || snapshot.graph().targets_of(callback).find(is_function);
         let handler = if is_function(&callback) { callback } else { wrapped().unwrap_or(callback) };
         handlers.insert(handler);
     }

@@ -64,13 +64,16 @@ impl Heap {
                 owners
             });
             shared.dominators();
-            shared.subtree_counts();
             rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         if let Some(owners) = owners {
             heap.moved = OnceLock::from(move_to_owners(&mut heap.snapshot, &owners));
         }
-        heap.retained();
+        std::thread::scope(|scope| {
+            let shared = &heap;
+            scope.spawn(|| shared.subtree_counts());
+            shared.retained();
+        });
         Ok(heap)
     }
 
@@ -195,7 +198,7 @@ impl Heap {
         }
         self.owner_dominators.get_or_init(|| {
             let contexts = contexts_held_by_roots(&self.snapshot);
-            let program = led_to(&self.snapshot, contexts.iter().copied());
+            let program = led_to(&self.snapshot, contexts.nodes());
             let rule =
                 EssentialEdges::new(&self.snapshot, &self.weak_maps, &program).held_by_roots(&contexts);
             Dominators::of(&self.snapshot.graph, self.snapshot.root, |edge, from, to| {

@@ -15,7 +15,7 @@ fn is_dom_trees(snapshot: &Snapshot, node: u32) -> bool {
 
 /// Whether the root refers to a user root. Snapshots with exposed internals have no user roots.
 pub(crate) fn has_user_roots(snapshot: &Snapshot) -> bool {
-    snapshot.graph.targets_of(snapshot.root).iter().any(|&node| is_user_root(snapshot, node))
+    snapshot.graph.targets_of(snapshot.root).any(|node| is_user_root(snapshot, node))
 }
 
 /// Returns all nodes that the root's shortcuts (the global objects) and the document trees lead to
@@ -32,15 +32,15 @@ pub(crate) fn page_objects(snapshot: &Snapshot) -> NodeSet {
 
 /// Returns the contexts of programs that a root holds by edges that are not weak. With exposed
 /// internals, shortcuts do not lead to them.
-pub(crate) fn contexts_held_by_roots(snapshot: &Snapshot) -> Vec<u32> {
+pub(crate) fn contexts_held_by_roots(snapshot: &Snapshot) -> NodeSet {
     let graph = &snapshot.graph;
     let contexts = NameSet::of(&snapshot.strings, |text| text == b"system / NativeContext");
-    let mut found = Vec::new();
+    let mut found = NodeSet::new(snapshot.node_count());
     for root in (0..snapshot.node_count()).filter(|&node| snapshot.kind(node) == NodeKind::SYNTHETIC) {
         for edge in graph.edges(root).filter(|&edge| snapshot.edge_kind(edge) != EdgeKind::WEAK) {
             let target = graph.target(edge);
-            if contexts.contains(snapshot.name_number(target)) && !found.contains(&target) {
-                found.push(target);
+            if contexts.contains(snapshot.name_number(target)) {
+                found.insert(target);
             }
         }
     }

@@ -88,7 +88,7 @@ impl Heap {
 fn shared_targets(heap: &Heap) -> Vec<u8> {
     let graph = heap.snapshot().graph();
     let mut counts = vec![0u8; graph.node_count() as usize];
-    for &target in graph.targets() {
+    for target in graph.targets() {
         let count = &mut counts[target as usize];
         *count = (*count + 1).min(2);
     }

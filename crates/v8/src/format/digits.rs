@@ -10,7 +10,7 @@
 /// first number.
 pub(crate) const FRONT: usize = 24;
 /// Number of bytes decoded as a group.
-const GROUP: usize = 64;
+pub(crate) const GROUP: usize = 64;
 
 /// Piece of text that starts and ends between rows.
 ///
@@ -33,6 +33,11 @@ impl Block {
 
     pub(crate) fn text(&self) -> &[u8] {
         &self.bytes[FRONT..]
+    }
+
+    /// Takes the padding away from a text of that length.
+    pub(crate) fn unfinish(&mut self, text_bytes: usize) {
+        self.bytes.truncate(FRONT + text_bytes);
     }
 
     /// Pads the text so that it can be decoded; a number at its end must have a byte after it.
@@ -140,7 +145,7 @@ fn word_before(window: &[u8; FRONT + GROUP], end: usize) -> u64 {
 
 /// Returns the high bit of each byte that is not a digit.
 #[inline(always)]
-fn no_digits(word: u64) -> u64 {
+pub(crate) fn no_digits(word: u64) -> u64 {
     let distance = word ^ 0x3030_3030_3030_3030;
     // A byte is a digit if its distance is below 10; the sum must not carry into the next byte.
     (((distance & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676) | distance) & 0x8080_8080_8080_8080
@@ -148,10 +153,11 @@ fn no_digits(word: u64) -> u64 {
 
 /// Returns the value of the digits at the end of `word`, after its last non-digit.
 #[inline(always)]
-fn digits(word: u64, no_digit: u64) -> u64 {
-    let digit_bits = no_digit.leading_zeros();
-    // Bytes before the digits become zero: leading zeros of the number.
-    let kept = !u64::MAX.checked_shr(digit_bits).unwrap_or(0);
+pub(crate) fn digits(word: u64, no_digit: u64) -> u64 {
+    // Bytes before the digits become zero: leading zeros of the number. The lowest bit is isolated
+    // in the reverse order of bytes, as a search for the highest bit is slow on some processors.
+    let reversed = no_digit.swap_bytes();
+    let kept = ((reversed & reversed.wrapping_neg()) >> 7).wrapping_sub(1).swap_bytes();
     let word = word & kept & 0x0f0f_0f0f_0f0f_0f0f;
     let pairs = word.wrapping_mul(10).wrapping_add(word >> 8);
     let even = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
@@ -159,15 +165,15 @@ fn digits(word: u64, no_digit: u64) -> u64 {
     even.wrapping_add(odd) >> 32
 }
 
-struct Masks {
-    no_digit: u64,
+pub(crate) struct Masks {
+    pub(crate) no_digit: u64,
     /// Bytes that are neither digits, commas nor white space.
-    bad: u64,
+    pub(crate) bad: u64,
 }
 
 /// Classifies bytes by simple loops, which the compiler vectorises; intrinsics would need `unsafe`.
 #[inline(always)]
-fn classify(text: &[u8; GROUP]) -> Masks {
+pub(crate) fn classify(text: &[u8; GROUP]) -> Masks {
     let (mut is_no_digit, mut is_bad) = ([0u8; GROUP], [0u8; GROUP]);
     for at in 0..GROUP {
         let byte = text[at];

@@ -1,31 +1,32 @@
-//! Edges, one column per field.
+//! Edges: names in columns, kinds and targets in the words of the graph.
 
 use crate::format::digits::Numbers;
+use crate::format::edge_names::NameRows;
 use crate::format::meta::EdgeFields;
+use crate::format::row_text::RowText;
 use crate::format::section::Rows;
 use crate::kinds::EdgeKind;
 use crate::{Error, Result};
 
-/// Fields of each edge, indexed by its number; the graph holds the targets.
-#[derive(Debug, Default)]
-pub(crate) struct EdgeColumns {
-    /// Number of a string, or index of an element.
-    pub(crate) names: Vec<u32>,
-    pub(crate) kinds: Vec<u8>,
+/// Number of bits of an edge's word that hold its kind; the target is above.
+pub(crate) const KIND_BITS: u32 = 4;
+/// Number of nodes whose numbers fit above the kind.
+pub(crate) const MOST_NODES: u64 = (u32::MAX >> KIND_BITS) as u64;
+
+/// Word of an edge in the graph.
+#[inline]
+pub(crate) fn edge_word(kind: EdgeKind, target: u32) -> u32 {
+    target << KIND_BITS | u32::from(kind.0.min(EdgeKind::UNKNOWN.0))
 }
 
-impl EdgeColumns {
-    #[inline]
-    pub(crate) fn kind(&self, edge: u32) -> EdgeKind {
-        EdgeKind(self.kinds[edge as usize])
+/// Turns targets into the words of the graph. Returns `None` if a target is too large.
+pub(crate) fn edge_words(mut targets: Vec<u32>, kinds: impl Iterator<Item = EdgeKind>) -> Option<Vec<u32>> {
+    let mut greatest = 0;
+    for (word, kind) in targets.iter_mut().zip(kinds) {
+        greatest = greatest.max(*word);
+        *word = edge_word(kind, *word);
     }
-
-    pub(crate) fn truncate(&mut self, count: usize) {
-        self.names.truncate(count);
-        self.names.shrink_to_fit();
-        self.kinds.truncate(count);
-        self.kinds.shrink_to_fit();
-    }
+    (u64::from(greatest) < MOST_NODES).then_some(targets)
 }
 
 /// Data that the threads share while they fill the columns.
@@ -44,67 +45,71 @@ impl EdgeFilling {
 
 /// Some rows of the columns.
 pub(crate) struct EdgeRows<'a> {
-    pub(crate) names: &'a mut [u32],
-    pub(crate) kinds: &'a mut [u8],
-    pub(crate) targets: &'a mut [u32],
+    pub(crate) names: NameRows<'a>,
+    pub(crate) words: &'a mut [u32],
     pub(crate) filling: &'a EdgeFilling,
 }
 
 impl Rows for EdgeRows<'_> {
     fn row_count(&self) -> usize {
-        self.names.len()
+        self.words.len()
     }
 
     fn split_at(self, count: usize) -> (Self, Self) {
-        let (names, more_names) = self.names.split_at_mut(count);
-        let (kinds, more_kinds) = self.kinds.split_at_mut(count);
-        let (targets, more_targets) = self.targets.split_at_mut(count);
+        let (names, more_names) = self.names.split_at(count);
+        let (words, more_words) = self.words.split_at_mut(count);
         let filling = self.filling;
-        (
-            Self { names, kinds, targets, filling },
-            Self { names: more_names, kinds: more_kinds, targets: more_targets, filling },
-        )
+        (Self { names, words, filling }, Self { names: more_names, words: more_words, filling })
+    }
+
+    fn store_common(&mut self, text: &RowText<'_>, ends: &[u32], stride: usize) -> bool {
+        let fields = &self.filling.fields;
+        if stride != 3 || (fields.kind, fields.name, fields.to_node) != (0, 1, 2) {
+            return false;
+        }
+        let rows = ends.as_chunks::<3>().0.iter();
+        let mut kind_of = [EdgeKind::UNKNOWN; 256];
+        kind_of.iter_mut().zip(&self.filling.kinds).for_each(|(slot, &kind)| *slot = kind);
+        let are_narrow = self.names.store_narrow(rows.clone().map(|row| text.number(row[1])));
+        let word_ends = rows.map(|row| (kind_of[usize::from(text.digit(row[0]))], text.number(row[2])));
+        let bad = store_words(self.words, word_ends, self.filling.node_stride);
+        are_narrow && bad == usize::MAX && !text.is_uncommon()
     }
 
     fn store(self, numbers: &Numbers, stride: usize, first_row: usize) -> Result<()> {
         let fields = &self.filling.fields;
-        let mut kind_of = [EdgeKind::UNKNOWN.0; 256];
-        for (slot, kind) in kind_of.iter_mut().zip(&self.filling.kinds) {
-            *slot = kind.0;
-        }
+        let node_stride = self.filling.node_stride;
+        let mut kind_of = [EdgeKind::UNKNOWN; 256];
+        kind_of.iter_mut().zip(&self.filling.kinds).for_each(|(slot, &kind)| *slot = kind);
         let values = numbers.values();
         // Common case with a constant stride, which makes the loop several times as fast.
         let bad = if stride == 3 && (fields.kind, fields.name, fields.to_node) == (0, 1, 2) {
-            let rows = values.as_chunks::<3>().0;
-            for ((kind, name), &[row_kind, row_name, _]) in self.kinds.iter_mut().zip(self.names).zip(rows) {
-                *kind = kind_of[row_kind.min(255) as usize];
-                *name = row_name;
-            }
-            store_targets(self.targets, rows.iter().map(|row| row[2]), self.filling.node_stride)
+            let rows = values.as_chunks::<3>().0.iter();
+            self.names.store(rows.clone().map(|row| row[1]), first_row);
+            store_words(self.words, rows.map(|row| (kind_of[row[0].min(255) as usize], row[2])), node_stride)
         } else {
             let rows = values.chunks_exact(stride);
-            for ((kind, name), row) in self.kinds.iter_mut().zip(self.names).zip(rows.clone()) {
-                *kind = kind_of[row[fields.kind].min(255) as usize];
-                *name = row[fields.name];
-            }
-            store_targets(self.targets, rows.map(|row| row[fields.to_node]), self.filling.node_stride)
+            self.names.store(rows.clone().map(|row| row[fields.name]), first_row);
+            let ends = rows.map(|row| (kind_of[row[fields.kind].min(255) as usize], row[fields.to_node]));
+            store_words(self.words, ends, node_stride)
         };
         // Handles a `to_node` of more than 32 bits. Current files have no such lists, but the rule
         // is the same.
         let mut bad = bad;
         for &(index, value) in numbers.wide() {
-            if index % stride != fields.to_node || index / stride >= self.targets.len() {
+            let row = index / stride;
+            if index % stride != fields.to_node || row >= self.words.len() {
                 continue;
             }
-            let ordinal = value / u64::from(self.filling.node_stride);
-            match u32::try_from(ordinal) {
-                Ok(ordinal) if value.is_multiple_of(u64::from(self.filling.node_stride)) => {
-                    self.targets[index / stride] = ordinal;
-                }
-                _ => bad = bad.min(index / stride),
+            let target = value / u64::from(node_stride);
+            if value.is_multiple_of(u64::from(node_stride)) && target < MOST_NODES {
+                let kind = self.words[row] & ((1 << KIND_BITS) - 1);
+                self.words[row] = (target as u32) << KIND_BITS | kind;
+            } else {
+                bad = bad.min(row);
             }
         }
-        if bad < self.targets.len() {
+        if bad < self.words.len() {
             let to_node = numbers.get(bad * stride + fields.to_node);
             return Err(Error::BadTarget { edge: (first_row + bad) as u64, to_node });
         }
@@ -112,43 +117,41 @@ impl Rows for EdgeRows<'_> {
     }
 }
 
-/// Converts positions in the list of nodes to node numbers. Returns the index of the first edge
-/// without a target node, or `usize::MAX`.
-fn store_targets(
-    targets: &mut [u32],
-    to_nodes: impl Iterator<Item = u32> + Clone,
+/// Converts positions in the list of nodes to node numbers, and joins them with the kinds. Returns
+/// the index of the first edge without a target node, or `usize::MAX`.
+fn store_words(
+    words: &mut [u32],
+    ends: impl Iterator<Item = (EdgeKind, u32)> + Clone,
     node_stride: u32,
 ) -> usize {
+    // A constant divisor becomes a multiplication.
     match node_stride {
-        6 => store_targets_of::<6>(targets, to_nodes),
-        7 => store_targets_of::<7>(targets, to_nodes),
-        _ => {
-            let mut is_good = true;
-            for (target, to_node) in targets.iter_mut().zip(to_nodes.clone()) {
-                *target = to_node / node_stride;
-                is_good &= *target * node_stride == to_node || to_node == u32::MAX;
-            }
-            first_bad(is_good, to_nodes, node_stride)
-        }
+        6 => store_words_of(words, ends, |to_node| (to_node / 6, to_node % 6 == 0)),
+        7 => store_words_of(words, ends, |to_node| (to_node / 7, to_node % 7 == 0)),
+        _ => store_words_of(words, ends, |to_node| {
+            (to_node / node_stride, to_node.is_multiple_of(node_stride))
+        }),
     }
 }
 
-/// Converts with a constant stride: the compiler turns the division into a multiplication.
-fn store_targets_of<const STRIDE: u32>(
-    targets: &mut [u32],
-    to_nodes: impl Iterator<Item = u32> + Clone,
+#[inline(always)]
+fn store_words_of(
+    words: &mut [u32],
+    ends: impl Iterator<Item = (EdgeKind, u32)> + Clone,
+    node_of: impl Fn(u32) -> (u32, bool),
 ) -> usize {
-    let mut is_good = true;
-    for (target, to_node) in targets.iter_mut().zip(to_nodes.clone()) {
-        *target = to_node / STRIDE;
-        is_good &= *target * STRIDE == to_node || to_node == u32::MAX;
+    let is_good = |to_node: u32| {
+        let (target, is_whole) = node_of(to_node);
+        is_whole && u64::from(target) < MOST_NODES || to_node == u32::MAX
+    };
+    let mut are_good = true;
+    for (word, (kind, to_node)) in words.iter_mut().zip(ends.clone()) {
+        are_good &= is_good(to_node);
+        *word = edge_word(kind, node_of(to_node).0);
     }
-    first_bad(is_good, to_nodes, STRIDE)
-}
-
-fn first_bad(is_good: bool, mut to_nodes: impl Iterator<Item = u32>, stride: u32) -> usize {
-    if is_good {
+    if are_good {
         return usize::MAX;
     }
-    to_nodes.position(|to_node| !to_node.is_multiple_of(stride) && to_node != u32::MAX).unwrap_or(usize::MAX)
+    let bad = ends.take(words.len()).position(|(_, to_node)| !is_good(to_node));
+    bad.unwrap_or(usize::MAX)
 }

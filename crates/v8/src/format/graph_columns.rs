@@ -8,13 +8,14 @@ use serde_json::Value;
 
 use heapr_graph::Graph;
 
-use crate::format::edge_columns::EdgeColumns;
+use crate::format::edge_columns::{KIND_BITS, MOST_NODES, edge_words};
+use crate::format::edge_names::EdgeNames;
 use crate::format::locations::Locations;
 use crate::format::meta::Meta;
 use crate::format::node_columns::NodeColumns;
 use crate::format::strings::Strings;
 use crate::kinds::{EdgeKind, NodeKind};
-use crate::{Result, Snapshot};
+use crate::{Error, Result, Snapshot};
 
 /// Nodes and edges of a heap, one column per field. The root is node 0.
 #[derive(Debug, Default)]
@@ -56,12 +57,13 @@ impl Snapshot {
             (columns.ids, FxHashMap::default()),
             (columns.own_bytes, columns.wide_bytes),
         );
-        let edge_kinds = columns.edge_kinds.into_iter().map(|kind| kind.0).collect();
+        let words = edge_words(columns.targets, columns.edge_kinds.into_iter())
+            .ok_or(Error::TooMany { what: "nodes", count: MOST_NODES })?;
         Ok(Self {
             meta,
             nodes,
-            edges: EdgeColumns { names: columns.edge_names, kinds: edge_kinds },
-            graph: Graph::new(columns.first_edges, columns.targets)?,
+            edge_names: EdgeNames::of(&columns.edge_names),
+            graph: Graph::tagged(columns.first_edges, words, KIND_BITS)?,
             root: 0,
             strings: columns.strings,
             locations: Locations::default(),

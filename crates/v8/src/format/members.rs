@@ -3,12 +3,13 @@
 use crate::format::allocation_trace::{TimeSample, TraceFunction, read_trace_tree};
 use crate::format::digits::{Block, Numbers};
 use crate::format::edge_columns::{EdgeFilling, EdgeRows};
+use crate::format::edge_names::WideNames;
 use crate::format::locations::Location;
 use crate::format::meta::position;
 use crate::format::node_columns::NodeFilling;
 use crate::format::reader::Reader;
 use crate::format::section::{SectionEnd, decode_exactly, read_rows};
-use crate::format::{EdgeColumns, Meta, NodeColumns, Problem, Strings};
+use crate::format::{EdgeNames, Meta, NodeColumns, Problem, Strings};
 use crate::{Error, Result};
 
 /// Largest length of the header, far beyond that of real snapshots.
@@ -123,23 +124,20 @@ impl Reader<'_> {
         let meta = self.meta()?;
         self.scanner.expect(b'[', "a list")?;
         let limit = self.row_limit("edges", promised, meta.edge.stride)?;
-        let mut edges = EdgeColumns { names: vec![0; limit], kinds: vec![0; limit] };
-        let mut targets = vec![0; limit];
+        let mut names = EdgeNames::zeros(limit);
+        let mut words = vec![0; limit];
+        let wide = WideNames::default();
         let filling = EdgeFilling::new(meta.edge, meta.edge_kinds(), meta.node.stride);
-        let rows = EdgeRows {
-            names: &mut edges.names,
-            kinds: &mut edges.kinds,
-            targets: &mut targets,
-            filling: &filling,
-        };
+        let rows = EdgeRows { names: names.rows(&wide), words: &mut words, filling: &filling };
         let progress = self.options.progress;
         let end = read_rows(&mut self.scanner, "edges", meta.edge.stride, rows, self.thread_count, progress)?;
+        names.take_wide(wide);
         if end.row_count < limit {
-            edges.truncate(end.row_count);
-            targets.truncate(end.row_count);
-            targets.shrink_to_fit();
+            names.truncate(end.row_count);
+            words.truncate(end.row_count);
+            words.shrink_to_fit();
         }
-        self.edges = Some((edges, targets));
+        self.edges = Some((names, words));
         Ok(end)
     }
 

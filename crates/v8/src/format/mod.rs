@@ -8,6 +8,7 @@ mod check;
 mod dialect;
 mod digits;
 mod edge_columns;
+mod edge_names;
 mod graph_columns;
 mod header;
 mod input;
@@ -17,6 +18,7 @@ mod meta;
 mod node_columns;
 mod problem;
 mod reader;
+mod row_text;
 mod sampling_profile;
 mod scanner;
 mod section;
@@ -45,7 +47,8 @@ pub use strings::Strings;
 pub use whole_number::whole_number;
 
 pub(crate) use call_function::named;
-pub(crate) use edge_columns::EdgeColumns;
+pub(crate) use edge_columns::{KIND_BITS, edge_words};
+pub(crate) use edge_names::EdgeNames;
 pub(crate) use node_columns::NodeColumns;
 pub(crate) use sampling_profile::{SamplingProfile, first_member};
 

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::Result;
 use crate::format::digits::Numbers;
 use crate::format::meta::NodeFields;
+use crate::format::row_text::RowText;
 use crate::format::section::Rows;
 use crate::kinds::{DomState, NodeKind};
 
@@ -186,6 +187,15 @@ impl NodeFilling {
     pub(crate) fn new(fields: NodeFields, kinds: Vec<NodeKind>, has_trace: bool) -> Self {
         Self { fields, kinds, has_trace, wide: Mutex::default() }
     }
+
+    /// Kind of each number in the file.
+    fn kind_numbers(&self) -> [u8; 256] {
+        let mut kind_of = [NodeKind::UNKNOWN.number(); 256];
+        for (slot, kind) in kind_of.iter_mut().zip(&self.kinds) {
+            *slot = kind.number();
+        }
+        kind_of
+    }
 }
 
 /// Some rows of the columns.
@@ -227,12 +237,17 @@ impl Rows for NodeRows<'_> {
         )
     }
 
+    fn store_common(&mut self, text: &RowText<'_>, ends: &[u32], stride: usize) -> bool {
+        match stride {
+            6 => self.store_rows::<6>(text, ends),
+            7 => self.store_rows::<7>(text, ends),
+            _ => false,
+        }
+    }
+
     fn store(self, numbers: &Numbers, stride: usize, first_row: usize) -> Result<()> {
         let fields = &self.filling.fields;
-        let mut kind_of = [NodeKind::UNKNOWN.number(); 256];
-        for (slot, kind) in kind_of.iter_mut().zip(&self.filling.kinds) {
-            *slot = kind.number();
-        }
+        let kind_of = self.filling.kind_numbers();
         let values = numbers.values();
         column(values, stride, fields.name, self.names);
         column(values, stride, fields.id, self.ids);
@@ -258,6 +273,41 @@ impl Rows for NodeRows<'_> {
             all.push(((first_row + row) as u32, wide, value));
         }
         Ok(())
+    }
+}
+
+impl NodeRows<'_> {
+    fn store_rows<const STRIDE: usize>(&mut self, text: &RowText<'_>, ends: &[u32]) -> bool {
+        let (fields, kind_of) = (&self.filling.fields, self.filling.kind_numbers());
+        let rows = ends.as_chunks::<STRIDE>().0;
+        common_column(text, rows, fields.name, self.names);
+        common_column(text, rows, fields.id, self.ids);
+        common_column(text, rows, fields.self_size, self.self_bytes);
+        common_column(text, rows, fields.edge_count, self.edge_counts);
+        if let Some(field) = fields.trace_node_id.filter(|_| self.filling.has_trace) {
+            common_column(text, rows, field, self.trace_node_ids);
+        }
+        let unkept = fields.trace_node_id.filter(|_| !self.filling.has_trace);
+        for (kind, row) in self.kinds.iter_mut().zip(rows) {
+            let state = fields.detachedness.map_or(0, |field| text.digit(row[field]).min(3));
+            // A field that is not kept must be a number, too.
+            if let Some(field) = unkept {
+                text.digit(row[field]);
+            }
+            *kind = kind_of[usize::from(text.two_digits(row[fields.kind]))] | state << DOM_SHIFT;
+        }
+        !text.is_uncommon()
+    }
+}
+
+fn common_column<const STRIDE: usize>(
+    text: &RowText<'_>,
+    rows: &[[u32; STRIDE]],
+    field: usize,
+    into: &mut [u32],
+) {
+    for (slot, row) in into.iter_mut().zip(rows) {
+        *slot = text.number(row[field]);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::format::allocation_trace::AllocationTrace;
 use crate::format::input::Input;
 use crate::format::locations::{Location, Locations};
 use crate::format::scanner::Scanner;
-use crate::format::{EdgeColumns, Meta, NodeColumns, Problem, Strings};
+use crate::format::{EdgeNames, KIND_BITS, Meta, NodeColumns, Problem, Strings};
 use crate::{Error, Result, Snapshot};
 
 /// Options for reading.
@@ -62,7 +62,7 @@ pub(super) struct Reader<'a> {
     pub(super) problems: Vec<Problem>,
     pub(super) meta: Option<Meta>,
     pub(super) nodes: Option<(NodeColumns, Vec<u32>)>,
-    pub(super) edges: Option<(EdgeColumns, Vec<u32>)>,
+    pub(super) edges: Option<(EdgeNames, Vec<u32>)>,
     pub(super) edges_truncated: bool,
     pub(super) strings: Option<Strings>,
     pub(super) locations: Vec<(u64, Location)>,
@@ -238,12 +238,12 @@ impl<'a> Reader<'a> {
         if nodes.count() == 0 {
             return Err(Error::BadRoot { root_index: meta.root_index });
         }
-        let (edges, targets) = match self.edges.take() {
+        let (edge_names, words) = match self.edges.take() {
             Some(edges) => edges,
             None => {
                 self.missing("edges")?;
                 self.edges_truncated = true;
-                (EdgeColumns::default(), Vec::new())
+                (EdgeNames::default(), Vec::new())
             }
         };
         let strings = match self.strings.take() {
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
             }
         };
         let counted = counts_to_borders(&mut first_edge);
-        let found = targets.len() as u64;
+        let found = words.len() as u64;
         if counted > found && self.edges_truncated {
             for border in &mut first_edge {
                 *border = (*border).min(found as u32);
@@ -268,13 +268,13 @@ impl<'a> Reader<'a> {
         {
             return Err(Error::BadRoot { root_index: meta.root_index });
         }
-        let graph = Graph::new(first_edge, targets)?;
+        let graph = Graph::tagged(first_edge, words, KIND_BITS)?;
         let locations = self.sorted_locations(nodes.count());
         let has_trace = meta.trace_function_count > 0 || !self.trace.samples.is_empty();
         let mut snapshot = Snapshot {
             meta,
             nodes,
-            edges,
+            edge_names,
             graph,
             root,
             strings,

@@ -15,6 +15,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::format::digits::{BadDigits, Block, Numbers};
+use crate::format::row_text::{Ends, RowText};
 use crate::format::scanner::Scanner;
 use crate::{Error, Result};
 
@@ -24,6 +25,9 @@ pub(crate) trait Rows: Send + Sized {
     fn row_count(&self) -> usize;
     /// Splits off the first `count` rows.
     fn split_at(self, count: usize) -> (Self, Self);
+    /// Distributes the numbers of a block over the columns, if all of them are common ones. `ends`
+    /// are their positions, whole rows of `stride`.
+    fn store_common(&mut self, text: &RowText<'_>, ends: &[u32], stride: usize) -> bool;
     /// Distributes `numbers` over the columns. `first_row` is the number of the first row in the
     /// whole section.
     fn store(self, numbers: &Numbers, stride: usize, first_row: usize) -> Result<()>;
@@ -60,14 +64,14 @@ pub(crate) fn read_rows<R: Rows>(
     let end = SectionEnd { row_count: 0, surplus_count: 0, is_truncated: false };
     let shared = Mutex::new(Shared { scanner, rest: Some(columns), end, is_done: false, failure: None });
     let work = || {
-        let (mut block, mut numbers) = (Block::default(), Numbers::default());
+        let mut decoder = Decoder::default();
         loop {
             let mut guard = shared.lock().unwrap_or_else(PoisonError::into_inner);
             let state = &mut *guard;
             if state.is_done {
                 return;
             }
-            let taken = state.take(section, stride, &mut block);
+            let taken = state.take(section, stride, &mut decoder.block);
             let (part, first_row, number_count) = match taken {
                 Ok(taken) => taken,
                 Err(error) => {
@@ -79,7 +83,7 @@ pub(crate) fn read_rows<R: Rows>(
             let (done, all) = state.scanner.input().progress();
             drop(guard);
             progress(done, all);
-            if let Err(error) = decode_into(part, &mut block, &mut numbers, number_count, stride, first_row) {
+            if let Err(error) = decoder.decode_into(part, number_count, stride, first_row) {
                 let mut guard = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 guard.is_done = true;
                 // The first error that a thread reports is the result.
@@ -121,16 +125,32 @@ impl<R: Rows> Shared<'_, R> {
     }
 }
 
-fn decode_into<R: Rows>(
-    part: R,
-    block: &mut Block,
-    numbers: &mut Numbers,
-    number_count: usize,
-    stride: usize,
-    first_row: usize,
-) -> Result<()> {
-    decode_exactly(block, numbers, number_count)?;
-    part.store(numbers, stride, first_row)
+/// Block of a thread, and what it is decoded into.
+#[derive(Default)]
+struct Decoder {
+    block: Block,
+    ends: Ends,
+    numbers: Numbers,
+}
+
+impl Decoder {
+    fn decode_into<R: Rows>(
+        &mut self,
+        mut part: R,
+        number_count: usize,
+        stride: usize,
+        first_row: usize,
+    ) -> Result<()> {
+        let text_bytes = self.block.text().len();
+        self.block.finish();
+        let is_common = self.ends.find(&self.block) && self.ends.positions().len() == number_count;
+        if is_common && part.store_common(&RowText::of(&self.block), self.ends.positions(), stride) {
+            return Ok(());
+        }
+        self.block.unfinish(text_bytes);
+        decode_exactly(&mut self.block, &mut self.numbers, number_count)?;
+        part.store(&self.numbers, stride, first_row)
+    }
 }
 
 /// Decodes a block whose commas imply `number_count` numbers.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use heapr_graph::Graph;
 
 use crate::format::allocation_trace::AllocationTrace;
-use crate::format::edge_columns::EdgeColumns;
+use crate::format::edge_names::EdgeNames;
 use crate::format::locations::Locations;
 use crate::format::meta::Meta;
 use crate::format::node_columns::NodeColumns;
@@ -21,7 +21,7 @@ use crate::kinds::{DomState, EdgeKind, NodeKind};
 pub struct Snapshot {
     pub(crate) meta: Meta,
     pub(crate) nodes: NodeColumns,
-    pub(crate) edges: EdgeColumns,
+    pub(crate) edge_names: EdgeNames,
     pub(crate) graph: Graph,
     pub(crate) root: u32,
     pub(crate) strings: Strings,
@@ -134,14 +134,14 @@ impl Snapshot {
     /// Kind of an edge.
     #[inline]
     pub fn edge_kind(&self, edge: u32) -> EdgeKind {
-        self.edges.kind(edge)
+        EdgeKind(self.graph.tag(edge) as u8)
     }
 
     /// Value of an edge's `name_or_index`: a string number or an element's index
     /// ([`EdgeKind::has_string_name`]).
     #[inline]
     pub(crate) fn edge_name_number(&self, edge: u32) -> u32 {
-        self.edges.names[edge as usize]
+        self.edge_names.get(edge)
     }
 
     /// Name of an edge; for an element, its index.

@@ -120,12 +120,12 @@ fn write_wide(
 }
 
 fn write_edges(writer: &mut ColumnWriter, heap: &Heap) -> io::Result<()> {
-    let (graph, edges) = (heap.snapshot().graph(), &heap.snapshot().edges);
+    let (graph, names) = (heap.snapshot().graph(), &heap.snapshot().edge_names);
     writer.numbers(Column::FirstEdges, graph.first_edges().iter().copied())?;
     writer.numbers(Column::EdgeSamples, graph.first_edges().iter().copied().step_by(EDGE_SAMPLE))?;
-    writer.numbers(Column::Targets, graph.targets().iter().copied())?;
-    writer.numbers(Column::EdgeNames, edges.names.iter().copied())?;
-    writer.bytes(Column::EdgeKinds, &edges.kinds)
+    writer.numbers(Column::Targets, graph.targets())?;
+    writer.numbers(Column::EdgeNames, names.all())?;
+    writer.byte_values(Column::EdgeKinds, graph.tags().map(|kind| kind as u8))
 }
 
 fn write_names(writer: &mut ColumnWriter, heap: &Heap) -> io::Result<()> {

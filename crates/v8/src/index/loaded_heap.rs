@@ -6,11 +6,11 @@ use std::sync::Arc;
 use heapr_graph::{Dominators, Graph, Retainers};
 
 use crate::devtools::{Classes, ComputedColumns, Heap, MovedBytes};
-use crate::format::{EdgeColumns, Locations, NodeColumns};
+use crate::format::{EdgeNames, KIND_BITS, Locations, NodeColumns, edge_words};
 use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
 use crate::objects::Objects;
-use crate::{Location, Snapshot, Strings};
+use crate::{EdgeKind, Location, Snapshot, Strings};
 
 impl Heap {
     /// Loads the heap of an index. Returns `None` if the index is damaged; the snapshot must then
@@ -33,11 +33,12 @@ impl StoredGraph {
         let blocks = &self.blocks;
         let (nodes, edges) = std::thread::scope(|scope| {
             let edges = scope.spawn(|| {
-                let names = blocks.all_numbers(Column::EdgeNames);
+                let names = EdgeNames::of(&blocks.all_numbers(Column::EdgeNames));
                 let kinds = blocks.all_bytes(Column::EdgeKinds);
-                let graph =
-                    Graph::new(blocks.all_numbers(Column::FirstEdges), blocks.all_numbers(Column::Targets));
-                (EdgeColumns { names, kinds }, graph)
+                let targets = blocks.all_numbers(Column::Targets);
+                let words = edge_words(targets, kinds.into_iter().map(EdgeKind))?;
+                let graph = Graph::tagged(blocks.all_numbers(Column::FirstEdges), words, KIND_BITS);
+                Some((names, graph.ok()?))
             });
             let nodes = NodeColumns::from_parts(
                 blocks.all_numbers(Column::Names),
@@ -54,7 +55,7 @@ impl StoredGraph {
             let edges = edges.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             ((nodes, strings), edges)
         });
-        let ((nodes, strings), (edges, graph)) = (nodes, edges);
+        let ((nodes, strings), (edge_names, graph)) = (nodes, edges?);
         let numbers = blocks.all_numbers(Column::Locations);
         let rows = numbers.as_chunks::<4>().0.iter();
         let locations = rows
@@ -64,8 +65,8 @@ impl StoredGraph {
         self.loaded(Snapshot {
             meta: self.meta().clone(),
             nodes,
-            edges,
-            graph: graph.ok()?,
+            edge_names,
+            graph,
             root: self.root(),
             strings: strings?,
             locations: Locations::new(locations),

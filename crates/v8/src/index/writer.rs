@@ -44,20 +44,32 @@ impl ColumnWriter {
         column: Column,
         numbers: impl IntoIterator<Item = u32>,
     ) -> io::Result<()> {
+        self.values(column, numbers.into_iter().map(u32::to_le_bytes))
+    }
+
+    /// Appends a column of bytes that are computed one by one.
+    pub(crate) fn byte_values(&mut self, column: Column, bytes: impl Iterator<Item = u8>) -> io::Result<()> {
+        self.values(column, bytes.map(|byte| [byte]))
+    }
+
+    fn values<const BYTES: usize>(
+        &mut self,
+        column: Column,
+        mut values: impl Iterator<Item = [u8; BYTES]>,
+    ) -> io::Result<()> {
         let first_block = self.checksums.len() as u64;
-        let mut numbers = numbers.into_iter();
         let mut count = 0;
         loop {
             self.buffer.resize(BUFFER_BYTES, 0);
             let mut filled = 0;
-            // `numbers` is second in the zip, so that no number is consumed without a slot.
-            for (slot, number) in self.buffer.as_chunks_mut::<4>().0.iter_mut().zip(numbers.by_ref()) {
-                *slot = number.to_le_bytes();
+            // `values` is second in the zip, so that no value is consumed without a slot.
+            for (slot, value) in self.buffer.as_chunks_mut::<BYTES>().0.iter_mut().zip(values.by_ref()) {
+                *slot = value;
                 filled += 1;
             }
             count += filled as u64;
-            let is_last = filled < BUFFER_BYTES / 4;
-            self.buffer.truncate(filled * 4);
+            let is_last = filled < BUFFER_BYTES / BYTES;
+            self.buffer.truncate(filled * BYTES);
             self.write_buffer()?;
             if is_last {
                 break;

@@ -77,8 +77,8 @@ fn anonymous_snapshots_and_parts_of_snapshots_open_in_devtools() {
     }
     rewritten("part", &|snapshot, text| {
         // The global object dominates nearly everything.
-        let global = snapshot.graph().targets_of(snapshot.root()).iter().copied();
-        let global = global.into_iter().find(|&node| snapshot.kind(node) == NodeKind::OBJECT).unwrap();
+        let mut held = snapshot.graph().targets_of(snapshot.root());
+        let global = held.find(|&node| snapshot.kind(node) == NodeKind::OBJECT).unwrap();
         snapshot.write_retained_by(global, text).unwrap();
     });
 }
