@@ -8,7 +8,7 @@
 //! ```
 //! An object's id is its address plus 1, because ids of objects are odd; that of native memory is
 //! its address plus 5. Above the address stand six bits of contents that never change, if the
-//! object has such: another object at the address has another id, in DevTools, too. The member
+//! object has such. So another object at the address has another id, in DevTools, too. The member
 //! `heapr` of the header says what differs from V8's heaps.
 
 use std::collections::{HashMap, HashSet};

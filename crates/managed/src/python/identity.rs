@@ -2,8 +2,8 @@
 //!
 //! An address may be given to another object. Texts, numbers and tuples never change: where their
 //! contents are others, the object is another one. A few bits of a hash of the contents show that.
-//! The key of the hash is a secret of the interpreter that no file has, so that the bits say
-//! nothing about contents to a reader of the file.
+//! The key of the hash is a secret of the interpreter that no file has. To a reader of the file the
+//! bits say nothing about contents.
 
 use super::objects::{self, MODULE_DICT};
 use super::reader::Reader;

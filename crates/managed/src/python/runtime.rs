@@ -68,7 +68,7 @@ impl Runtime {
         }
         let hash_key =
             symbols.find(pages, "_Py_HashSecret").and_then(|secret| pages.word(secret.address_avma));
-        // With `PYTHONHASHSEED=0` there is none.
+        // With `PYTHONHASHSEED=0` it is 0.
         let hash_key = hash_key.filter(|&key| key != 0);
         let interpreters = Vec::new();
         let mut runtime = Self { layout, version_text, avma, type_type, hash_key, interpreters, module };

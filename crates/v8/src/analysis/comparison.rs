@@ -25,7 +25,7 @@ pub struct ClassDifference {
     /// Bytes of the deleted objects.
     pub deleted_bytes: u64,
     /// Number of objects at the address of an earlier one of their class that have nothing of its
-    /// contents: others, or the same with other contents.
+    /// contents. They are others, or the same with other contents.
     pub refilled_count: u64,
 }
 

@@ -73,8 +73,8 @@ impl Matching {
         by_address::matched(before, after).unwrap_or_else(|| by_place::matched(before, after))
     }
 
-    /// Nodes of the later snapshot that were matched by address and class, and that refer to
-    /// nothing of their own that the earlier ones referred to, in ascending order.
+    /// Nodes of the later snapshot that were matched by address and class, in ascending order. They
+    /// refer to nothing of their own that the earlier ones referred to.
     pub(crate) fn refilled(&self, before: &impl HeapView, after: &impl HeapView) -> Vec<u32> {
         refilled::refilled(before, after, self)
     }

@@ -1,8 +1,8 @@
 //! Resident bytes of native blocks.
 //!
 //! A page that was read and never written shows the kernel's page of zeros. It is present, and not
-//! resident. It cannot be told from a page that a fork shares, page by page; but the resident bytes
-//! of the piece of memory around say how many of such pages there are.
+//! resident. A page that a fork shares looks the same. The resident bytes of the piece of memory
+//! around say how many of both are shared ones.
 
 use std::cell::OnceCell;
 

@@ -143,10 +143,8 @@ fn print_classes(
 /// Says how far the objects of both snapshots are known to be the same ones.
 fn sentence_on_addresses(comparison: &Comparison) -> String {
     let refilled_count = comparison.classes.iter().map(|line| line.refilled_count).sum();
-    let mut text = format!(
-        "of these, {} told by address and class alone",
-        plural(comparison.by_address_count, "object")
-    );
+    let mut text =
+        format!("told by address and class alone: {} of these", count(comparison.by_address_count));
     if refilled_count > 0 {
         text += &format!(
             "; {} nothing of the contents that the earlier one had (Other contents): another object, \
