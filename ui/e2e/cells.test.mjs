@@ -17,12 +17,16 @@ const shown = viewed(async (work) => {
   return ['a.heapr'];
 });
 
+/** Of a large recording all stacks are more than a text can hold; those beyond have no visible part. */
+const MOST = given.length > 0 ? '--top 8000 --format json' : '--format json';
+
 const AMOUNTS = [['Live bytes', 'outstanding_bytes'], ['Live', 'outstanding_count'], ['At peak', 'peak_bytes'], ['Total', 'total_bytes'], ['Allocs', 'total_count']];
 
 /** Returns the exact numbers of all rows in the document, by column. */
 async function seenRows(columns) {
   await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
-  await waitUntil(shown.page, () => !document.querySelector('.table.is-old, .is-waiting'));
+  // Rows beyond those of another view's answer are empty until theirs has come.
+  await waitUntil(shown.page, () => !document.querySelector('.table.is-old, .is-waiting') && [...document.querySelectorAll('.rows-block .row')].every((row) => row.lastElementChild.textContent !== ''));
   return shown.page.evaluate((columns) => {
     const heads = [...document.querySelectorAll('.table [role=columnheader]')].map((head) => head.textContent.replace(/ [▾▴]$/, ''));
     return [...document.querySelectorAll('.rows-block .row')].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((row) => columns.map((column) => {
@@ -61,7 +65,8 @@ for (const [file, name] of (given.length > 0 ? given : ['a.heapr']).entries()) {
     const cells = await comparedCells((hash) => shown.show(`file=${file}&${hash}`));
     context.diagnostic(`${cells} cells of ${name}`);
     assert.ok(cells >= (given.length > 0 ? 1 : 1000), `${cells} cells were compared`);
-    assert.deepEqual(shown.browser.errors, []);
+    // The browser logs a filter that a file cannot answer.
+    assert.deepEqual(shown.browser.errors.filter((text) => given.length === 0 || !text.includes('400')), []);
   });
 }
 
@@ -73,7 +78,10 @@ async function comparedCells(show) {
     for (const filter of filters) {
       for (const sort of view === 'stacks' || view === 'frames' ? ['so', 'st', 'peak'] : ['st']) {
         await show(`view=${view}&sort=${sort === 'so' ? '' : sort}${filter}`);
-        const report = await runShown(shown.work, await shown.shownCommand());
+        // A file of another tool may not tell what a filter needs.
+        await waitUntil(shown.page, () => document.querySelector('.filter-row .command code, .filter-error, .message.is-error'));
+        if (given.length > 0 && !(await shown.page.locator('.filter-row .command code').count())) continue;
+        const report = await runShown(shown.work, await shown.shownCommand(), view === 'stacks' ? MOST : undefined);
         if (report.groups.length === 0) continue;
         const seen = await seenRows(AMOUNTS.map(([title]) => title));
         const metric = { so: 'outstanding_bytes', st: 'total_bytes', peak: 'peak_bytes' }[sort];

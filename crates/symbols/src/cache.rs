@@ -21,7 +21,7 @@ use crate::symbol_table::SymbolTable;
 use crate::varint::{put_bytes, take_bytes};
 
 const MAGIC: [u8; 8] = *b"HEAPRSYM";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const HEAD_BYTES: usize = 16;
 /// Largest size in bytes of a cache file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 30;

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::ops::Range;
 use std::path::Path;
 
 use lzma_rust2::XzReader;
@@ -72,9 +73,24 @@ impl ElfSymbols {
     /// Function that contains an address. A function of unknown size (assembly) ends where the next
     /// begins.
     pub(crate) fn find(&self, svma: u64) -> Option<&str> {
-        let place = self.svmas.binary_search(&svma).ok()?;
-        let Function { svma: begin, size_bytes, name } = self.functions.get(place)?.as_ref()?;
+        let Function { svma: begin, size_bytes, name } = self.last_at(svma)?;
         (*size_bytes == 0 || svma - begin < *size_bytes).then_some(name.as_str())
+    }
+
+    /// Range of the function of known size that contains an address.
+    pub(crate) fn range(&self, svma: u64) -> Option<Range<u64>> {
+        let &Function { svma: begin, size_bytes, .. } = self.last_at(svma)?;
+        (svma - begin < size_bytes).then(|| begin..begin.saturating_add(size_bytes))
+    }
+
+    /// Function that begins at an address.
+    pub(crate) fn beginning_at(&self, svma: u64) -> Option<&str> {
+        self.last_at(svma).filter(|function| function.svma == svma).map(|function| function.name.as_str())
+    }
+
+    /// Last function that begins at or before an address.
+    fn last_at(&self, svma: u64) -> Option<&Function> {
+        self.functions.get(self.svmas.binary_search(&svma).ok()?)?.as_ref()
     }
 }
 

@@ -35,7 +35,8 @@ pub(super) fn write(
         own: arguments.own.clone(),
         shown: heapr_filters::ShownFrames::default(),
         folder: folder.path().to_owned(),
-        graphs: Vec::new(),
+        is_static: false,
+            graphs: Vec::new(),
     });
     let files = Files::open(&[path], host, Limits::default());
     out.write_all(&write_static(&files, &StaticChoices::default(), &mut |_| {})?)?;

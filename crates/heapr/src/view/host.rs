@@ -25,6 +25,8 @@ pub(crate) struct CommandLineHost {
     pub(crate) shown: ShownFrames,
     /// Temporary folder, removed when the page ends.
     pub(crate) folder: PathBuf,
+    /// Whether one page is written, which asks for more than an index answers fast.
+    pub(crate) is_static: bool,
     /// Graphs of the shown traces, written into the folder.
     pub(crate) graphs: Vec<WrittenGraph>,
 }
@@ -56,7 +58,7 @@ impl Host for CommandLineHost {
     }
 
     fn snapshot_indexes(&self, path: &Path) -> Option<IndexStore> {
-        index_cache::store_for(path)
+        index_cache::store_for(path).filter(|_| !self.is_static)
     }
 
     fn source_maps(&self, snapshot: &Path) -> Option<Arc<SourceMaps>> {
