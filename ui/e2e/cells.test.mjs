@@ -18,15 +18,14 @@ const shown = viewed(async (work) => {
 });
 
 /** Of a large recording all stacks are more than a text can hold; those beyond have no visible part. */
-const MOST = given.length > 0 ? '--top 8000 --format json' : '--format json';
+const MOST = given.length > 0 ? '--top 6000 --format json' : '--format json';
 
 const AMOUNTS = [['Live bytes', 'outstanding_bytes'], ['Live', 'outstanding_count'], ['At peak', 'peak_bytes'], ['Total', 'total_bytes'], ['Allocs', 'total_count']];
 
 /** Returns the exact numbers of all rows in the document, by column. */
 async function seenRows(columns) {
   await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
-  // Rows beyond those of another view's answer are empty until theirs has come.
-  await waitUntil(shown.page, () => !document.querySelector('.table.is-old, .is-waiting') && [...document.querySelectorAll('.rows-block .row')].every((row) => row.lastElementChild.textContent !== ''));
+  await waitUntil(shown.page, () => !document.querySelector('.table.is-old, .is-waiting'));
   return shown.page.evaluate((columns) => {
     const heads = [...document.querySelectorAll('.table [role=columnheader]')].map((head) => head.textContent.replace(/ [▾▴]$/, ''));
     return [...document.querySelectorAll('.rows-block .row')].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((row) => columns.map((column) => {
@@ -41,7 +40,8 @@ async function seenRows(columns) {
 function withoutLines(groups) {
   const sums = new Map();
   for (const group of groups) {
-    const key = JSON.stringify(group.frames.map(({ module, symbol, offset }) => [module, symbol, symbol === null ? offset : 0]));
+    // The line of a language's function is a part of its frame.
+    const key = JSON.stringify(group.frames.map(({ module, symbol, offset, file, line }) => [module, symbol, symbol === null ? offset : 0, module?.includes('/') === false ? `${file}:${line}` : '']));
     const known = sums.get(key);
     if (!known) sums.set(key, { ...group });
     else for (const [, name] of AMOUNTS) known[name] = known[name] === null ? null : known[name] + group[name];
@@ -77,7 +77,7 @@ async function comparedCells(show) {
   for (const view of ['stacks', 'frames', 'images', 'threads']) {
     for (const filter of filters) {
       for (const sort of view === 'stacks' || view === 'frames' ? ['so', 'st', 'peak'] : ['st']) {
-        await show(`view=${view}&sort=${sort === 'so' ? '' : sort}${filter}`);
+        await show(`view=${view}&sort=${sort}${filter}`);
         // A file of another tool may not tell what a filter needs.
         await waitUntil(shown.page, () => document.querySelector('.filter-row .command code, .filter-error, .message.is-error'));
         if (given.length > 0 && !(await shown.page.locator('.filter-row .command code').count())) continue;

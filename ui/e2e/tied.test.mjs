@@ -45,11 +45,9 @@ test('native memory stands beside the retained size, and is what snapshot holder
   await shown.show('file=1&view=dominators');
   await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
   const holders = JSON.parse(await run(shown.work, HEAPR, ['snapshot', 'holders', heap, '--top', '100000', '--format', 'json']));
-  const table = holders.holders ?? holders.rows;
-  const sum = table.reduce((bytes, row) => bytes + row.native_bytes, 0);
   const native = await shown.page.evaluate(async () => (await (await fetch('/api/files')).json()).files[1].snapshot.native_bytes);
   assert.ok(native > 70 * 100_000, `${native} bytes`);
-  assert.equal(native, sum);
+  assert.equal(native, holders.block_bytes);
   await shown.show('file=1&view=summary');
   await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
   const rows = await shown.page.evaluate(() => {

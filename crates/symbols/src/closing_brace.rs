@@ -5,8 +5,8 @@
 //! 9:  Session *session = new Session{std::string(4000, 'x')};   operator new
 //! 12: }                                                         std::string::string
 //! ```
-//! Of C++ only destructors are called at the brace. Any other function's call there is told with the
-//! line before it in the code, which prepares its arguments.
+//! Of C++ only destructors are called at the brace. The call of any other function there is told
+//! with the line before it in the code, which prepares its arguments.
 
 use std::ops::Range;
 
@@ -65,8 +65,7 @@ fn line_before(rows: &[Row<'_>], svma: u64) -> Option<u32> {
     if call.file != first.file || call.column == 0 || call.line != last_line {
         return None;
     }
-    let is_inside =
-        |row: &&Row<'_>| row.file == first.file && row.line > first.line && row.line < last_line;
+    let is_inside = |row: &&Row<'_>| row.file == first.file && row.line > first.line && row.line < last_line;
     let is_brace = rows.iter().filter(is_inside).all(|row| row.column > call.column);
     let before = rows[..at].iter().rev().find(|row| **row != *call && row.line != call.line)?;
     (is_brace && is_inside(&before)).then_some(before.line)
@@ -84,9 +83,9 @@ pub(crate) fn plain_calls(files: &DebugFiles, calls: &[BraceCall]) -> Vec<BraceC
         let target_of = arch::call_target(file.elf_header().e_machine(file.endian()).0)?;
         let target = |call: &BraceCall| {
             let start_svma = call.svma.checked_sub(arch::CALL_BYTES - 1)?;
-            let code = file.segments().find_map(|segment| {
-                segment.data_range(start_svma, arch::CALL_BYTES).ok().flatten()
-            })?;
+            let code = file
+                .segments()
+                .find_map(|segment| segment.data_range(start_svma, arch::CALL_BYTES).ok().flatten())?;
             target_of(code, start_svma)
         };
         Some(calls.iter().map(target).collect::<Vec<Option<u64>>>())

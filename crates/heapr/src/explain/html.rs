@@ -36,7 +36,7 @@ pub(super) fn write(
         shown: heapr_filters::ShownFrames::default(),
         folder: folder.path().to_owned(),
         is_static: false,
-            graphs: Vec::new(),
+        graphs: Vec::new(),
     });
     let files = Files::open(&[path], host, Limits::default());
     out.write_all(&write_static(&files, &StaticChoices::default(), &mut |_| {})?)?;

@@ -156,7 +156,8 @@ fn a_call_of_a_temporary_at_the_closing_brace_is_told_with_its_statement() {
     let source = BRACES.replace("<cstdlib>", "<cstdlib>\n#include <string>");
     let line_of = |text: &str| 1 + source.lines().position(|line| line.contains(text)).unwrap() as u64;
     let program = Program::build("g++", "braces.cc", &source, &["-g", "-O1", "-fno-inline"]);
-    let mut svmas: Vec<u64> = program.functions().iter().flat_map(|&(start, size)| start..start + size).collect();
+    let mut svmas: Vec<u64> =
+        program.functions().iter().flat_map(|&(start, size)| start..start + size).collect();
     svmas.sort_unstable();
     let table = resolve(&program.key(), &svmas, nothing_else()).unwrap();
     let expected = llvm(&program, &svmas);
