@@ -18,8 +18,8 @@ pub(crate) struct NativeColumn {
 }
 
 impl NativeColumn {
-    /// Adds up the native memory; `None`: the heap has none, or is V8's own, whose native nodes are
-    /// of another meaning.
+    /// Adds up the native memory. `None` for a heap without such memory, and for V8's own heaps,
+    /// whose native nodes have another meaning.
     pub(crate) fn of(objects: &dyn Objects) -> Option<Self> {
         objects.meta().dialect.as_ref()?;
         let mut column = Self::default();

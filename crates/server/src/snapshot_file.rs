@@ -23,7 +23,7 @@ pub(crate) struct SnapshotFacts {
     exposes_internals: bool,
     /// Runtime of another language, such as `CPython 3.11.2`; null for V8.
     runtime: Option<String>,
-    /// Bytes of native memory in a heap of Python, Java or Ruby; null if it has none.
+    /// Bytes of native memory; null for V8, and for a heap without such memory.
     native_bytes: Option<u64>,
     pub(crate) root_id: u64,
     problems: Vec<String>,
@@ -161,7 +161,7 @@ impl SnapshotFile {
         self.graph.as_ref()
     }
 
-    /// Native memory below the objects; `None`: there is none, or the heap is V8's.
+    /// Native memory below the objects; `None` for V8, and for a heap without such memory.
     pub(crate) fn native(&self) -> Option<&NativeColumn> {
         let is_managed = self.graph.is_none();
         let column = || is_managed.then(|| NativeColumn::of(self.view.objects())).flatten();

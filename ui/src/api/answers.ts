@@ -974,7 +974,7 @@ export interface SnapshotFacts {
   exposes_internals: boolean;
   /** Runtime of another language, such as `CPython 3.11.2`; null for V8. */
   runtime: string | null;
-  /** Bytes of native memory in a heap of Python, Java or Ruby; null if it has none. */
+  /** Bytes of native memory; null for V8, and for a heap without such memory. */
   native_bytes: number | null;
   root_id: number;
   problems: string[];

@@ -25,7 +25,7 @@ pub(crate) struct CommandLineHost {
     pub(crate) shown: ShownFrames,
     /// Temporary folder, removed when the page ends.
     pub(crate) folder: PathBuf,
-    /// Whether one page is written, which asks for more than an index answers fast.
+    /// True while a static page is written: it asks for more than an index answers fast.
     pub(crate) is_static: bool,
     /// Graphs of the shown traces, written into the folder.
     pub(crate) graphs: Vec<WrittenGraph>,
