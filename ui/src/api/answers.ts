@@ -82,11 +82,8 @@ export interface ClassRow {
   distance: number;
   shallow_bytes: number;
   retained_bytes: number;
-  /**
-   * Bytes of native memory that would be freed with all objects of the class, whatever the filter
-   * is.
-   */
-  native_bytes?: number | null;
+  /** Bytes of native memory that would be freed with all objects of the class, whatever the filter is. */
+  native_bytes?: number;
 }
 
 /** A class over several snapshots, with one number for each. */
@@ -409,7 +406,7 @@ export interface HeapObject {
   shallow_bytes: number;
   retained_bytes: number;
   /** Bytes of native memory that would be freed with the object. */
-  native_bytes?: number | null;
+  native_bytes?: number;
   child_count: number;
   dom_state: string | null;
 }
