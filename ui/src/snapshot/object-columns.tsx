@@ -9,7 +9,6 @@ export interface HeapRow extends Partial<HeapObject> {
   class_key?: string;
   place?: string | null;
   object_count?: number;
-  native_bytes?: number | null;
   edge?: string;
   edge_type?: string;
   change?: 'new' | 'deleted';
@@ -99,7 +98,7 @@ export function heapColumns({ title, totalBytes, nativeBytes = null, isSorted = 
 
 /** Native memory, a part of the retained size; percentages are of all native memory. */
 function nativeColumn(nativeBytes: number): Column<HeapRow> {
-  const text = ({ native_bytes: bytes }: HeapRow) => (bytes === undefined || bytes === null ? 'unknown' : bytes === 0 ? '–' : formatBytes(bytes));
+  const text = ({ native_bytes: bytes }: HeapRow) => (bytes === undefined ? 'unknown' : bytes === 0 ? '–' : formatBytes(bytes));
   return {
     key: 'native_bytes', title: 'Native', help: 'Of the retained size: memory outside of the managed heap that would be freed with it', isNumber: true, width: 9.4, text,
     exact: (row) => (typeof row.native_bytes === 'number' ? exactBytes(row.native_bytes) : 'unknown'), raw: (row) => row.native_bytes ?? '',
