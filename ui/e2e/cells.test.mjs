@@ -17,6 +17,9 @@ const shown = viewed(async (work) => {
   return ['a.heapr'];
 });
 
+/** Of a large recording all stacks are more than a text can hold; those beyond have no visible part. */
+const MOST = given.length > 0 ? '--top 6000 --format json' : '--format json';
+
 const AMOUNTS = [['Live bytes', 'outstanding_bytes'], ['Live', 'outstanding_count'], ['At peak', 'peak_bytes'], ['Total', 'total_bytes'], ['Allocs', 'total_count']];
 
 /** Returns the exact numbers of all rows in the document, by column. */
@@ -37,7 +40,8 @@ async function seenRows(columns) {
 function withoutLines(groups) {
   const sums = new Map();
   for (const group of groups) {
-    const key = JSON.stringify(group.frames.map(({ module, symbol, offset }) => [module, symbol, symbol === null ? offset : 0]));
+    // The line of a language's function is a part of its frame.
+    const key = JSON.stringify(group.frames.map(({ module, symbol, offset, file, line }) => [module, symbol, symbol === null ? offset : 0, module?.includes('/') === false ? `${file}:${line}` : '']));
     const known = sums.get(key);
     if (!known) sums.set(key, { ...group });
     else for (const [, name] of AMOUNTS) known[name] = known[name] === null ? null : known[name] + group[name];
@@ -61,7 +65,8 @@ for (const [file, name] of (given.length > 0 ? given : ['a.heapr']).entries()) {
     const cells = await comparedCells((hash) => shown.show(`file=${file}&${hash}`));
     context.diagnostic(`${cells} cells of ${name}`);
     assert.ok(cells >= (given.length > 0 ? 1 : 1000), `${cells} cells were compared`);
-    assert.deepEqual(shown.browser.errors, []);
+    // The browser logs a filter that a file cannot answer.
+    assert.deepEqual(shown.browser.errors.filter((text) => given.length === 0 || !text.includes('400')), []);
   });
 }
 
@@ -72,8 +77,11 @@ async function comparedCells(show) {
   for (const view of ['stacks', 'frames', 'images', 'threads']) {
     for (const filter of filters) {
       for (const sort of view === 'stacks' || view === 'frames' ? ['so', 'st', 'peak'] : ['st']) {
-        await show(`view=${view}&sort=${sort === 'so' ? '' : sort}${filter}`);
-        const report = await runShown(shown.work, await shown.shownCommand());
+        await show(`view=${view}&sort=${sort}${filter}`);
+        // A file of another tool may not tell what a filter needs.
+        await waitUntil(shown.page, () => document.querySelector('.filter-row .command code, .filter-error, .message.is-error'));
+        if (given.length > 0 && !(await shown.page.locator('.filter-row .command code').count())) continue;
+        const report = await runShown(shown.work, await shown.shownCommand(), view === 'stacks' ? MOST : undefined);
         if (report.groups.length === 0) continue;
         const seen = await seenRows(AMOUNTS.map(([title]) => title));
         const metric = { so: 'outstanding_bytes', st: 'total_bytes', peak: 'peak_bytes' }[sort];

@@ -23,7 +23,7 @@ export function workFolder() {
  */
 export function run(work, program, words, { shell = false } = {}) {
   return new Promise((resolve, reject) => {
-    const options = { cwd: work.folder, env: work.env, timeout: 400_000, killSignal: 'SIGKILL', maxBuffer: 256 * 2 ** 20 };
+    const options = { cwd: work.folder, env: work.env, timeout: 400_000, killSignal: 'SIGKILL', maxBuffer: 480 * 2 ** 20 };
     const done = (error, stdout, stderr) => (error ? reject(new Error(`${program} ${words.join(' ')}: ${error.message}\n${stderr}`)) : resolve(stdout));
     if (shell) execFile('sh', ['-c', program], options, done);
     else execFile(program, words, options, done);

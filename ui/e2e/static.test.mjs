@@ -6,7 +6,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { openBrowser } from './browser.mjs';
+import { openBrowser, waitUntil } from './browser.mjs';
 import { HEAPR, run, workFolder } from './heapr.mjs';
 
 let work, browser, page, address;
@@ -163,7 +163,7 @@ test('a brushed range and a frame are counted without a server as heapr report c
   await page.waitForSelector('.chip:has-text("range")');
   const counted = async (view) => {
     await page.evaluate((view) => { location.hash = location.hash.replace(/view=\w+/, `view=${view}`); }, view);
-    await page.waitForFunction((view) => document.querySelector('.filter-row .command code')?.textContent.includes(`--${view} so --range`), view);
+    await waitUntil(page, (view) => document.querySelector('.filter-row .command code')?.textContent.includes(`--${view} so --range`), view);
     const command = await page.textContent('.filter-row .command code');
     const report = JSON.parse(await run(work, `${command.replace(/^heapr /, `'${HEAPR}' `)} --format json`, [], { shell: true }));
     const rows = await page.locator('.rows-block .row').evaluateAll((rows) => rows.map((row) => [...row.children].slice(1, 3).map((cell) => Number((cell.title || cell.textContent).replace(/ bytes?$/, '').replaceAll(',', ''))).join(' ')));

@@ -1,7 +1,7 @@
 //! An open V8 snapshot.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use heapr_v8::devtools::{Heap, NodeSet};
 use heapr_v8::view::{ObjectOrder, SnapshotView};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::host::{GraphQuestion, HeapError, Host};
+use crate::native_column::NativeColumn;
 use crate::result_cache::ResultCache;
 
 /// Facts of a snapshot that are sent before any query.
@@ -20,6 +21,10 @@ pub(crate) struct SnapshotFacts {
     edge_count: u32,
     total_bytes: u64,
     exposes_internals: bool,
+    /// Runtime of another language, such as `CPython 3.11.2`; null for V8.
+    runtime: Option<String>,
+    /// Bytes of native memory; null for V8, and for a heap without such memory.
+    native_bytes: Option<u64>,
     pub(crate) root_id: u64,
     problems: Vec<String>,
 }
@@ -79,6 +84,7 @@ pub(crate) struct SnapshotFile {
     pub(crate) path: PathBuf,
     /// Graph of a trace that the snapshot was made from.
     graph: Option<GraphQuestion>,
+    native: OnceLock<Option<NativeColumn>>,
     pub(crate) view: SnapshotView,
     /// Whole heap, for analyses of the whole graph; loaded by the first one.
     heap: ResultCache<(), Arc<Heap>>,
@@ -129,6 +135,7 @@ impl SnapshotFile {
         Ok(Self {
             path: path.to_owned(),
             graph: host.graph_of(path),
+            native: OnceLock::new(),
             // Lists cut names after a number of characters of at most two units each.
             view: view.with_short_names(2 * NAME_CHARS_MAX + 2),
             heap: ResultCache::new(1),
@@ -152,6 +159,13 @@ impl SnapshotFile {
     /// Graph of a trace that the snapshot was made from.
     pub(crate) fn graph(&self) -> Option<&GraphQuestion> {
         self.graph.as_ref()
+    }
+
+    /// Native memory below the objects; `None` for V8, and for a heap without such memory.
+    pub(crate) fn native(&self) -> Option<&NativeColumn> {
+        let is_managed = self.graph.is_none();
+        let column = || is_managed.then(|| NativeColumn::of(self.view.objects())).flatten();
+        self.native.get_or_init(column).as_ref()
     }
 
     /// Classes and statistics of the snapshot.
@@ -184,6 +198,8 @@ impl SnapshotFile {
             edge_count: summary.edge_count,
             total_bytes: summary.statistics.total_bytes,
             exposes_internals: summary.exposes_internals,
+            runtime: self.view.objects().meta().dialect.as_ref().map(|dialect| dialect.runtime.clone()),
+            native_bytes: self.native().map(|native| native.total_bytes),
             root_id: self.view.objects().id(self.view.root()),
             problems: summary.problems.clone(),
         })

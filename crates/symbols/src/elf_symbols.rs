@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::ops::Range;
 use std::path::Path;
 
 use lzma_rust2::XzReader;
@@ -83,9 +84,24 @@ impl ElfSymbols {
 
     /// Function that contains an address.
     pub(crate) fn find(&self, svma: u64) -> Option<&str> {
-        let place = self.svmas.binary_search(&svma).ok()?;
-        let function = self.functions.get(place)?.as_ref()?;
+        let function = self.last_at(svma)?;
         (svma < function.end_svma).then_some(function.name.as_str())
+    }
+
+    /// Range of the function that contains an address.
+    pub(crate) fn range(&self, svma: u64) -> Option<Range<u64>> {
+        let &Function { svma: begin, end_svma, .. } = self.last_at(svma)?;
+        (svma < end_svma).then_some(begin..end_svma)
+    }
+
+    /// Function that begins at an address.
+    pub(crate) fn beginning_at(&self, svma: u64) -> Option<&str> {
+        self.last_at(svma).filter(|function| function.svma == svma).map(|function| function.name.as_str())
+    }
+
+    /// Last function that begins at or before an address.
+    fn last_at(&self, svma: u64) -> Option<&Function> {
+        self.functions.get(self.svmas.binary_search(&svma).ok()?)?.as_ref()
     }
 }
 

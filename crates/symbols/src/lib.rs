@@ -10,6 +10,7 @@ mod allocation_types;
 mod arch;
 mod bundle;
 mod cache;
+mod closing_brace;
 mod code_places;
 mod constant_sections;
 mod data_symbols;

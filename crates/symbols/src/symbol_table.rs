@@ -18,6 +18,10 @@ impl Frame {
         self.symbol = number;
     }
 
+    pub(crate) fn set_line(&mut self, line: u32) {
+        self.line = line;
+    }
+
     pub(crate) fn set_not_inlined(&mut self) {
         self.is_inlined = false;
     }

@@ -9,6 +9,7 @@ use gimli::ReaderOffset as _;
 use crate::allocation_types;
 use crate::bundle::decode_bundle;
 use crate::cache;
+use crate::closing_brace::{self, BraceCall};
 use crate::debug_file::{self, DebugFiles, Unresolved};
 use crate::demangle::{demangle, is_mangled};
 use crate::elf_symbols::ElfSymbols;
@@ -125,9 +126,17 @@ impl Symbolizer {
         let names = Names::open(&files, &missing);
         let mut entries = Vec::with_capacity(missing.len());
         let mut unscoped = Vec::new();
+        let mut at_braces = Vec::new();
         for &svma in &missing {
             let frames = names.frames(svma, &mut table, &mut unscoped);
+            at_braces.extend(names.brace_call(svma, &frames));
             entries.push((svma, frames));
+        }
+        for call in closing_brace::plain_calls(&files, &at_braces) {
+            let place = entries.binary_search_by_key(&call.svma, |&(svma, _)| svma);
+            if let Some(frame) = place.ok().and_then(|place| entries[place].1.first_mut()) {
+                frame.set_line(call.line);
+            }
         }
         let asked: Vec<Asked> = unscoped.iter().map(|unscoped| unscoped.asked).collect();
         for (unscoped, name) in unscoped.iter().zip(whole_names::find(&files.debug, &asked)) {
@@ -167,6 +176,10 @@ impl<'a> Names<'a> {
     }
 
     fn raw_symbol(&self, svma: u64) -> Option<&str> {
+        self.symbols()?.find(svma)
+    }
+
+    fn symbols(&self) -> Option<&ElfSymbols> {
         let DebugFiles { module, debug, .. } = self.files;
         let symbols = self.symbols.get_or_init(|| {
             let own = module.as_deref().filter(|module| module != debug);
@@ -174,7 +187,17 @@ impl<'a> Names<'a> {
                 .filter(|symbols| !symbols.is_empty())
                 .or_else(|| own.and_then(|own| ElfSymbols::read(own, self.svmas)))
         });
-        symbols.as_ref()?.find(svma)
+        symbols.as_ref()
+    }
+
+    /// Call at an address that the line table puts on a closing brace. Where functions are inlined
+    /// the rows are of several, and tell nothing.
+    fn brace_call(&self, svma: u64, frames: &[Frame]) -> Option<BraceCall> {
+        let [frame] = frames else { return None };
+        if frame.line() == 0 {
+            return None;
+        }
+        closing_brace::brace_call(self.loader.as_ref()?, svma, self.symbols()?.range(svma)?)
     }
 
     /// Whole name, from the symbol tables, of a function that the debug information calls `name`.

@@ -82,6 +82,8 @@ export interface ClassRow {
   distance: number;
   shallow_bytes: number;
   retained_bytes: number;
+  /** Bytes of native memory that would be freed with all objects of the class, whatever the filter is. */
+  native_bytes?: number;
 }
 
 /** A class over several snapshots, with one number for each. */
@@ -403,6 +405,8 @@ export interface HeapObject {
   system?: boolean;
   shallow_bytes: number;
   retained_bytes: number;
+  /** Bytes of native memory that would be freed with the object. */
+  native_bytes?: number;
   child_count: number;
   dom_state: string | null;
 }
@@ -666,6 +670,8 @@ export interface OpenFile {
   snapshot: SnapshotFacts | null;
   /** Trace whose graph the file is: the page shows it with that trace. */
   graph: GraphFacts | null;
+  /** Moment of an open recording of its process at which a heap was taken. */
+  taken: TakenFacts | null;
   resident: ResidentFacts | null;
   /** Incident that the trace is the recording of. */
   incident: IncidentTold | null;
@@ -975,6 +981,10 @@ export interface SnapshotFacts {
   edge_count: number;
   total_bytes: number;
   exposes_internals: boolean;
+  /** Runtime of another language, such as `CPython 3.11.2`; null for V8. */
+  runtime: string | null;
+  /** Bytes of native memory; null for V8, and for a heap without such memory. */
+  native_bytes: number | null;
   root_id: number;
   problems: string[];
 }
@@ -1055,6 +1065,16 @@ export interface StackFrame extends Frame {
   id: string;
   culled: boolean;
   source: Source | null;
+}
+
+/** Place of a heap in a recording of its process. */
+export interface TakenFacts {
+  /** Number of the recording in the list of files. */
+  file: number;
+  /** Process, by the name of the heap's file. */
+  pid: number;
+  /** Time at which the heap's file was written. */
+  time_ns: number;
 }
 
 /** A snapshot of a series. */

@@ -72,8 +72,10 @@ function FindingCard({ finding, file, number }: { finding: Finding; file: OpenFi
         )}
         <ul class="evidence">{finding.evidence.map((text) => <li key={text}>{text}</li>)}</ul>
       </div>
-      {finding.own_frame?.file && <p class="quiet place-line"><SourcePlace file={finding.own_frame.file} line={finding.own_frame.line} /></p>}
-      <code class="finding-command">{finding.command}</code>
+      <div class="finding-foot">
+        {finding.own_frame?.file && <span class="quiet place-line"><SourcePlace file={finding.own_frame.file} line={finding.own_frame.line} /></span>}
+        <code class="finding-command">{finding.command}</code>
+      </div>
     </article>
   );
 }

@@ -1,7 +1,6 @@
 /** Frame of the page: files above, the view of the chosen file below, shortcuts everywhere. */
 import { useEffect, useState } from 'preact/hooks';
-import { emptyFilter } from '../address/address';
-import { go, useAddress } from '../address/use-address';
+import { useAddress } from '../address/use-address';
 import { request } from '../api/client';
 import type { OpenFile } from '../api/types';
 import { forgetAnswers } from '../api/use-answer';
@@ -16,6 +15,7 @@ import { OpenFile as OpenFileButton } from './open-file';
 import { SessionBar, useHeld } from './session-bar';
 import { ShareMenu } from './share-menu';
 import { Shortcuts, useShortcuts } from './shortcuts';
+import { showFile } from './show-file';
 import { type Theme, chooseTheme, chosenTheme } from './theme';
 import { useFiles } from './use-files';
 
@@ -62,7 +62,7 @@ export function App() {
           {shownFiles.map((candidate) => (
             <button
               key={candidate.file} type="button" class={`file-tab${candidate === newest ? ' is-on' : ''}`} aria-current={candidate === newest ? 'page' : undefined}
-              title={`${candidate.path}\n${KIND_NAMES[candidate.kind] ?? candidate.kind}, ${formatBytes(candidate.file_bytes)}`} onClick={() => openFile(candidate, newest)}
+              title={`${candidate.path}\n${candidate.snapshot?.runtime ? `heap of ${candidate.snapshot.runtime}` : KIND_NAMES[candidate.kind] ?? candidate.kind}, ${formatBytes(candidate.file_bytes)}`} onClick={() => showFile(candidate, newest)}
             >
               <span class={`dot is-${candidate.session?.state === 'recording' ? 'recording' : candidate.state}`} aria-hidden="true" />
               {candidate.name}
@@ -97,16 +97,6 @@ export function App() {
       {help.isOpen && <Shortcuts close={help.toggle} />}
     </div>
   );
-}
-
-/** Shows another file, and clears the state that belongs to the old one alone. */
-function openFile(next: OpenFile, from: OpenFile | undefined): void {
-  if (next.file === from?.file) return;
-  const isSameKind = next.kind === from?.kind;
-  go({
-    file: next.file, select: '', root: '', focus: '', object: -1, class: '', ignore: [], seen: [], before: -1, after: -1,
-    ...(isSameKind ? {} : { view: '', sort: '', ascending: false, match: '', kind: [], ...emptyFilter() }),
-  });
 }
 
 function Opening({ file }: { file: OpenFile }) {

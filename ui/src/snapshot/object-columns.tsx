@@ -67,11 +67,13 @@ export function HeapName({ row }: { row: HeapRow }) {
 interface HeapColumnOptions {
   title: string;
   totalBytes: number;
+  /** Native memory of the whole heap; null if it has none. */
+  nativeBytes?: number | null | undefined;
   /** Whether columns have sort keys of the server, because the table can be sorted. */
   isSorted?: boolean;
 }
 
-export function heapColumns({ title, totalBytes, isSorted = false }: HeapColumnOptions): Column<HeapRow>[] {
+export function heapColumns({ title, totalBytes, nativeBytes = null, isSorted = false }: HeapColumnOptions): Column<HeapRow>[] {
   const size = (key: 'shallow_bytes' | 'retained_bytes', head: string, help: string, sort: string): Column<HeapRow> => ({
     key, title: head, help, isNumber: true, width: 10.8, ...(isSorted ? { sort } : {}),
     text: (row) => formatBytes(row[key] ?? 0), exact: (row) => exactBytes(row[key] ?? 0), raw: (row) => row[key] ?? 0,
@@ -90,5 +92,16 @@ export function heapColumns({ title, totalBytes, isSorted = false }: HeapColumnO
     { key: 'count', title: 'Objects', isNumber: true, width: 6, isExtra: true, text: (row) => (row.object_count === undefined ? '' : formatCount(row.object_count)), ...(isSorted ? { sort: 'count' } : {}) },
     size('shallow_bytes', 'Shallow Size', 'What the object itself takes', 'shallow'),
     size('retained_bytes', 'Retained Size', 'What would be freed with it', 'retained'),
+    ...(nativeBytes === null ? [] : [nativeColumn(nativeBytes)]),
   ];
+}
+
+/** Native memory, a part of the retained size; percentages are of all native memory. */
+function nativeColumn(nativeBytes: number): Column<HeapRow> {
+  const text = ({ native_bytes: bytes }: HeapRow) => (bytes === undefined ? 'unknown' : bytes === 0 ? '–' : formatBytes(bytes));
+  return {
+    key: 'native_bytes', title: 'Native', help: 'Of the retained size: memory outside of the managed heap that would be freed with it', isNumber: true, width: 9.4, text,
+    exact: (row) => (typeof row.native_bytes === 'number' ? exactBytes(row.native_bytes) : 'unknown'), raw: (row) => row.native_bytes ?? '',
+    cell: (row) => <>{text(row)} {row.native_bytes ? <span class="percent-tail">{formatPercent(row.native_bytes, nativeBytes)}</span> : null}</>,
+  };
 }

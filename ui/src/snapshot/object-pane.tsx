@@ -75,7 +75,7 @@ function Retainers({ file, id, totalBytes }: SnapshotViewProps & { id: number })
   }, [tree]);
   return (
     <Table
-      label={`Retainers of ${id}`} columns={heapColumns({ title: 'Object', totalBytes })} tree={tree} rowKey={(row) => `${row.edge ?? ''} @${row.id ?? ''}`} canOpen={(row) => (row.distance ?? 1) > 0}
+      label={`Retainers of ${id}`} columns={heapColumns({ title: 'Object', totalBytes, nativeBytes: file.snapshot?.native_bytes })} tree={tree} rowKey={(row) => `${row.edge ?? ''} @${row.id ?? ''}`} canOpen={(row) => (row.distance ?? 1) > 0}
       onActivate={(row) => row.id !== undefined && go({ object: row.id })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} empty="Nothing refers to it."
       tools={<IgnoreTools tree={tree} ignore={address.ignore} />}
     />
@@ -121,7 +121,7 @@ function Fields({ file, id, totalBytes }: SnapshotViewProps & { id: number }) {
   });
   return (
     <Table
-      label={`Fields of ${id}`} columns={heapColumns({ title: 'Field', totalBytes })} tree={tree} rowKey={(row) => `${row.edge ?? ''} @${row.id ?? ''}`} canOpen={(row) => (row.child_count ?? 0) > 0}
+      label={`Fields of ${id}`} columns={heapColumns({ title: 'Field', totalBytes, nativeBytes: file.snapshot?.native_bytes })} tree={tree} rowKey={(row) => `${row.edge ?? ''} @${row.id ?? ''}`} canOpen={(row) => (row.child_count ?? 0) > 0}
       onActivate={(row) => row.id !== undefined && go({ object: row.id })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} empty="It refers to nothing."
     />
   );
@@ -130,7 +130,7 @@ function Fields({ file, id, totalBytes }: SnapshotViewProps & { id: number }) {
 function Facts({ answer: { object, text, place, dominator, dominated_count: dominatedCount, command } }: { answer: ObjectAnswer }) {
   const top = useTop<HTMLDivElement>(object.id);
   const facts: [string, string][] = [
-    ['Class', object.class], ['Type', object.type], ['Place', place ?? ''], ['Shallow size', exactBytes(object.shallow_bytes)], ['Retained size', exactBytes(object.retained_bytes)],
+    ['Class', object.class], ['Type', object.type], ['Place', place ?? ''], ['Shallow size', exactBytes(object.shallow_bytes)], ['Retained size', exactBytes(object.retained_bytes)], ['Of it native', typeof object.native_bytes === 'number' ? exactBytes(object.native_bytes) : ''],
     ['Distance', distanceText(object.distance)], ['Keeps alive', plural(dominatedCount, 'object')], ['Text', text ?? ''],
   ];
   return (

@@ -29,7 +29,7 @@ export function SearchView({ file, totalBytes, onCommand }: SnapshotViewProps) {
   useEffect(() => () => onCommand(null), []);
   return (
     <Table
-      label={`${file.name} search`} columns={heapColumns({ title: 'Object', totalBytes })} tree={tree} rowKey={(row) => `@${row.id ?? ''}`} selected={address.object >= 0 ? `@${address.object}` : ''}
+      label={`${file.name} search`} columns={heapColumns({ title: 'Object', totalBytes, nativeBytes: file.snapshot?.native_bytes })} tree={tree} rowKey={(row) => `@${row.id ?? ''}`} selected={address.object >= 0 ? `@${address.object}` : ''}
       onSelect={(row) => showObject(row.id)} canOpen={(row) => (row.child_count ?? 0) > 0} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading}
       empty={address.match === '' ? 'Type a class, a name, a piece of a string, or an id such as @119915.' : 'Nothing matches.'}
       tools={(

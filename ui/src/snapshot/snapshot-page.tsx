@@ -3,12 +3,14 @@
  * below.
  */
 import { useState } from 'preact/hooks';
-import { useAddress } from '../address/use-address';
+import { go, useAddress } from '../address/use-address';
 import type { OpenFile } from '../api/types';
 import { CommandLine } from '../filter/filter-bar';
-import { formatBytes, formatCount, plural } from '../format';
+import { formatBytes, formatCount, formatDuration, plural } from '../format';
 import { Split } from '../frame/split';
+import { showFile } from '../frame/show-file';
 import { Tabs, type View } from '../frame/tabs';
+import { Timeline } from '../timeline/timeline';
 import { ComparisonView } from './comparison-view';
 import { ListsView } from './lists-view';
 import { ObjectPane } from './object-pane';
@@ -56,12 +58,18 @@ export function SnapshotPage({ file, files }: { file: OpenFile; files: OpenFile[
       {view === 'search' && <SearchView {...props} />}
     </div>
   );
-  return (
+  const recording = files.find((other) => other.trace && other.file === file.taken?.file);
+  const below = (
     <div class="snapshot">
       <div class="filter-row">
         <span class="grow">
-          <strong title={`${formatCount(totalBytes)} bytes`}>{formatBytes(totalBytes)}</strong> in {plural(file.snapshot?.node_count ?? 0, 'object')}
+          <strong title={`${formatCount(totalBytes)} bytes`}>{formatBytes(totalBytes)}</strong> in {plural(file.snapshot?.node_count ?? 0, 'object')}{file.snapshot?.runtime ? ` of ${file.snapshot.runtime}` : ''}
           {file.snapshot?.exposes_internals ? ', internals shown' : ''}
+          {recording && file.taken && (
+            <span class="quiet" title="By the name of the file and the time at which it was written">
+              {' '}of process {file.taken.pid}, taken after {formatDuration(file.taken.time_ns)} of <button type="button" class="link" onClick={() => showThen(recording, file)}>{recording.name}: what was live then</button>
+            </span>
+          )}
         </span>
         <CommandLine command={command} />
       </div>
@@ -72,4 +80,12 @@ export function SnapshotPage({ file, files }: { file: OpenFile; files: OpenFile[
       />
     </div>
   );
+  if (!recording) return below;
+  return <Split direction="below" label="Height of the timeline" share={0.8} first={<Timeline file={recording} files={files} shown={file} />} second={below} />;
+}
+
+/** Shows what the recording of a heap's process had live when the heap was taken. */
+function showThen(recording: OpenFile, heap: OpenFile): void {
+  showFile(recording, heap);
+  go({ at: `${heap.taken?.time_ns ?? 0}ns`, range: [] }, true);
 }

@@ -40,7 +40,7 @@ export function SummaryView({ file, files, totalBytes, onCommand }: SnapshotView
   const others = files.filter((other) => other.kind === file.kind && other !== file);
   return (
     <Table
-      label={`${file.name} summary`} columns={heapColumns({ title: 'Constructor', totalBytes, isSorted: true })} tree={tree}
+      label={`${file.name} summary`} columns={heapColumns({ title: 'Constructor', totalBytes, nativeBytes: file.snapshot?.native_bytes, isSorted: true })} tree={tree}
       rowKey={(row) => (row.id === undefined ? `class ${row.class_key ?? ''}` : `@${row.id}`)} selected={address.object >= 0 ? `@${address.object}` : ''}
       onSelect={(row) => showObject(row.id)} canOpen={(row) => isClass(row) || (row.child_count ?? 0) > 0} sort={sort} descending={!address.ascending}
       onSort={(key, descending) => go({ sort: key === 'retained' ? '' : key, ascending: !descending })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}

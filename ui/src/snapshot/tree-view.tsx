@@ -21,7 +21,7 @@ export function TreeView({ kind, file, totalBytes, onCommand }: SnapshotViewProp
   useEffect(() => () => onCommand(null), []);
   return (
     <Table
-      label={`${file.name} ${kind}`} columns={heapColumns({ title: 'Object', totalBytes })} tree={tree} rowKey={(row) => `@${row.id ?? ''}`}
+      label={`${file.name} ${kind}`} columns={heapColumns({ title: 'Object', totalBytes, nativeBytes: file.snapshot?.native_bytes })} tree={tree} rowKey={(row) => `@${row.id ?? ''}`}
       selected={address.object >= 0 ? `@${address.object}` : ''} onSelect={(row) => showObject(row.id)} canOpen={(row) => (row.child_count ?? 1) > 0}
       hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
       tools={(

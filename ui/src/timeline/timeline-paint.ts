@@ -23,6 +23,8 @@ export interface TimelinePainting {
   /** Moment whose live blocks are counted (ns). */
   atNs: number | null;
   hoverNs: number | null;
+  /** Heaps in files of their own, taken of the recording's processes. */
+  heaps: { timeNs: number; isShown: boolean }[];
 }
 
 /** Returns the left edge of the plot: the amounts beside it grow with the page's text. */
@@ -94,6 +96,7 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
     if (painting.showsRss && chart === 'bytes') paintRss(context, answer, x, y, themeColour('rss'));
     paintSigns(context, answer, x, heightPx, { marker: themeColour('marker'), edge: themeColour('surface'), peak: themeColour('bad'), text: text ?? '', widthPx }, chart === 'bytes');
   }
+  for (const { timeNs, isShown } of painting.heaps) paintTaken(context, Math.min(x(timeNs), widthPx - 6), heightPx - AXIS_BOTTOM_PX, isShown ? (accent ?? '') : (text ?? ''), isShown);
   if (painting.range) paintRange(context, x(painting.range[0]), x(painting.range[1]), size, accent ?? '');
   if (painting.atNs !== null) {
     context.strokeStyle = accent ?? '';
@@ -192,39 +195,26 @@ function paintLabels(context: CanvasRenderingContext2D, painting: TimelinePainti
   const below = new Float64Array(bins);
   context.textAlign = 'center';
   for (const series of answer.series) {
-    // Finds the longest run of bins in which a line of text fits between the area's edges.
-    let best = { from: 0, to: 0 };
-    let run = -1;
-    let [low, high] = [0, 0];
-    for (let bin = first; bin <= end; bin += 1) {
-      const bottom = y(below[bin] ?? 0);
-      const top = y((below[bin] ?? 0) + (series.values[bin] ?? 0));
-      const fits = bin < end && bottom - top >= linePx;
-      const [nextLow, nextHigh] = run < 0 ? [bottom, top] : [Math.min(low, bottom), Math.max(high, top)];
-      if (fits && nextLow - nextHigh >= linePx) {
-        if (run < 0) run = bin;
-        [low, high] = [nextLow, nextHigh];
-        if (bin + 1 - run > best.to - best.from) best = { from: run, to: bin + 1 };
-      } else {
-        run = fits ? bin : -1;
-        [low, high] = [bottom, top];
+    // Finds the place at which the area is highest over the whole width of the name.
+    const name = fittedText(context, linkedName(series.name), 220);
+    const width = Math.max(1, Math.ceil((context.measureText(name).width + 8) / Math.max(0.01, x(binNs) - x(0))));
+    let best = { from: 0, low: 0, high: 0 };
+    for (let from = first; from + width <= end; from += Math.max(1, width >> 2)) {
+      let [low, high] = [Infinity, -Infinity];
+      for (let bin = from; bin < from + width && low - high >= linePx; bin += 1) {
+        low = Math.min(low, y(below[bin] ?? 0));
+        high = Math.max(high, y((below[bin] ?? 0) + (series.values[bin] ?? 0)));
       }
+      if (low - high >= linePx && low - high > best.low - best.high) best = { from, low, high };
     }
-    const room = x(answer.from_ns + best.to * binNs) - x(answer.from_ns + best.from * binNs);
-    const name = fittedText(context, linkedName(series.name), room - 8);
-    if (name !== '' && room > 60) {
-      let [levelLow, levelHigh] = [Infinity, -Infinity];
-      for (let bin = best.from; bin < best.to; bin += 1) {
-        levelLow = Math.min(levelLow, y(below[bin] ?? 0));
-        levelHigh = Math.max(levelHigh, y((below[bin] ?? 0) + (series.values[bin] ?? 0)));
-      }
-      const middle = x(answer.from_ns + ((best.from + best.to) / 2) * binNs);
+    if (name !== '' && best.low > best.high) {
+      const middle = x(answer.from_ns + (best.from + width / 2) * binNs);
       context.lineWidth = 3;
       context.lineJoin = 'round';
       context.strokeStyle = themeColour('surface');
-      context.strokeText(name, middle, (levelLow + levelHigh) / 2);
+      context.strokeText(name, middle, (best.low + best.high) / 2);
       context.fillStyle = themeColour('text');
-      context.fillText(name, middle, (levelLow + levelHigh) / 2);
+      context.fillText(name, middle, (best.low + best.high) / 2);
     }
     for (let bin = first; bin < end; bin += 1) below[bin] = (below[bin] ?? 0) + (series.values[bin] ?? 0);
   }
@@ -296,6 +286,23 @@ function paintSigns(
     context.fill();
     context.stroke();
   }
+}
+
+/** Paints where a heap was taken: a diamond, and a line if it is the shown one. */
+function paintTaken(context: CanvasRenderingContext2D, place: number, bottom: number, colour: string, isShown: boolean): void {
+  const half = 5 * Math.max(1, parseFloat(getComputedStyle(document.documentElement).fontSize) / 13);
+  context.fillStyle = colour;
+  context.strokeStyle = isShown ? colour : themeColour('surface');
+  context.lineWidth = isShown ? 2 : 1;
+  if (isShown) line(context, place, 0, place, bottom);
+  context.beginPath();
+  context.moveTo(place, bottom - 2 * half);
+  context.lineTo(place + half, bottom - half);
+  context.lineTo(place, bottom);
+  context.lineTo(place - half, bottom - half);
+  context.closePath();
+  context.fill();
+  context.stroke();
 }
 
 function paintRange(context: CanvasRenderingContext2D, fromX: number, toX: number, { widthPx, heightPx }: CanvasSize, colour: string): void {

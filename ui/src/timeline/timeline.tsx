@@ -12,6 +12,7 @@ import { restColour, seriesColours } from '../canvas/colours';
 import { Tooltip } from '../canvas/tooltip';
 import { exactBytes, formatBytes, formatCount, formatDuration, parseTimeNs, plural, timeArgument } from '../format';
 import { Message } from '../frame/message';
+import { heapsOf, showFile } from '../frame/show-file';
 import { isDrawnDark } from '../frame/theme';
 import { isRecorded } from '../filter/recorded-filter';
 import { linkedName } from '../image-links';
@@ -32,7 +33,8 @@ const STACKED_BY: [string, string][] = [
 /** Step of the number of bins, so that resizing a window does not send a request for each pixel. */
 const BIN_STEP = 100;
 
-export function Timeline({ file }: { file: OpenFile }) {
+/** `files`: all open files; heaps among them that were taken of the recording are marked. `shown`: the heap that is shown below. */
+export function Timeline({ file, files = [], shown }: { file: OpenFile; files?: OpenFile[]; shown?: OpenFile | undefined }) {
   const address = useAddress();
   const durationNs = Math.max(1, file.trace?.duration_ns ?? 1);
   const chart = (CHARTS.find(([key]) => key === address.chart)?.[0] ?? 'bytes');
@@ -54,14 +56,15 @@ export function Timeline({ file }: { file: OpenFile }) {
   const { data: answered, error, isLoading } = useAnswer<TimelineAnswer>('/api/timeline', body, file.generation);
   const data = useMemo(() => (address.by === 'frame' || address.by === 'stack' ? withFoldedNames(answered) : answered), [answered]);
 
+  const heaps = heapsOf(file, files);
   const range = brush ?? rangeNs(address.range);
   const isWhole = seen[0] === 0 && seen[1] >= durationNs;
   // In a part of the time the maximum is not the peak, so that its moment is used.
   const peakAt = isWhole || !data?.peak ? 'peak' : timeArgument(data.peak.time_ns);
   const atNs = address.at === 'peak' ? (isWhole ? (data?.peak?.time_ns ?? null) : null) : address.at ? parseTimeNs(address.at) : null;
   const painting = useMemo(
-    () => ({ answer: data, chart, showsRss: address.rss, seen, range, atNs, hoverNs: hover?.timeNs ?? null }),
-    [data, chart, address.rss, seen[0], seen[1], range?.[0], range?.[1], atNs, hover?.timeNs],
+    () => ({ answer: data, chart, showsRss: address.rss, seen, range, atNs, hoverNs: hover?.timeNs ?? null, heaps: heaps.map(({ taken, file: number }) => ({ timeNs: taken?.time_ns ?? 0, isShown: number === shown?.file })) }),
+    [data, heaps.map(({ file: number, taken }) => `${number} ${taken?.time_ns}`).join(), shown?.file, chart, address.rss, seen[0], seen[1], range?.[0], range?.[1], atNs, hover?.timeNs],
   );
   const draw = useCallback((context: CanvasRenderingContext2D, canvasSize: CanvasSize) => paintTimeline(context, canvasSize, painting), [painting]);
 
@@ -101,10 +104,12 @@ export function Timeline({ file }: { file: OpenFile }) {
     drag.current = null;
     if (start?.kind !== 'brush') return;
     if (brush && brush[1] > brush[0]) setRange(brush);
-    else if (snapshotAt(localX(event))) go({ view: 'snapshots', number: snapshotAt(localX(event))?.number ?? -1 });
+    else if (heapAt(localX(event))) showFile(heapAt(localX(event)) ?? file, shown ?? file);
+    else if (!shown && snapshotAt(localX(event))) go({ view: 'snapshots', number: snapshotAt(localX(event))?.number ?? -1 });
     else if (data?.peak && Math.abs(timeToX(data.peak.time_ns, seen, size.widthPx) - localX(event)) < 6) go({ at: peakAt, range: [], snapshot: '' });
     setBrush(null);
   };
+  const heapAt = (xPx: number) => heaps.find(({ taken }) => Math.abs(timeToX(taken?.time_ns ?? 0, seen, size.widthPx) - xPx) < 6);
   const snapshotAt = (xPx: number) => data?.snapshots.find((snapshot) => snapshot.number !== undefined && Math.abs(timeToX(snapshot.time_ns, seen, size.widthPx) - xPx) < 6);
   const onWheel = (event: WheelEvent) => {
     event.preventDefault();
@@ -182,7 +187,7 @@ export function Timeline({ file }: { file: OpenFile }) {
           onKeyDown={onKeyDown} onPointerLeave={() => { setHover(null); setCursor(null); }} onDblClick={() => see(0, durationNs)}
           label={`${CHARTS.find(([key]) => key === chart)?.[1] ?? ''} over ${formatDuration(durationNs)}${data?.peak ? `, peak ${withHalf(data.peak, 'bytes', formatBytes, formatBytes)} at ${formatDuration(data.peak.time_ns)}` : ''}. Arrow keys move, plus and minus zoom, Enter brushes what is seen.`}
         >
-          {hover && data && <HoverBox hover={hover} data={data} chart={chart} showsRss={address.rss} />}
+          {hover && data && <HoverBox hover={hover} data={data} chart={chart} showsRss={address.rss} heaps={heaps} />}
         </Canvas>
         {data?.note && <p class="timeline-waits quiet" role="note">{data.note}</p>}
         {!data && !error && <p class="timeline-waits quiet" role="status">reading events…</p>}
@@ -238,7 +243,7 @@ function Legend({ file, data, showsRss }: { file: OpenFile; data: TimelineAnswer
   );
 }
 
-function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: number; timeNs: number }; data: TimelineAnswer; chart: ChartKind; showsRss: boolean }) {
+function HoverBox({ hover, data, chart, showsRss, heaps }: { hover: { x: number; y: number; timeNs: number }; data: TimelineAnswer; chart: ChartKind; showsRss: boolean; heaps: OpenFile[] }) {
   const address = useAddress();
   const bin = Math.floor(((hover.timeNs - data.from_ns) / (data.to_ns - data.from_ns)) * data.bins);
   if (bin < 0 || bin >= data.bins) return null;
@@ -246,6 +251,7 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
   const told = (value: number, half: number | undefined) => within(value, half, (amount) => chartAmount(chart, amount * factor));
   const marker = data.markers.find((candidate) => Math.abs(candidate.time_ns - hover.timeNs) < ((data.to_ns - data.from_ns) / data.bins) * 4);
   const near = ((data.to_ns - data.from_ns) / data.bins) * 6;
+  const heap = heaps.find(({ taken }) => Math.abs((taken?.time_ns ?? 0) - hover.timeNs) < near);
   const snapshot = data.snapshots.find((candidate) => Math.abs(candidate.time_ns - hover.timeNs) < near);
   const colours = seriesColours(data.series.map((series) => series.name), isDrawnDark());
   const layers = [
@@ -267,6 +273,7 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
         return at < 0 ? null : <div key={rss.pid} class="tooltip-row"><span>RSS of {rss.pid}</span><span>{formatBytes(rss.rss_bytes[at] ?? 0)}</span></div>;
       })}
       {snapshot && <div class="quiet">snapshot {snapshot.number} {snapshot.name}{snapshot.block_bytes === undefined ? '' : `: ${withHalf(snapshot, 'block_bytes', formatBytes, formatBytes)}`} {snapshot.trigger ? `(${snapshot.trigger})` : ''}: a click shows it</div>}
+      {heap && <div class="quiet">{heap.name} of process {heap.taken?.pid}, by its name and the time of its file: a click shows it</div>}
       {marker && <div class="quiet">marker: {marker.text}</div>}
     </Tooltip>
   );

@@ -4,7 +4,7 @@ import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import type { Amounts, Filter, Frame, Group, HeapTotals, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
-import { formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
+import { UNKNOWN, formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
 import { FindingCards } from '../finding/finding-cards';
 import { WhereCard, isOfAllMemory } from '../where/where-card';
 import { Message } from '../frame/message';
@@ -90,11 +90,17 @@ function TotalsCards({ totals, isPart, isMoment, recordedNs }: TotalsCardsProps)
     <div class="totals">
       {(isMoment ? cards.slice(1, 2) : cards).map(([title, value, exact, onClick]) => (
         <button key={title} type="button" class="total" title={exact} disabled={!onClick} onClick={() => onClick?.()}>
-          <span>{title}</span><strong>{value}</strong><span class="quiet">{exact.replace(/^[\d,]+ bytes?( ± [\d,]+ bytes?)? in /, '')}</span>
+          <span>{title}</span><strong>{value}</strong><span class="quiet">{belowTotal(exact)}</span>
         </button>
       ))}
     </div>
   );
+}
+
+/** Text below a total: the counts, or when it was; a file of another tool may tell no counts. */
+function belowTotal(exact: string): string {
+  if (!exact.includes(UNKNOWN)) return exact.replace(/^[\d,]+ bytes?( ± [\d,]+ bytes?)? in /, '');
+  return / (at \S.*)$/.exec(exact)?.[1] ?? 'the file tells no counts';
 }
 
 interface RankingProps {

@@ -71,7 +71,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
   return (
     <Split
       direction="below" label="Height of the timeline" share={0.76}
-      first={<Timeline file={file} />}
+      first={<Timeline file={file} files={files} />}
       second={(
         <div class="trace">
           <div class="filter-row">

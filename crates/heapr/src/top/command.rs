@@ -52,6 +52,7 @@ fn show(arguments: &TopArguments, target: &mut Target, is_on_screen: bool) -> an
         own: arguments.own.clone(),
         shown: arguments.filters.lang_frames.unwrap_or_default(),
         folder: PathBuf::new(),
+        is_static: false,
         graphs: Vec::new(),
     });
     let source = Source::Session { name: target.session().clone(), path: target.path().to_owned() };

@@ -26,6 +26,8 @@ pub(crate) struct CommandLineHost {
     pub(crate) shown: ShownFrames,
     /// Temporary folder, removed when the page ends.
     pub(crate) folder: PathBuf,
+    /// True while a static page is written: it asks for more than an index answers fast.
+    pub(crate) is_static: bool,
     /// Graphs of the shown traces, written into the folder.
     pub(crate) graphs: Vec<WrittenGraph>,
 }
@@ -61,7 +63,7 @@ impl Host for CommandLineHost {
     }
 
     fn snapshot_indexes(&self, path: &Path) -> Option<IndexStore> {
-        index_cache::store_for(path)
+        index_cache::store_for(path).filter(|_| !self.is_static)
     }
 
     fn source_maps(&self, snapshot: &Path) -> Option<Arc<SourceMaps>> {

@@ -82,6 +82,7 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
         own: arguments.own,
         shown: arguments.lang_frames,
         folder: folder.path().to_owned(),
+        is_static: arguments.static_page.is_some(),
         graphs,
     });
     let files = Files::open_sources(&sources, host, Limits::default());

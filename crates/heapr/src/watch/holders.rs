@@ -200,6 +200,7 @@ impl Reader {
             own: OwnArguments::default(),
             shown: heapr_filters::ShownFrames::default(),
             folder: PathBuf::new(),
+            is_static: false,
             graphs: Vec::new(),
         });
         let files = Files::open_sources(&[Source::File(path.to_owned())], host, Limits::default());

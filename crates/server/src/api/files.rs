@@ -14,6 +14,7 @@ use super::trace_facts::TraceFacts;
 use crate::resident_file::ResidentFacts;
 use crate::session::SessionFacts;
 use crate::snapshot_file::SnapshotFacts;
+use crate::taken::TakenFacts;
 use crate::trace_file::TraceFile;
 
 pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
@@ -34,7 +35,7 @@ fn open_file(number: usize, entries: &[Arc<Entry>], host: &dyn Host) -> OpenFile
     }
     let (content, path) = (entry.content(), entry.path());
     let State { name: state, error, offset } = State::of(&content, entry.change());
-    let (mut trace, mut snapshot, mut resident, mut graph) = (None, None, None, None);
+    let (mut trace, mut snapshot, mut resident, mut graph, mut taken) = (None, None, None, None, None);
     let mut incident = None;
     let (tasks, mut warnings) = match &content {
         Content::Trace(file) => {
@@ -46,6 +47,7 @@ fn open_file(number: usize, entries: &[Arc<Entry>], host: &dyn Host) -> OpenFile
         Content::Snapshot(file) => {
             snapshot = file.facts();
             graph = file.graph().and_then(|graph| GraphFacts::of(graph, entries));
+            taken = TakenFacts::of(&path, entries);
             (Vec::new(), file.warnings())
         }
         Content::Resident(file) => {
@@ -77,6 +79,7 @@ fn open_file(number: usize, entries: &[Arc<Entry>], host: &dyn Host) -> OpenFile
         trace,
         snapshot,
         graph,
+        taken,
         resident,
         incident,
         session: entry.session.as_ref().map(|session| session.facts()),
@@ -144,6 +147,8 @@ struct OpenFile {
     snapshot: Option<SnapshotFacts>,
     /// Trace whose graph the file is: the page shows it with that trace.
     graph: Option<GraphFacts>,
+    /// Moment of an open recording of its process at which a heap was taken.
+    taken: Option<TakenFacts>,
     resident: Option<ResidentFacts>,
     /// Incident that the trace is the recording of.
     incident: Option<IncidentTold>,

@@ -152,7 +152,7 @@ pub(super) fn objects_answer(
     offset: usize,
     listed: &Listed<ObjectRow>,
 ) -> Result<Answer> {
-    let rows: Vec<HeapObject> = listed.rows.iter().map(|row| object(file.view.objects(), row)).collect();
+    let rows: Vec<HeapObject> = listed.rows.iter().map(|row| object(file, row)).collect();
     answer_json(&json!({
         "schema": schema, "command": command, "row_count": listed.total_count, "offset": offset, "rows": rows,
     }))
@@ -192,7 +192,7 @@ pub(super) fn containment(context: &Context<'_>, body: &[u8]) -> Result<Answer> 
     let node = list.node()?;
     let listed = list.rows(|page| file.view.children(node, list.sort().into(), page))?;
     let objects = file.view.objects();
-    let rows: Vec<EdgeRow> = listed.rows.iter().map(|row| edge(objects, row)).collect();
+    let rows: Vec<EdgeRow> = listed.rows.iter().map(|row| edge(file, row)).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.containment/1",
         "command": file.command("containment", &[&format!("@{}", objects.id(node))]),
@@ -217,7 +217,7 @@ pub(super) fn retainers(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let view = RetainersView::new(&heap, &ignored);
         list.rows(|page| file.view.retainers_ignoring(&view, node, page))?
     };
-    let rows: Vec<EdgeRow> = listed.rows.iter().map(|row| edge(file.view.objects(), row)).collect();
+    let rows: Vec<EdgeRow> = listed.rows.iter().map(|row| edge(file, row)).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.retainers/1",
         "command": file.command("retainers", &[&format!("@{id}")]),
@@ -234,7 +234,7 @@ pub(super) fn dominators(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let node = list.node()?;
     let listed = list.rows(|page| file.view.dominated(node, page))?;
     let objects = file.view.objects();
-    let row = |row: &ObjectRow| object(objects, row).with_children(objects.dominated_by_count(row.node));
+    let row = |row: &ObjectRow| object(file, row).with_children(objects.dominated_by_count(row.node));
     let rows: Vec<HeapObject> = listed.rows.iter().map(row).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.dominators/1",

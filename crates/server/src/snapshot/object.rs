@@ -24,12 +24,11 @@ pub(super) fn object(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: ObjectRequest = read(body)?;
     let file = context.files.snapshot(request.file)?;
     let details = file.view.details(file.node(request.id)?).map_err(|error| file.error(&error))?;
-    let objects = file.view.objects();
     answer_json(&ObjectAnswer {
         schema: "heapr.view.snapshot.object/1",
         command: file.command("object", &[&format!("@{}", request.id)]),
-        object: rows::object(objects, &details.row),
-        dominator: rows::object(objects, &details.dominator),
+        object: rows::object(&file, &details.row),
+        dominator: rows::object(&file, &details.dominator),
         dominated_count: details.dominated_count,
         trace_node_id: (details.trace_node_id != 0).then_some(details.trace_node_id),
         text: details.row.name,

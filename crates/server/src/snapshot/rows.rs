@@ -1,6 +1,6 @@
 //! Objects as rows.
 
-use crate::snapshot_file::NAME_CHARS_MAX;
+use crate::snapshot_file::{NAME_CHARS_MAX, SnapshotFile};
 use heapr_v8::DomState;
 use heapr_v8::devtools::{BASE_SYSTEM_DISTANCE, Heap};
 use heapr_v8::view::{FieldRow, ObjectRow, Objects};
@@ -20,6 +20,9 @@ pub(crate) struct HeapObject {
     system: bool,
     shallow_bytes: u64,
     retained_bytes: u64,
+    /// Bytes of native memory that would be freed with the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_bytes: Option<u64>,
     child_count: u32,
     dom_state: Option<String>,
 }
@@ -38,8 +41,13 @@ pub(crate) fn distance(distance: i32) -> (i32, bool) {
     (if is_system { distance - BASE_SYSTEM_DISTANCE } else { distance.max(-1) }, is_system)
 }
 
-/// Row of an object.
-pub(crate) fn object(objects: &dyn Objects, row: &ObjectRow) -> HeapObject {
+/// Row of an object of a file.
+pub(crate) fn object(file: &SnapshotFile, row: &ObjectRow) -> HeapObject {
+    let native_bytes = file.native().map(|native| native.of_node(row.node));
+    HeapObject { native_bytes, ..object_of(file.view.objects(), row) }
+}
+
+fn object_of(objects: &dyn Objects, row: &ObjectRow) -> HeapObject {
     let (distance, system) = distance(row.distance);
     HeapObject {
         id: row.id,
@@ -50,6 +58,7 @@ pub(crate) fn object(objects: &dyn Objects, row: &ObjectRow) -> HeapObject {
         system,
         shallow_bytes: row.self_bytes,
         retained_bytes: row.retained_bytes,
+        native_bytes: None,
         child_count: row.field_count,
         dom_state: match objects.dom_state(row.node) {
             DomState::Unknown => None,
@@ -73,7 +82,7 @@ pub(crate) fn heap_object(heap: &Heap, node: u32) -> HeapObject {
         retained_bytes: heap.retained()[node as usize],
         field_count: snapshot.graph().edges(node).len() as u32,
     };
-    object(heap, &row)
+    object_of(heap, &row)
 }
 
 impl HeapObject {
@@ -93,11 +102,11 @@ pub(crate) struct EdgeRow {
 }
 
 /// Row of an edge, with the object at its other end.
-pub(crate) fn edge(objects: &dyn Objects, row: &FieldRow) -> EdgeRow {
+pub(crate) fn edge(file: &SnapshotFile, row: &FieldRow) -> EdgeRow {
     let (distance, system) = distance(row.distance);
     EdgeRow {
         edge: short(&row.field),
         edge_type: row.edge_kind,
-        object: HeapObject { distance, system, ..object(objects, &row.object) },
+        object: HeapObject { distance, system, ..object(file, &row.object) },
     }
 }

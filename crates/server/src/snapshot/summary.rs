@@ -143,9 +143,14 @@ struct ClassRow {
     distance: i32,
     shallow_bytes: u64,
     retained_bytes: u64,
+    /// Bytes of native memory that would be freed with all objects of the class, whatever the
+    /// filter is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_bytes: Option<u64>,
 }
 
 fn class_rows(list: &List<ClassOrder>, lines: &[&StoredClass]) -> Vec<ClassRow> {
+    let file = &list.file;
     let row = |line: &&StoredClass| ClassRow {
         class: line.name.clone(),
         class_key: line.key.clone(),
@@ -154,6 +159,7 @@ fn class_rows(list: &List<ClassOrder>, lines: &[&StoredClass]) -> Vec<ClassRow> 
         distance: distance(line.distance).0,
         shallow_bytes: line.self_bytes,
         retained_bytes: line.retained_bytes,
+        native_bytes: file.native().map(|native| native.of_class(&line.key)),
     };
     // The lines are in the requested direction.
     list.page.of(lines, Descending(true)).map(row).collect()

@@ -172,6 +172,14 @@ impl<'a> Recorder<'a> {
         serde_json::from_slice(&answer).map(Some).map_err(|error| Error::Internal(error.to_string()))
     }
 
+    /// Records the answer of a request, unless it is recorded already.
+    pub(super) fn record_new(&mut self, path: &str, body: Value) -> Result<()> {
+        if !self.known.contains(&key::key(path, &self.filtered(path, body.clone()))) {
+            self.record(path, body)?;
+        }
+        Ok(())
+    }
+
     /// Number of source lines around a frame's line.
     pub(super) fn source_lines(&self) -> u32 {
         if self.has_sources { SOURCE_LINES } else { 0 }

@@ -15,6 +15,8 @@ const CLASSES: usize = 60;
 const OBJECTS: usize = 100;
 /// Number of objects that are recorded with their retainers.
 const OPENED: usize = 300;
+/// Number of these that are recorded with the paths from roots, which take most of the time.
+const WITH_PATHS: usize = 40;
 /// Number of levels of trees below the root.
 const LEVELS: usize = 4;
 /// Number of suspects whose objects are recorded with what retains them.
@@ -82,8 +84,11 @@ fn second(recorder: &mut Recorder<'_>, file: usize, snapshot: &SnapshotFile) -> 
         }
     }
     if recorder.begin(&format!("retainers of file {file}")) {
-        for id in objects.iter().take(OPENED) {
+        for (number, id) in objects.iter().take(OPENED).enumerate() {
             open(recorder, file, id)?;
+            if number < WITH_PATHS {
+                paths(recorder, file, id)?;
+            }
         }
     }
     Ok(())
@@ -91,12 +96,14 @@ fn second(recorder: &mut Recorder<'_>, file: usize, snapshot: &SnapshotFile) -> 
 
 /// Records an object as the page opens it.
 fn open(recorder: &mut Recorder<'_>, file: usize, id: &Value) -> Result<()> {
-    recorder.record("snapshot/object", json!({"file": file, "id": id}))?;
-    recorder.record("snapshot/retainers", json!({"file": file, "id": id, "limit": OBJECTS}))?;
-    recorder.record("snapshot/paths", json!({"file": file, "id": id, "paths": 8}))?;
+    recorder.record_new("snapshot/object", json!({"file": file, "id": id}))?;
+    recorder.record_new("snapshot/retainers", json!({"file": file, "id": id, "limit": OBJECTS}))?;
     let fields = json!({"file": file, "id": id, "sort": "object", "limit": OBJECTS});
-    recorder.record("snapshot/containment", fields)?;
-    Ok(())
+    recorder.record_new("snapshot/containment", fields)
+}
+
+fn paths(recorder: &mut Recorder<'_>, file: usize, id: &Value) -> Result<()> {
+    recorder.record_new("snapshot/paths", json!({"file": file, "id": id, "paths": 8}))
 }
 
 /// Records the objects that suspects name, and those that retain them up to the roots.
@@ -113,6 +120,7 @@ fn open_suspects(recorder: &mut Recorder<'_>, file: usize, answer: &Value) -> Re
     let mut known = std::collections::HashSet::new();
     for id in named.iter().filter(|id| known.insert(id.to_string())) {
         open(recorder, file, id)?;
+        paths(recorder, file, id)?;
     }
     Ok(())
 }

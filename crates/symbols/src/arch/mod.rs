@@ -37,6 +37,20 @@ pub(crate) const SLOT_RELOCATIONS: [(elf::Machine, elf::RelocationType); 4] = [
     (elf::EM_X86_64, elf::R_X86_64_JUMP_SLOT),
 ];
 
+/// Size in bytes of a direct call.
+pub(crate) const CALL_BYTES: u64 = 5;
+
+/// Target of the direct call in code of [`CALL_BYTES`] bytes. Arguments: code, address of the code.
+pub(crate) type CallTarget = fn(&[u8], u64) -> Option<u64>;
+
+/// Reads the targets of calls in files with this ELF machine number; `None` if heapr cannot.
+pub(crate) fn call_target(machine: u16) -> Option<CallTarget> {
+    match elf::Machine(machine) {
+        elf::EM_X86_64 => Some(x86_64::call_target),
+        _ => None,
+    }
+}
+
 /// Patterns for files with this ELF machine number; `None` if heapr knows none.
 pub(crate) fn go_patterns(machine: u16) -> Option<&'static GoPatterns> {
     match elf::Machine(machine) {

@@ -45,6 +45,11 @@ fn choice(code: &[u8], at: usize, code_svma: u64, rate_svma: u64) -> Option<u64>
     target(rest, 3, start_svma, 0)
 }
 
+/// Target of `call distance`.
+pub(super) fn call_target(code: &[u8], code_svma: u64) -> Option<u64> {
+    if code.first() == Some(&0xe8) { target(code, 1, code_svma, 0) } else { None }
+}
+
 /// Decodes an address relative to the next instruction. The distance lies `at` bytes behind the
 /// instruction's begin, and `more` bytes separate it from the next one.
 fn target(instruction: &[u8], at: usize, svma: u64, more: u64) -> Option<u64> {

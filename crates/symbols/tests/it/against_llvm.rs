@@ -132,3 +132,42 @@ fn split_debug_information_is_found_beside_the_program_and_in_a_package() {
     }
     assert!(agrees(&program) > 50);
 }
+
+/// A temporary in an expression, and a destructor that allocates at the closing brace.
+const BRACES: &str = r#"
+#include <cstdlib>
+struct Guard { ~Guard(); };
+__attribute__((noinline)) Guard::~Guard() { std::free(std::malloc(7)); }
+struct Part { std::string text; };
+static Part *last;
+void keep(int count) {
+    Part *part = new Part{std::string(count, 'x')};
+    last = part;
+}
+void guard() {
+    Guard guarded;
+    last = nullptr;
+}
+int main(int count, char **) { keep(count); guard(); }
+"#;
+
+#[test]
+fn a_call_of_a_temporary_at_the_closing_brace_is_told_with_its_statement() {
+    let source = BRACES.replace("<cstdlib>", "<cstdlib>\n#include <string>");
+    let line_of = |text: &str| 1 + source.lines().position(|line| line.contains(text)).unwrap() as u64;
+    let program = Program::build("g++", "braces.cc", &source, &["-g", "-O1", "-fno-inline"]);
+    let mut svmas: Vec<u64> =
+        program.functions().iter().flat_map(|&(start, size)| start..start + size).collect();
+    svmas.sort_unstable();
+    let table = resolve(&program.key(), &svmas, nothing_else()).unwrap();
+    let expected = llvm(&program, &svmas);
+    let mut moved = Vec::new();
+    for (&svma, expected) in svmas.iter().zip(&expected) {
+        let found = ours(&table, svma);
+        if found != *expected {
+            moved.push((expected[0].2, found[0].2));
+        }
+    }
+    // The compiler puts the string's call on the line of `}`.
+    assert_eq!(moved, [(line_of("last = part;") + 1, line_of("new Part{"))]);
+}
