@@ -33,7 +33,6 @@ mod image;
 mod inside;
 mod inside_function;
 mod install;
-mod large_blocks;
 mod loaded_agent;
 mod made_to_die;
 mod mapping_flags;

@@ -11,7 +11,6 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::command_words;
-use crate::large_blocks::advise;
 use crate::program_start::restore_given;
 
 /// The system's allocator. If memory runs out before a program has been started, `heapr run`
@@ -35,13 +34,13 @@ unsafe impl GlobalAlloc for RunsAlone {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's layout.
-        advise(self.or_run(unsafe { System.alloc(layout) }), layout.size())
+        self.or_run(unsafe { System.alloc(layout) })
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        advise(self.or_run(unsafe { System.alloc_zeroed(layout) }), layout.size())
+        self.or_run(unsafe { System.alloc_zeroed(layout) })
     }
 
     #[inline]
@@ -53,7 +52,7 @@ unsafe impl GlobalAlloc for RunsAlone {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: as above.
-        advise(self.or_run(unsafe { System.realloc(block, layout, bytes) }), bytes)
+        self.or_run(unsafe { System.realloc(block, layout, bytes) })
     }
 }
 

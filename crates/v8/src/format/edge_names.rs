@@ -35,11 +35,6 @@ impl EdgeNames {
         packed
     }
 
-    /// Number of names.
-    pub(crate) fn count(&self) -> usize {
-        self.low.len()
-    }
-
     /// Name of an edge.
     #[inline]
     pub(crate) fn get(&self, edge: u32) -> u32 {
@@ -156,6 +151,6 @@ mod tests {
         packed.replace(|edge, old| (old != new[edge as usize]).then_some(new[edge as usize]));
         assert_eq!(packed.all().collect::<Vec<_>>(), new);
         packed.truncate(3);
-        assert_eq!((packed.count(), packed.get(2)), (3, WIDE));
+        assert_eq!((packed.all().count(), packed.get(2)), (3, WIDE));
     }
 }

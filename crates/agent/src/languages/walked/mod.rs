@@ -80,12 +80,6 @@ pub(crate) trait Dialect {
     /// Whether a frame depends on the one outwards. Then `more` is the outer one's code and `calls`
     /// the outer one's instruction, unless the second words of their positions differ.
     const LOOKS_OUTWARDS: bool = false;
-    /// True if the native stack of a node is known to have none of the language's frames. A wrong
-    /// `false` is allowed.
-    #[inline(always)]
-    fn has_none(_walk: &Walk, _native: u32) -> bool {
-        false
-    }
     /// Returns the position of the innermost frame of the calling thread; `None` or [`END`] if it
     /// has no frames.
     fn first(walk: &mut Walk) -> Option<Position>;
@@ -157,15 +151,6 @@ fn node_of<D: Dialect>(scope: &mut Scope, start: Start, native: u32) -> u32 {
     }
     // SAFETY: all zero is an empty cache, the only one of a process with this language.
     let Some(kept) = (unsafe { level_cache::of_level::<CachedWalk>(scope) }) else { return native };
-    if D::has_none(&kept.walk, native) && !stack::is_special() {
-        return native;
-    }
-    walked_node::<D>(scope, kept, start, native)
-}
-
-/// Compares the cached frames, and returns the node of the joined stack.
-#[inline(never)]
-fn walked_node<D: Dialect>(scope: &mut Scope, kept: &mut CachedWalk, start: Start, native: u32) -> u32 {
     (kept.walk.start, kept.walk.native) = (start, native);
     kept.follow::<D>(scope);
     if kept.hash() != 0 && verifying::is_due(scope) {

@@ -49,11 +49,6 @@ impl Dialect for Lua {
     const NUMBER: u8 = LANGUAGE_LUA;
     const LOOKS_OUTWARDS: bool = true;
 
-    #[inline(always)]
-    fn has_none(walk: &Walk, native: u32) -> bool {
-        walk.slots.has_none(native, EVAL.times())
-    }
-
     fn evaluates() -> (usize, usize) {
         EVAL.range()
     }
@@ -104,11 +99,6 @@ impl Dialect for Lua {
 
 impl Dialect for LuaJit {
     const NUMBER: u8 = LANGUAGE_LUA;
-
-    #[inline(always)]
-    fn has_none(walk: &Walk, native: u32) -> bool {
-        walk.slots.has_none(native, EVAL.times())
-    }
 
     fn evaluates() -> (usize, usize) {
         EVAL.range()

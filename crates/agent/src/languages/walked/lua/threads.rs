@@ -108,8 +108,6 @@ const REGISTERS: u16 = 6;
 #[repr(C)]
 pub(crate) struct Slots {
     entries: [Entry; ENTRIES],
-    /// Nodes of native stacks on which no thread runs, by their lowest bits.
-    nones: [u32; ENTRIES],
     epoch: usize,
     replaced_count: usize,
 }
@@ -168,27 +166,12 @@ impl Slots {
         first.wrapping_add(place)
     }
 
-    /// True if no thread runs on the native stack of a node, as a search of this epoch has shown.
-    #[inline(always)]
-    pub(crate) fn has_none(&self, node: u32, epoch: usize) -> bool {
-        self.epoch == epoch && self.nones.get(node as usize % ENTRIES).is_some_and(|&none| none == node)
-    }
-
-    fn note_none(&mut self, node: u32) {
-        if let Some(none) = self.nones.get_mut(node as usize % ENTRIES) {
-            *none = node;
-        }
-    }
-
     /// Drops the threads of a native stack, so that they are determined anew.
     ///
     /// The offset of the saved instruction is retained: it is that of the register in which the
     /// interpreter's code has the instruction. One stack alone may not identify this offset.
     /// Adjacent words may have instructions of earlier calls of the same function.
     pub(crate) fn forget_those_of(&mut self, node: u32) {
-        if let Some(none) = self.nones.get_mut(node as usize % ENTRIES) {
-            *none = 0;
-        }
         let entry = self.entry(node);
         let Entry { saved, instruction, found_count, .. } = *entry;
         *entry = Entry { node, saved, instruction, found_count, ..Entry::default() };
@@ -196,7 +179,6 @@ impl Slots {
 
     /// Drops all offsets, so that they are determined anew.
     fn forget(&mut self) {
-        self.nones.fill(0);
         for entry in &mut self.entries {
             *entry = Entry { node: entry.node, saved: entry.saved, ..Entry::default() };
         }
@@ -357,9 +339,6 @@ fn running(walk: &mut Walk, shape: &Shape) -> Threads {
             }
         }
         if threads.count == usize::from(entry.count) {
-            if entry.count == 0 {
-                walk.slots.note_none(native);
-            }
             return threads;
         }
     } else if entry.skipped_count != 0 {
