@@ -62,7 +62,8 @@ fn line_before(rows: &[Row<'_>], svma: u64) -> Option<u32> {
     for row in rows.iter().filter(|row| row.file == first.file) {
         last_line = last_line.max(row.line);
     }
-    if call.file != first.file || call.column == 0 || call.line != last_line {
+    // A body on one line has its call behind the brace: only the first column is surely a brace.
+    if call.file != first.file || call.column != 1 || call.line != last_line {
         return None;
     }
     let is_inside = |row: &&Row<'_>| row.file == first.file && row.line > first.line && row.line < last_line;
