@@ -20,7 +20,7 @@ fn quotes(count: u64, first_symbol: u64) -> MadeHeap {
         let quote = heap.node_with_id("object", "pricing.Quote", 48, told(4096 + 64 * number, 0), false);
         heap.edge(list, "element", &number.to_string(), quote);
         let identity = 1 + (number + first_symbol) % 63;
-        let symbol = heap.node_with_id("object", "str", 54, told(1 << 20 | 64 * number, identity), false);
+        let symbol = heap.node_with_id("object", "str", 54, told((1 << 20) | (64 * number), identity), false);
         heap.edge(quote, "property", "symbol", symbol);
         heap.edge(quote, "property", "venue", venue);
     }
