@@ -12,11 +12,13 @@ import { viewed } from './viewed.mjs';
 let child;
 let heap = '';
 const shown = viewed(async (work) => {
-  writeFileSync(join(work.folder, 'app.py'), 'import sys, zlib\nSTREAMS = [zlib.compressobj() for _ in range(20)]\nprint("made", flush=True)\nfor line in sys.stdin:\n    STREAMS.append(zlib.compressobj())\n');
+  writeFileSync(join(work.folder, 'app.py'), 'import sys, zlib\nSTREAMS = [zlib.compressobj() for _ in range(20)]\nprint("made", flush=True)\nfor line in sys.stdin:\n    STREAMS.append(zlib.compressobj())\n    if len(STREAMS) == 70: print("grown", flush=True)\n');
   child = spawn('/usr/bin/python3', ['app.py'], { cwd: work.folder, stdio: ['pipe', 'pipe', 'ignore'] });
   await new Promise((resolve) => child.stdout.once('data', resolve));
   await run(work, HEAPR, ['start', 'tied', '--quiet', '--pid', String(child.pid), '-o', 'app.heapr']);
+  const grown = new Promise((resolve) => child.stdout.once('data', resolve));
   child.stdin.write('\n'.repeat(50));
+  await grown;
   await run(work, HEAPR, ['snapshot', 'take', '--heap', 'python', String(child.pid)]);
   await run(work, HEAPR, ['stop', '--quiet', 'tied']);
   heap = readdirSync(work.folder).find((name) => name.endsWith('.heapsnapshot'));

@@ -50,7 +50,8 @@ fn two_streams(filter: &[&str], list: &Path) -> anyhow::Result<()> {
     );
     let first = crate::run(&mut stream(&["--lib", "--bins"], &others, filter, list));
     let second = second.0.wait().context("cargo test")?;
-    print!("{}", std::fs::read_to_string(&output).with_context(|| output.display().to_string())?);
+    let printed = std::fs::read(&output).with_context(|| output.display().to_string())?;
+    print!("{}", String::from_utf8_lossy(&printed));
     let mut examples = crate::cargo();
     examples.args(["test", "--workspace", "--no-fail-fast", "--doc", "--"]).args(filter);
     let examples = crate::run(&mut examples);
@@ -87,12 +88,9 @@ fn stream(kinds: &[&str], targets: &[String], filter: &[&str], list: &Path) -> C
 
 /// Names of the targets of tests in the workspace, each once.
 fn test_targets() -> anyhow::Result<Vec<String>> {
-    let metadata = crate::cargo()
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .output()
-        .context("cargo metadata")?;
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&metadata.stdout).context("the output of cargo metadata")?;
+    let mut asked = crate::cargo();
+    let text = crate::output_of(asked.args(["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&text).context("the output of cargo metadata")?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
     let tests = targets.filter(|target| target["kind"][0] == "test");

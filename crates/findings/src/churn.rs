@@ -58,7 +58,9 @@ fn most_held(site: &Site) -> BlockEstimate {
 fn is_turned_over(site: &Site, all_count: u64) -> bool {
     let (amounts, held) = (&site.amounts, most_held(site));
     // Few samples leave room for growth: that little is held at most is then no fact.
-    let is_known = held.bytes_plus_minus().saturating_mul(2) <= held.bytes.value;
+    let half = held.bytes_plus_minus();
+    let is_seen = held.bytes.value > 0 || amounts.allocated().bytes_plus_minus() == 0;
+    let is_known = is_seen && half.saturating_mul(2) <= held.bytes.value;
     is_known
         && amounts.total_count >= COUNT_MIN
         && amounts.total_count as f64 >= all_count as f64 * TURNOVER_SHARE_MIN
@@ -190,4 +192,11 @@ fn blocks_are_told_to_be_turned_over_only_where_what_is_held_is_known() {
         held.variances.bytes_kib2 = 1000 * 500;
     }
     assert!(!is_turned_over(&site, 100_000));
+    // No sample was live at a moment.
+    for held in &mut site.held {
+        *held = Held::default();
+    }
+    assert!(is_turned_over(&site, 100_000), "counted");
+    site.amounts.variances.total_bytes = (100 << 10) * 500;
+    assert!(!is_turned_over(&site, 100_000), "estimated");
 }

@@ -149,7 +149,7 @@ fn evidence(
 ) -> Vec<String> {
     let said = recording.said;
     let mut evidence = vec![format!(
-        "live are {} in the middle of the time and {} at the end of the program's work",
+        "live are {} in the middle of the time and {} where the work that was recorded ends",
         recording.bytes(usual),
         recording.bytes(last),
     )];

@@ -8,7 +8,7 @@ use crate::GraphError;
 ///
 /// ```text
 ///  node           0     1  2        first_edge  [0, 2, 3, 3]       (node_count + 1 entries)
-///  edges       0  1     2           edges       [1, 2, 2]          (target, tag in the lowest bits)
+///  edges       0  1     2           edges       [1, 2, 2]          (target, tag in low bits)
 ///              |  |     |
 ///              1  2     2
 /// ```

@@ -56,7 +56,7 @@ pub struct ProcessNamed {
     pub unit: Option<String>,
     /// Start of the process.
     pub started_unix_ns: Option<WallTime>,
-    /// Resident bytes at the last reading.
+    /// Resident bytes at the last reading, or as the kernel killed it, if its log tells them.
     pub rss_bytes: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ pub struct GroupProcess {
     pub pid: u32,
     /// Name of the program.
     pub name: String,
-    /// Resident bytes at the last reading before the incident.
+    /// Resident bytes at the last reading before the incident, or as the kernel killed it.
     pub rss_bytes: u64,
     /// Whether the process was recorded.
     pub is_recorded: bool,

@@ -119,7 +119,8 @@ fn ending_text(ending: Option<Ending>) -> String {
 fn limit_clause(incident: &Incident) -> String {
     match (&incident.cause.group, incident.cause.limit_bytes) {
         (Some(group), Some(limit)) => {
-            format!(": {group} reached its limit of {}{}", bytes(limit), lowered_clause(incident, group))
+            let lowered = lowered_clause(incident, group, limit);
+            format!(": {group} reached its limit of {}{lowered}", bytes(limit))
         }
         (Some(group), None) => format!(": {group} reached its limit"),
         _ => String::new(),
@@ -127,9 +128,11 @@ fn limit_clause(incident: &Incident) -> String {
 }
 
 /// Clause on the limit before, if it was lowered.
-fn lowered_clause(incident: &Incident, limited_group: &str) -> String {
+fn lowered_clause(incident: &Incident, limited_group: &str, limit_bytes: u64) -> String {
     let facts = incident.group.as_ref().filter(|facts| facts.limited_group.as_deref() == Some(limited_group));
-    let Some(lowered) = facts.and_then(|facts| facts.lowered) else { return String::new() };
+    // The limit may have been raised since the last reading.
+    let lowered = facts.and_then(|facts| facts.lowered).filter(|lowered| lowered.from_bytes > limit_bytes);
+    let Some(lowered) = lowered else { return String::new() };
     let after = clock_text(lowered.after_unix_ns, incident.time_unix_ns);
     format!(" (lowered from {} after {after})", bytes(lowered.from_bytes))
 }

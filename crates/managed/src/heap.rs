@@ -1,5 +1,6 @@
 //! The graph of a managed heap.
 
+use heapr_known::machine::HERE;
 use rustc_hash::FxHashMap;
 
 use crate::allocation_stacks::{AllocationStacks, CallText};
@@ -34,8 +35,12 @@ pub enum EdgeKind {
     Weak,
 }
 
-/// Number of identities besides 0.
-pub(crate) const IDENTITIES: u8 = 63;
+/// Number of bits of an id in a file: the page and DevTools have numbers of 53 bits.
+const ID_BITS: u32 = 53;
+/// First bit of an id that belongs to no address.
+pub(crate) const IDENTITY_BIT: u32 = HERE.address_limit.trailing_zeros();
+/// Number of identities besides 0: those that the bits of an id above the address can tell.
+pub(crate) const IDENTITIES: u8 = ((1_u32 << (ID_BITS - IDENTITY_BIT)) - 1) as u8;
 
 /// Largest number of an item's position; later positions have this number.
 const POSITION_MAX: u32 = (1 << 29) - 1;

@@ -7,9 +7,9 @@
 //!       ── (garbage, not yet collected) ──> …
 //! ```
 //! An object's id is its address plus 1, because ids of objects are odd; that of native memory is
-//! its address plus 5. Above the address stand six bits of contents that never change, if the
-//! object has such. So another object at the address has another id, in DevTools, too. The member
-//! `heapr` of the header says what differs from V8's heaps.
+//! its address plus 5. Above the address stand a few bits of contents that never change, if the
+//! object has such. So most other objects at the address have another id, in DevTools, too. The
+//! member `heapr` of the header says what differs from V8's heaps.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
@@ -22,13 +22,10 @@ use heapr_v8::graph_rows::{
 use heapr_v8::{NODE_FIELDS, NODE_KINDS, snapshot_header};
 use serde_json::{Value, json};
 
-use crate::heap::{EdgeKind, EdgeName, ManagedHeap, NodeKind, Root, RootKind};
+use crate::heap::{EdgeKind, EdgeName, IDENTITY_BIT, ManagedHeap, NodeKind, Root, RootKind};
 
 /// Size of the buffer of rows.
 const BUFFER_BYTES: usize = 1 << 18;
-/// First bit of an id that belongs to no address. Six bits follow: the page and DevTools have
-/// numbers of 53 bits.
-const IDENTITY_BIT: u32 = 47;
 /// Folder of the module whose file shows where the standard library is.
 const LIBRARY_MODULE: &str = "module os";
 

@@ -23,14 +23,16 @@ impl NativeColumn {
     pub(crate) fn of(objects: &dyn Objects) -> Option<Self> {
         objects.meta().dialect.as_ref()?;
         let mut column = Self::default();
+        let mut native = Vec::new();
+        objects.visit_nodes(0..objects.node_count(), &mut |facts| {
+            if facts.kind == NodeKind::NATIVE && facts.self_bytes > 0 {
+                native.push((facts.node, facts.self_bytes));
+            }
+        });
         let mut of_classes: HashMap<u32, u64> = HashMap::new();
         let mut classes_above: Vec<u32> = Vec::new();
         let mut left = STEPS_MAX;
-        for node in 0..objects.node_count() {
-            let bytes = objects.self_bytes(node);
-            if bytes == 0 || objects.kind(node) != NodeKind::NATIVE {
-                continue;
-            }
+        for (node, bytes) in native {
             column.total_bytes = column.total_bytes.saturating_add(bytes);
             classes_above.clear();
             let mut next = node;

@@ -19,7 +19,7 @@ pub(crate) struct TakenFacts {
     file: usize,
     /// Process, by the name of the heap's file.
     pid: u32,
-    /// Time at which the heap's file was written.
+    /// Time at which the heap's file was written; the recording's end, if that was earlier.
     time_ns: u64,
 }
 

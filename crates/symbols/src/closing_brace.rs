@@ -5,8 +5,9 @@
 //! 9:  Session *session = new Session{std::string(4000, 'x')};   operator new
 //! 12: }                                                         std::string::string
 //! ```
-//! Of C++ only destructors are called at the brace. The call of any other function there is told
-//! with the line before it in the code, which prepares its arguments.
+//! Of C++ only destructors and `operator delete` are called at the brace. The call of any other
+//! function there is told with the line before it in the code, which prepares its arguments. A
+//! function of `__attribute__((cleanup))` looks the same, and is told with a line too early.
 
 use std::ops::Range;
 
@@ -19,6 +20,9 @@ use crate::debug_file::DebugFiles;
 use crate::demangle::demangle;
 use crate::elf_symbols::ElfSymbols;
 use crate::mapped_file::map;
+
+/// Largest number of rows of a function that are read: a false file's function may be all of it.
+const ROWS_MAX: usize = 1 << 14;
 
 /// Row of the line table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +42,17 @@ pub(crate) struct BraceCall {
     pub(crate) line: u32,
 }
 
+/// Tells whether the line table puts an address in the first column, as on a closing brace.
+pub(crate) fn is_in_first_column(loader: &Loader, svma: u64) -> bool {
+    matches!(loader.find_location(svma), Ok(Some(location)) if location.column == Some(1))
+}
+
 /// Finds whether the line table puts the call at `svma` on the closing brace of the function with
 /// the range `function`.
 pub(crate) fn brace_call(loader: &Loader, svma: u64, function: Range<u64>) -> Option<BraceCall> {
     let found = loader.find_location_range(function.start, function.end).ok()?;
     let rows: Vec<Row<'_>> = found
+        .take(ROWS_MAX + 1)
         .map(|(svma, _, location)| Row {
             svma,
             file: location.file,
@@ -50,6 +60,9 @@ pub(crate) fn brace_call(loader: &Loader, svma: u64, function: Range<u64>) -> Op
             column: location.column.unwrap_or(0),
         })
         .collect();
+    if rows.len() > ROWS_MAX {
+        return None;
+    }
     Some(BraceCall { svma, line: line_before(&rows, svma)? })
 }
 
@@ -68,11 +81,11 @@ fn line_before(rows: &[Row<'_>], svma: u64) -> Option<u32> {
     }
     let is_inside = |row: &&Row<'_>| row.file == first.file && row.line > first.line && row.line < last_line;
     let is_brace = rows.iter().filter(is_inside).all(|row| row.column > call.column);
-    let before = rows[..at].iter().rev().find(|row| **row != *call && row.line != call.line)?;
+    let before = rows[..at].iter().rev().find(|row| row.file != call.file || row.line != call.line)?;
     (is_brace && is_inside(&before)).then_some(before.line)
 }
 
-/// Calls of C++ functions that are no destructors, as the code of the module tells. A call whose
+/// Calls of C++ functions that clean nothing up, as the code of the module tells. A call whose
 /// target is unknown is left out.
 pub(crate) fn plain_calls(files: &DebugFiles, calls: &[BraceCall]) -> Vec<BraceCall> {
     if calls.is_empty() {
@@ -98,9 +111,15 @@ pub(crate) fn plain_calls(files: &DebugFiles, calls: &[BraceCall]) -> Vec<BraceC
     let Some(symbols) = ElfSymbols::read(&files.debug, &sorted) else { return Vec::new() };
     let is_plain = |target: Option<u64>| {
         let name = target.and_then(|svma| symbols.beginning_at(svma));
-        name.is_some_and(|name| is_cpp(name) && !demangle(name).contains("::~"))
+        name.is_some_and(|name| is_cpp(name) && !may_clean_up(name))
     };
     calls.iter().zip(targets).filter(|(_, target)| is_plain(*target)).map(|(call, _)| *call).collect()
+}
+
+/// Whether a symbol of C++ is a destructor or `operator delete`, or cannot be read.
+fn may_clean_up(symbol: &str) -> bool {
+    let name = demangle(symbol);
+    name == symbol || name.contains("::~") || ["_Zdl", "_Zda"].iter().any(|start| symbol.starts_with(start))
 }
 
 /// Whether a symbol is of C++: older names of Rust have the same form, with a hash at the end.
@@ -140,8 +159,20 @@ mod tests {
 
     #[test]
     fn code_of_another_file_is_no_line_before() {
-        let mut function = rows(&[(0, 8, 39), (4, 9, 58), (6, 11, 7), (10, 12, 1), (20, 9, 23)]);
-        function[2].file = Some("/b.h");
-        assert_eq!(line_before(&function, 14), None);
+        // A line of the brace's number, too.
+        for line in [11, 12] {
+            let mut function = rows(&[(0, 8, 39), (4, 9, 58), (6, line, 7), (10, 12, 1), (20, 9, 23)]);
+            function[2].file = Some("/b.h");
+            assert_eq!(line_before(&function, 14), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn functions_that_clean_up_belong_to_the_brace() {
+        for symbol in ["_ZN5GuardD1Ev", "_ZdlPvm", "_ZdaPv", "_Z?"] {
+            assert!(may_clean_up(symbol), "{symbol}");
+        }
+        assert!(!may_clean_up("_ZN4PartC1Ev"));
+        assert!(!may_clean_up("_Znwm"));
     }
 }

@@ -193,11 +193,12 @@ impl<'a> Names<'a> {
     /// Call at an address that the line table puts on a closing brace. Where functions are inlined
     /// the rows are of several, and tell nothing.
     fn brace_call(&self, svma: u64, frames: &[Frame]) -> Option<BraceCall> {
-        let [frame] = frames else { return None };
-        if frame.line() == 0 {
+        let ([frame], Some(loader)) = (frames, &self.loader) else { return None };
+        // Symbols, and all rows of a function, are read only where a brace may be.
+        if frame.line() == 0 || !closing_brace::is_in_first_column(loader, svma) {
             return None;
         }
-        closing_brace::brace_call(self.loader.as_ref()?, svma, self.symbols()?.range(svma)?)
+        closing_brace::brace_call(loader, svma, self.symbols()?.range(svma)?)
     }
 
     /// Whole name, from the symbol tables, of a function that the debug information calls `name`.

@@ -152,7 +152,7 @@ pub enum Error {
         /// Value of `root_index` in the header.
         root_index: u64,
     },
-    /// The snapshot has more nodes, edges or strings than 32 bits can number.
+    /// The snapshot has more nodes, edges or strings than the words of this program can number.
     #[error("{what}: {count} are more than this program can number")]
     TooMany {
         /// Kind of the items.

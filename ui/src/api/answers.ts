@@ -1073,7 +1073,7 @@ export interface TakenFacts {
   file: number;
   /** Process, by the name of the heap's file. */
   pid: number;
-  /** Time at which the heap's file was written. */
+  /** Time at which the heap's file was written; the recording's end, if that was earlier. */
   time_ns: number;
 }
 

@@ -70,7 +70,7 @@ function FindingCard({ finding, file, number }: { finding: Finding; file: OpenFi
             })}
           </pre>
         )}
-        <ul class="evidence">{finding.evidence.map((text) => <li key={text}>{text}</li>)}</ul>
+        <ul class="evidence">{finding.evidence.map((text) => <li key={text} title={text}>{text}</li>)}</ul>
       </div>
       <div class="finding-foot">
         {finding.own_frame?.file && <span class="quiet place-line"><SourcePlace file={finding.own_frame.file} line={finding.own_frame.line} /></span>}

@@ -67,7 +67,7 @@ export function SnapshotPage({ file, files }: { file: OpenFile; files: OpenFile[
           {file.snapshot?.exposes_internals ? ', internals shown' : ''}
           {recording && file.taken && (
             <span class="quiet" title="By the name of the file and the time at which it was written">
-              {' '}of process {file.taken.pid}, taken after {formatDuration(file.taken.time_ns)} of <button type="button" class="link" onClick={() => showThen(recording, file)}>{recording.name}: what was live then</button>
+              {' '}of process {file.taken.pid}, taken {file.taken.time_ns < (recording.trace?.duration_ns ?? 0) ? `after ${formatDuration(file.taken.time_ns)}` : 'at or after the end'} of <button type="button" class="link" onClick={() => showThen(recording, file)}>{recording.name}: what was live then</button>
             </span>
           )}
         </span>

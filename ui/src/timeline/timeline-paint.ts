@@ -41,6 +41,12 @@ export function timeToX(timeNs: number, seen: [number, number], widthPx: number)
   return left + ((timeNs - seen[0]) / (seen[1] - seen[0])) * (widthPx - left);
 }
 
+/** Returns the pixel of a heap's mark, whole at the right edge; null if its time is not seen. */
+export function heapToX(timeNs: number, seen: [number, number], widthPx: number): number | null {
+  if (timeNs < seen[0] || timeNs > seen[1]) return null;
+  return Math.min(timeToX(timeNs, seen, widthPx), widthPx - 6);
+}
+
 /** Returns the time at a pixel. */
 export function xToTime(xPx: number, seen: [number, number], widthPx: number): number {
   const left = axisLeftPx();
@@ -96,7 +102,10 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
     if (painting.showsRss && chart === 'bytes') paintRss(context, answer, x, y, themeColour('rss'));
     paintSigns(context, answer, x, heightPx, { marker: themeColour('marker'), edge: themeColour('surface'), peak: themeColour('bad'), text: text ?? '', widthPx }, chart === 'bytes');
   }
-  for (const { timeNs, isShown } of painting.heaps) paintTaken(context, Math.min(x(timeNs), widthPx - 6), heightPx - AXIS_BOTTOM_PX, isShown ? (accent ?? '') : (text ?? ''), isShown);
+  for (const { timeNs, isShown } of painting.heaps) {
+    const place = heapToX(timeNs, seen, widthPx);
+    if (place !== null) paintTaken(context, place, heightPx - AXIS_BOTTOM_PX, isShown ? (accent ?? '') : (text ?? ''), isShown);
+  }
   if (painting.range) paintRange(context, x(painting.range[0]), x(painting.range[1]), size, accent ?? '');
   if (painting.atNs !== null) {
     context.strokeStyle = accent ?? '';

@@ -21,7 +21,7 @@ import { withHalf, within } from '../trace/estimate';
 import { type ChartKind, chartAmount, chartFactor, halvesOf, rateText, wholeOf } from './chart-values';
 import { setCursor } from './cursor';
 import { clampSeen } from './scale';
-import { axisLeftPx, paintTimeline, timeToX, xToTime } from './timeline-paint';
+import { axisLeftPx, heapToX, paintTimeline, timeToX, xToTime } from './timeline-paint';
 
 const CHARTS: [ChartKind, string][] = [
   ['bytes', 'Live bytes'], ['count', 'Live blocks'], ['alloc_bytes', 'Allocated bytes per second'], ['alloc_count', 'Allocations per second'],
@@ -109,7 +109,10 @@ export function Timeline({ file, files = [], shown }: { file: OpenFile; files?: 
     else if (data?.peak && Math.abs(timeToX(data.peak.time_ns, seen, size.widthPx) - localX(event)) < 6) go({ at: peakAt, range: [], snapshot: '' });
     setBrush(null);
   };
-  const heapAt = (xPx: number) => heaps.find(({ taken }) => Math.abs(timeToX(taken?.time_ns ?? 0, seen, size.widthPx) - xPx) < 6);
+  const heapAt = (xPx: number) => heaps.find(({ taken }) => {
+    const place = heapToX(taken?.time_ns ?? 0, seen, size.widthPx);
+    return place !== null && Math.abs(place - xPx) < 6;
+  });
   const snapshotAt = (xPx: number) => data?.snapshots.find((snapshot) => snapshot.number !== undefined && Math.abs(timeToX(snapshot.time_ns, seen, size.widthPx) - xPx) < 6);
   const onWheel = (event: WheelEvent) => {
     event.preventDefault();

@@ -97,10 +97,10 @@ function TotalsCards({ totals, isPart, isMoment, recordedNs }: TotalsCardsProps)
   );
 }
 
-/** Text below a total: the counts, or when it was; a file of another tool may tell no counts. */
+/** Text below a total: the counts, or when it was; a file of another tool may not tell all counts. */
 function belowTotal(exact: string): string {
   if (!exact.includes(UNKNOWN)) return exact.replace(/^[\d,]+ bytes?( ± [\d,]+ bytes?)? in /, '');
-  return / (at \S.*)$/.exec(exact)?.[1] ?? 'the file tells no counts';
+  return / (at \S.*)$/.exec(exact)?.[1] ?? 'the file does not tell all of it';
 }
 
 interface RankingProps {

@@ -8,4 +8,5 @@ if ! ( command -v redis-server ) >/dev/null 2>&1; then
   export DEBIAN_FRONTEND=noninteractive
   { apt-get -qq -o DPkg::Lock::Timeout=300 update; apt-get -qq -y -o DPkg::Lock::Timeout=300 install --no-install-recommends redis-server; } >/dev/null || exit 77
 fi
+redis-server --version | grep -q 'v=7\.0\..*malloc=jemalloc' || exit 77
 mkdir -p "$d" || exit 77

@@ -18,7 +18,7 @@ pub(crate) struct Architecture {
     pub(crate) loader: &'static str,
     /// Prefix of the tools that read and change its programs.
     tools: &'static str,
-    /// Command that runs its programs here, and variables of it; empty on the processor itself.
+    /// Command and arguments that run its programs on another processor.
     emulator: &'static [&'static str],
 }
 

@@ -88,6 +88,9 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     if binary.is_none() && !is_here {
         bail!("packages for another processor are made from a program that is there: --binary FILE");
     }
+    if let Some(lacks) = (!is_here).then(|| tools::missing_for(architecture)).flatten() {
+        bail!("{lacks}");
+    }
     // With a given program, only the packages of that kind of build are made.
     let is_asked = |(name, build, ..): &&Kind| {
         only.contains(name) || only.is_empty() && (binary.is_none() || *build == Build::Glibc)

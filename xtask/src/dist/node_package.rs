@@ -28,13 +28,13 @@ pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> 
     about["version"] = payload.version.clone().into();
     about["cpu"] = vec![payload.architecture.node].into();
     write(&manifest, format!("{about:#}\n").as_bytes())?;
+    // npm names the file alike for each processor: one that was made before stays.
+    let stage = package.parent().context("a folder")?;
     let mut pack = Command::new("npm");
-    pack.args(["pack", "--silent", "--pack-destination"]).arg(folder).current_dir(&package);
+    pack.args(["pack", "--silent", "--pack-destination"]).arg(stage).current_dir(&package);
     let name = crate::output_of(&mut pack)?;
-    let packed = folder.join(name.trim());
+    let packed = stage.join(name.trim());
     let file = folder.join(format!("heapr-{}{}.tgz", payload.version, payload.architecture.node_suffix));
-    if file != packed {
-        fs::rename(&packed, &file).with_context(|| packed.display().to_string())?;
-    }
+    fs::rename(&packed, &file).with_context(|| packed.display().to_string())?;
     Ok(file)
 }

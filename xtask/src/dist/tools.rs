@@ -56,6 +56,17 @@ fn missing((name, build, ..): &Kind, has_binary: bool) -> Option<String> {
     always.or_else(of_kind).or_else(of_build)
 }
 
+/// Returns what is missing for packages of another processor, and how to have it.
+pub(super) fn missing_for(other: &Architecture) -> Option<String> {
+    let tools = [other.tool("objcopy"), other.tool("strip"), other.program(Path::new("heapr"))];
+    let program = tools.iter().filter_map(|tool| tool.get_program().to_str()).find(|name| !is_there(name))?;
+    Some(format!(
+        "there is no {program} (apt-get install binutils-{}-linux-gnu qemu-user-static libc6-{}-cross)",
+        other.name.replace('_', "-"),
+        other.debian
+    ))
+}
+
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())

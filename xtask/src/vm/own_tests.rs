@@ -13,8 +13,14 @@ use super::processor::Processor;
 /// Folders of the repository that tests read.
 const READ: &[&str] = &["crates", "docs", "victims"];
 
-/// Builds the tests that a word names; returns the names of their trials.
-pub(super) fn make(processor: &Processor, word: &str, work: &Path) -> anyhow::Result<Vec<String>> {
+/// Builds the tests that a word names; returns the names of their trials. `known_count`: trials
+/// that have a name already, so that words of one crate get names of their own.
+pub(super) fn make(
+    processor: &Processor,
+    word: &str,
+    work: &Path,
+    known_count: usize,
+) -> anyhow::Result<Vec<String>> {
     let (place, filter) = word.split_once("::").context("CRATE::FILTER")?;
     let (name, test) = place.split_once('/').map_or((place, None), |(name, test)| (name, Some(test)));
     let mut build = processor.cargo();
@@ -32,14 +38,19 @@ pub(super) fn make(processor: &Processor, word: &str, work: &Path) -> anyhow::Re
         if test.is_some_and(|test| !file.starts_with(&format!("{test}-"))) {
             continue;
         }
-        let trial = format!("{}-{}", place.replace('/', "-"), names.len());
+        let trial = format!("{}-{}", place.replace('/', "-"), known_count + names.len());
         let mut strip = Command::new(format!("{}-strip", processor.prefix));
         crate::run(strip.arg("-o").arg(work.join("bin").join(&trial)).arg(program))?;
         let folder = crate::root().join("crates").join(name.trim_start_matches("heapr-"));
+        // Without a test of such a name a program of tests succeeds.
+        let run = format!(
+            "{trial} --list {filter} | grep -q ': test$' || {{ echo 'no test is named so'; exit 1; }}\n\
+             {trial} {filter}\n"
+        );
         let script = if test.is_some() {
-            format!("export HEAPR_UNTRIED_ATTACH=1\ncd {}\n{trial} {filter}\n", folder.display())
+            format!("export HEAPR_UNTRIED_ATTACH=1\ncd {}\n{run}", folder.display())
         } else {
-            format!("{trial} {filter}\n")
+            run
         };
         fs::write(work.join("trials").join(format!("{trial}.sh")), script)?;
         names.push(trial);

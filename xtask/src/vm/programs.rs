@@ -52,7 +52,7 @@ pub(super) fn make(processor: &Processor, folder: &Path, words: &[&str]) -> anyh
         names.push(name.to_owned());
     }
     for test in tests {
-        names.extend(own_tests::make(processor, test, &work)?);
+        names.extend(own_tests::make(processor, test, &work, names.len())?);
     }
     ensure!(!names.is_empty(), "no trial has such a name");
     let heapr = heapr(processor)?;
@@ -60,7 +60,7 @@ pub(super) fn make(processor: &Processor, folder: &Path, words: &[&str]) -> anyh
     crate::run(strip.arg("-o").arg(work.join("bin/heapr")).arg(&heapr))?;
     fs::write(work.join("trials.sh"), include_str!("trials.sh"))?;
     // The machine still has to bring the results of a trial that is ended.
-    fs::write(work.join("seconds"), format!("{}\n", seconds_max() * 3 / 4))?;
+    fs::write(work.join("seconds"), format!("{}\n", seconds_max() / 4 * 3))?;
     fs::write(work.join("list"), names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
     disk(&work, &folder.join("work.img"), 2 << 30)?;
     Ok(names)

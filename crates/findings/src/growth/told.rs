@@ -74,7 +74,7 @@ impl Growing<'_> {
         let (last, last_ns) = (self.last, recording.times_ns[self.to]);
         let (held, after) = (recording.said.held(last.live()), recording.after(last_ns));
         let is_soon = self.ends_soon(recording).is_some();
-        let more = self.pace(recording);
+        let pace = self.pace(recording);
         match &self.manner {
             Manner::Whole if is_soon => {
                 let at_peak = if self.is_at_its_most() { " at its peak" } else { "" };
@@ -83,23 +83,23 @@ impl Growing<'_> {
                     (false, 0) => ", and frees it then".to_owned(),
                     (false, _) => ", and frees most of it then".to_owned(),
                 };
-                format!("Memory grows: {name} holds {held}{at_peak}, {more}{rest}.")
+                format!("Memory grows: {name} holds {held}{at_peak}, {pace}{rest}.")
             }
             Manner::Whole => {
                 format!(
-                    "Memory grows: {name} holds {held} {after}, {more}; {}.",
+                    "Memory grows: {name} holds {held} {after}, {pace}; {}.",
                     self.fate(recording, is_left)
                 )
             }
             Manner::Part => format!(
-                "Memory grows: of what {name} makes, {} stay {after} that did not {}, {more}{}.",
+                "Memory grows: of what {name} makes, {} stay {after} that did not {}, {pace}{}.",
                 recording.said.held(self.grown()),
                 recording.when(recording.times_ns[self.from]),
                 if self.falls() { "; other blocks of it come and go" } else { "" },
             ),
             Manner::Doubles(doubling) => format!(
                 "Memory grows by doubling: {name} holds {held} {after}, {} times as much as {}, in {} steps, the last \
-                 {}; {}{more}.",
+                 {}{}{pace}.",
                 (last.bytes as f64 / self.first.bytes.max(1) as f64).round(),
                 recording.when(recording.times_ns[self.from]),
                 doubling.steps.len(),
@@ -108,7 +108,7 @@ impl Growing<'_> {
                     .last()
                     .map(|&step| recording.when(recording.times_ns[step]))
                     .unwrap_or_default(),
-                if is_soon { "" } else { "that is " },
+                if is_soon { ", " } else { "; that is " },
             ),
         }
     }
@@ -132,9 +132,9 @@ impl Growing<'_> {
         (is_whole && took_ns <= SOON_NS).then_some(took_ns)
     }
 
-    /// Whether the site holds as much at the end of the judged span as at any moment of it.
+    /// Whether the site holds as much at the end of the judged span as at any moment until then.
     fn is_at_its_most(&self) -> bool {
-        let held = self.site.held.get(self.from..=self.to).unwrap_or_default();
+        let held = self.site.held.get(..=self.to).unwrap_or_default();
         held.iter().all(|held| held.bytes <= self.last.bytes)
     }
 

@@ -35,7 +35,7 @@ pub(super) fn write(
         own: arguments.own.clone(),
         shown: heapr_filters::ShownFrames::default(),
         folder: folder.path().to_owned(),
-        is_static: false,
+        is_static: true,
         graphs: Vec::new(),
     });
     let files = Files::open(&[path], host, Limits::default());

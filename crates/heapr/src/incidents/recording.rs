@@ -40,7 +40,7 @@ pub(crate) fn incident_of_recording(path: &Path) -> Option<IncidentTold> {
 }
 
 /// Address in the page, the text after `#`, of the last minutes before the incident beside a
-/// recording. It chooses the processes whose memory counts.
+/// recording. It chooses the processes whose memory counts. `None`: all of the recording is shown.
 pub(crate) fn last_minutes(path: &Path) -> Option<String> {
     let incident = incident_beside(path)?;
     let trace = Trace::open(path).ok()?;
@@ -56,6 +56,10 @@ pub(crate) fn last_minutes(path: &Path) -> Option<String> {
     let ended_ns =
         incident.ending.and_then(|_| earliest_end_ns(&trace, own)).map(|end| end.saturating_sub(1));
     let to_ns = ended_ns.unwrap_or(at_ns).min(trace.duration_ns());
+    // An end or a clock before the recording leaves no minutes to show.
+    if to_ns == 0 {
+        return None;
+    }
     let mut address = format!("range={}ns&range={to_ns}ns", to_ns.saturating_sub(SHOWN_NS));
     pids.iter().for_each(|pid| address += &format!("&pid={pid}"));
     Some(address)

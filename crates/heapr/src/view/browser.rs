@@ -19,7 +19,7 @@ pub(crate) fn open(url: &str, folder: &Path) -> bool {
         return false;
     }
     let path = folder.join("open-heapr.html");
-    // heapr makes the address of digits, letters and separators.
+    // heapr makes the address of digits, letters and separators: no other one has to be escaped.
     let url = url.replace('&', "&amp;");
     let page = format!(
         "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>\n\

@@ -63,7 +63,7 @@ impl Host for CommandLineHost {
     }
 
     fn snapshot_indexes(&self, path: &Path) -> Option<IndexStore> {
-        index_cache::store_for(path).filter(|_| !self.is_static)
+        if self.is_static { None } else { index_cache::store_for(path) }
     }
 
     fn source_maps(&self, snapshot: &Path) -> Option<Arc<SourceMaps>> {

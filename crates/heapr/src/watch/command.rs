@@ -8,7 +8,7 @@ use heapr_incident::{Journal, Store};
 use heapr_table::quantity::plural;
 
 use super::arguments::WatchArguments;
-use super::earlier::{incidents_since, left_path};
+use super::earlier::{boot_id, incidents_since, left_path};
 use super::kills::Kills;
 use super::objects::remove_left;
 use super::recorded::Recorded;
@@ -87,7 +87,9 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
     let outcome = watcher.run(&mut signals);
     if signals.is_handed_over() {
         watcher.write_journal();
-        watcher.tell_handed_over();
+        if !arguments.quiet {
+            watcher.tell_handed_over();
+        }
     } else {
         watcher.recorder.iter().for_each(Recorder::stop);
         Journal::remove(watcher.report.store.folder());
@@ -117,7 +119,7 @@ fn take_over(report: &Report, recording: &Path) -> anyhow::Result<Option<Recorde
         }
     };
     let recorder = Recorder::running(&journal.session, recording);
-    if recorder.is_none() {
+    if recorder.is_none() && journal.boot_id == boot_id() {
         end_left(&journal);
     }
     if let Some(Err(error)) = recorder.as_ref().map(Recorder::flush) {

@@ -3,8 +3,12 @@
 use std::time::Instant;
 
 use heapr_incident::{
-    Account, AtOutOfMemory, Course, Ending, GroupFacts, Limited, More, ProcessNamed, RuntimeLimit,
+    Account, AtOutOfMemory, Course, Ending, GroupFacts, GroupProcess, Limited, More, ProcessNamed,
+    RuntimeLimit,
 };
+
+/// Largest number of processes that an incident lists.
+pub(super) const PROCESSES_MAX: usize = 50;
 
 /// Process that has ended.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +44,12 @@ pub(super) struct Pending {
     pub(super) process: super::watched_process::WatchedProcess,
     pub(super) time_unix_ns: u64,
     pub(super) due: Instant,
+}
+
+/// Brings the processes of a group in the order of an incident, and lets go of the smallest.
+pub(super) fn keep_largest(processes: &mut Vec<GroupProcess>) {
+    processes.sort_by(|one, other| other.rss_bytes.cmp(&one.rss_bytes).then_with(|| one.pid.cmp(&other.pid)));
+    processes.truncate(PROCESSES_MAX);
 }
 
 impl Dead {

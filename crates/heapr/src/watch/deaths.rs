@@ -4,7 +4,7 @@ use heapr_incident::{
     CauseKind, DeathFacts, Ending, GroupProcess, Incident, KernelKill, Kind, SCHEMA, cause, tell,
 };
 
-use super::dead::{Dead, DeadsGroup};
+use super::dead::{Dead, DeadsGroup, keep_largest};
 use super::failed_calls::failed_count;
 use super::held::add_holders;
 use super::recorded::Recorded;
@@ -37,6 +37,11 @@ pub(super) fn incidents(all: Vec<Told>, circumstances: &Circumstances<'_>) -> Ve
         .into_iter()
         .filter(|told| told.kill.is_some() || told.dead.is_incident(circumstances.group))
         .collect();
+    // The log has the size of that moment, the last reading may be older.
+    for told in &mut all {
+        let killed_bytes = told.kill.as_ref().and_then(|kill| kill.rss_bytes);
+        told.dead.named.rss_bytes = killed_bytes.or(told.dead.named.rss_bytes);
+    }
     // The kernel's kills first, then the largest process.
     all.sort_by_key(|told| (told.kill.is_none(), std::cmp::Reverse(told.dead.named.rss_bytes)));
     for told in all {
@@ -67,10 +72,7 @@ pub(super) fn is_kill_possible(ending: Ending) -> bool {
 
 /// Makes an incident. `counts`: deaths of the group that the kernel's log tells, and others.
 fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -> Incident {
-    let Told { mut dead, kill } = told;
-    // The log has the size of that moment, the last reading may be older.
-    let rss_bytes = kill.as_ref().and_then(|kill| kill.rss_bytes);
-    dead.named.rss_bytes = rss_bytes.or(dead.named.rss_bytes);
+    let Told { dead, kill } = told;
     let is_by_itself = kill.is_none() && !is_kill_possible(dead.ending);
     let failed_count = match is_by_itself {
         true => failed_count(circumstances.recorded.path, dead.named.pid, dead.time_unix_ns).unwrap_or(0),
@@ -89,6 +91,13 @@ fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -
         at_out_of_memory: &dead.at_out_of_memory,
         failed_count,
     });
+    let mut group = circumstances.group.map(|group| group.facts.clone());
+    // The list of the group has the same size of it.
+    if let (Some(facts), Some(rss_bytes)) = (&mut group, dead.named.rss_bytes) {
+        let own = facts.processes.iter_mut().filter(|process| process.pid == dead.named.pid);
+        own.for_each(|own| own.rss_bytes = rss_bytes);
+        keep_largest(&mut facts.processes);
+    }
     let mut incident = Incident {
         schema: SCHEMA.to_owned(),
         kind: Kind::Death,
@@ -97,7 +106,7 @@ fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -
         process: dead.named,
         ending: Some(dead.ending),
         cause,
-        group: circumstances.group.map(|group| group.facts.clone()),
+        group,
         account: dead.account,
         course: circumstances.group.map(|group| group.course.clone()).unwrap_or_default(),
         ..Incident::default()

@@ -8,7 +8,7 @@ use heapr_incident::{
 };
 use heapr_proc::{GroupFolder, is_alive, start_ticks};
 
-use super::dead::{Dead, DeadsGroup};
+use super::dead::{Dead, DeadsGroup, keep_largest};
 use super::deaths::{Circumstances, Told, incidents};
 use super::kills::Kills;
 use super::recorded::Recorded;
@@ -84,7 +84,8 @@ fn of_group(group: &JournalGroup, journal: &Journal) -> DeadsGroup {
         is_recorded: true,
     });
     let events = levels.first().map(|own| own.events).unwrap_or_default();
-    let facts = GroupFacts { processes: processes.collect(), events, ..group.facts.clone() };
+    let mut facts = GroupFacts { processes: processes.collect(), events, ..group.facts.clone() };
+    keep_largest(&mut facts.processes);
     let accounts = members.filter_map(|process| process.account.clone()).collect();
     let course: Course = group.course.clone();
     DeadsGroup { facts, course, levels, accounts }

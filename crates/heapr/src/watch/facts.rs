@@ -6,12 +6,9 @@ use heapr_incident::{GroupFacts, GroupProcess, More};
 use heapr_proc::GroupFolder;
 use heapr_session::ProcessFacts;
 
-use super::dead::DeadsGroup;
+use super::dead::{DeadsGroup, PROCESSES_MAX, keep_largest};
 use super::watched_group::WatchedGroup;
 use super::watched_process::WatchedProcess;
-
-/// Largest number of processes that an incident lists.
-const PROCESSES_MAX: usize = 50;
 
 /// Facts of a group, with its living and its dead processes.
 pub(super) fn of_group<'a>(
@@ -32,17 +29,17 @@ pub(super) fn of_group<'a>(
     }
     let known: BTreeSet<u32> = facts.processes.iter().map(|process| process.pid).collect();
     facts.processes.extend(neighbours(facts.limited_group.as_deref(), &known));
-    facts
-        .processes
-        .sort_by(|one, other| other.rss_bytes.cmp(&one.rss_bytes).then_with(|| one.pid.cmp(&other.pid)));
-    facts.processes.truncate(PROCESSES_MAX);
+    keep_largest(&mut facts.processes);
     facts.events = levels.first().map(|own| own.events).unwrap_or_default();
-    read_limit_again(&mut facts, &levels);
+    read_limit_again(&mut facts, &levels, group);
     DeadsGroup { facts, course: group.course.clone(), levels, accounts }
 }
 
 /// Takes over the limit of this moment: it may have been lowered since the last reading.
-fn read_limit_again(facts: &mut GroupFacts, levels: &[More]) {
+fn read_limit_again(facts: &mut GroupFacts, levels: &[More], group: &WatchedGroup) {
+    if facts.limit_bytes.is_some_and(|limit_bytes| group.has_limit(facts, limit_bytes)) {
+        return;
+    }
     let limited = levels.iter().find(|level| Some(&level.path) == facts.limited_group.as_ref());
     if let Some(limit_bytes) = limited.and_then(|level| level.limit_bytes) {
         let now = GroupFacts { limit_bytes: Some(limit_bytes), ..facts.clone() };

@@ -7,7 +7,7 @@ use heapr_incident::FAILED_SECONDS;
 use heapr_server::answer_json;
 use serde_json::{Value, json};
 
-use super::holders::{Reader, last_moment_ns};
+use super::holders::{LAG_NS_MAX, Reader, last_moment_ns};
 use crate::incidents::latest;
 use crate::trace_file::open;
 
@@ -21,7 +21,9 @@ pub(super) fn failed_count(path: &Path, pid: u32, ended_unix_ns: u64) -> anyhow:
     let recorded_ns = trace.duration_ns();
     let at_ns = ended_unix_ns.checked_sub(trace.session().start_unix_ns);
     let at_ns = at_ns.map_or(recorded_ns, |at_ns| last_moment_ns(at_ns, recorded_ns));
-    let end_ns = latest(trace.processes(), pid).and_then(|process| process.end_ns).unwrap_or(at_ns);
+    let end_ns = latest(trace.processes(), pid).and_then(|process| process.end_ns);
+    // One that ended long before had the same number.
+    let end_ns = end_ns.filter(|end_ns| at_ns.saturating_sub(*end_ns) <= LAG_NS_MAX).unwrap_or(at_ns);
     drop(trace);
     let from_ns = end_ns.saturating_sub(FAILED_SECONDS * 1_000_000_000);
     // A range ends before its last moment, at which the failure may be the last event.

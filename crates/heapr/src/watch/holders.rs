@@ -26,7 +26,7 @@ const MOMENTS: u64 = 8;
 /// Longest time before the end over which growth is read, ns.
 const GROWTH_NS: u64 = 600_000_000_000;
 /// Longest time between an incident and the reading of the recording, ns.
-const LAG_NS_MAX: u64 = 60_000_000_000;
+pub(super) const LAG_NS_MAX: u64 = 60_000_000_000;
 /// Least time over which a rate is told, ns.
 const RATE_NS_MIN: u64 = 1_000_000_000;
 /// Largest number of processes whose shares are read one by one.

@@ -2,6 +2,7 @@
 //! programs have no path in this namespace, and are gone once it has died.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use heapr_symbols::{ModuleKey, build_id_of};
@@ -29,7 +30,7 @@ impl Recorded<'_> {
             .map(|module| ModuleKey { path: PathBuf::from(&module.path), build_id: module.build_id.clone() });
         let found = keys.filter(is_elsewhere).filter_map(|key| {
             let is_it = |file: &&(PathBuf, PathBuf)| {
-                file.1.file_name() == key.path.file_name()
+                file_name(&file.1) == file_name(&key.path)
                     && build_id_of(&file.0).as_ref() == Some(&key.build_id)
             };
             let path = held.iter().find(is_it)?.0.clone();
@@ -50,6 +51,12 @@ fn held_files(descriptors: &Path) -> Vec<(PathBuf, PathBuf)> {
     entries.filter_map(file).collect()
 }
 
+/// Name of a file by its path. The kernel adds a word to the path of one that was deleted.
+fn file_name(path: &Path) -> Option<&[u8]> {
+    let name = path.file_name()?.as_bytes();
+    Some(name.strip_suffix(b" (deleted)").unwrap_or(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +72,8 @@ mod tests {
         let id = build_id_of(&path);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(build_id_of(descriptor), id);
+        let held = held_files(Path::new("/proc/self/fd"));
+        assert!(held.iter().any(|(own, target)| own == descriptor && file_name(target) == file_name(&path)));
         drop(file);
     }
 }

@@ -12,7 +12,10 @@ use heapr_session::{
     Answer, FlaggedTargets, OnFull, Request, Rotation, SampleRate, SessionClient, SessionName,
     SessionProperties, SessionStatus, StartRequest, Update, sessions,
 };
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 
 use crate::sessions::{OF_WATCH, start_background};
 use crate::snapshot::native::watchers::free_name;
@@ -151,22 +154,32 @@ pub(super) fn recorded(status: &SessionStatus) -> Vec<u32> {
 /// Longest time that a recorder takes to write the end of its file.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
-/// Ends the recorder of the last watch in order, if it lives and does not answer: one of another
-/// version. The processes that it records could not be recorded by another one.
+/// Ends the recorder of the last watch in order, if it lives and cannot be gone on with: one of
+/// another version. The processes that it records could not be recorded by another one. The journal
+/// must be of the machine's present run: the same number and start may be another process's later.
 pub(super) fn end_left(journal: &Journal) {
     let pid = journal.recorder_pid;
     let lives = || start_ticks(pid) == Some(journal.recorder_start_ticks) && is_alive(pid);
-    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let Some(number) = number.filter(|_| lives()) else { return };
-    if kill_process(number, Signal::TERM).is_err() {
-        return;
+    // The descriptor stays that of the process that is looked at now.
+    let Some(process) = life(pid).filter(|_| lives()) else { return };
+    match pidfd_send_signal(&process, Signal::TERM) {
+        Ok(()) | Err(Errno::SRCH) => {}
+        Err(error) => {
+            warn!("the recorder of the last watch, process {pid}, cannot be ended: {error}; end it by hand");
+            return;
+        }
     }
     let begin = Instant::now();
     while lives() && begin.elapsed() < END_LIMIT {
         std::thread::sleep(Duration::from_millis(20));
     }
+    if lives() {
+        warn!("the recorder of the last watch, process {pid}, does not end; end it by hand");
+        return;
+    }
     tell!(
-        "heapr: the recorder of the last watch does not answer and was ended: another one goes on in its place"
+        "heapr: the recorder of the last watch does not answer, or writes elsewhere, and was ended: another one \
+         goes on in its place"
     );
 }
 

@@ -42,12 +42,13 @@ impl Room {
             let left_bytes = limit.free_bytes.saturating_sub(planned_bytes);
             if left_bytes < need_bytes.saturating_add(LEFT_BYTES) {
                 return Err(format!(
-                    "{} has {} left of its limit of {}; heapr's agent may take {} there, and must not be the cause of a \
-                     kill",
+                    "{} has {} left of its limit of {}; heapr's agent may take {}, and {} must stay free beside: it \
+                     must not be the cause of a kill",
                     limit.path,
                     bytes(left_bytes),
                     bytes(limit.limit_bytes),
-                    bytes(need_bytes)
+                    bytes(need_bytes),
+                    bytes(LEFT_BYTES)
                 ));
             }
         }

@@ -35,9 +35,11 @@ impl Starts {
     }
 }
 
-/// Number that was given last to a process or thread.
+/// Number that was given last to a process or thread. `None`: this kernel does not tell it.
 fn newest_pid() -> Option<u32> {
-    std::fs::read_to_string("/proc/loadavg").ok()?.split_ascii_whitespace().last()?.parse().ok()
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let pid: u32 = text.split_ascii_whitespace().last()?.parse().ok()?;
+    (pid > 0).then_some(pid)
 }
 
 #[cfg(test)]

@@ -2,10 +2,14 @@
 
 use heapr_incident::{Ending, GroupProcess, KernelKill, ProcessNamed, unix_ns};
 
-use super::dead::Dead;
+use super::dead::{Dead, keep_largest};
 use super::deaths::{Circumstances, Told, incidents};
 use super::watched_process::WatchedProcess;
 use super::watcher::Watcher;
+
+/// Time in which kills are of one moment, in microseconds: a process that is killed later may have
+/// started since, or had another size.
+const TOGETHER_US: u64 = 1_000_000;
 
 impl Watcher {
     /// Makes the incidents of killed processes of the watched groups that no scan has seen.
@@ -27,9 +31,15 @@ impl Watcher {
             let is_its = |group: &super::watched_group::WatchedGroup| Some(group.path()) == kill.group;
             let place = self.watched.groups.iter().position(is_its);
             let mut facts = place.map(|place| self.facts_of(place, None));
-            // Those of the group that were killed after it lived at that moment.
-            let later = unseen[number + 1..].iter().filter(|later| later.group == kill.group);
-            facts.iter_mut().for_each(|facts| facts.facts.processes.extend(later.clone().filter_map(member)));
+            // Those of the group that were killed right after it lived at that moment.
+            let is_together = |later: &&KernelKill| {
+                later.group == kill.group && later.time_us.abs_diff(kill.time_us) < TOGETHER_US
+            };
+            if let Some(facts) = &mut facts {
+                let later = unseen[number + 1..].iter().filter(is_together);
+                facts.facts.processes.extend(later.filter_map(member));
+                keep_largest(&mut facts.facts.processes);
+            }
             self.flush();
             let circumstances = Circumstances {
                 group: facts.as_ref(),

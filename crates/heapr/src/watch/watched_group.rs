@@ -180,11 +180,20 @@ impl WatchedGroup {
             events: GroupEvents::default(),
             processes: Vec::new(),
         };
-        facts.lowered = facts.lowered_since(&self.facts);
+        let lowered = facts.lowered_since(&self.facts);
+        facts.lowered = lowered.filter(|lowered| !self.has_limit(&facts, lowered.from_bytes));
         self.facts = facts;
         let held_bytes = self.held_bytes();
         self.course.add(Point { unix_ns: unix_ns(), usage_bytes, held_bytes });
         self.ask_for_notices(self.facts.limit_bytes);
+    }
+
+    /// Whether the limited group of `facts` has a hard limit of so many bytes now. Version 1 has two
+    /// limits in a folder: another one may decide, though none was lowered.
+    pub(super) fn has_limit(&self, facts: &GroupFacts, limit_bytes: u64) -> bool {
+        let limits = self.folder.limits();
+        let mut of_group = limits.iter().filter(|limit| Some(&limit.path) == facts.limited_group.as_ref());
+        of_group.any(|limit| limit.is_hard && limit.limit_bytes == limit_bytes)
     }
 
     /// Reads all counters after a notice, and takes the notice.

@@ -202,12 +202,12 @@ fn objects_that_replaced_others_at_their_addresses_are_told() {
     // A program that does nothing has the same objects.
     assert_eq!(changes("a.heapsnapshot", "b.heapsnapshot"), [[0; 3]; 3]);
     let [quote, text, float] = changes("b.heapsnapshot", "c.heapsnapshot");
-    // One of 63 others has the same bits.
+    // One of 63 others has the same bits, of 31 where addresses are longer.
     for of in [text, float] {
-        assert!(of[0] > 4800 && of[1] > 4800 && of[0] < 5100, "{of:?}");
+        assert!(of[0] > 4700 && of[1] > 4700 && of[0] < 5100, "{of:?}");
     }
     // Those at other addresses are new, and what tells of the rest are their contents.
-    assert!(quote[0] == quote[1] && quote[0] + quote[2] > 4800, "{quote:?}");
+    assert!(quote[0] == quote[1] && quote[0] + quote[2] > 4500, "{quote:?}");
 }
 
 /// Each object of zlib has some 260 KiB of the C library's heap.

@@ -89,6 +89,8 @@ fn a_limit_that_was_lowered_is_told_with_the_one_before() {
     let told = format!("its limit of 512.0 MiB (lowered from 1.00 GiB after {after}), 71 % of it in ");
     let first = first_sentence(&incident);
     assert!(first.contains(&told), "{first}");
+    incident.cause.limit_bytes = Some(2048 * MIB);
+    assert!(!first_sentence(&incident).contains("lowered"), "it was raised since");
     // It stays known at later readings, until the limit is raised again.
     let lowered = incident.group.unwrap();
     assert_eq!(lowered.clone().lowered_since(&lowered), lowered.lowered);

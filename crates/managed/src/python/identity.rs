@@ -2,10 +2,10 @@
 //!
 //! An address may be given to another object. Texts, numbers and tuples never change: where their
 //! contents are others, the object is another one. A few bits of a hash of the contents show that.
-//! The key of the hash is a secret of the interpreter that no file has. To a reader of the file the
-//! bits say nothing about contents.
+//! The key of the hash is a secret of the interpreter that no file has. A reader without it sees
+//! only which contents may be equal.
 
-use super::objects::{self, MODULE_DICT};
+use super::objects::{self, MODULE_DICT, flag};
 use super::reader::Reader;
 use super::text::Text;
 use super::types::{Form, Type};
@@ -16,8 +16,8 @@ const END_BYTES: usize = 64;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Fields of a bound method: function and object.
 const METHOD_BYTES: u64 = 16;
-/// Types besides the builtin forms whose instances never change: offset and number of
-/// bytes of their contents.
+/// Types besides the builtin forms whose instances never change: offset and number of bytes of
+/// their contents. Types of these names that a program made have other fields.
 const CONSTANT: &[(&str, u64, u64)] = &[
     ("float", 16, 8),
     ("complex", 16, 16),
@@ -45,6 +45,7 @@ impl Reader<'_, '_> {
                 (self.layout.tuple_items, count.saturating_mul(8))
             }
             Form::Module => (MODULE_DICT, 8),
+            _ if of.has(flag::HEAP_TYPE) => return 0,
             _ => match CONSTANT.iter().find(|(name, ..)| of.name == *name) {
                 Some(&(_, offset, byte_count)) => (offset, byte_count),
                 None => return 0,

@@ -133,6 +133,8 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         .comparison
         .classes
         .iter()
+        // The page has no column for objects that were filled anew.
+        .filter(|line| line.new_count + line.deleted_count > 0)
         .filter(|line| wanted.is_empty() || line.class.name_text().to_lowercase().contains(&wanted))
         .collect();
     request.sort.unwrap_or_default().sort(&mut lines);

@@ -62,6 +62,10 @@ impl SummaryFilter {
             Ok(context.files.snapshot(file)?.heap(context.cancel)?.max_js_id())
         };
         if self.allocated_after.is_some() || self.allocated_before.is_some() {
+            if heap.snapshot().meta().dialect.is_some() {
+                let message = "only V8 numbers objects in the order of allocation: compare the files instead";
+                return Err(Error::bad("allocated_after", message));
+            }
             let after = self.allocated_after.map_or(Ok(0), max_id)?;
             let before = self.allocated_before.map_or_else(|| Ok(heap.max_js_id()), max_id)?;
             filters.push(Filter::AllocatedBetween(after, before));

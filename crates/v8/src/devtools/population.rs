@@ -140,7 +140,7 @@ impl Population {
     }
 
     /// Whether ids are numbers that V8 gives.
-    pub(crate) fn is_numbered(&self) -> bool {
+    pub fn is_numbered(&self) -> bool {
         self.is_numbered
     }
 

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 /// Number of bits of an edge's word that hold its kind; the target is above.
 pub(crate) const KIND_BITS: u32 = 4;
-/// Number of nodes whose numbers fit above the kind.
+/// Number of nodes that a snapshot must stay below: their numbers stand above the kind.
 pub(crate) const MOST_NODES: u64 = (u32::MAX >> KIND_BITS) as u64;
 
 /// Word of an edge in the graph.

@@ -2,8 +2,7 @@
 
 use std::sync::Mutex;
 
-/// First number that three bytes do not hold: they are the mark of a number in the list of wide
-/// ones.
+/// Mark of a name in the list of wide ones: that name and all above it are there.
 const WIDE: u32 = 0xff_ffff;
 
 /// Number of a string, or index of an element, of each edge.

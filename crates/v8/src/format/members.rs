@@ -2,7 +2,7 @@
 
 use crate::format::allocation_trace::{TimeSample, TraceFunction, read_trace_tree};
 use crate::format::digits::{Block, Numbers};
-use crate::format::edge_columns::{EdgeFilling, EdgeRows};
+use crate::format::edge_columns::{EdgeFilling, EdgeRows, MOST_NODES};
 use crate::format::edge_names::WideNames;
 use crate::format::locations::Location;
 use crate::format::meta::position;
@@ -81,6 +81,10 @@ impl Reader<'_> {
         let mut end = self.node_rows(promised)?;
         if let Some(found) = self.recounted("nodes", begin, end)? {
             end = self.node_rows(Some(found))?;
+        }
+        // Edges could not name the last nodes; that would look like damage.
+        if end.row_count as u64 >= MOST_NODES {
+            return Err(Error::TooMany { what: "nodes", count: end.row_count as u64 });
         }
         self.rows_ended("nodes", end, promised);
         Ok(())

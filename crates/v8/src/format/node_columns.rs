@@ -280,8 +280,12 @@ impl NodeRows<'_> {
     fn store_rows<const STRIDE: usize>(&mut self, text: &RowText<'_>, ends: &[u32]) -> bool {
         let (fields, kind_of) = (&self.filling.fields, self.filling.kind_numbers());
         let rows = ends.as_chunks::<STRIDE>().0;
-        common_column(text, rows, fields.name, self.names);
         common_column(text, rows, fields.id, self.ids);
+        // Ids that are addresses are all too large.
+        if text.is_uncommon() {
+            return false;
+        }
+        common_column(text, rows, fields.name, self.names);
         common_column(text, rows, fields.self_size, self.self_bytes);
         common_column(text, rows, fields.edge_count, self.edge_counts);
         if let Some(field) = fields.trace_node_id.filter(|_| self.filling.has_trace) {
@@ -290,7 +294,7 @@ impl NodeRows<'_> {
         let unkept = fields.trace_node_id.filter(|_| !self.filling.has_trace);
         for (kind, row) in self.kinds.iter_mut().zip(rows) {
             let state = fields.detachedness.map_or(0, |field| text.digit(row[field]).min(3));
-            // A field that is not kept must be a number, too.
+            // The general method refuses a number that is too long, also where it is not kept.
             if let Some(field) = unkept {
                 text.digit(row[field]);
             }

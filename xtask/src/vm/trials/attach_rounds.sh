@@ -1,9 +1,9 @@
 # Fifty rounds of attach and detach on each of three programs at work: none fails, no event is lost,
-# and nothing is left in them.
+# and no mapping of the agent is left in them.
 export HEAPR_UNTRIED_ATTACH=1
 count=${ROUNDS:-50}
 
-# Numbers of the agent's mappings, of descriptors and of threads.
+# Numbers of the agent's mappings, and of descriptors.
 of_agent() { grep -c -e heapr -e memfd /proc/$1/maps || true; }
 descriptors() { ls /proc/$1/fd | wc -l; }
 
@@ -16,7 +16,7 @@ rounds() {
     sleep 0.2
     heapr stop $name > stop.txt 2>&1 || { cat stop.txt; echo "$name: round $round"; exit 1; }
     heapr info $name.heapr --format json > info.json
-    jq -e '.loss | to_entries | all(.value == 0 or .value == false or .value == null)' info.json > lost.txt ||
+    jq -e '.loss | del(.events_late) | to_entries | all(.value == 0 or .value == false or .value == null)' info.json > lost.txt ||
       { jq -c .loss info.json; echo "$name: lost in round $round"; exit 1; }
     events=$((events + $(jq .event_count info.json)))
     test "$(of_agent $pid)" = 0 || { grep -e heapr -e memfd /proc/$pid/maps; echo "$name: left in round $round"; exit 1; }

@@ -131,7 +131,9 @@ impl ObjectSum {
         let explained_bytes = objects
             .bytes
             .saturating_add(native.bytes)
-            .saturating_add(heap.rounding_bytes + kept_bytes + other_bytes);
+            .saturating_add(heap.rounding_bytes)
+            .saturating_add(kept_bytes)
+            .saturating_add(other_bytes);
         Self {
             runtime: heap.runtime.clone(),
             objects,

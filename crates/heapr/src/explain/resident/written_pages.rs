@@ -13,8 +13,9 @@ use heapr_resident::{Account, Class, PageStates};
 const LARGE_BYTES: u64 = 4 << 10;
 /// Largest number of pages of one question.
 const PAGES_MAX: u64 = 1 << 16;
-/// Largest number of pages of a block that are asked for.
-const BLOCK_PAGES_MAX: u64 = 1 << 24;
+/// Largest number of pages of a block, or of the piece around it, that are asked for: a program may
+/// reserve terabytes.
+const ALL_PAGES_MAX: u64 = 1 << 24;
 
 /// Pieces of a process's memory, by address.
 pub(super) struct Pieces<'a> {
@@ -63,9 +64,6 @@ impl<'a> Pieces<'a> {
     pub(super) fn resident(&self, start_avma: u64, byte_count: u64) -> u64 {
         let (Some(states), true) = (self.states, byte_count >= LARGE_BYTES) else { return byte_count };
         let end_avma = start_avma.saturating_add(byte_count);
-        if byte_count / page_bytes() > BLOCK_PAGES_MAX {
-            return byte_count;
-        }
         let Some((own, shared)) = bytes_of_pages(states, start_avma, end_avma) else { return byte_count };
         let part = match self.at(start_avma) {
             Some(piece) if shared > 0 => {
@@ -89,8 +87,12 @@ impl Piece {
     }
 }
 
-/// Bytes of a range in present pages that are its process's own, and in other present pages.
+/// Bytes of a range in present pages that are its process's own, and in other present pages. `None`
+/// if the pages cannot be read, or are too many.
 fn bytes_of_pages(states: &PageMap, start_avma: u64, end_avma: u64) -> Option<(u64, u64)> {
+    if end_avma.saturating_sub(start_avma) / page_bytes() > ALL_PAGES_MAX {
+        return None;
+    }
     let (mut own, mut shared) = (0_u64, 0_u64);
     let mut first_avma = start_avma / page_bytes() * page_bytes();
     while first_avma < end_avma {
@@ -98,10 +100,10 @@ fn bytes_of_pages(states: &PageMap, start_avma: u64, end_avma: u64) -> Option<(u
         let found = PageStates::pages(states, first_avma, count as usize)?;
         for (number, state) in (0..).zip(found).filter(|(_, state)| state.is_present()) {
             let page_avma = first_avma + number * page_bytes();
-            let bytes = (page_avma + page_bytes()).min(end_avma) - page_avma.max(start_avma);
+            let bytes = page_avma.saturating_add(page_bytes()).min(end_avma) - page_avma.max(start_avma);
             *(if state.is_exclusive() { &mut own } else { &mut shared }) += bytes;
         }
-        first_avma += count * page_bytes();
+        first_avma = first_avma.saturating_add(count * page_bytes());
     }
     Some((own, shared))
 }

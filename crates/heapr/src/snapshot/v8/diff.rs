@@ -91,7 +91,9 @@ fn print_classes(
         Column::bytes("bytes_delta", "Size delta"),
     ];
     let is_by_address = comparison.matched_by == MatchedBy::Address;
-    if is_by_address {
+    // Where no contents tell anything, as in heaps of Ruby, a count of 0 would say too much.
+    let do_contents_tell = is_by_address && comparison.by_address_count < comparison.kept_count;
+    if do_contents_tell {
         columns.push(Column::count("refilled_count", "Other contents"));
     }
     let mut sheet = Table::new("heapr.snapshot.diff/1", &columns);
@@ -117,7 +119,7 @@ fn print_classes(
                 line.deleted_bytes,
                 line.bytes_delta(),
             ];
-            if is_by_address {
+            if do_contents_tell {
                 row.push(line.refilled_count.into());
             }
             row

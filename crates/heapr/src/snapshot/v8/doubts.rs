@@ -26,7 +26,8 @@ pub(crate) fn doubts(
              thread and process): objects were matched by their places instead, so that in a list or a Map another \
              object than the new one may count as new; snapshot take --again takes both in one connection"
         )),
-        MatchedBy::Id if old.max_js_id() > new.max_js_id() => {
+        // Addresses say nothing about the order.
+        MatchedBy::Id if old.is_numbered() && old.max_js_id() > new.max_js_id() => {
             doubts.push(format!("{names}: the second one is the older one: they are given in the wrong order"));
         }
         MatchedBy::Id | MatchedBy::Address => {}

@@ -77,6 +77,10 @@ impl ObjectFilterArguments {
         };
         let (after, before) = (max_id(&self.allocated_after)?, max_id(&self.allocated_before)?);
         if after.is_some() || before.is_some() {
+            anyhow::ensure!(
+                heap.snapshot().meta().dialect.is_none(),
+                "only V8 numbers objects in the order of allocation: compare the files with heapr snapshot diff"
+            );
             filters.push(Filter::AllocatedBetween(
                 after.unwrap_or(0),
                 before.unwrap_or_else(|| heap.max_js_id()),

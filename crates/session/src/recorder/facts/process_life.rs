@@ -27,6 +27,11 @@ impl ProcessLife {
         self.descriptor.as_ref()
     }
 
+    /// Notes that the descriptor, polled together with others, tells no end.
+    pub(crate) fn note_alive(&mut self) {
+        self.was_over = false;
+    }
+
     /// Whether the process has ended; a zombie has.
     pub(crate) fn has_ended(&mut self) -> bool {
         let Some(descriptor) = &self.descriptor else { return !heapr_proc::is_alive(self.pid) };

@@ -134,6 +134,12 @@ impl Recorder {
         }
         let had_ended: Vec<bool> = self.processes.iter().map(|process| process.has_ended).collect();
         self.look_at_lives(now_ns);
+        // Those without a descriptor are asked one by one, here alone.
+        for process in &mut self.processes {
+            if !process.has_ended && !process.is_done && process.life.descriptor().is_none() {
+                process.look_at_life();
+            }
+        }
         for place in 0..self.processes.len() {
             if self.processes[place].is_done {
                 continue;

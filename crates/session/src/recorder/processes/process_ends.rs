@@ -43,6 +43,9 @@ impl Recorder {
         let over: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
         drop(polled);
         for (process, is_over) in asked.iter_mut().zip(over).filter(|_| is_known) {
+            if !is_over {
+                process.life.note_alive();
+            }
             // A process may only seem to be over while it execs.
             process.has_ended = is_over && process.look_at_life();
             if !process.has_ended {

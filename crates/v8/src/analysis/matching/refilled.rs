@@ -7,6 +7,10 @@
 //! Address and class are the same, and nothing else is: it is another object, or the same one with
 //! other contents. Memory does not tell which.
 
+use std::cell::OnceCell;
+
+use rustc_hash::FxHashSet;
+
 use super::{HeapView, Matching, NOT_THERE};
 use crate::{EdgeKind, NodeKind};
 
@@ -25,6 +29,8 @@ pub(super) fn refilled(before: &impl HeapView, after: &impl HeapView, matching: 
         if old == NOT_THERE || is_told(after.id(new)) || after.kind(new) != NodeKind::OBJECT {
             return false;
         }
+        // A large dict that was filled anew may have lost each of its values to another one.
+        let held: OnceCell<FxHashSet<u32>> = OnceCell::new();
         let mut lost_count = 0;
         for edge in graph.edges(old) {
             let is_named = matches!(before.edge_kind(edge), EdgeKind::PROPERTY | EdgeKind::CONTEXT);
@@ -34,9 +40,8 @@ pub(super) fn refilled(before: &impl HeapView, after: &impl HeapView, matching: 
                 continue;
             }
             let later = matching.later[target as usize];
-            let is_kept = later != NOT_THERE
-                && after.graph().edges(new).any(|edge| after.graph().target(edge) == later);
-            if is_kept {
+            let held = || held.get_or_init(|| after.graph().targets_of(new).collect());
+            if later != NOT_THERE && held().contains(&later) {
                 return false;
             }
             lost_count += 1;

@@ -1,6 +1,6 @@
 //! Heaps of other languages, in which nothing moves.
 
-use super::super::{MatchedBy, NativeBelow, compare};
+use super::super::{MatchedBy, compare};
 use super::made_heap::MadeHeap;
 
 /// Contents that never change, as bits of an id.
@@ -40,25 +40,4 @@ fn objects_at_used_addresses_are_told_from_those_that_stay() {
     let (text, quote) = (of("str"), of("pricing.Quote"));
     assert_eq!((text.new_count, text.deleted_count, text.refilled_count), (200, 200, 0));
     assert_eq!((quote.new_count, quote.deleted_count, quote.refilled_count), (0, 0, 200));
-}
-
-#[test]
-fn native_memory_counts_for_all_that_hold_it() {
-    let mut heap = MadeHeap::new();
-    let module = heap.node("object", "module app", 72);
-    heap.edge(0, "shortcut", "1", module);
-    for number in 0..3_u64 {
-        let array = heap.node("object", "numpy.ndarray", 112);
-        heap.edge(module, "property", &format!("a{number}"), array);
-        let data = heap.node("native", "(data of numpy.ndarray)", 1000 * (number + 1));
-        heap.edge(array, "internal", "(data)", data);
-    }
-    let plain = heap.node("object", "list", 56);
-    heap.edge(module, "property", "plain", plain);
-    let heap = heap.with_addresses().open(1);
-    let native = NativeBelow::of(&heap);
-    let of = |node: u32| native.bytes(node);
-    assert_eq!([0, module, 2, 3, 4, 6, plain].map(of), [6000, 6000, 1000, 1000, 2000, 3000, 0]);
-    let shown = native.bytes(module) <= heap.retained()[module as usize];
-    assert!(shown && !native.is_empty());
 }
