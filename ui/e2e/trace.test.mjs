@@ -73,6 +73,7 @@ test('the peak is one click, and the copied command gives the same stacks', asyn
   await show('view=stacks');
   await shown.page.click('.is-peak');
   await shown.page.waitForSelector('.chip:has-text("live at the peak")');
+  await waitUntil(shown.page, () => document.querySelector('.filter-row .command code')?.textContent.includes('--at peak'));
   await shown.page.click('.command-copy');
   const copied = await shown.page.evaluate(() => navigator.clipboard.readText());
   assert.match(copied, /^heapr report .*a\.heapr.* --at peak/);
