@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-/// Targets of tests that wait for browsers and recorded programs for most of their time. Their names
-/// are of one crate each.
+/// Targets of tests that wait for browsers and recorded programs for most of their time. Their
+/// names are of one crate each.
 const BESIDE: &[&str] = &["book", "findings", "sessions", "suspects", "view"];
 
 /// Runs all tests whose name has a word of the filter, then lists those that did not run.

@@ -76,7 +76,7 @@ impl Course {
     }
 
     /// Whether held memory rises beyond what it had before this rise, and beyond `peak_bytes`, by a
-    /// twentieth and at least 2 MiB. A heap that is collected rises again and again to where it was.
+    /// twentieth and at least 2 MiB. A collected heap rises again and again to where it was.
     #[must_use]
     pub fn rises_beyond(&self, peak_bytes: u64) -> bool {
         let (Some(last), Some(from)) = (self.points.last(), self.rising_since()) else { return false };

@@ -11,8 +11,8 @@ use super::build::Build;
 use super::elf_needs::ElfNeeds;
 use super::{licences, sbom};
 
-/// Bytes that a release's program is to have at most, without debug information. More is told, and
-/// the packages are made.
+/// Bytes that a release's program is to have at most, without debug information. More is told,
+/// and the packages are made.
 const BINARY_BYTES_MAX: u64 = 20 << 20;
 
 /// Lists that users extend: paths in the repository, and names in packages.
@@ -36,6 +36,17 @@ pub(crate) struct Payload {
     pub(crate) architecture: &'static Architecture,
     /// Level of gzip and deflate. A given program is packed to be tried, not to be sent.
     pub(crate) compression: u32,
+}
+
+/// Prints the program's size and what it needs.
+fn tell_size(bytes: u64, needs: &str, is_release: bool) {
+    println!("dist: the program has {:.1} MiB and needs {needs}", bytes as f64 / f64::from(1 << 20));
+    if is_release && bytes > BINARY_BYTES_MAX {
+        let most = BINARY_BYTES_MAX >> 20;
+        println!(
+            "dist: more than the {most} MiB that a release is to have: docs/decisions/0016-build-profile.md"
+        );
+    }
 }
 
 impl Payload {
@@ -76,13 +87,7 @@ impl Payload {
             needs.as_ref().map_or("nothing".to_owned(), |ElfNeeds { glibc: (major, minor), .. }| {
                 format!("glibc {major}.{minor}")
             });
-        println!("dist: the program has {:.1} MiB and needs {shown}", bytes as f64 / f64::from(1 << 20));
-        if is_release && bytes > BINARY_BYTES_MAX {
-            println!(
-                "dist: more than the {} MiB that a release is to have: docs/decisions/0016-build-profile.md",
-                BINARY_BYTES_MAX >> 20
-            );
-        }
+        tell_size(bytes, &shown, is_release);
         let manual = made("share/man/man1")?;
         crate::run(architecture.program(&program).args(["man", "-f", "--into"]).arg(&manual))?;
         let pages =

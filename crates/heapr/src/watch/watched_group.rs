@@ -188,8 +188,8 @@ impl WatchedGroup {
         self.ask_for_notices(self.facts.limit_bytes);
     }
 
-    /// Whether the limited group of `facts` has a hard limit of so many bytes now. Version 1 has two
-    /// limits in a folder: another one may decide, though none was lowered.
+    /// Whether the limited group of `facts` has a hard limit of so many bytes now. Version 1 has
+    /// two limits in a folder: another one may decide, though none was lowered.
     pub(super) fn has_limit(&self, facts: &GroupFacts, limit_bytes: u64) -> bool {
         let limits = self.folder.limits();
         let mut of_group = limits.iter().filter(|limit| Some(&limit.path) == facts.limited_group.as_ref());

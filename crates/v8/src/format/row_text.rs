@@ -2,7 +2,7 @@
 //! known; the test of it is `rows_are_those_of_the_general_method`.
 //!
 //! The ends of all numbers are found first. Each column then decodes its own numbers only: a kind
-//! is one or two digits, and fields that nobody needs are passed. A block with anything uncommon is
+//! is one or two digits, and unused fields are passed. A block with anything uncommon is
 //! decoded by the general method, which also tells what is wrong.
 
 use std::cell::Cell;
