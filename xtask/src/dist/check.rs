@@ -93,7 +93,7 @@ fn in_each_release(
     Ok(())
 }
 
-/// Version of the C library that the program installed in a root needs, if the root's lacks it: a
+/// Version of the C library that the program installed in a root needs, if the root's lacks it. A
 /// given program (`--binary`) may be built for newer systems.
 fn missing_glibc(root: &CleanRoot) -> anyhow::Result<Option<String>> {
     let beside = root.path().join("opt");
