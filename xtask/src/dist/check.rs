@@ -25,7 +25,11 @@ cat /usr/share/doc/heapr/THIRD-PARTY-LICENCES.txt /opt/*/share/doc/heapr/THIRD-P
 
 /// Unpacks and uses the tarball in each release.
 pub(crate) fn tarball(file: &Path) -> anyhow::Result<()> {
-    in_each_release(file, |root, name| {
+    let unpacked = tempfile::tempdir()?;
+    let mut tar = Command::new("tar");
+    crate::run(tar.arg("-xzf").arg(file).args(["--strip-components", "1", "-C"]).arg(unpacked.path()))?;
+    let glibc = glibc_of(&unpacked.path().join("bin/heapr"))?;
+    in_each_release(file, Some(&glibc), |root, name| {
         root.run(&format!("tar -xzf /{name} -C /opt && ln -s /opt/heapr-*/bin/* /usr/local/bin/"))
     })
 }
@@ -33,9 +37,10 @@ pub(crate) fn tarball(file: &Path) -> anyhow::Result<()> {
 /// Installs and uses the package in each release; then the book's pages of ten minutes are tried
 /// with its program.
 pub(crate) fn deb(file: &Path) -> anyhow::Result<()> {
-    in_each_release(file, |root, name| root.run(&format!("dpkg -i /{name}")))?;
     let unpacked = tempfile::tempdir()?;
     crate::run(Command::new("dpkg-deb").arg("-x").arg(file).arg(unpacked.path()))?;
+    let glibc = glibc_of(&unpacked.path().join("usr/bin/heapr"))?;
+    in_each_release(file, Some(&glibc), |root, name| root.run(&format!("dpkg -i /{name}")))?;
     let mut book = crate::cargo();
     book.args(["test", "--package", "heapr", "--test", "book", "--", "commands_of_the_book"]);
     crate::run(book.env("HEAPR", unpacked.path().join("usr/bin/heapr")).env("HEAPR_BOOK", "ten-minutes"))
@@ -47,7 +52,7 @@ pub(crate) fn deb(file: &Path) -> anyhow::Result<()> {
 pub(crate) fn rpm(file: &Path) -> anyhow::Result<()> {
     let requires =
         crate::output_of(Command::new("rpm").args(["--query", "--requires", "--package"]).arg(file))?;
-    in_each_release(file, |root, name| {
+    in_each_release(file, None, |root, name| {
         for line in requires.lines().filter_map(|line| line.strip_prefix("libc.so.6(GLIBC_")) {
             let version = format!("GLIBC_{}", line.split(')').next().unwrap_or_default());
             ensure!(has_glibc(root, &version)?, "{name} requires {version}");
@@ -61,21 +66,25 @@ pub(crate) fn rpm(file: &Path) -> anyhow::Result<()> {
     })
 }
 
+/// `glibc`: version of the C library without which a release is left out.
 fn in_each_release(
     file: &Path,
+    glibc: Option<&str>,
     install: impl Fn(&CleanRoot, &str) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
     let mut used = 0_usize;
     for release in RELEASES {
         let root = CleanRoot::of(release)?;
         let name = file.file_name().context("a file")?;
-        copy(file, &root.path().join(name))?;
-        let begin = Instant::now();
-        install(&root, &name.to_string_lossy()).with_context(|| format!("{release}: cannot install"))?;
-        if let Some(version) = missing_glibc(&root)? {
+        if let Some(version) = glibc
+            && !has_glibc(&root, version)?
+        {
             println!("check: {} not tried in {release}: its C library has no {version}", name.display());
             continue;
         }
+        copy(file, &root.path().join(name))?;
+        let begin = Instant::now();
+        install(&root, &name.to_string_lossy()).with_context(|| format!("{release}: cannot install"))?;
         let text = root.run(FIRST_USE).with_context(|| format!("{release}: cannot use"))?;
         used += 1;
         let seconds = begin.elapsed().as_secs_f64();
@@ -93,18 +102,12 @@ fn in_each_release(
     Ok(())
 }
 
-/// Version of the C library that the program installed in a root needs, if the root's lacks it. A
-/// given program (`--binary`) may be built for newer systems.
-fn missing_glibc(root: &CleanRoot) -> anyhow::Result<Option<String>> {
-    let beside = root.path().join("opt");
-    let unpacked = std::fs::read_dir(&beside).with_context(|| beside.display().to_string())?;
-    let unpacked = unpacked.filter_map(|entry| Some(entry.ok()?.path().join("bin/heapr")));
-    let mut programs = std::iter::once(root.path().join("usr/bin/heapr")).chain(unpacked);
-    let program = programs.find(|program| program.is_file()).context("no program heapr is installed")?;
+/// Version of the C library that an unpacked program needs. A given program (`--binary`) may be built
+/// for newer systems than some releases are.
+fn glibc_of(program: &Path) -> anyhow::Result<String> {
     let architecture = Architecture::here().context("packages are not made for this processor")?;
-    let (major, minor) = ElfNeeds::of(&program, architecture)?.glibc;
-    let version = format!("GLIBC_{major}.{minor}");
-    Ok((!has_glibc(root, &version)?).then_some(version))
+    let (major, minor) = ElfNeeds::of(program, architecture)?.glibc;
+    Ok(format!("GLIBC_{major}.{minor}"))
 }
 
 /// Whether the C library of a root has symbols of a version.
