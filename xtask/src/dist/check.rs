@@ -102,8 +102,8 @@ fn in_each_release(
     Ok(())
 }
 
-/// Version of the C library that an unpacked program needs. A given program (`--binary`) may be built
-/// for newer systems than some releases are.
+/// Version of the C library that an unpacked program needs. A given program (`--binary`) may be
+/// built for newer systems than some releases are.
 fn glibc_of(program: &Path) -> anyhow::Result<String> {
     let architecture = Architecture::here().context("packages are not made for this processor")?;
     let (major, minor) = ElfNeeds::of(program, architecture)?.glibc;
