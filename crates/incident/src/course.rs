@@ -75,7 +75,7 @@ impl Course {
         Some((covariance / variance) as i64)
     }
 
-    /// Whether held memory rises beyond what it had before this rise, and beyond `peak_bytes`, by a
+    /// True if held memory rises beyond what it had before this rise, and beyond `peak_bytes`, by a
     /// twentieth and at least 2 MiB. A collected heap rises again and again to where it was.
     #[must_use]
     pub fn rises_beyond(&self, peak_bytes: u64) -> bool {

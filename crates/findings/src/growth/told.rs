@@ -117,28 +117,29 @@ impl Growing<'_> {
     /// run: its end is told instead.
     pub(crate) fn pace(&self, recording: &Recording<'_>) -> String {
         match self.ends_soon(recording) {
-            Some(took_ns) => format!("until the program ends after {}", duration(took_ns)),
+            Some(end_ns) => format!("until the program ends after {}", duration(end_ns)),
             None => self.more(recording),
         }
     }
 
-    /// Time of the process, if it was recorded from its start and ended soon.
+    /// End of the process, if it was recorded from its start and ended soon. As all times that are
+    /// told, it counts from the begin of the recording.
     fn ends_soon(&self, recording: &Recording<'_>) -> Option<u64> {
         let known = recording.trace.processes().get(self.site.process.0 as usize)?;
         // A session that attached has no command line, and another tool's file no buffers.
         let session = recording.trace.session();
         let is_whole = !session.command_line.is_empty() && session.buffer_bytes > 0;
-        let took_ns = known.end_ns?.saturating_sub(known.start_ns);
-        (is_whole && took_ns <= SOON_NS).then_some(took_ns)
+        let end_ns = known.end_ns?;
+        (is_whole && end_ns.saturating_sub(known.start_ns) <= SOON_NS).then_some(end_ns)
     }
 
-    /// Whether the site holds as much at the end of the judged span as at any moment until then.
+    /// True if the site holds as much at the end of the judged span as at any moment until then.
     fn is_at_its_most(&self) -> bool {
         let held = self.site.held.get(..=self.to).unwrap_or_default();
         held.iter().all(|held| held.bytes <= self.last.bytes)
     }
 
-    /// Whether the whole site holds less at a moment of the judged span than at the one before.
+    /// True if the whole site holds less at a moment of the judged span than at the one before.
     pub(super) fn falls(&self) -> bool {
         let held = self.site.held.get(self.from..=self.to).unwrap_or_default();
         held.windows(2).any(|pair| pair[1].bytes < pair[0].bytes)

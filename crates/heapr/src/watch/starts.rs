@@ -1,4 +1,5 @@
-//! Whether processes have started on the machine: a scan of many groups costs hundreds of calls.
+//! Starts of processes on the machine, without which no scan is made: one of many groups costs
+//! hundreds of calls.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ pub(super) struct Starts {
 }
 
 impl Starts {
-    /// Whether a scan may find a process that the scans before have not.
+    /// True if a scan may find a process that the scans before have not.
     pub(super) fn may_be_new(&mut self) -> bool {
         self.judge(newest_pid(), Instant::now())
     }

@@ -39,7 +39,7 @@ impl Signals {
         Ok(Self { come: ours, is_handed_over })
     }
 
-    /// Whether the watch ends for another one, which goes on with the recorder and the journal.
+    /// True if the watch ends for another one, which goes on with the recorder and the journal.
     pub(super) fn is_handed_over(&self) -> bool {
         self.is_handed_over.load(Ordering::Relaxed)
     }

@@ -188,7 +188,7 @@ impl WatchedGroup {
         self.ask_for_notices(self.facts.limit_bytes);
     }
 
-    /// Whether the limited group of `facts` has a hard limit of so many bytes now. Version 1 has
+    /// True if the limited group of `facts` has a hard limit of so many bytes now. Version 1 has
     /// two limits in a folder: another one may decide, though none was lowered.
     pub(super) fn has_limit(&self, facts: &GroupFacts, limit_bytes: u64) -> bool {
         let limits = self.folder.limits();
