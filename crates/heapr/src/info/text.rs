@@ -347,7 +347,8 @@ impl Page<'_> {
         ];
         let notices = heapr_query::notice_lines(trace, duration);
         if counts.iter().all(|&(number, _)| number == 0) && notices.is_empty() {
-            return writeln!(self.out, "  none");
+            let is_whole = trace.is_complete() && trace.damage().is_empty();
+            return writeln!(self.out, "  none{}", if is_whole { "" } else { " in the part that was read" });
         }
         for (number, what) in counts.into_iter().filter(|&(number, _)| number > 0) {
             writeln!(self.out, "  {:>VALUE_COLUMN$} {what}", count(number))?;
