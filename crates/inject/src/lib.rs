@@ -33,6 +33,7 @@ mod image;
 mod inside;
 mod inside_function;
 mod install;
+mod large_blocks;
 mod loaded_agent;
 mod made_to_die;
 mod mapping_flags;
@@ -86,6 +87,7 @@ pub use exit_status::exit_status;
 pub use hold::{HeldProcess, HeldThread, HoldParts, HoldReport, HoldRequest, Look, ReadFrom, hold};
 pub use inside::{InsideReport, LoadedModule, hook_inside, loaded_modules};
 pub use inside_function::InsideFunction;
+pub use large_blocks::keep_large_blocks_in;
 #[doc(hidden)]
 pub use made_to_die::die_at;
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};

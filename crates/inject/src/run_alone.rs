@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::command_words;
+use crate::large_blocks;
 use crate::program_start::restore_given;
 
 /// The system's allocator. If memory runs out before a program has been started, `heapr run`
@@ -29,30 +30,67 @@ pub fn program_starts() {
     IS_STARTED.store(true, Relaxed);
 }
 
-// SAFETY: all blocks come from the system allocator, and are returned to it.
+// SAFETY: a block comes from the system allocator, or is a mapping of its own if its layout makes it
+// a large one. It is returned to where it came from, as the layout tells.
 unsafe impl GlobalAlloc for RunsAlone {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if large_blocks::is_large(layout) {
+            return self.or_run(large_blocks::make(layout.size()));
+        }
         // SAFETY: the caller's layout.
         self.or_run(unsafe { System.alloc(layout) })
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if large_blocks::is_large(layout) {
+            return self.or_run(large_blocks::make(layout.size()));
+        }
         // SAFETY: as above.
         self.or_run(unsafe { System.alloc_zeroed(layout) })
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if large_blocks::is_large(layout) {
+            // SAFETY: the block was made with this layout, as a large one.
+            unsafe { large_blocks::give_back(block, layout.size()) };
+            return;
+        }
         // SAFETY: the block is the system allocator's, with this layout.
         unsafe { System.dealloc(block, layout) };
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: the caller's new size is valid with the alignment of the layout.
+        let new_layout = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
         // SAFETY: as above.
-        self.or_run(unsafe { System.realloc(block, layout, bytes) })
+        self.or_run(match (large_blocks::is_large(layout), large_blocks::is_large(new_layout)) {
+            (false, false) => unsafe { System.realloc(block, layout, bytes) },
+            (true, true) => unsafe { large_blocks::resize(block, layout.size(), bytes) },
+            _ => unsafe { self.moved(block, layout, new_layout) },
+        })
+    }
+}
+
+impl RunsAlone {
+    /// Moves a block between the system allocator and the large blocks.
+    ///
+    /// # Safety
+    /// As for [`GlobalAlloc::realloc`].
+    #[cold]
+    unsafe fn moved(&self, block: *mut u8, layout: Layout, new_layout: Layout) -> *mut u8 {
+        // SAFETY: the new block has room for what both have, and no one knows it yet.
+        unsafe {
+            let new = self.alloc(new_layout);
+            if !new.is_null() {
+                std::ptr::copy_nonoverlapping(block, new, layout.size().min(new_layout.size()));
+                self.dealloc(block, layout);
+            }
+            new
+        }
     }
 }
 

@@ -7,6 +7,8 @@ mod answers;
 mod classes;
 mod closures;
 mod collection;
+mod collection_classes;
+mod collection_owners;
 mod collections;
 mod comparison;
 mod detached;
@@ -24,6 +26,7 @@ mod retaining_paths;
 mod scripts;
 mod shapes;
 mod storage;
+mod stored_answers;
 mod strings;
 mod suspects;
 mod table_collections;
@@ -34,7 +37,8 @@ mod unused_variables;
 pub use answers::{owner_table, path_json, suspect_table};
 pub(crate) use closures::contexts_of_variables;
 pub use closures::{ContextOfVariables, Variable};
-pub use collection::Collection;
+pub use collection::{Collection, Slots};
+pub use collection_owners::{CollectionOwner, collection_owners};
 pub use collections::{CollectionOrder, collections};
 pub use comparison::{
     ClassDifference, Comparison, ObjectDifference, compare, compare_as_devtools, compare_by_graph,
@@ -54,9 +58,10 @@ pub(crate) use retaining_paths::path_from_root;
 pub use retaining_paths::{RetainingPaths, retaining_paths};
 pub use scripts::{Place, is_of_the_runtime};
 pub use shapes::{Shape, shapes};
+pub use stored_answers::{NativeAnswer, StoredAnswers};
 pub use strings::{DuplicatedString, duplicated_strings};
 pub use suspects::{Collected, Confidence, Doubt, Suspect, Suspects, suspects};
-pub use tables::{Listing, unused_variable_table};
+pub use tables::{Listing, collection_owner_table, collection_table, unused_variable_table};
 pub use unreachable::{Unreachable, unreachable};
 pub use unused_variables::{TextOf, UnusedVariable, UnusedVariables, unused_variables};
 

@@ -7,10 +7,12 @@ mod counts;
 mod disabled;
 mod exports;
 mod graphs;
+mod hprof;
 mod inputs;
 mod instructions;
 mod languages;
 mod live_blocks;
+mod made_dump;
 mod managed;
 mod managed_programs;
 mod measured_run;
@@ -44,6 +46,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["billion"] => print(&billion::run(None)?),
         ["billion", events] => print(&billion::run(Some(events))?),
         ["managed", only @ ..] => print(&managed::run(only)?),
+        ["hprof", only @ ..] => print(&hprof::run(only)?),
         ["live"] => print(&live_blocks::run()?),
         ["snapshots"] => print(&snapshots::run()?),
         ["graphs", only @ ..] => print(&graphs::run(only)?),

@@ -21,6 +21,10 @@ pub(super) struct Preorder {
     pub(super) walked_count: u32,
 }
 
+/// Joins are kept from the walk up to the number of nodes divided by this: a pair takes two words
+/// of a column of nodes. More of them are found by a second walk.
+const JOINS_SHARE: usize = 2;
+
 /// Two facts of a number. They are used together, and what they are changes while memory is scarce.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
@@ -41,6 +45,8 @@ impl Preorder {
             links: Vec::with_capacity(node_count),
             semi: Vec::with_capacity(node_count),
             stack: Vec::new(),
+            joins: Some(Vec::new()),
+            joins_max: node_count / JOINS_SHARE,
         };
         walk.from(root, 0);
         if walk.order.len() < node_count {
@@ -60,8 +66,11 @@ impl Preorder {
             }
         }
         let walked_count = walk.order.len() as u32;
-        let Walk { number, mut order, mut links, semi, .. } = walk;
-        let join_sources = collect_joins(graph, &is_essential, &number, &order, &mut links);
+        let Walk { number, mut order, mut links, semi, joins, .. } = walk;
+        let join_sources = match joins {
+            Some(joins) => sort_joins(&joins, &mut links),
+            None => collect_joins(graph, &is_essential, &number, &order, &mut links),
+        };
         if order.len() < node_count {
             order.extend((0..graph.node_count()).filter(|&node| number[node as usize] == UNVISITED));
             links.resize(node_count, Link { ancestor: 0, value: join_sources.len() as u32 });
@@ -79,6 +88,9 @@ struct Walk<'a, F> {
     links: Vec<Link>,
     semi: Vec<u32>,
     stack: Vec<Frame>,
+    /// Number and source of each join; `None` once there are too many.
+    joins: Option<Vec<(u32, u32)>>,
+    joins_max: usize,
 }
 
 /// Node whose edges are being followed.
@@ -116,7 +128,15 @@ impl<F: Fn(u32, u32, u32) -> bool> Walk<'_, F> {
                 *semi = (*semi).min(top.number);
             } else {
                 self.links[known as usize].value += 1;
+                self.join(known, top.number);
             }
+        }
+    }
+
+    fn join(&mut self, number: u32, source: u32) {
+        match &mut self.joins {
+            Some(joins) if joins.len() < self.joins_max => joins.push((number, source)),
+            joins => *joins = None,
         }
     }
 
@@ -131,7 +151,30 @@ impl<F: Fn(u32, u32, u32) -> bool> Walk<'_, F> {
     }
 }
 
-/// Returns the sources of the joins, and turns their counts into borders.
+/// Turns the counts of the joins into borders. Returns the number of joins.
+fn borders(links: &mut [Link]) -> usize {
+    // The root's dominator is fixed, so edges into the root are left out.
+    links[0].value = 0;
+    let mut next = 0;
+    for link in links {
+        next += std::mem::replace(&mut link.value, next);
+    }
+    next as usize
+}
+
+/// Returns the sources of joins that were kept, and turns their counts into borders.
+fn sort_joins(joins: &[(u32, u32)], links: &mut [Link]) -> Vec<u32> {
+    let mut sources = vec![0u32; borders(links)];
+    // A border moves from the first source of its number to behind the last one.
+    for &(number, source) in joins.iter().filter(|(number, _)| *number != 0) {
+        let border = &mut links[number as usize].value;
+        sources[*border as usize] = source;
+        *border += 1;
+    }
+    sources
+}
+
+/// Returns the sources of the joins by a second walk, and turns their counts into borders.
 fn collect_joins(
     graph: &Graph,
     is_essential: &impl Fn(u32, u32, u32) -> bool,
@@ -139,13 +182,7 @@ fn collect_joins(
     order: &[u32],
     links: &mut [Link],
 ) -> Vec<u32> {
-    // The root's dominator is fixed, so edges into the root are left out.
-    links[0].value = 0;
-    let mut next = 0;
-    for link in &mut *links {
-        next += std::mem::replace(&mut link.value, next);
-    }
-    let mut sources = vec![0u32; next as usize];
+    let mut sources = vec![0u32; borders(links)];
     // A border moves from the first source of its number to behind the last one.
     for (source_number, &source) in order.iter().enumerate() {
         for edge in graph.edges(source) {

@@ -8,8 +8,12 @@ pub(crate) fn directory_of(file: &Path, least_bytes: u64) -> Option<PathBuf> {
     if !metadata.is_file() || metadata.len() < least_bytes {
         return None;
     }
+    Some(cache_folder()?.join("heapr/snapshots"))
+}
+
+/// Returns the user's cache folder.
+pub(crate) fn cache_folder() -> Option<PathBuf> {
     let absolute =
         |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(cache.join("heapr/snapshots"))
+    absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
 }

@@ -1,6 +1,7 @@
-//! Java's heaps: `victims/java/heaps/kinds` has one object of each kind.
+//! Java's heaps: `victims/java/heaps/kinds` has one object of each kind, `sparse` has collections
+//! with more room than contents.
 
-use heapr_testkit::{JavaProgram, Stage, java_kits};
+use heapr_testkit::{JavaProgram, Stage, java_kits, run};
 use serde_json::Value;
 
 use crate::{HEAPR, rows};
@@ -70,6 +71,88 @@ fn dumps_are_read_by_all_commands() {
     assert_eq!(rows(&stage, &["strings", "a.hprof"]), Vec::<Value>::new());
     let texts = rows(&stage, &["strings", "--texts", "a.hprof"]);
     assert_eq!(row(&texts, |row| row["text"] == COPIES.0)["count"], COPIES.1);
+}
+
+/// `victims/java/heaps/sparse`, whose dump is large enough for an index.
+#[test]
+fn sparse_collections_are_added_up_by_their_owners_from_the_file_and_from_its_index() {
+    let kits = java_kits();
+    let Some(kit) = kits.first() else { return };
+    let program = JavaProgram::start(kit, "sparse", "Sparse", &[]);
+    let stage = Stage::new(HEAPR);
+    program.dump(&stage.path("a.hprof"));
+
+    let owners = |words: &[&str]| rows(&stage, &[&["collections", "--owners"], words, &["a.hprof"]].concat());
+    let first = owners(&[]);
+    let told = |owner: &str| {
+        let found = row(&first, |row| row["owner"] == owner);
+        let number = |name: &str| found[name].as_u64().unwrap_or_else(|| panic!("{name}: {found}"));
+        ["collection_count", "empty_count", "slot_count", "used_count", "wasted_bytes"].map(number)
+    };
+    let notes = told("Sparse$Basket.notes (HashMap)");
+    assert_eq!(notes, [20_000, 0, 1_280_000, 20_000, 1_260_000 * 4]);
+    assert_eq!(told("Sparse$Basket.items (ArrayList)"), [20_000, 20_000, 0, 0, 0]);
+    assert_eq!(told("class Sparse: BY_DAY[…] (ArrayList)"), [1_000, 0, 50_000, 1_000, 49_000 * 4]);
+    assert_eq!(first[0]["owner"], "Sparse$Basket.notes (HashMap)", "{}", first[0]);
+
+    // The first question has left an index; the same questions without one have the same answers.
+    let with_index = |words: &[&str]| stage.heapr(&[&["snapshot"], words, &["a.hprof"]].concat());
+    for words in [
+        &["collections", "--owners", "--format", "json"][..],
+        &["collections", "--format", "json"],
+        &["collections", "--empty", "--top", "5"],
+        &["suspects", "--format", "json"],
+        &["suspects"],
+        &["holders"],
+    ] {
+        let kept = with_index(words).ok().stdout;
+        let words = [&["snapshot"], words, &["a.hprof"]].concat();
+        let computed = run(stage.command(&words).env("HEAPR_INDEX_SIZE", "0")).ok().stdout;
+        assert_eq!(kept, computed, "{words:?}");
+    }
+}
+
+/// Two dumps' suspects are kept until one of the files changes.
+#[test]
+fn suspects_of_several_dumps_are_kept_until_a_file_changes() {
+    let kits = java_kits();
+    let Some(kit) = kits.first() else { return };
+    let program = JavaProgram::start(kit, "sparse", "Sparse", &[]);
+    let stage = Stage::new(HEAPR);
+    program.dump(&stage.path("a.hprof"));
+    program.dump(&stage.path("b.hprof"));
+    let found = || stage.json(&["snapshot", "suspects", "a.hprof", "b.hprof"]);
+    let first = found();
+    assert_eq!(found(), first);
+    let mut cut = std::fs::read(stage.path("a.hprof")).expect("the dump");
+    cut.truncate(cut.len() - 100_000);
+    std::fs::write(stage.path("a.hprof"), cut).expect("a shorter dump");
+    let later = stage.heapr(&["snapshot", "suspects", "a.hprof", "b.hprof"]).ok();
+    assert!(later.stderr.contains("is cut at offset"), "{}", later.stderr);
+    // What is kept has the warning, too.
+    let again = stage.heapr(&["snapshot", "suspects", "a.hprof", "b.hprof"]).ok();
+    assert_eq!((again.stdout, again.stderr), (later.stdout, later.stderr));
+}
+
+/// With little memory the columns lie in files without names, and the answer is the same.
+#[test]
+fn a_dump_that_needs_more_memory_than_is_free_is_read_by_way_of_files() {
+    let kits = java_kits();
+    let Some(kit) = kits.first() else { return };
+    let program = JavaProgram::start(kit, "sparse", "Sparse", &[]);
+    let stage = Stage::new(HEAPR);
+    program.dump(&stage.path("a.hprof"));
+    let words = ["snapshot", "dominators", "a.hprof"];
+    let without_index = || {
+        let mut command = stage.command(&words);
+        command.env("HEAPR_INDEX_SIZE", "0");
+        command
+    };
+    let usual = run(&mut without_index()).ok();
+    assert!(!usual.stderr.contains("lie in files"), "{}", usual.stderr);
+    let scarce = run(without_index().env("HEAPR_MEMORY", "1M")).ok();
+    assert!(scarce.stderr.contains("parts of it lie in files in "), "{}", scarce.stderr);
+    assert_eq!(scarce.stdout, usual.stdout);
 }
 
 #[test]

@@ -11,7 +11,8 @@ use super::rows::{GARBAGE, Row};
 /// Objects that are led to.
 struct Reached<'a> {
     objects: &'a Objects<'a>,
-    is_reached: Vec<bool>,
+    /// A bit for each object: most are looked at in no order, and so few bytes stay at hand.
+    is_reached: Vec<u64>,
     pending: Vec<u32>,
     /// Targets of references of `java.lang.ref` that are looked at, by reference.
     referents: FxHashMap<u32, u32>,
@@ -22,7 +23,7 @@ struct Reached<'a> {
 impl Reached<'_> {
     /// Marks an object and all that it holds. Returns whether it was not marked before.
     fn mark(&mut self, first: u32) -> bool {
-        if std::mem::replace(&mut self.is_reached[first as usize], true) {
+        if !enter(&mut self.is_reached, first) {
             return false;
         }
         self.pending.push(first);
@@ -32,9 +33,7 @@ impl Reached<'_> {
             }
             for edge in self.objects.edges(node) {
                 let target = self.objects.targets[edge];
-                if self.objects.edge_kinds[edge] != EdgeKind::WEAK
-                    && !std::mem::replace(&mut self.is_reached[target as usize], true)
-                {
+                if self.objects.edge_kinds[edge] != EdgeKind::WEAK && enter(&mut self.is_reached, target) {
                     self.pending.push(target);
                 }
             }
@@ -43,7 +42,7 @@ impl Reached<'_> {
     }
 
     fn is_reached(&self, node: u32) -> bool {
-        self.is_reached[node as usize]
+        self.is_reached[node as usize / 64] >> (node % 64) & 1 == 1
     }
 
     /// Marks what references of a kind hold; what they hold may have such references itself.
@@ -64,13 +63,22 @@ impl Reached<'_> {
     }
 }
 
+/// Sets the bit of an object. Returns whether it was not set before.
+#[inline]
+fn enter(bits: &mut [u64], node: u32) -> bool {
+    let (word, bit) = (&mut bits[node as usize / 64], 1 << (node % 64));
+    let is_new = *word & bit == 0;
+    *word |= bit;
+    is_new
+}
+
 /// Adds rows for what the rows of roots do not hold. Returns the edges that hold nothing, because
 /// they are of objects that nothing leads to.
 pub(super) fn add_unreached(objects: &Objects<'_>, rows: &mut Vec<Row>) -> Vec<usize> {
     let count = objects.class_of.len();
     let mut reached = Reached {
         objects,
-        is_reached: vec![false; count],
+        is_reached: vec![0; count.div_ceil(64)],
         pending: Vec::new(),
         referents: FxHashMap::default(),
         next: Vec::new(),

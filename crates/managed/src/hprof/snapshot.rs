@@ -48,6 +48,9 @@ pub(super) fn build(
     walked: &Walked,
 ) -> Result<Snapshot> {
     let names = names_of_nodes(census, &mut objects, own_names)?;
+    // Each column is dropped as soon as nothing needs it any more.
+    objects.class_of = Vec::new();
+    objects.counts = Vec::new();
     let first_node = 1 + rows.len() as u32;
     let mut strings = std::mem::take(&mut objects.strings);
     let mut columns = columns_of_rows(&mut strings, &rows)?;

@@ -34,7 +34,7 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         [heap] => {
             let naming = Naming::of(&**heap);
             let owners = analysis::large_owners(&**heap, &naming, top);
-            let mut table = owner_table("heapr.view.snapshot.owners/1", heap, &owners, short);
+            let mut table = owner_table("heapr.view.snapshot.owners/1", &**heap, &owners, short);
             table.fact("command", command(&words));
             answer_json(&table)
         }

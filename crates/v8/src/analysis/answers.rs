@@ -4,7 +4,7 @@ use heapr_table::{Cell, Column, Table, row};
 use serde_json::{Value, json};
 
 use super::{Collected, Confidence, Doubt, LargeOwner, PathStep, Suspect, Suspects};
-use crate::devtools::Heap;
+use crate::objects::Objects;
 
 impl Confidence {
     /// Name of the confidence: `high`, `medium` or `low`.
@@ -88,9 +88,9 @@ pub fn suspect_table(
 
 /// Table of the objects that retain most in one snapshot.
 #[must_use]
-pub fn owner_table(
+pub fn owner_table<H: Objects + ?Sized>(
     schema: &'static str,
-    heap: &Heap,
+    heap: &H,
     owners: &[LargeOwner],
     shown: fn(&str) -> String,
 ) -> Table {
@@ -109,7 +109,7 @@ pub fn owner_table(
         row![
             at + 1,
             shown(&owner.called.whole(None)),
-            heap.snapshot().id(owner.node),
+            heap.id(owner.node),
             owner.retained_bytes,
             owner.count,
             owner.class.as_str(),

@@ -1,6 +1,7 @@
 //! Large collections, and collections whose stores are mostly empty.
 
-use super::collection::Collection;
+use super::collection::{Collection, Slots};
+use super::collection_classes::CollectionClasses;
 use super::heap_view::HeapView;
 use super::storage::storage_of;
 use super::table_collections;
@@ -27,25 +28,30 @@ const LEAST_STORE_BYTES: u64 = 256;
 
 /// Returns the `top` collections in the requested order.
 pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> Vec<Collection> {
+    in_order(all_collections(heap), order, top)
+}
+
+/// Returns all collections, by node.
+pub(super) fn all_collections(heap: &impl HeapView) -> Vec<Collection> {
     match heap.meta().dialect.as_ref().and_then(|dialect| dialect.table) {
-        Some(table) => in_order(table_collections::all(heap, table), order, top),
-        None if heap.meta().dialect.is_some() => in_order(with_items(heap), order, top),
-        None => in_order(of_v8(heap), order, top),
+        Some(table) => table_collections::all(heap, table),
+        None if heap.meta().dialect.is_some() => with_items(heap),
+        None => of_v8(heap),
     }
 }
 
 /// Returns the collections of a language whose collections refer to their items themselves. Such a
 /// heap does not show how many slots a collection has.
 fn with_items(heap: &impl HeapView) -> Vec<Collection> {
-    let Some(dialect) = &heap.meta().dialect else { return Vec::new() };
-    let is_one =
-        |node: &u32| heap.kind(*node) == NodeKind::OBJECT && dialect.is_collection(&heap.name(*node));
+    let mut classes = CollectionClasses::of(heap);
+    let is_one = |node: &u32| classes.is_collection(heap, *node);
     let collection = |node: u32| Collection {
         node,
         reference_count: count_edges(heap, node, |kind| kind == EdgeKind::ELEMENT),
         store_bytes: heap.self_bytes(node),
         retained_bytes: heap.retained_bytes(node),
         fill_percent: None,
+        slots: None,
     };
     (0..heap.graph().node_count()).filter(is_one).map(collection).collect()
 }
@@ -89,14 +95,21 @@ fn of_v8(heap: &impl HeapView) -> Vec<Collection> {
         let used = used_words.saturating_mul(WORD_BYTES);
         let fill_percent = used.saturating_mul(100).checked_div(store_bytes).unwrap_or(100).min(100);
         let is_told = shows_numbers || fill_percent >= LEAST_TOLD_PERCENT || store_bytes == 0;
-        let fill_percent = is_told.then_some(fill_percent);
-        let retained_bytes = heap.retained_bytes(node);
-        found.push(Collection { node, reference_count, store_bytes, retained_bytes, fill_percent });
+        let count = store_bytes / WORD_BYTES;
+        let slots = Slots { count, used: used_words.min(count), slot_bytes: WORD_BYTES };
+        found.push(Collection {
+            node,
+            reference_count,
+            store_bytes,
+            retained_bytes: heap.retained_bytes(node),
+            fill_percent: is_told.then_some(fill_percent),
+            slots: is_told.then_some(slots),
+        });
     }
     found
 }
 
-fn in_order(mut found: Vec<Collection>, order: CollectionOrder, top: usize) -> Vec<Collection> {
+pub(super) fn in_order(mut found: Vec<Collection>, order: CollectionOrder, top: usize) -> Vec<Collection> {
     match order {
         CollectionOrder::Largest => {
             found.sort_by_key(|found| {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use super::classes::{Classes, Names};
 use super::heap_view::HeapView;
@@ -15,7 +16,7 @@ use super::storage::is_storage;
 use crate::NodeKind;
 
 /// Object that holds many others of one class.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LargeOwner {
     /// Name of the object.
     pub called: Called,
@@ -49,7 +50,7 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
 
     // Object that holds each node. Stores and links of the node's own class are skipped.
     let mut holder = vec![0u32; node_count];
-    let mut count = vec![0u64; node_count];
+    let mut count = vec![0u32; node_count];
     for &node in &dominators.order()[1..] {
         let idom = dominators.idom(node);
         let above = if is_storage(heap, idom) { holder[idom as usize] } else { idom };
@@ -62,7 +63,7 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
     let mut by_class: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     for node in 0..node_count as u32 {
         let holder = holder[node as usize];
-        if is_item(heap, node) && count[holder as usize] >= LEAST_COUNT {
+        if is_item(heap, node) && u64::from(count[holder as usize]) >= LEAST_COUNT {
             *by_class.entry((holder, class[node as usize])).or_default() += 1;
         }
     }
@@ -102,7 +103,7 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
                 called: naming.call(node),
                 node,
                 retained_bytes: heap.retained_bytes(node),
-                count: count[node as usize],
+                count: count[node as usize].into(),
                 class: names.name(class).to_owned(),
                 class_count,
                 path: path_from_root(heap, naming, node),

@@ -11,6 +11,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use serde::{Deserialize, Serialize};
+
 use super::modules;
 use super::scripts::{Place, place_of};
 use super::storage::{is_dictionary, is_of_the_engine};
@@ -50,7 +52,7 @@ struct Way {
 }
 
 /// Name and source location of an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Called {
     /// Name, such as `MemoryStore.sessions`, `cache (variable in /srv/app.js)` or
     /// `globalThis.history`.

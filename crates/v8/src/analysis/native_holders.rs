@@ -6,6 +6,7 @@
 //! ```
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use super::heap_view::HeapView;
 use super::naming::Naming;
@@ -17,7 +18,7 @@ const SEVERAL: &str = "(several together)";
 const MODULE: &str = "module ";
 
 /// Holder of native memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NativeHolder {
     /// Name of the holder.
     pub name: String,
@@ -29,7 +30,9 @@ pub struct NativeHolder {
     pub block_count: u64,
     /// Bytes of all that would be freed with it.
     pub retained_bytes: u64,
-    /// Functions that allocated most of the blocks, the innermost first; empty if unknown.
+    /// Functions that allocated most of the blocks, the innermost first; empty if unknown. (A heap
+    /// that knows them has no index.)
+    #[serde(skip)]
     pub allocated_by: Vec<CallFunction>,
     /// Bytes of blocks that these functions allocated.
     pub allocated_by_bytes: u64,

@@ -1,9 +1,11 @@
 //! Path from a root down to an object, in words.
 
+use serde::{Deserialize, Serialize};
+
 use super::scripts::Place;
 
 /// Object on a path, and the reference that leads to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathStep {
     /// Name of the object: class, function name or root.
     pub name: String,

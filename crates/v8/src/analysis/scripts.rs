@@ -1,10 +1,12 @@
 //! Source locations in scripts.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Location;
 use crate::objects::ScriptPaths;
 
 /// Source location, counted from 1 as in editors.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Place {
     /// Path or URL of the script, or `script N` if the snapshot does not have it.
     pub script: String,

@@ -22,6 +22,7 @@ mod threads;
 mod timers;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 
 use super::classes::{Classes, Names};
 use super::heap_view::HeapView;
@@ -34,10 +35,11 @@ use crate::CallFunction;
 use growth::{Growth, Holding};
 use lost_entries::LostEntries;
 use ownership::Ownership;
+pub(super) use ownership::is_collection;
 use ranking::Group;
 
 /// Owner that grew, or a group of owners of one kind.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suspect {
     /// Name: `MemoryStore.sessions`, `blowingUp (variable in /srv/app.js)`.
     pub name: String,
@@ -70,7 +72,7 @@ pub struct Suspect {
 }
 
 /// Class of objects that a suspect gained.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Collected {
     /// Name of the class.
     pub class: String,
@@ -89,7 +91,7 @@ pub struct Collected {
 }
 
 /// Likelihood that a suspect is a leak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Confidence {
     /// The owner grew; no more is known.
     Low,
@@ -101,7 +103,7 @@ pub enum Confidence {
 }
 
 /// Reason to doubt a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Doubt {
     /// Few objects are in both snapshots: they are of different programs or threads.
@@ -136,7 +138,7 @@ pub enum Doubt {
 }
 
 /// Suspects of two or more snapshots, and doubts about them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suspects {
     /// Suspects, the likeliest first.
     pub suspects: Vec<Suspect>,
@@ -145,7 +147,7 @@ pub struct Suspects {
     /// Bytes that appeared minus bytes that disappeared in total, without code and hidden classes.
     pub growth_bytes: i64,
     /// Words for what the growth leaves out, if it leaves anything out.
-    pub left_out: Option<&'static str>,
+    pub left_out: Option<String>,
 }
 
 /// Least share of nodes that snapshots of one program have in common, in percent.
@@ -158,7 +160,7 @@ const LEAST_KEPT_PERCENT: u32 = 20;
 pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
     let mut found = Suspects { suspects: Vec::new(), doubts: Vec::new(), growth_bytes: 0, left_out: None };
     let ([first, .., last], true) = (heaps, heaps.len() >= 2) else { return found };
-    found.left_out = last.meta().language().left_out();
+    found.left_out = last.meta().language().left_out().map(str::to_owned);
     let naming = Naming::of(*last);
     let mut names = Names::default();
     let whole = Matching::of(*first, *last).with_successors(*first, *last);

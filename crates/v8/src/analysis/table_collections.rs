@@ -1,16 +1,16 @@
 //! Collections of languages whose heaps show the tables: how many of their slots are in use.
 
-use super::collection::Collection;
+use super::collection::{Collection, Slots};
+use super::collection_classes::CollectionClasses;
 use super::heap_view::HeapView;
 use super::storage::is_storage;
+use crate::EdgeKind;
 use crate::format::Table;
-use crate::{EdgeKind, NodeKind};
 
 /// Returns all collections that no other collection is made of.
 pub(super) fn all(heap: &impl HeapView, table: Table) -> Vec<Collection> {
-    let Some(dialect) = &heap.meta().dialect else { return Vec::new() };
-    let is_one = |node: u32| heap.kind(node) == NodeKind::OBJECT && dialect.is_collection(&heap.name(node));
-    let nodes = (0..heap.graph().node_count()).filter(|&node| is_one(node));
+    let mut classes = CollectionClasses::of(heap);
+    let nodes = (0..heap.graph().node_count()).filter(|&node| classes.is_collection(heap, node));
     // A store belongs to one collection: each is visited once.
     let mut is_visited = vec![false; heap.graph().node_count() as usize];
     nodes.map(|node| collection(heap, table, node, &mut is_visited)).collect()
@@ -19,7 +19,7 @@ pub(super) fn all(heap: &impl HeapView, table: Table) -> Vec<Collection> {
 fn collection(heap: &impl HeapView, table: Table, node: u32, is_visited: &mut [bool]) -> Collection {
     let graph = heap.graph();
     let (mut reference_count, mut store_bytes) = (0, 0_u64);
-    let (mut slots, mut used_slots) = (0_u64, 0_u64);
+    let mut slots = Slots { slot_bytes: table.slot_bytes, ..Slots::default() };
     let mut pending = vec![node];
     while let Some(at) = pending.pop() {
         let mut used = 0;
@@ -36,8 +36,10 @@ fn collection(heap: &impl HeapView, table: Table, node: u32, is_visited: &mut [b
             let bytes = heap.self_bytes(at);
             store_bytes = store_bytes.saturating_add(bytes);
             if heap.name(at).ends_with("[]") {
-                slots = slots.saturating_add(bytes.saturating_sub(table.header_bytes) / table.slot_bytes);
-                used_slots = used_slots.saturating_add(used);
+                let count = bytes.saturating_sub(table.header_bytes) / table.slot_bytes;
+                slots.count = slots.count.saturating_add(count);
+                // The last slot may be the room up to a multiple of 8 bytes.
+                slots.used = slots.used.saturating_add(used.min(count));
             }
         }
     }
@@ -46,6 +48,7 @@ fn collection(heap: &impl HeapView, table: Table, node: u32, is_visited: &mut [b
         reference_count,
         store_bytes,
         retained_bytes: heap.retained_bytes(node),
-        fill_percent: (slots > 0).then(|| (used_slots * 100 / slots).min(100)),
+        fill_percent: (slots.count > 0).then(|| slots.fill_percent()),
+        slots: Some(slots),
     }
 }

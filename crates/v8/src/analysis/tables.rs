@@ -2,11 +2,14 @@
 
 use heapr_table::{Column, Table, row};
 
+use super::collections::all_collections;
 use super::{
-    CodeUnit, CollectionOrder, Naming, code_shares, collections, contexts_of_variables, detached,
-    duplicated_strings, fanout, path_from_root, pending, shapes, unreachable,
+    CodeUnit, Collection, CollectionOrder, CollectionOwner, Naming, code_shares, collection_owners,
+    collections, contexts_of_variables, detached, duplicated_strings, fanout, path_from_root, pending,
+    shapes, unreachable,
 };
 use crate::devtools::Heap;
+use crate::objects::Objects;
 
 /// List that can be shown as a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub enum Listing {
     Strings,
     /// Maps, sets, arrays and objects that are used as dictionaries.
     Collections(CollectionOrder),
+    /// Holders of collections, by what these waste.
+    CollectionOwners,
     /// Objects by class and fields.
     Shapes,
     /// Objects with most references.
@@ -38,6 +43,7 @@ impl Listing {
         Some(match name {
             "strings" => Self::Strings,
             "collections" => Self::Collections(CollectionOrder::Largest),
+            "collection-owners" => Self::CollectionOwners,
             "shapes" => Self::Shapes,
             "fanout" => Self::Fanout,
             "detached" => Self::Detached,
@@ -54,7 +60,11 @@ impl Listing {
     pub fn table(self, heap: &Heap, top: usize) -> Table {
         match self {
             Self::Strings => string_table(heap, top),
-            Self::Collections(order) => collection_table(heap, order, top),
+            Self::Collections(order) => collection_table(heap, &collections(heap, order, top)),
+            Self::CollectionOwners => {
+                let found = collection_owners(heap, &Naming::of(heap), &all_collections(heap), top);
+                collection_owner_table(heap, &found)
+            }
             Self::Shapes => shape_table(heap, top),
             Self::Fanout => fanout_table(heap, top),
             Self::Detached => detached_table(heap, top),
@@ -87,7 +97,9 @@ fn string_table(heap: &Heap, top: usize) -> Table {
     Table::of("heapr.snapshot.strings/1", &columns, found.into_iter().map(row))
 }
 
-fn collection_table(heap: &Heap, order: CollectionOrder, top: usize) -> Table {
+/// Table of collections of a heap, which may be in memory or in an index.
+#[must_use]
+pub fn collection_table<H: Objects + ?Sized>(heap: &H, found: &[Collection]) -> Table {
     let naming = Naming::of(heap);
     let columns = [
         Column::count("reference_count", "Holds"),
@@ -98,19 +110,46 @@ fn collection_table(heap: &Heap, order: CollectionOrder, top: usize) -> Table {
         Column::id("id", "Id"),
         Column::text("name", "Name"),
     ];
-    let row = |found: super::Collection| {
+    let row = |found: &Collection| {
         row![
             found.reference_count,
             found.store_bytes,
             found.fill_percent,
             found.retained_bytes,
             naming.own_name(found.node),
-            heap.snapshot().id(found.node),
+            heap.id(found.node),
             naming.call(found.node).text,
         ]
     };
-    let found = collections(heap, order, top);
-    Table::of("heapr.snapshot.collections/1", &columns, found.into_iter().map(row))
+    Table::of("heapr.snapshot.collections/1", &columns, found.iter().map(row))
+}
+
+/// Table of the holders of collections.
+#[must_use]
+pub fn collection_owner_table<H: Objects + ?Sized>(heap: &H, found: &[CollectionOwner]) -> Table {
+    let columns = [
+        Column::bytes("wasted_bytes", "Wasted"),
+        Column::count("collection_count", "Collections"),
+        Column::count("empty_count", "Empty"),
+        Column::count("slot_count", "Slots"),
+        Column::count("used_count", "Used"),
+        Column::percent("fill_percent", "Filled %"),
+        Column::id("example_id", "One is"),
+        Column::text("owner", "Owner"),
+    ];
+    let row = |found: &CollectionOwner| {
+        row![
+            found.wasted_bytes,
+            found.collection_count,
+            found.empty_count,
+            found.slot_count,
+            found.used_count,
+            found.fill_percent(),
+            heap.id(found.example),
+            found.name.as_str(),
+        ]
+    };
+    Table::of("heapr.snapshot.collection-owners/1", &columns, found.iter().map(row))
 }
 
 fn shape_table(heap: &Heap, top: usize) -> Table {

@@ -1,7 +1,9 @@
 //! Function that allocated, as named by timelines and sampling profiles.
 
+use serde::{Deserialize, Serialize};
+
 /// Function. Two functions of one name at different locations are distinct.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct CallFunction {
     /// Name; `(anonymous function)` for a function without one.
     pub name: String,

@@ -49,6 +49,8 @@ impl Snapshot {
     /// A header or edges that cannot be true.
     pub fn of_columns(header: &Value, columns: GraphColumns) -> Result<Self> {
         let meta = Meta::parse(header.to_string().as_bytes(), 0)?;
+        let edge_names = EdgeNames::of(&columns.edge_names);
+        drop(columns.edge_names);
         let kinds = columns.kinds.into_iter().map(NodeKind::number).collect();
         let nodes = NodeColumns::from_parts(
             columns.names,
@@ -62,7 +64,7 @@ impl Snapshot {
         Ok(Self {
             meta,
             nodes,
-            edge_names: EdgeNames::of(&columns.edge_names),
+            edge_names,
             graph: Graph::tagged(columns.first_edges, words, KIND_BITS)?,
             root: 0,
             strings: columns.strings,

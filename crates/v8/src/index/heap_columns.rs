@@ -5,6 +5,8 @@ use std::io;
 
 use heapr_graph::{DominatorTree, Retainers};
 
+use crate::Meta;
+use crate::analysis::StoredAnswers;
 use crate::devtools::{Heap, NodesByClass, PlainObjects};
 use crate::fingerprint::Fingerprint;
 use crate::index::class_ends::class_ends;
@@ -12,6 +14,7 @@ use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::retainer_orders::RetainerOrders;
 use crate::index::writer::ColumnWriter;
 use crate::objects::{CaptureMode, ScriptPaths};
+use crate::source_maps::SourceMaps;
 use crate::stored_summary::StoredSummary;
 
 /// Writes the index of `heap` to an empty file. Missing results are computed meanwhile, on a second
@@ -57,6 +60,12 @@ pub(super) fn write(
             writer.numbers(Column::ClassEnds, joined(class_ends))
         })
     })?;
+    // Names from source maps may change, and the snapshot not.
+    let is_mapped = heap
+        .source_maps()
+        .is_some_and(|maps| has_mapped_names(snapshot.meta(), &maps, || ScriptPaths::of(snapshot)));
+    let answers = (!is_mapped).then(|| StoredAnswers::of(heap));
+    writer.bytes(Column::Answers, &serde_json::to_vec(&answers)?)?;
     writer.finish(Directory {
         fingerprint,
         node_count: snapshot.node_count(),
@@ -65,6 +74,15 @@ pub(super) fn write(
         exposes_internals: heap.mode() == CaptureMode::ExposeInternals,
         columns: Vec::new(),
     })
+}
+
+/// Whether names of objects depend on source maps. Only JavaScript has them.
+pub(super) fn has_mapped_names(
+    meta: &Meta,
+    maps: &SourceMaps,
+    scripts: impl FnOnce() -> ScriptPaths,
+) -> bool {
+    meta.dialect.is_none() && maps.apply_to(scripts().all().values())
 }
 
 fn nodes_by_class(heap: &Heap) -> NodesByClass {

@@ -34,7 +34,7 @@ pub(super) const NUMBERS_OF_NODE: usize = 3;
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 pub(crate) const MAGIC: [u8; 8] = *b"heaprV8i";
 /// Version of the format; changes with the layout and with the meaning of any column.
-pub(crate) const VERSION: u32 = 9;
+pub(crate) const VERSION: u32 = 10;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// Largest length of a directory: that of a file of terabytes.
 pub(crate) const MOST_DIRECTORY_BYTES: u64 = 1 << 30;
@@ -144,6 +144,8 @@ columns! {
     RetainerOrders,
     /// Internal object, its owner, and both halves of the bytes that count for the owner.
     MovedBytes,
+    /// Answers that need the whole graph, as JSON; see [`crate::analysis::StoredAnswers`].
+    Answers,
 }
 
 pub(crate) const COLUMN_COUNT: usize = ALL.len();
@@ -173,7 +175,8 @@ impl Column {
             | Self::Interfaces
             | Self::Meta
             | Self::Summary
-            | Self::ScriptPaths => 1,
+            | Self::ScriptPaths
+            | Self::Answers => 1,
             _ => 4,
         }
     }

@@ -8,11 +8,13 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 
 use crate::Meta;
+use crate::analysis::StoredAnswers;
 use crate::devtools::InterfaceDefinition;
 use crate::index::blocks::Blocks;
 use crate::index::edge_sources::EdgeSources;
+use crate::index::heap_columns::has_mapped_names;
 use crate::index::layout::{Column, Directory, NUMBERS_OF_CLASS, NUMBERS_OF_NODE};
-use crate::objects::Class;
+use crate::objects::{Class, Objects as _};
 use crate::source_maps::SourceMaps;
 use crate::stored_summary::StoredSummary;
 
@@ -79,6 +81,13 @@ impl StoredGraph {
     /// Summary of the snapshot.
     pub fn summary(&self) -> StoredSummary {
         self.json(Column::Summary)
+    }
+
+    /// Answers that need the whole graph; `None` if the index lacks them, or if one of these source
+    /// maps changes their names.
+    pub fn answers(&self, maps: Option<&SourceMaps>) -> Option<StoredAnswers> {
+        let is_mapped = |maps| has_mapped_names(&self.meta, maps, || self.script_paths());
+        if maps.is_some_and(is_mapped) { None } else { self.json(Column::Answers) }
     }
 
     pub(super) fn interfaces(&self) -> Vec<InterfaceDefinition> {

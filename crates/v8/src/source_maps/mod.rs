@@ -83,6 +83,11 @@ impl SourceMaps {
         of_name.all(|other| other.text == first.text).then_some(first)
     }
 
+    /// Whether there is a map for any of these scripts.
+    pub(crate) fn apply_to<'s>(&self, mut scripts: impl Iterator<Item = &'s String>) -> bool {
+        scripts.any(|script| !script.is_empty() && self.mapping(script).is_some())
+    }
+
     /// Returns the original location of a location in a script. `None` if no map or no line of it
     /// covers the location.
     ///

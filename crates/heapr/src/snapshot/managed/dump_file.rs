@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use super::scarce_memory;
 use anyhow::Context as _;
 use heapr_managed::{
     Contents, DumpError, HPROF_BEGINNING_BYTES, RUBY_BEGINNING_BYTES, is_hprof, is_ruby_dump, read_hprof,
@@ -70,6 +71,8 @@ pub(crate) fn is_dump(file: &Path) -> bool {
 /// `None`: the file is no heap dump.
 pub(crate) fn read(file: &Path) -> Option<Result<Snapshot, DumpError>> {
     let kind = DumpKind::of(file)?;
+    let is_packed = open_unpacked_at(file, 1).is_ok_and(|opened| opened.is_none());
+    scarce_memory::prepare(file, is_packed);
     let contents = if reads_texts() { Contents::Strings } else { Contents::Names };
     let heap = match kind {
         DumpKind::Java => read_hprof(&|offset| open_unpacked_at(file, offset), contents),

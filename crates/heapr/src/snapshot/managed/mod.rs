@@ -6,6 +6,7 @@ mod every;
 mod heap_facts;
 mod java_take;
 mod recorded_stacks;
+mod scarce_memory;
 mod take;
 
 pub(super) use core::{CoreOutput, take_of_core};

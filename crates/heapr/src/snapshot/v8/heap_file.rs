@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context as _;
+use heapr_v8::analysis::StoredAnswers;
 use heapr_v8::devtools::Heap;
-use heapr_v8::view::{ObjectDetails, SnapshotView};
-use heapr_v8::{ReadOptions, Snapshot, SourceMaps, StoredSummary};
+use heapr_v8::view::{ObjectDetails, Objects as _, SnapshotView};
+use heapr_v8::{ReadOptions, Snapshot, SourceMaps, StoredGraph, StoredSummary};
 
 use crate::report::progress_bar::ProgressBar;
 use crate::snapshot::managed::dump_file;
@@ -77,15 +78,17 @@ pub(crate) struct OpenedHeap {
     summary: OnceLock<StoredSummary>,
     index: Option<PendingIndex>,
     source_maps: Option<Arc<SourceMaps>>,
+    /// Problems of the file, which were told when it was opened.
+    pub(crate) problems: Vec<String>,
 }
 
 impl OpenedHeap {
-    fn of(heap: Heap, file: &Path, index: Option<PendingIndex>) -> Self {
+    fn of(heap: Heap, file: &Path, index: Option<PendingIndex>, problems: Vec<String>) -> Self {
         let source_maps = maps_for(file);
         if let Some(maps) = &source_maps {
             heap.use_source_maps(Arc::clone(maps));
         }
-        Self { heap: Arc::new(heap), summary: OnceLock::new(), index, source_maps }
+        Self { heap: Arc::new(heap), summary: OnceLock::new(), index, source_maps, problems }
     }
 
     /// Returns a view of the heap.
@@ -127,21 +130,49 @@ pub(crate) fn open(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
         let problems = stored.summary().problems;
         if let Some(heap) = Heap::load(Arc::new(stored)) {
             tell_problems(file, &problems);
-            return Ok(OpenedHeap::of(heap, file, None));
+            return Ok(OpenedHeap::of(heap, file, None, problems));
         }
     }
     open_file(file, wanted)
 }
 
+/// Answers of an index that need the whole graph, with the objects that they are of.
+pub(crate) struct Answered {
+    pub(crate) objects: StoredGraph,
+    pub(crate) answers: StoredAnswers,
+}
+
+/// Answers a question from the answers that the index of a file has. `None`: there is no index, it
+/// is damaged, or it lacks this answer.
+///
+/// `question` must print nothing.
+pub(crate) fn answered<T>(file: &Path, question: impl FnOnce(&Answered) -> Option<T>) -> Option<T> {
+    let store = index_cache::store_for(file)?;
+    let objects = store.open(file)?;
+    let answers = objects.answers(maps_for(file).as_deref())?;
+    let problems = objects.summary().problems;
+    let answered = Answered { objects, answers };
+    let answer = question(&answered);
+    if answered.objects.damage().is_some() {
+        store.forget(file);
+        return None;
+    }
+    if answer.is_some() {
+        tell_problems(file, &problems);
+    }
+    answer
+}
+
 fn open_file(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
     let index = if wanted == Wanted::Everything { PendingIndex::of(file) } else { None };
     let snapshot = read_and_tell(file)?;
+    let problems = snapshot.problems().iter().map(ToString::to_string).collect();
     let heap = match wanted {
         Wanted::Classes => Heap::new(snapshot),
         Wanted::Dominators => Heap::with_dominators(snapshot),
         Wanted::Everything => Heap::with_summary(snapshot),
     };
-    Ok(OpenedHeap::of(heap.with_context(|| file.display().to_string())?, file, index))
+    Ok(OpenedHeap::of(heap.with_context(|| file.display().to_string())?, file, index, problems))
 }
 
 /// Opens a snapshot from its file, as an index has no allocation stacks.
@@ -156,7 +187,7 @@ pub(crate) fn read_and_tell(file: &Path) -> anyhow::Result<Snapshot> {
     Ok(snapshot)
 }
 
-fn tell_problems(file: &Path, problems: &[String]) {
+pub(crate) fn tell_problems(file: &Path, problems: &[String]) {
     for problem in problems {
         warn!("{}: {problem}", file.display());
     }

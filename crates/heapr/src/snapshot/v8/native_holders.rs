@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use heapr_table::quantity::{bytes, percent};
 use heapr_table::{Column, Table, row};
 use heapr_v8::CallFunction;
-use heapr_v8::analysis::{Naming, NativeHolder, native_holders};
+use heapr_v8::analysis::{Naming, NativeAnswer, NativeHolder};
 
-use super::heap_file::open_with_stacks;
+use super::heap_file::{answered, open_with_stacks};
 use crate::output::{OutputArguments, print_table};
 use crate::plain_text::one_line;
 
@@ -21,10 +21,13 @@ const LEAST_SHARE: u64 = 4;
 
 /// Runs the command.
 pub(crate) fn run(file: &Path, output: &OutputArguments) -> anyhow::Result<ExitCode> {
-    let heap = open_with_stacks(file)?;
-    let found = native_holders(&*heap, &Naming::of(&*heap));
-    let all_bytes = found.iter().map(|holder| holder.native_bytes).fold(0, u64::saturating_add);
-    let block_count: u64 = found.iter().map(|holder| holder.block_count).sum();
+    let found = match answered(file, |known| known.answers.native_holders(output.top()).cloned()) {
+        Some(found) => found,
+        None => {
+            let heap = open_with_stacks(file)?;
+            NativeAnswer::of(&heap, &Naming::of(&*heap))
+        }
+    };
     let mut table = Table::new(
         "heapr.holders/1",
         &[
@@ -38,8 +41,9 @@ pub(crate) fn run(file: &Path, output: &OutputArguments) -> anyhow::Result<ExitC
     table.call_rows("holders");
     table.fact("heap", "objects");
     table.fact("file", file.to_string_lossy());
-    table.fact("block_bytes", all_bytes);
-    let lines = found.into_iter().map(|holder| {
+    table.fact("block_bytes", found.native_bytes);
+    let shown = found.holders.len() as u64;
+    let lines = found.holders.into_iter().map(|holder| {
         let allocated_by = allocated_by(&holder);
         row![
             holder.native_bytes,
@@ -50,11 +54,13 @@ pub(crate) fn run(file: &Path, output: &OutputArguments) -> anyhow::Result<ExitC
         ]
     });
     table.rows(output.top(), lines);
+    // Those that the index does not keep.
+    table.left_off(found.holder_count - shown);
     let title = format!(
         "{}: {} of native memory in {} blocks, by what would free it",
         file.display(),
-        bytes(all_bytes),
-        heapr_table::quantity::count(block_count)
+        bytes(found.native_bytes),
+        heapr_table::quantity::count(found.block_count)
     );
     print_table(&table, output.format, &[title, String::new()])?;
     Ok(ExitCode::SUCCESS)

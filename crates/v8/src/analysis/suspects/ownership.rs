@@ -115,7 +115,7 @@ pub(super) fn can_own(heap: &impl HeapView, node: u32) -> bool {
 
 /// Whether the node holds its contents under keys or positions, rather than in fields; or as one
 /// thing, whatever the field.
-pub(super) fn is_collection(heap: &impl HeapView, node: u32) -> bool {
+pub(in crate::analysis) fn is_collection(heap: &impl HeapView, node: u32) -> bool {
     if heap.kind(node) != NodeKind::OBJECT {
         return false;
     }

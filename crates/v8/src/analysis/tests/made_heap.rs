@@ -68,6 +68,15 @@ impl MadeHeap {
         self
     }
 
+    /// Makes it a heap of Java with tables.
+    pub(super) fn with_tables(mut self, collections: &[&str]) -> Self {
+        let table = json!({"header_bytes": 16, "slot_bytes": 4});
+        self.dialect = Some(
+            json!({"runtime": "made", "language": "java", "ids": "positions", "table": table, "collections": collections}),
+        );
+        self
+    }
+
     pub(super) fn detached(&mut self, name: &str, bytes: u64) -> u32 {
         let node = self.node("native", name, bytes);
         self.nodes[node as usize].4 = 2;

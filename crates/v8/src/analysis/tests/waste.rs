@@ -1,7 +1,9 @@
 //! Duplicate strings, shapes, collections, detached trees.
 
+use super::super::collections::all_collections;
 use super::super::{
-    CollectionOrder, Naming, collections, detached, duplicated_strings, native_holders, shapes,
+    CollectionOrder, Naming, collection_owners, collections, detached, duplicated_strings, native_holders,
+    shapes,
 };
 use super::made_heap::MadeHeap;
 use super::module;
@@ -68,6 +70,58 @@ fn a_store_that_may_be_full_of_integers_is_not_called_empty() {
     let told: Vec<_> =
         found.iter().map(|found| (found.reference_count, found.fill_percent.is_some())).collect();
     assert_eq!(told, [(20, true), (0, false)]);
+}
+
+/// Adds a map with so many slots and items to an object.
+fn map(heap: &mut MadeHeap, holder: u32, field: (&str, &str), slots: u64, items: &[u32]) -> u32 {
+    let map = heap.node("object", "java.util.HashMap", 48);
+    heap.edge(holder, field.0, field.1, map);
+    let table = heap.node("array", "java.util.HashMap$Node[]", 16 + 4 * slots);
+    heap.edge(map, "internal", "table", table);
+    for (position, &item) in items.iter().enumerate() {
+        let node = heap.node("array", "java.util.HashMap$Node", 32);
+        heap.edge(table, "element", &position.to_string(), node);
+        heap.edge(node, "internal", "value", item);
+    }
+    map
+}
+
+#[test]
+fn collections_are_added_up_by_the_field_that_holds_them() {
+    let mut heap = MadeHeap::new().with_tables(&["java.util.HashMap"]);
+    let shop = heap.node("object", "class Shop", 8);
+    heap.edge(0, "element", "1", shop);
+    let mut carts = Vec::new();
+    for number in 0..3 {
+        // Held by a node of the map below, and by nothing else.
+        let cart = heap.node("object", "java.util.HashMap", 48);
+        let table = heap.node("array", "java.util.HashMap$Node[]", 32);
+        heap.edge(cart, "internal", "table", table);
+        carts.push(cart);
+        let customer = heap.node("object", "shop.Customer", 24);
+        heap.edge(0, "element", &(10 + number).to_string(), customer);
+        let text = heap.node("object", "java.lang.String", 24);
+        map(&mut heap, customer, ("property", "attrs"), 16, &[text]);
+    }
+    map(&mut heap, shop, ("property", "CARTS"), 16, &carts);
+    let heap = heap.open(1);
+    let found = collection_owners(&heap, &Naming::of(&heap), &all_collections(&heap), 10);
+    let told: Vec<_> = found
+        .iter()
+        .map(|of| {
+            let slots = (of.slot_count, of.used_count, of.wasted_bytes);
+            (of.name.as_str(), of.collection_count, of.empty_count, slots)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("shop.Customer.attrs (HashMap)", 3, 0, (48, 3, 180)),
+            ("class Shop: CARTS (HashMap)", 1, 0, (16, 3, 52)),
+            ("class Shop: CARTS[…] (HashMap)", 3, 3, (12, 0, 48)),
+        ]
+    );
+    assert_eq!(found[0].fill_percent(), Some(6));
 }
 
 #[test]

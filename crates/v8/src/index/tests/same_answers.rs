@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Dice, indexed, popular};
-use crate::analysis::{Naming, path_from_root};
+use crate::analysis::{Naming, StoredAnswers, path_from_root};
 use crate::devtools::{Heap, RetainersView, display_text, edge_text};
 use crate::index::END_ROWS;
 use crate::index::edge_sources::SEARCHES_MAX;
@@ -77,6 +77,7 @@ fn an_index_says_what_the_heap_says() {
         let stored = made.open();
         assert_alike(&*made.heap, &stored);
         assert_eq!(stored.summary(), StoredSummary::of(&made.heap));
+        assert_eq!(stored.answers(None), Some(StoredAnswers::of(&made.heap)));
         let loaded = Heap::load(Arc::new(stored)).unwrap();
         assert_alike(&*made.heap, &loaded);
         assert_eq!(StoredSummary::of(&loaded), StoredSummary::of(&made.heap));

@@ -1,6 +1,7 @@
 //! Commands of `heapr snapshot` that explain growth, retention and waste.
 
 mod closures;
+mod kept_suspects;
 mod listings;
 mod path_text;
 mod single;

@@ -6,33 +6,59 @@ use std::process::ExitCode;
 
 use heapr_v8::analysis::{LargeOwner, Naming, duplicated_strings, large_owners, owner_table};
 use heapr_v8::devtools::Heap;
+use heapr_v8::view::Objects;
 
 use super::path_text::path_lines;
 use super::suspects_text::objects;
 use crate::output::{Format, print_table};
 use crate::plain_text::{one_line, printed};
+use crate::snapshot::v8::heap_file::Answered;
 use heapr_table::quantity::{bytes, count};
 
-pub(super) fn run(heap: &Heap, top: usize, format: Format) -> anyhow::Result<ExitCode> {
-    let naming = Naming::of(heap);
-    let owners = large_owners(heap, &naming, top);
+/// Largest owners of a heap.
+pub(super) struct Found {
+    owners: Vec<LargeOwner>,
+    /// Bytes of copies of texts.
+    wasted_bytes: u64,
+}
+
+impl Found {
+    /// Takes them from the answers of an index.
+    pub(super) fn kept(answered: &Answered, top: usize) -> Option<Self> {
+        let owners = answered.answers.large_owners(top)?.to_vec();
+        Some(Self { owners, wasted_bytes: answered.answers.wasted_text_bytes })
+    }
+
+    /// Finds them.
+    pub(super) fn of(heap: &Heap, top: usize) -> Self {
+        let texts = duplicated_strings(heap, usize::MAX);
+        Self {
+            owners: large_owners(heap, &Naming::of(heap), top),
+            wasted_bytes: texts.iter().map(|found| found.wasted_bytes).sum(),
+        }
+    }
+}
+
+/// Prints the owners of a heap, which may be in memory or in an index.
+pub(super) fn print<H: Objects>(heap: &H, found: &Found, format: Format) -> anyhow::Result<ExitCode> {
+    let owners = &found.owners;
     if format != Format::Text {
-        let table = owner_table("heapr.snapshot.owners/1", heap, &owners, str::to_owned);
+        let table = owner_table("heapr.snapshot.owners/1", heap, owners, str::to_owned);
         print_table(&table, format, &[])?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = printed(true);
-    write_text(&mut out, heap, &owners)?;
+    write_text(&mut out, heap, found)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_text(out: &mut impl Write, heap: &Heap, owners: &[LargeOwner]) -> std::io::Result<()> {
+fn write_text(out: &mut impl Write, heap: &impl Objects, found: &Found) -> std::io::Result<()> {
     writeln!(out, "one snapshot shows what is large, not what grows: take another one later and give both")?;
-    for (number, owner) in owners.iter().enumerate() {
+    for (number, owner) in found.owners.iter().enumerate() {
         writeln!(out)?;
         writeln!(out, "{}. {}", number + 1, one_line(&owner.called.whole(None)))?;
-        writeln!(out, "   retains    {} (@{})", bytes(owner.retained_bytes), heap.snapshot().id(owner.node))?;
+        writeln!(out, "   retains    {} (@{})", bytes(owner.retained_bytes), heap.id(owner.node))?;
         writeln!(
             out,
             "   holds      {}, {} of them {}",
@@ -47,7 +73,6 @@ fn write_text(out: &mut impl Write, heap: &Heap, owners: &[LargeOwner]) -> std::
             writeln!(out, "   {:10} {text}", if line == 0 { "held by" } else { "" })?;
         }
     }
-    let wasted: u64 = duplicated_strings(heap, usize::MAX).iter().map(|found| found.wasted_bytes).sum();
     writeln!(out)?;
-    writeln!(out, "{} are copies of strings: heapr snapshot strings", bytes(wasted))
+    writeln!(out, "{} are copies of strings: heapr snapshot strings", bytes(found.wasted_bytes))
 }

@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut impl Write, files: &[PathBuf], found: &Suspects) -
         signed_bytes(i128::from(found.growth_bytes)),
         files.first().map(|file| file.display().to_string()).unwrap_or_default(),
         files.last().map(|file| file.display().to_string()).unwrap_or_default(),
-        found.left_out.map(|words| format!(", {words}")).unwrap_or_default(),
+        found.left_out.as_ref().map(|words| format!(", {words}")).unwrap_or_default(),
     )?;
     if found.suspects.iter().all(|suspect| suspect.confidence == Confidence::Low) {
         writeln!(out, "nothing is likely to be a leak")?;
