@@ -1,8 +1,9 @@
 //! Languages whose heaps are analysed: the questions that the analyses ask of each.
 //!
 //! No analysis and no command knows a language. A language is a row: [`JAVASCRIPT`], [`PYTHON`],
-//! [`JAVA`], [`RUBY`].
+//! [`JAVA`], [`RUBY`], [`DOTNET`].
 
+mod dotnet;
 mod java;
 mod javascript;
 mod python;
@@ -12,6 +13,7 @@ use std::fmt::Debug;
 
 use crate::{EdgeKind, NodeKind};
 
+pub(crate) use dotnet::DOTNET;
 pub(crate) use java::JAVA;
 pub(crate) use javascript::JAVASCRIPT;
 pub(crate) use python::PYTHON;
@@ -22,7 +24,7 @@ const GARBAGE: &str = "(garbage, not yet collected)";
 /// Reason why garbage is no leak.
 const IS_GARBAGE: &str = "is garbage that nothing refers to, until the collector runs";
 /// All languages.
-const ROWS: [&dyn Language; 4] = [&JAVASCRIPT, &PYTHON, &JAVA, &RUBY];
+const ROWS: [&dyn Language; 5] = [&JAVASCRIPT, &PYTHON, &JAVA, &RUBY, &DOTNET];
 
 /// A reference on the way from a named holder down to an object.
 #[derive(Debug, Clone, Copy)]
