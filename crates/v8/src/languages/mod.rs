@@ -158,6 +158,22 @@ mod tests {
     }
 
     #[test]
+    fn classes_of_dotnets_libraries_are_named_without_their_namespaces() {
+        let of = |class| DOTNET.class_in_name(class);
+        assert_eq!(of("System.Collections.Generic.Dictionary<System.String, Shop.Session>"), "Dictionary");
+        assert_eq!(of("System.EventHandler"), "EventHandler");
+        assert_eq!(of("System.Object[]"), "Object[]");
+        assert_eq!(of("System.Collections.Generic.List<Shop.Line>[]"), "List<Shop.Line>[]");
+        assert_eq!(of("Shop.Cart<System.String>"), "Shop.Cart<System.String>");
+        let step = |kind, holder, target| DOTNET.field(Step { kind, name: Some("(A)"), holder, target });
+        let (object, store) = (NodeKind::OBJECT, NodeKind::ARRAY);
+        assert_eq!(step(EdgeKind::PROPERTY, object, object).as_deref(), Some("(A)"));
+        assert_eq!(step(EdgeKind::INTERNAL, object, store), None);
+        assert_eq!(step(EdgeKind::ELEMENT, store, object).as_deref(), Some("[…]"));
+        assert_eq!(DOTNET.class_of_base("class Shop.Registry"), "Shop.Registry");
+    }
+
+    #[test]
     fn each_language_is_found_by_its_name() {
         for row in ROWS {
             assert_eq!(language(Some(row.name())).name(), row.name());
