@@ -1,6 +1,6 @@
 //! Reasons for which a heap dump of a runtime cannot be read.
 
-/// Reason for which a heap dump of Java or Ruby cannot be read.
+/// Reason for which a heap dump of Java, Ruby or .NET cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DumpError {
@@ -24,6 +24,18 @@ pub enum DumpError {
     /// Another beginning than that of a dump of `ObjectSpace`.
     #[error("it does not begin as a heap dump of Ruby does (a line of ObjectSpace.dump_all)")]
     NotRuby,
+    /// Another beginning than that of a stream of events of .NET.
+    #[error("it does not begin as events of .NET do (\"Nettrace\")")]
+    NotNettrace,
+    /// Another beginning than that of a `.gcdump`.
+    #[error("it does not begin as a heap dump of .NET does (\"GCHeapDump\")")]
+    NotGcdump,
+    /// Events that are missing.
+    #[error("events were lost, or the runtime ended: {objects} objects came, which are not all")]
+    Incomplete {
+        /// Number of objects that came.
+        objects: u64,
+    },
     /// Line that is longer than any object's.
     #[error("it has a line of more than {limit_bytes} bytes at offset {offset}: it is damaged")]
     LongLine {

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod allocation_stacks;
+mod dotnet;
+mod dump;
 mod dump_error;
 mod dumped_heap;
 mod error;
@@ -22,6 +24,10 @@ mod strings;
 mod symbols;
 
 pub use allocation_stacks::CallText;
+pub use dotnet::{
+    DotnetError, DotnetHeap, DotnetProcess, GCDUMP_BEGINNING_BYTES, is_gcdump, is_nettrace, read_gcdump,
+    read_nettrace,
+};
 pub use dump_error::DumpError;
 pub use dumped_heap::DumpedHeap;
 pub use error::{Error, Result};

@@ -1,6 +1,7 @@
 //! Helpers that tests of several crates share. Only tests may depend on this crate.
 #![forbid(unsafe_code)]
 
+mod dotnet;
 mod generated;
 mod growing;
 mod java;
@@ -9,6 +10,7 @@ mod skipped;
 mod stage;
 mod waiting;
 
+pub use dotnet::{DotnetProgram, dotnets};
 pub use generated::{WRITE, check_part};
 pub use growing::Growing;
 pub use java::{JavaProgram, java_kits};

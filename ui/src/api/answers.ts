@@ -70,6 +70,8 @@ export interface ClassDiffRow {
   new_bytes: number;
   deleted_bytes: number;
   bytes_delta: number;
+  /** Objects of which nothing of the earlier contents is left; `None` where contents tell nothing. */
+  refilled_count: number | null;
 }
 
 /** A class. */

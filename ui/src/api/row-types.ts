@@ -6,5 +6,7 @@ export interface RowsAnswer<Row> {
   total_bytes?: number;
   warnings?: string[];
   kept_count?: number;
+  /** Objects of which address and class alone say that they are the same; absent where no contents tell. */
+  by_address_count?: number | null;
   is_cut?: boolean;
 }

@@ -57,6 +57,7 @@ interface ComparisonProps extends Pick<SnapshotViewProps, 'file' | 'onCommand'> 
 function Comparison({ before, after, others, file, tools, onCommand }: ComparisonProps) {
   const address = useAddress();
   const [warnings, setWarnings] = useTold<string[]>([]);
+  const [byAddress, setByAddress] = useTold<number | null>(null);
   const isBefore = before === file;
   const other = isBefore ? after : before;
   const compare = (file: number, isAfter: boolean) => go({ before: file, after: isAfter ? file : -1 });
@@ -67,13 +68,14 @@ function Comparison({ before, after, others, file, tools, onCommand }: Compariso
       const classes = await answer<RowsAnswer<ClassDiffRow>>('/api/snapshot/diff', { ...body, offset, limit }, signal);
       onCommand(classes.command ?? null);
       setWarnings(classes.warnings ?? []);
+      setByAddress(classes.by_address_count ?? null);
       return { rows: classes.rows, count: classes.row_count };
     }
     const page = await answer<RowsAnswer<HeapRow>>('/api/snapshot/diff-objects', { before: before.file, after: after.file, class_key: parent.class_key, offset, limit }, signal);
     return { rows: page.rows, count: page.row_count };
   });
   useEffect(() => () => onCommand(null), []);
-  const number = (key: 'new_count' | 'deleted_count' | 'count_delta' | 'new_bytes' | 'deleted_bytes' | 'bytes_delta', title: string, help: string): Column<DiffRow> => {
+  const number = (key: 'new_count' | 'deleted_count' | 'count_delta' | 'new_bytes' | 'deleted_bytes' | 'bytes_delta' | 'refilled_count', title: string, help: string): Column<DiffRow> => {
     const isBytes = key.includes('bytes');
     const isDelta = key.endsWith('delta');
     const shown = (row: DiffRow) => {
@@ -94,6 +96,7 @@ function Comparison({ before, after, others, file, tools, onCommand }: Compariso
     { key: 'class', title: 'Constructor', width: 0, sort: 'name', text: rowName, cell: (row) => (isClass(row) ? <span class="heap-name"><span class="class-name">{row.class}</span>{row.place && <span class="quiet place-tail">{row.place}</span>}</span> : <HeapName row={row} />) },
     number('new_count', '# New', 'Objects that are only in this snapshot'), number('deleted_count', '# Deleted', 'Objects that are only in the one before'), number('count_delta', '# Delta', 'New less deleted'),
     number('new_bytes', 'Alloc. Size', 'Shallow size of what is new'), number('deleted_bytes', 'Freed Size', 'Shallow size of what is gone'), number('bytes_delta', 'Size Delta', 'Allocated less freed'),
+    ...(byAddress === null ? [] : [number('refilled_count', 'Other contents', 'At the same address, and nothing is left of the contents that the earlier one had: another object, or the same one filled anew')]),
   ];
   return (
     <>
@@ -114,7 +117,7 @@ function Comparison({ before, after, others, file, tools, onCommand }: Compariso
               </select>
             </label>
             <button type="button" class="button" title="Exchange before and after" onClick={() => compare(other.file, !isBefore)}>⇄ Turn</button>
-            <span class="quiet">{before.name} → {after.name}</span>
+            <span class="quiet">{before.name} → {after.name}{byAddress !== null && `; ${formatCount(byAddress)} told by address and class alone`}</span>
           </>
         )}
       />

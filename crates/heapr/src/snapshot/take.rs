@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use heapr_inspector::Process;
 
-use super::managed::{self, HeapChoice, JavaTakeOptions};
+use super::managed::{self, HeapChoice, StoppingOptions};
 use super::native::{self, NativeEveryOptions, NativeTakeOptions};
 use super::verbs::{HeapKind, OnlyOf};
 use crate::snapshot_take::{self, EveryOptions, EveryQuestion, TakeOptions, TakeQuestion, javascript};
@@ -16,8 +16,8 @@ use crate::{containers, processes};
 pub(crate) struct TakeArguments {
     #[command(flatten)]
     asked: TakeQuestion,
-    /// Heap to take [default: python or javascript, if the processes run it, else native; java only
-    /// if it is named]
+    /// Heap to take [default: python or javascript, if the processes run it, else native; java and
+    /// dotnet only if they are named]
     #[arg(long, value_enum, value_name = "HEAP")]
     heap: Option<HeapChoice>,
     #[command(flatten, next_help_heading = "JavaScript")]
@@ -41,16 +41,17 @@ pub(crate) struct EveryArguments {
 pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     let TakeArguments { asked, heap, v8, native } = arguments;
     let asked = asked.with_containers();
-    // A Java virtual machine stands still for seconds: only where that is asked for.
-    if heap == Some(HeapChoice::Java) {
-        v8.refuse_but(&[], "java's heap has no such option")?;
-        native.refuse_but(&["--max-pause", "--contents"], "java's heap has no such option")?;
-        let options = JavaTakeOptions {
+    // These runtimes stand still for seconds: only where that is asked for.
+    if let Some((name, take)) = heap.and_then(managed::of_stopping) {
+        let reason = format!("{name}'s heap has no such option");
+        v8.refuse_but(&[], &reason)?;
+        native.refuse_but(&["--max-pause", "--contents"], &reason)?;
+        let options = StoppingOptions {
             max_pause: native.options.max_pause(),
             contents: native.options.managed()?.1.contents,
             is_quiet: v8.options.is_quiet(),
         };
-        return managed::take_java(&asked, &options);
+        return take(&asked, &options);
     }
     let with_pause = ["--pause", "--max-pause", "--contents"];
     if is_of_python(&asked, heap, &v8, &native) {

@@ -1,7 +1,8 @@
-//! Heaps of Java by `heapr snapshot take --heap java`, and heap dumps of Java and Ruby, by the
+//! Heaps of Java and .NET by `heapr snapshot take --heap`, and heap dumps of these and Ruby, by the
 //! commands that read snapshots.
 #![forbid(unsafe_code)]
 
+mod dotnet;
 mod java;
 mod ruby;
 

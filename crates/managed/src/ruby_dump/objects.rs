@@ -2,11 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read};
 
-use heapr_v8::Strings;
 use rustc_hash::FxHashMap;
 
 use super::kinds::{Kind, shown_root};
 use super::lines::{Address, Line};
+use crate::dump::texts::Texts;
 use crate::dump_error::{DumpError, Result};
 use crate::id_map::IdMap;
 
@@ -69,34 +69,6 @@ pub(super) struct Objects {
     pub(super) repeated_count: u64,
     pub(super) unreadable_count: u64,
     pub(super) first_unreadable: Option<u64>,
-}
-
-/// Texts, each of which is stored once. Number 0 is the empty text.
-#[derive(Debug)]
-pub(super) struct Texts {
-    pub(super) strings: Strings,
-    numbers: FxHashMap<Box<str>, u32>,
-}
-
-impl Texts {
-    fn new() -> Result<Self> {
-        let mut strings = Strings::default();
-        strings.push(b"")?;
-        Ok(Self { strings, numbers: FxHashMap::default() })
-    }
-
-    /// Number of a text.
-    pub(super) fn number(&mut self, text: &str) -> Result<u32> {
-        if text.is_empty() {
-            return Ok(0);
-        }
-        if let Some(&known) = self.numbers.get(text) {
-            return Ok(known);
-        }
-        let number = self.strings.push(text.as_bytes())?;
-        self.numbers.insert(text.into(), number);
-        Ok(number)
-    }
 }
 
 impl Objects {

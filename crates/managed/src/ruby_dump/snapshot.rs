@@ -5,8 +5,10 @@ use serde_json::json;
 
 use super::kinds::Kind;
 use super::objects::Objects;
-use super::reach::{Edges, classes_of_instances_alone};
-use crate::dump_error::{DumpError, Result};
+use super::reach::classes_of_instances_alone;
+use crate::dump::edges::Edges;
+use crate::dump::rows::{Row, with_rows};
+use crate::dump_error::Result;
 
 /// Row of objects that no root leads to.
 const GARBAGE: &str = "(garbage, not yet collected)";
@@ -16,13 +18,6 @@ const WITHOUT_ROOTS: &str = "(objects of a dump without roots)";
 const COLLECTIONS: [&str; 4] = ["Array", "Hash", "Set", "Struct"];
 /// Bits of an address inside of a window.
 const WINDOW_BITS: u32 = 34;
-
-/// Group of references from outside, to objects by their numbers.
-struct Row {
-    name: String,
-    kind: NodeKind,
-    targets: Vec<u32>,
-}
 
 /// Builds the snapshot.
 pub(super) fn build(mut objects: Objects) -> Result<Snapshot> {
@@ -36,7 +31,10 @@ pub(super) fn build(mut objects: Objects) -> Result<Snapshot> {
     let rows = rows(&objects, &mut columns);
     let collections: Vec<String> = collections(&objects, &columns);
     let first_node = 1 + rows.len() as u32;
-    let heap = with_rows(&mut objects, &rows, columns)?;
+    let own_bytes = objects.all.iter().map(|object| object.own_bytes);
+    let mut heap = with_rows(&mut objects.texts, &rows, columns, own_bytes)?;
+    heap.ids = ids(&objects, &rows);
+    heap.strings = std::mem::take(&mut objects.texts.strings);
     let mut header = snapshot_header(&NODE_KINDS, heap.names.len() as u64, heap.targets.len() as u64);
     let ids = if addresses_fit(&objects) { "addresses" } else { "positions" };
     let program = program(&heap, first_node);
@@ -107,7 +105,7 @@ fn rows(objects: &Objects, columns: &mut GraphColumns) -> Vec<Row> {
         // Distances count from what the virtual machine and the program hold, rather than from the
         // stack of the moment.
         let kind = if root.name == "(stack)" { NodeKind::SYNTHETIC } else { NodeKind::NATIVE };
-        Row { name: root.name.clone(), kind, targets }
+        Row { name: root.name.clone(), kind, is_owner: kind == NodeKind::NATIVE, targets }
     };
     let mut rows: Vec<Row> = objects.roots.iter().map(row).collect();
     let edges = Edges { first: &columns.first_edges, targets: &columns.targets, kinds: &columns.edge_kinds };
@@ -117,57 +115,10 @@ fn rows(objects: &Objects, columns: &mut GraphColumns) -> Vec<Row> {
     }
     if !garbage.is_empty() {
         let name = if objects.has_no_roots() { WITHOUT_ROOTS } else { GARBAGE };
-        rows.push(Row { name: name.to_owned(), kind: NodeKind::NATIVE, targets: garbage });
+        let (kind, is_owner) = (NodeKind::NATIVE, objects.has_no_roots());
+        rows.push(Row { name: name.to_owned(), kind, is_owner, targets: garbage });
     }
     rows
-}
-
-/// Puts the root and its rows before the objects.
-fn with_rows(objects: &mut Objects, rows: &[Row], columns: GraphColumns) -> Result<GraphColumns> {
-    let first_node = 1 + rows.len() as u32;
-    let mut heap = GraphColumns::default();
-    heap.kinds.push(NodeKind::SYNTHETIC);
-    heap.names.push(0);
-    heap.first_edges.push(0);
-    for (number, row) in (1..).zip(rows) {
-        let name = objects.texts.number(&row.name)?;
-        heap.names.push(name);
-        heap.kinds.push(row.kind);
-        heap.targets.push(number);
-        heap.edge_names.push(if row.kind == NodeKind::NATIVE { name } else { number - 1 });
-        let is_owner = row.kind == NodeKind::NATIVE && row.name != GARBAGE;
-        heap.edge_kinds.push(if is_owner { EdgeKind::SHORTCUT } else { EdgeKind::ELEMENT });
-    }
-    for row in rows {
-        heap.first_edges.push(heap.targets.len() as u32);
-        for (position, &target) in (0..).zip(&row.targets) {
-            heap.targets.push(first_node + target);
-            heap.edge_names.push(position);
-            heap.edge_kinds.push(EdgeKind::ELEMENT);
-        }
-    }
-    if heap.targets.len() + columns.targets.len() >= u32::MAX as usize {
-        return Err(DumpError::TooMany { what: "references" });
-    }
-    let first_edge = heap.targets.len() as u32;
-    heap.names.extend(columns.names);
-    heap.kinds.extend(columns.kinds);
-    heap.first_edges.extend(columns.first_edges.iter().map(|&edge| first_edge + edge));
-    heap.targets.extend(columns.targets.iter().map(|&target| first_node + target));
-    heap.first_edges.push(heap.targets.len() as u32);
-    heap.edge_names.extend(columns.edge_names);
-    heap.edge_kinds.extend(columns.edge_kinds);
-    heap.ids = ids(objects, rows);
-    heap.own_bytes = vec![0; first_node as usize];
-    for (number, object) in (first_node..).zip(&objects.all) {
-        let bytes = u32::try_from(object.own_bytes).unwrap_or(u32::MAX);
-        if bytes == u32::MAX {
-            heap.wide_bytes.insert(number, object.own_bytes);
-        }
-        heap.own_bytes.push(bytes);
-    }
-    heap.strings = std::mem::take(&mut objects.texts.strings);
-    Ok(heap)
 }
 
 /// Names of the classes of collections: Ruby's own, and those of the dump's structures.

@@ -1,6 +1,7 @@
 //! Tests on running programs.
 
 mod bent;
+mod dotnet;
 mod java;
 mod live;
 mod made_memory;

@@ -40,6 +40,7 @@ enum DiffOrder {
     DeletedBytes,
     NewCount,
     DeletedCount,
+    RefilledCount,
     Name,
 }
 
@@ -52,6 +53,7 @@ impl DiffOrder {
             Self::DeletedBytes => lines.sort_rows_by_key(|line| Reverse(line.deleted_bytes)),
             Self::NewCount => lines.sort_rows_by_key(|line| Reverse(line.new_count)),
             Self::DeletedCount => lines.sort_rows_by_key(|line| Reverse(line.deleted_count)),
+            Self::RefilledCount => lines.sort_rows_by_key(|line| Reverse(line.refilled_count)),
             Self::Name => {
                 lines.sort_rows_by(|one, other| one.class.name_text().cmp(&other.class.name_text()))
             }
@@ -123,18 +125,20 @@ struct ClassDiffRow {
     new_bytes: u64,
     deleted_bytes: u64,
     bytes_delta: i64,
+    /// Objects of which nothing of the earlier contents is left; `None` where contents tell nothing.
+    refilled_count: Option<u64>,
 }
 
 pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let (request, page): (DiffRequest, PageRows) = read_with(body)?;
     let compared = Compared::open(context, &request)?;
     let wanted = page.text();
+    let tells = compared.comparison.do_contents_tell();
     let mut lines: Vec<&ClassDifference> = compared
         .comparison
         .classes
         .iter()
-        // The page has no column for objects that were filled anew.
-        .filter(|line| line.new_count + line.deleted_count > 0)
+        .filter(|line| tells || line.new_count + line.deleted_count > 0)
         .filter(|line| wanted.is_empty() || line.class.name_text().to_lowercase().contains(&wanted))
         .collect();
     request.sort.unwrap_or_default().sort(&mut lines);
@@ -149,6 +153,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         new_bytes: line.new_bytes,
         deleted_bytes: line.deleted_bytes,
         bytes_delta: line.bytes_delta(),
+        refilled_count: tells.then_some(line.refilled_count),
     };
     let rows: Vec<ClassDiffRow> = page.of(&lines, request.descending).map(row).collect();
     answer_json(&json!({
@@ -157,6 +162,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "warnings": compared.warnings()?,
         "kept_count": compared.comparison.kept_count,
         "matched_by": compared.comparison.matched_by.key(),
+        "by_address_count": tells.then_some(compared.comparison.by_address_count),
         "row_count": lines.len(),
         "offset": page.offset,
         "rows": rows,

@@ -56,6 +56,14 @@ pub struct Comparison {
     pub is_reversed: bool,
 }
 
+impl Comparison {
+    /// Whether contents tell some objects from others at their addresses. A count of 0 of other
+    /// contents would say too much where none tell anything, as in heaps of Ruby.
+    pub fn do_contents_tell(&self) -> bool {
+        self.matched_by == MatchedBy::Address && self.by_address_count < self.kept_count
+    }
+}
+
 /// Object that only one of two snapshots has, as a node of that snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectDifference {

@@ -1,8 +1,9 @@
 //! Languages whose heaps are analysed: the questions that the analyses ask of each.
 //!
 //! No analysis and no command knows a language. A language is a row: [`JAVASCRIPT`], [`PYTHON`],
-//! [`JAVA`], [`RUBY`].
+//! [`JAVA`], [`RUBY`], [`DOTNET`].
 
+mod dotnet;
 mod java;
 mod javascript;
 mod python;
@@ -12,6 +13,7 @@ use std::fmt::Debug;
 
 use crate::{EdgeKind, NodeKind};
 
+pub(crate) use dotnet::DOTNET;
 pub(crate) use java::JAVA;
 pub(crate) use javascript::JAVASCRIPT;
 pub(crate) use python::PYTHON;
@@ -22,7 +24,7 @@ const GARBAGE: &str = "(garbage, not yet collected)";
 /// Reason why garbage is no leak.
 const IS_GARBAGE: &str = "is garbage that nothing refers to, until the collector runs";
 /// All languages.
-const ROWS: [&dyn Language; 4] = [&JAVASCRIPT, &PYTHON, &JAVA, &RUBY];
+const ROWS: [&dyn Language; 5] = [&JAVASCRIPT, &PYTHON, &JAVA, &RUBY, &DOTNET];
 
 /// A reference on the way from a named holder down to an object.
 #[derive(Debug, Clone, Copy)]
@@ -153,6 +155,22 @@ mod tests {
         assert_eq!(step(EdgeKind::INTERNAL, Some("(superclass)")), None);
         assert_eq!(RUBY.class_of_base("module Shop"), "Shop");
         assert!(RUBY.begins_names("class Event") && !RUBY.begins_names("Event"));
+    }
+
+    #[test]
+    fn classes_of_dotnets_libraries_are_named_without_their_namespaces() {
+        let of = |class| DOTNET.class_in_name(class);
+        assert_eq!(of("System.Collections.Generic.Dictionary<System.String, Shop.Session>"), "Dictionary");
+        assert_eq!(of("System.EventHandler"), "EventHandler");
+        assert_eq!(of("System.Object[]"), "Object[]");
+        assert_eq!(of("System.Collections.Generic.List<Shop.Line>[]"), "List<Shop.Line>[]");
+        assert_eq!(of("Shop.Cart<System.String>"), "Shop.Cart<System.String>");
+        let step = |kind, holder, target| DOTNET.field(Step { kind, name: Some("(A)"), holder, target });
+        let (object, store) = (NodeKind::OBJECT, NodeKind::ARRAY);
+        assert_eq!(step(EdgeKind::PROPERTY, object, object).as_deref(), Some("(A)"));
+        assert_eq!(step(EdgeKind::INTERNAL, object, store), None);
+        assert_eq!(step(EdgeKind::ELEMENT, store, object).as_deref(), Some("[…]"));
+        assert_eq!(DOTNET.class_of_base("class Shop.Registry"), "Shop.Registry");
     }
 
     #[test]

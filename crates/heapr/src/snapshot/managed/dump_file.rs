@@ -1,4 +1,5 @@
-//! Heap dumps that runtimes write (Java's hprof, Ruby's `ObjectSpace.dump_all`), for all commands
+//! Heap dumps that runtimes write (Java's hprof, Ruby's `ObjectSpace.dump_all`, .NET's gcdump and
+//! nettrace), for all commands
 //! that read snapshots.
 
 use std::io::Read as _;
@@ -8,8 +9,8 @@ use std::sync::OnceLock;
 use super::scarce_memory;
 use anyhow::Context as _;
 use heapr_managed::{
-    Contents, DumpError, HPROF_BEGINNING_BYTES, RUBY_BEGINNING_BYTES, is_hprof, is_ruby_dump, read_hprof,
-    read_ruby_dump,
+    Contents, DumpError, GCDUMP_BEGINNING_BYTES, HPROF_BEGINNING_BYTES, RUBY_BEGINNING_BYTES, is_gcdump,
+    is_hprof, is_nettrace, is_ruby_dump, read_gcdump, read_hprof, read_nettrace, read_ruby_dump,
 };
 use heapr_v8::{Problem, Snapshot, open_unpacked, open_unpacked_at};
 
@@ -37,6 +38,8 @@ impl DumpArguments {
 enum DumpKind {
     Java,
     Ruby,
+    Dotnet,
+    DotnetEvents,
 }
 
 impl DumpKind {
@@ -46,12 +49,14 @@ impl DumpKind {
         if !file.is_file() {
             return None;
         }
-        let most = HPROF_BEGINNING_BYTES.max(RUBY_BEGINNING_BYTES);
+        let most = HPROF_BEGINNING_BYTES.max(RUBY_BEGINNING_BYTES).max(GCDUMP_BEGINNING_BYTES);
         let mut beginning = Vec::with_capacity(most);
         open_unpacked(file).ok()?.take(most as u64).read_to_end(&mut beginning).ok()?;
         match () {
             () if is_hprof(&beginning) => Some(Self::Java),
             () if is_ruby_dump(&beginning) => Some(Self::Ruby),
+            () if is_gcdump(&beginning) => Some(Self::Dotnet),
+            () if is_nettrace(&beginning) => Some(Self::DotnetEvents),
             () => None,
         }
     }
@@ -77,6 +82,8 @@ pub(crate) fn read(file: &Path) -> Option<Result<Snapshot, DumpError>> {
     let heap = match kind {
         DumpKind::Java => read_hprof(&|offset| open_unpacked_at(file, offset), contents),
         DumpKind::Ruby => read_ruby_dump(&|| open_unpacked(file), contents),
+        DumpKind::Dotnet => unpacked(file).and_then(read_gcdump),
+        DumpKind::DotnetEvents => unpacked(file).and_then(read_nettrace),
     };
     Some(heap.map(|heap| {
         let mut snapshot = heap.snapshot;
@@ -85,6 +92,10 @@ pub(crate) fn read(file: &Path) -> Option<Result<Snapshot, DumpError>> {
         }
         snapshot
     }))
+}
+
+fn unpacked(file: &Path) -> Result<impl std::io::Read + use<>, DumpError> {
+    open_unpacked(file).map_err(|source| DumpError::Io { offset: 0, source })
 }
 
 /// Reads a heap dump for a command. `None`: the file is no heap dump.

@@ -24,6 +24,8 @@ pub(crate) enum HeapChoice {
     Python,
     /// Objects of a HotSpot Java virtual machine, which stops to write them
     Java,
+    /// Objects of .NET, 3.1 and later, which stops to tell them
+    Dotnet,
     /// Objects of V8 (Node, Deno, Electron, Chrome)
     Javascript,
     /// Blocks of the C library's heap, or of another allocator

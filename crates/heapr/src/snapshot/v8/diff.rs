@@ -91,8 +91,7 @@ fn print_classes(
         Column::bytes("bytes_delta", "Size delta"),
     ];
     let is_by_address = comparison.matched_by == MatchedBy::Address;
-    // A count of 0 would say too much where no contents tell anything, as in heaps of Ruby.
-    let do_contents_tell = is_by_address && comparison.by_address_count < comparison.kept_count;
+    let do_contents_tell = comparison.do_contents_tell();
     if do_contents_tell {
         columns.push(Column::count("refilled_count", "Other contents"));
     }

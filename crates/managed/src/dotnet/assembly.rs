@@ -1,0 +1,153 @@
+//! Classes and their static variables, from the file of an assembly (ECMA-335, part II).
+//!
+//! ```text
+//!  PE headers -> CLI header -> metadata: "BSJB", streams
+//!    #Strings   names
+//!    #~         sizes of tables, tables: TypeDef (2), Field (4), NestedClass (0x29), …
+//! ```
+//! The file is of any origin: each offset is checked, and a table that does not fit gives nothing.
+
+use super::tables::{Tables, number};
+
+/// Largest number of classes inside of each other.
+const NESTING_MAX: usize = 32;
+/// Index of the CLI header among the directories of a PE file.
+const CLI: usize = 14;
+
+/// Static variable of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    /// Number of the class in the order of the file.
+    pub(super) class: u32,
+}
+
+/// Classes of a file.
+#[derive(Debug, Default)]
+pub(super) struct Assembly {
+    /// Names, with those of outer classes: `Shop.Cart+Line`.
+    pub(super) classes: Vec<String>,
+    pub(super) variables: Vec<Variable>,
+}
+
+/// Reads an assembly; `None` if the file is none.
+pub(super) fn read(file: &[u8]) -> Option<Assembly> {
+    let metadata = metadata(file)?;
+    let streams = streams(metadata)?;
+    let stream = |wanted: &str| streams.iter().find(|(name, _)| name == wanted).map(|&(_, bytes)| bytes);
+    let tables = Tables::of(stream("#~").or_else(|| stream("#-"))?)?;
+    let strings = stream("#Strings")?;
+    let classes = classes(&tables, strings);
+    let variables = variables(&tables, strings, stream("#Blob").unwrap_or_default());
+    Some(Assembly { classes, variables })
+}
+
+/// Metadata of a PE file.
+fn metadata(file: &[u8]) -> Option<&[u8]> {
+    let headers = file.get(number(file, 0x3c, 4)? as usize..)?;
+    if !headers.starts_with(b"PE\0\0") {
+        return None;
+    }
+    let (section_count, optional_bytes) = (number(headers, 6, 2)?, number(headers, 20, 2)? as usize);
+    let optional = headers.get(24..)?;
+    let directories = if number(optional, 0, 2)? == 0x20b { 112 } else { 96 };
+    let sections = optional.get(optional_bytes..)?;
+    let at = |rva: u64| {
+        (0..section_count as usize).find_map(|section| {
+            let section = sections.get(section * 40..)?;
+            let (begin, bytes) = (number(section, 12, 4)?, number(section, 16, 4)?);
+            let inside = rva.checked_sub(begin).filter(|&inside| inside < bytes)?;
+            file.get(usize::try_from(number(section, 20, 4)? + inside).ok()?..)
+        })
+    };
+    let cli = at(number(optional, directories + CLI * 8, 4)?)?;
+    at(number(cli, 8, 4)?)?.get(..number(cli, 12, 4)? as usize)
+}
+
+/// Streams of metadata by their names.
+fn streams(metadata: &[u8]) -> Option<Vec<(String, &[u8])>> {
+    if !metadata.starts_with(b"BSJB") {
+        return None;
+    }
+    let mut at = 16 + number(metadata, 12, 4)? as usize;
+    let count = number(metadata, at + 2, 2)?;
+    at += 4;
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        let (begin, bytes) = (number(metadata, at, 4)? as usize, number(metadata, at + 4, 4)? as usize);
+        let name = text(metadata, at + 8);
+        at += 8 + (name.len() + 1).next_multiple_of(4);
+        streams.push((name, metadata.get(begin..begin.checked_add(bytes)?)?));
+    }
+    Some(streams)
+}
+
+/// Text up to its 0; empty outside of the bytes.
+fn text(bytes: &[u8], at: usize) -> String {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let end = rest.iter().take(1024).position(|&byte| byte == 0).unwrap_or(0);
+    String::from_utf8_lossy(&rest[..end]).into_owned()
+}
+
+/// Names of all classes.
+fn classes(tables: &Tables<'_>, strings: &[u8]) -> Vec<String> {
+    let count = tables.rows(Tables::TYPES);
+    let mut outer = vec![0; count as usize];
+    for row in 0..tables.rows(Tables::NESTED) {
+        let (Some(inner), Some(of)) =
+            (tables.get(Tables::NESTED, row, 0), tables.get(Tables::NESTED, row, 1))
+        else {
+            continue;
+        };
+        if let Some(place) = (inner as usize).checked_sub(1).and_then(|inner| outer.get_mut(inner)) {
+            *place = of;
+        }
+    }
+    let part = |row: u32, column| text(strings, tables.get(Tables::TYPES, row, column).unwrap_or(0) as usize);
+    let name = |class: u32| {
+        let mut name = part(class, 1);
+        let mut at = class;
+        for _ in 0..NESTING_MAX {
+            match outer.get(at as usize).copied().unwrap_or(0) {
+                0 => break,
+                of => at = of - 1,
+            }
+            name = format!("{}+{name}", part(at, 1));
+        }
+        match part(at, 2) {
+            namespace if namespace.is_empty() => name,
+            namespace => format!("{namespace}.{name}"),
+        }
+    };
+    (0..count).map(name).collect()
+}
+
+/// Static variables that can refer to objects.
+fn variables(tables: &Tables<'_>, strings: &[u8], blobs: &[u8]) -> Vec<Variable> {
+    const STATIC: u32 = 0x10;
+    /// Constants, and data that the file has.
+    const WITHOUT_PLACE: u32 = 0x40 | 0x100;
+    let field_count = tables.rows(Tables::FIELDS);
+    let mut variables = Vec::new();
+    for class in 0..tables.rows(Tables::TYPES) {
+        let first = |class| Some(tables.get(Tables::TYPES, class, 4)?.saturating_sub(1).min(field_count));
+        let begin = first(class).unwrap_or(0);
+        let end = first(class + 1).unwrap_or(field_count);
+        for field in begin..end {
+            let value = |column| tables.get(Tables::FIELDS, field, column).unwrap_or(0);
+            let flags = value(0);
+            if flags & STATIC == 0 || flags & WITHOUT_PLACE != 0 || is_number(blobs, value(2) as usize) {
+                continue;
+            }
+            variables.push(Variable { name: text(strings, value(1) as usize), class });
+        }
+    }
+    variables
+}
+
+/// Whether the signature of a field is that of a number, a character or a truth value.
+fn is_number(blobs: &[u8], at: usize) -> bool {
+    // One byte of length, as signatures of these are short; then 6 for a field.
+    let signature = blobs.get(at..at.saturating_add(3)).unwrap_or_default();
+    matches!(signature, [_, 6, 2..=0x0d | 0x18 | 0x19])
+}
