@@ -155,7 +155,7 @@ test('the address space over time has the live bytes of heapr report, and is pla
 
 test('a native graph has holders, leaked blocks and objects with retainers, as heapr prints them', async () => {
   await show('file=2&view=snapshots&part=holders');
-  assert.deepEqual(await shown.page.locator('.file-tab').allTextContents(), ['grow.heapr', 'live.heapr', 'graph.heapr']);
+  assert.deepEqual(await shown.page.locator('.file-tab').allTextContents(), ['grow.heapr', 'live.heapr', 'graph.heapr', 'still.heapr']);
   const command = await shownCommand();
   assert.match(command, /^heapr snapshot holders \S*graph\.heapr --snapshot \d+$/);
   const printed = await runShown(shown.work, command);

@@ -186,7 +186,13 @@ impl<'a> Recorder<'a> {
             Err(Error::Internal(message)) => return Err(Error::Internal(message)),
             Err(_) => return Ok(None),
         };
-        let answer: Rc<[u8]> = self.shown(path, answer)?.into();
+        let mut answer = self.shown(path, answer)?;
+        if answer.contains(&b'\n') {
+            // One answer a line, for the page.
+            let value: Value = serde_json::from_slice(&answer).map_err(told)?;
+            answer = serde_json::to_vec(&value).map_err(told)?;
+        }
+        let answer: Rc<[u8]> = answer.into();
         if ASKED_AGAIN.contains(&path) && self.kept.len() < KEPT_MAX {
             self.kept.push((asked, Rc::clone(&answer)));
         }
@@ -197,7 +203,8 @@ impl<'a> Recorder<'a> {
         let key = key::key(path, &body);
         if self.known.insert(key.clone()) {
             let name = Value::String(key).to_string();
-            self.put_raw(b",").map_err(internal)?;
+            // The page parses only the lines that it shows.
+            self.put_raw(b",\n").map_err(internal)?;
             self.put_raw(name.as_bytes()).map_err(internal)?;
             self.put_raw(b":").map_err(internal)?;
             self.put_raw(&answer).map_err(internal)?;
@@ -272,7 +279,7 @@ impl<'a> Recorder<'a> {
         if self.is_anonymous {
             anonymous::hide(&mut files);
         }
-        self.put_raw(format!(",\"/api/files\":{files}}}").as_bytes()).map_err(internal)?;
+        self.put_raw(format!(",\n\"/api/files\":{files}}}").as_bytes()).map_err(internal)?;
         let packed = self.packed.finish().map_err(internal)?;
         html::page(&html::base64(&packed))
     }
