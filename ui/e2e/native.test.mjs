@@ -21,17 +21,22 @@ while time.time() < end:
     libc.free(libc.malloc(50))
     time.sleep(0.002)
 `;
+/** Keeps five million bytes, and then does nothing. */
+const STILL = 'import time\nkept = [bytearray(100000) for _ in range(50)]\ntime.sleep(120)\n';
 const NAME = `e2e-${process.pid}`;
+const QUIET = `${NAME}-still`;
 const shown = viewed(async (work) => {
   writeFileSync(join(work.folder, 'grow.py'), GROW);
   await run(work, HEAPR, ['run', '--quiet', '--snapshot-every', '0.4', '-o', 'grow.heapr', '--', '/usr/bin/python3', 'grow.py', '3.2']);
   await run(work, HEAPR, ['run', '--quiet', '--graph-at-exit', '-o', 'graph.heapr', '--', '/usr/bin/python3', 'grow.py', '0.4']);
   // The program inherits descriptors, which must not be the pipes that are waited for here.
   await run(work, `'${HEAPR}' start --quiet -o live.heapr ${NAME} -- /usr/bin/python3 grow.py 120 > /dev/null 2>&1 < /dev/null`, [], { shell: true });
-  return ['grow.heapr', NAME, 'graph.heapr'];
+  writeFileSync(join(work.folder, 'still.py'), STILL);
+  await run(work, `'${HEAPR}' start --quiet -o still.heapr ${QUIET} -- /usr/bin/python3 still.py > /dev/null 2>&1 < /dev/null`, [], { shell: true });
+  return ['grow.heapr', NAME, 'graph.heapr', QUIET];
 });
 const { show, shownCommand } = shown;
-after(() => run(shown.work, HEAPR, ['cancel', NAME]).catch(() => {}));
+after(() => Promise.all([NAME, QUIET].map((name) => run(shown.work, HEAPR, ['cancel', name]).catch(() => {}))));
 
 /** Returns the titles (exact values) of the first row. */
 const firstRow = async () => {
@@ -66,6 +71,24 @@ test('a session is shown as it grows, marked, held, snapped and ended', async ()
   const report = await runShown(shown.work, await shownCommand());
   const row = await firstRow();
   assert.equal(row[1], bytes(report.groups[0].outstanding_bytes));
+  assert.deepEqual(shown.browser.errors, []);
+});
+
+test('the timeline of a still session runs on to now, with what is live until then', async () => {
+  await show('file=3');
+  await shown.page.waitForSelector('.timeline canvas');
+  const end = () => shown.page.evaluate(() => / over ([^,]+)/.exec(document.querySelector('.timeline canvas').getAttribute('aria-label'))?.[1]);
+  for (let second = 0; second < 3; second += 1) {
+    const before = await end();
+    await waitUntil(shown.page, (before) => / over ([^,]+)/.exec(document.querySelector('.timeline canvas').getAttribute('aria-label'))[1] !== before, before);
+  }
+  await waitUntil(shown.page, () => !/loading/.test(document.querySelector('.timeline').textContent));
+  assert.equal(await shown.page.locator('.session-bar :text("the views show the first")').count(), 0, 'it is not said to lag');
+  const box = await shown.page.locator('.timeline canvas').boundingBox();
+  await shown.page.mouse.move(box.x + box.width - 8, box.y + 60);
+  await waitUntil(shown.page, () => document.querySelector('.tooltip'));
+  const told = await shown.page.textContent('.tooltip');
+  assert.match(told, /[45]\.\d\d MiB/, `what is live now: ${told}`);
   assert.deepEqual(shown.browser.errors, []);
 });
 
@@ -132,7 +155,7 @@ test('the address space over time has the live bytes of heapr report, and is pla
 
 test('a native graph has holders, leaked blocks and objects with retainers, as heapr prints them', async () => {
   await show('file=2&view=snapshots&part=holders');
-  assert.deepEqual(await shown.page.locator('.file-tab').allTextContents(), ['grow.heapr', 'live.heapr', 'graph.heapr']);
+  assert.deepEqual(await shown.page.locator('.file-tab').allTextContents(), ['grow.heapr', 'live.heapr', 'graph.heapr', 'still.heapr']);
   const command = await shownCommand();
   assert.match(command, /^heapr snapshot holders \S*graph\.heapr --snapshot \d+$/);
   const printed = await runShown(shown.work, command);

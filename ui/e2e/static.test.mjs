@@ -15,7 +15,9 @@ before(async () => {
   writeFileSync(join(work.folder, 'a.json'), JSON.stringify(Array.from({ length: 4000 }, (_, id) => ({ id, name: `item ${id}`, list: [id, '</script><script>window.markupRan=1</script>'] }))));
   await run(work, HEAPR, ['run', '--quiet', '-o', 'a.heapr', '--', 'jq', '-c', 'map(.list) | flatten | length', 'a.json']);
   await run(work, process.execPath, ['-e', "globalThis.kept = Array.from({ length: 2000 }, (_, id) => ({ id, text: `</script><img src=x onerror=window.markupRan=1>${id}` })); require('v8').writeHeapSnapshot('a.heapsnapshot');"]);
-  await run(work, HEAPR, ['view', '--static', 'out.html', '--note', '1us here it begins', 'a.heapr', 'a.heapsnapshot']);
+  writeFileSync(join(work.folder, 'grow.py'), 'import time\nkept = []\n\n\ndef remember(number):\n    kept.append(bytearray(3000 + number))\n    bytes(5000)\n\n\nfor number in range(2500):\n    remember(number)\n    time.sleep(0.001)\n');
+  await run(work, HEAPR, ['run', '--quiet', '-o', 'grow.heapr', '--', '/usr/bin/python3', 'grow.py']);
+  await run(work, HEAPR, ['view', '--static', 'out.html', '--sources', '--note', '1us here it begins', 'a.heapr', 'a.heapsnapshot', 'grow.heapr']);
   address = pathToFileURL(join(work.folder, 'out.html')).href;
   browser = await openBrowser();
   page = browser.page;
@@ -176,6 +178,17 @@ test('a brushed range and a frame are counted without a server as heapr report c
   await show('view=stacks&require_frames=libjq*!*');
   await page.waitForSelector('.rows-block .row[aria-rowindex="2"], .empty');
   assert.equal(await page.locator('.message.is-error:visible').count(), 0);
+  assert.deepEqual(browser.errors, []);
+});
+
+test('the story of a finding is told without a server: lines with bytes, source, blocks', async () => {
+  await show('file=2&finding=0');
+  await page.waitForSelector('.story .examples li');
+  assert.match(await page.textContent('.story .sentence'), /remember \(grow\.py:6\)/);
+  const lines = await page.locator('.story .source.has-sums > div').evaluateAll((lines) => lines.filter((line) => line.title !== '').map((line) => line.textContent));
+  assert.ok(lines.some((line) => /MiB.*kept\.append/.test(line)), lines.join(' | '));
+  assert.ok((await page.locator('.story .source.has-sums > div').count()) > 7, 'more than the lines of a card');
+  assert.match(await page.textContent('.story .examples'), /remember/);
   assert.deepEqual(browser.errors, []);
 });
 

@@ -15,6 +15,7 @@ use heapr_trace::{Damage, LanguageFrames, StackIndex, Summary, Trace};
 use crate::allocation_set::AllocationSet;
 use crate::cached_sums::CachedSums;
 use crate::event_table::{EventTable, TableLimit};
+use crate::flame::FrameTree;
 use crate::parallelism::Parallelism;
 use crate::recent_results::RecentResults;
 use crate::row_plan::RowPlan;
@@ -61,8 +62,12 @@ pub struct Explorer {
     pub(crate) sums: Arc<CachedSums>,
     /// Allocations that pass a filter, by filter without range, moment and type.
     pub(crate) passing: RecentResults<Filter, AllocationSet>,
+    /// The tree of frames as it is, and with recursion collapsed: nearly all flame graphs need one.
+    pub(crate) frame_trees: [OnceLock<FrameTree>; 2],
     /// Whether each stack of the file passes, by filter with only conditions on frames.
     pub(crate) required: RecentResults<Filter, Vec<bool>>,
+    /// The same by filter with only rules of what is left out.
+    pub(crate) left_out: RecentResults<Filter, Vec<bool>>,
 }
 
 /// Whether a summary has all that a filter needs.
@@ -87,7 +92,9 @@ impl Explorer {
             plans: Arc::default(),
             sums: Arc::default(),
             passing: RecentResults::default(),
+            frame_trees: Default::default(),
             required: RecentResults::default(),
+            left_out: RecentResults::default(),
             trace,
             tells_lines: false,
             shown: None,

@@ -5,6 +5,8 @@
 //! frame's descendants. Then nodes are first mapped to those of a smaller tree. The mapping is
 //! independent of the filter, so that a node's number is stable.
 
+use std::borrow::Cow;
+
 use hashbrown::HashMap;
 
 use heapr_query::engine::{SymbolTree, depth_first, greatest};
@@ -64,6 +66,7 @@ pub struct FlameTree {
 }
 
 /// A tree of frames: parents have smaller numbers than their children; node 0 is above all.
+#[derive(Debug, Clone)]
 pub(crate) struct FrameTree {
     pub(crate) parents: Vec<u32>,
     pub(crate) frames: Vec<u32>,
@@ -123,6 +126,19 @@ impl FrameTree {
 }
 
 impl Explorer {
+    /// The tree of frames for a flame graph; cached without a focus.
+    pub(crate) fn frame_tree(
+        &self,
+        collapses_recursion: bool,
+        focus: Option<FrameNumber>,
+    ) -> Cow<'_, FrameTree> {
+        let make = || FrameTree::new(self.tree(), collapses_recursion, focus);
+        match focus {
+            Some(_) => Cow::Owned(make()),
+            None => Cow::Borrowed(self.frame_trees[usize::from(collapses_recursion)].get_or_init(make)),
+        }
+    }
+
     /// A flame graph of a selection.
     ///
     /// # Errors
@@ -131,7 +147,7 @@ impl Explorer {
         if query.is_bottom_up {
             return self.inverted_flame(selection, cull, query);
         }
-        let tree = FrameTree::new(self.tree(), query.collapses_recursion, query.focus);
+        let tree = self.frame_tree(query.collapses_recursion, query.focus);
         let mut own = vec![Sides::default(); tree.parents.len()];
         self.culled(selection, cull, GroupBy::Stacks)?.for_each(|row, stack| {
             let node = tree.node_of[stack as usize];

@@ -44,7 +44,7 @@ impl Explorer {
         cull: &CullList,
         query: &FlameQuery,
     ) -> Result<FlameTree> {
-        let tree = FrameTree::new(self.tree(), query.collapses_recursion, None);
+        let tree = self.frame_tree(query.collapses_recursion, None);
         // The innermost occurrence of the focus in each stack, as in `report --callers`: searched
         // before culling.
         let nearest = query.focus.map(|focus| tree.nearest(focus.0));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use heapr_query::engine::{Choice, chosen_stacks};
-use heapr_query::{CullList, Filter, Result};
+use heapr_query::{CullList, Filter, Result, Suppressions};
 
 use crate::allocation_set::{AllocationSet, AllocationSetQuery};
 use crate::cached_sums::SumsView;
@@ -21,7 +21,21 @@ impl Explorer {
             return None;
         }
         let of_frames = filter.of_frames();
-        Some(self.required.get(&of_frames, || chosen_stacks(&**self.trace(), self.tree(), &of_frames)))
+        let chosen = |filter: &Filter| chosen_stacks(&**self.trace(), self.tree(), filter);
+        // Rules of what is left out are many: their answers serve filters with other frames, too.
+        let of_rules = Filter { left_out: of_frames.left_out.clone(), ..Filter::default() };
+        if of_frames == of_rules {
+            return Some(self.left_out.get(&of_rules, || chosen(&of_rules)));
+        }
+        Some(self.required.get(&of_frames, || {
+            let others = Filter { left_out: Suppressions::default(), ..of_frames.clone() };
+            let mut passing = chosen(&others);
+            if !of_rules.left_out.is_empty() {
+                let by_rules = self.left_out.get(&of_rules, || chosen(&of_rules));
+                passing.iter_mut().zip(by_rules.iter()).for_each(|(one, other)| *one &= *other);
+            }
+            passing
+        }))
     }
 
     /// The cached values of the table.

@@ -289,6 +289,7 @@ pub(crate) fn verdict(
 ) -> String {
     let grows =
         findings.iter().any(|finding| finding.kind == Kind::Growth && finding.confidence > Confidence::Low);
+    let may_grow = findings.iter().any(|finding| finding.kind == Kind::Growth);
     let seen = match sight {
         Sight::Whole => "",
         Sight::Part => " in the part that was recorded and read",
@@ -300,7 +301,9 @@ pub(crate) fn verdict(
     let largest = || largest().map(|largest| format!(" {largest}")).unwrap_or_default();
     match (grows, no_growth, findings.is_empty()) {
         (true, ..) => String::new(),
-        (false, NoGrowth::Seen, false) => format!("Nothing grows{seen}."),
+        // A card of growth that is only possible stands below.
+        (false, NoGrowth::Seen, false) if may_grow => format!("Nothing grows for certain{seen}."),
+        (false, NoGrowth::Seen, false) => format!("Nothing grows{seen}; other things stand out."),
         (false, NoGrowth::Seen, true) => format!("Nothing grows{seen}; nothing stands out.{}", largest()),
         (false, NoGrowth::Sampled { up_to, unseen }, is_empty) => {
             let rest = match unseen {
@@ -388,11 +391,14 @@ mod tests {
         assert_eq!(said(&[], Sight::Whole), "Nothing grows; nothing stands out. f holds 9.");
         assert_eq!(
             said(&[of(Kind::Peak, Confidence::High, None, 1)], Sight::Part),
-            "Nothing grows in the part that was recorded and read."
+            "Nothing grows in the part that was recorded and read; other things stand out."
         );
         assert_eq!(said(&[of(Kind::Growth, Confidence::Medium, None, 1)], Sight::Whole), "");
-        // A finding of low confidence does not count as growth.
-        assert_eq!(said(&[of(Kind::Growth, Confidence::Low, None, 1)], Sight::Whole), "Nothing grows.");
+        // A finding of low confidence does not count as growth, and is not denied either.
+        assert_eq!(
+            said(&[of(Kind::Growth, Confidence::Low, None, 1)], Sight::Whole),
+            "Nothing grows for certain."
+        );
         assert!(said(&[], Sight::Nothing).starts_with("No allocation was recorded"));
         let unseen = NoGrowth::InBlocks { unseen: "50.0 MiB of 60.0 MiB are in none".to_owned() };
         assert_eq!(

@@ -325,7 +325,7 @@ impl<'a> Recording<'a> {
     /// Formats a time: `at 1.23 s`, or how far into the file, if that has no times.
     pub(crate) fn when(&self, time_ns: u64) -> String {
         match self.trace.sampling().untold().times {
-            true => format!("{} of the way through", percent(time_ns, self.trace.duration_ns())),
+            true => way_through(time_ns, self.trace.duration_ns()),
             false => format!("at {}", duration(time_ns)),
         }
     }
@@ -367,5 +367,31 @@ impl<'a> Recording<'a> {
             return Vec::new();
         }
         site.held.iter().map(|held| held.live().bytes_plus_minus()).collect()
+    }
+}
+
+/// A moment of a file without times: its place between the first and the last one.
+fn way_through(moment: u64, last: u64) -> String {
+    /// Share of the whole that stands for its first or last moment.
+    const EDGE: u64 = 2000;
+    match last / EDGE {
+        edge if moment.saturating_add(edge) >= last => "at the end".to_owned(),
+        edge if moment <= edge => "at the beginning".to_owned(),
+        _ => format!("{} of the way through", percent(moment, last)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_last_moment_of_a_file_without_times_have_words() {
+        let words = [0, 3, 400, 9_996, 10_000].map(|moment| way_through(moment, 10_000));
+        assert_eq!(
+            words,
+            ["at the beginning", "at the beginning", "4.0 % of the way through", "at the end", "at the end"]
+        );
+        assert_eq!(way_through(0, 0), "at the end");
     }
 }

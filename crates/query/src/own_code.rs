@@ -252,6 +252,13 @@ impl OwnCode {
         library.map(|place| self.named_place(frames, place))
     }
 
+    /// The own frame's index, if the innermost frames of a longer stack determine it.
+    pub fn place_of_inner(&self, frames: &[FrameView<'_>]) -> Option<usize> {
+        let place = self.place(frames).filter(|place| place + NAMED_WITHIN < frames.len())?;
+        let frame = &frames[place];
+        (self.owner(frame.module, frame.symbol, frame.file) == Owner::Program).then_some(place)
+    }
+
     /// The index itself, if its frame has a name. Otherwise the nearest caller with a name and the
     /// same owner: a stripped file has names only for exported functions.
     fn named_place(&self, frames: &[FrameView<'_>], place: usize) -> usize {

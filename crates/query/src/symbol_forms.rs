@@ -120,7 +120,8 @@ fn without_arguments(symbol: &str) -> String {
                 if rest.starts_with(ANONYMOUS) {
                     kept.push_str(ANONYMOUS);
                     at += ANONYMOUS.len();
-                } else if is_template_of_d(&kept) {
+                } else if kept.is_empty() || is_template_of_d(&kept) {
+                    // What begins with a bracket is a name, such as `(below main)`.
                     let length = balanced_length(rest, b'(', b')');
                     kept.push_str(&rest[..length]);
                     at += length;
@@ -154,6 +155,9 @@ fn without_arguments(symbol: &str) -> String {
 
 /// Cuts template arguments and the return type from a result of [`without_arguments`].
 fn plain(symbol: &str) -> String {
+    if symbol.starts_with('(') && balanced_length(symbol, b'(', b')') == symbol.len() {
+        return symbol.to_owned();
+    }
     let mut kept = String::with_capacity(symbol.len());
     let mut at = 0;
     if symbol.starts_with('<') {
@@ -313,6 +317,8 @@ mod tests {
         assert_eq!(forms("(anonymous namespace)::f(int)").last().unwrap(), "(anonymous namespace)::f");
         assert_eq!(forms("a::operator unsigned long() const").last().unwrap(), "a::operator unsigned long");
         assert_eq!(forms("f[abi:cxx11](int) [clone .cold]").last().unwrap(), "f");
+        assert_eq!(forms("(below main)"), ["(below main)"]);
+        assert_eq!(plain_symbol("(below main)"), "(below main)");
     }
 
     #[test]

@@ -208,10 +208,22 @@ impl SymbolTree {
         stack: StackIndex,
         culled: NamedStack,
     ) -> Vec<FrameView<'a>> {
+        self.inner_views(stacks, stack, culled, usize::MAX)
+    }
+
+    /// The innermost frames of a stack: at least `least` of them, or all. See
+    /// [`SymbolTree::views`].
+    pub fn inner_views<'a>(
+        &'a self,
+        stacks: &(impl StackSource + ?Sized),
+        stack: StackIndex,
+        culled: NamedStack,
+        least: usize,
+    ) -> Vec<FrameView<'a>> {
         let mut skip = self.frames_of(self.named(stack)).count() - self.frames_of(culled).count();
         let mut views = Vec::new();
         let mut next = stack;
-        while next != StackIndex::EMPTY {
+        while next != StackIndex::EMPTY && views.len() < least {
             if let Some(code) = self.codes.code_of(stacks, next) {
                 for location in self.codes.locations(code) {
                     if skip > 0 {

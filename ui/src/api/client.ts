@@ -20,14 +20,16 @@ export async function useRecordedAnswers(): Promise<boolean> {
   if (!element) return false;
   const text = element.textContent ?? '{}';
   const json = element.dataset['encoding'] === 'gzip+base64' ? await unpacked(text) : text;
-  recorded = new RecordedAnswers(JSON.parse(json) as Record<string, unknown>);
+  recorded = RecordedAnswers.ofText(json);
   element.remove();
   return true;
 }
 
 /** Decodes text from base64 of gzip. */
 async function unpacked(base64: string): Promise<string> {
-  const bytes = Uint8Array.from(atob(base64.trim()), (letter) => letter.charCodeAt(0));
+  const letters = atob(base64.trim());
+  const bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < bytes.length; at += 1) bytes[at] = letters.charCodeAt(at);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Response(stream).text();
 }

@@ -7,7 +7,7 @@ const CLASSES = [
   { class: 'Array', object_count: 9, retained_bytes: 50, shallow_bytes: 7, distance: 1 },
   { class: 'String', object_count: 1, retained_bytes: 20, shallow_bytes: 20, distance: 3 },
 ];
-const answers = new RecordedAnswers({
+const answers = RecordedAnswers.of({
   '/api/files': { files: [] },
   '/api/snapshot/summary {"file":0,"sort":"retained"}': { rows: CLASSES, row_count: 1200 },
   '/api/frame {"file":0,"frame":"f1","sort":"so"}': { callers: [{ id: 'f2', total_bytes: 1 }, { id: 'f3', total_bytes: 2 }], callees: [] },
@@ -49,4 +49,12 @@ describe('recorded answers', () => {
     assert.equal(summary({ file: 1, sort: 'retained' }), undefined);
     assert.equal(summary({ sort: 'colour' }), undefined);
   });
+});
+
+it('answers are read from a text with one a line', () => {
+  const text = '{"/api/":null,\n"/api/report {\\"by\\":\\"a\\\\\\"b\\",\\"file\\":0}":{"groups":[1],"x":"}"},\n"/api/files":{"files":[]}}';
+  const answers = RecordedAnswers.ofText(text);
+  assert.deepEqual(answers.find('/api/files', undefined), { files: [] });
+  assert.deepEqual(answers.find('/api/report', { by: 'a"b', file: 0 }), { groups: [1], match_count: 1, x: '}' });
+  assert.equal(answers.find('/api/report', { by: 'c', file: 0 }), undefined);
 });

@@ -12,19 +12,44 @@ const ROWS = [['groups', 'match_count'], ['functions', 'match_count'], ['rows', 
 const OWN_ORDERS: Record<string, string> = { '/api/leaks': 'bytes', '/api/functions': 'so' };
 
 export class RecordedAnswers {
-  private readonly byKey: Map<string, unknown>;
-  /** Answers in some order, by their key without an order. */
-  private readonly inAnyOrder = new Map<string, unknown>();
+  /** Answers, or their text until they are asked for: all of them take seconds to parse. */
+  private readonly byKey: Map<string, { text: string } | { answer: unknown }>;
+  /** Keys of answers in some order, by the key without an order. */
+  private readonly inAnyOrder = new Map<string, string>();
 
-  constructor(answers: Record<string, unknown>) {
-    this.byKey = new Map(Object.entries(answers));
-    for (const [key, answer] of this.byKey) {
+  private constructor(byKey: Map<string, { text: string } | { answer: unknown }>) {
+    this.byKey = byKey;
+    for (const key of byKey.keys()) {
       const space = key.indexOf(' ');
       if (space < 0) continue;
       const body = JSON.parse(key.slice(space)) as { sort?: string };
       const orderless = recordedKey(key.slice(0, space), { ...body, sort: null });
-      if (!this.inAnyOrder.has(orderless)) this.inAnyOrder.set(orderless, answer);
+      if (!this.inAnyOrder.has(orderless)) this.inAnyOrder.set(orderless, key);
     }
+  }
+
+  static of(answers: Record<string, unknown>): RecordedAnswers {
+    return new RecordedAnswers(new Map(Object.entries(answers).map(([key, answer]) => [key, { answer }])));
+  }
+
+  /** Reads the text of an object with one answer a line. */
+  static ofText(json: string): RecordedAnswers {
+    const byKey = new Map<string, { text: string }>();
+    for (const line of json.split('\n')) {
+      const key = /^"(?:[^"\\]|\\.)*":/.exec(line)?.[0];
+      // A comma follows, or the bracket that ends the object.
+      if (key) byKey.set(JSON.parse(key.slice(0, -1)) as string, { text: line.slice(key.length, -1) });
+    }
+    return new RecordedAnswers(byKey);
+  }
+
+  private get(key: string | undefined): unknown {
+    const known = key === undefined ? undefined : this.byKey.get(key);
+    if (!known || !key) return undefined;
+    if ('answer' in known) return known.answer;
+    const answer: unknown = JSON.parse(known.text);
+    this.byKey.set(key, { answer });
+    return answer;
   }
 
   /** Returns the answer to a request, with the requested rows; undefined if it was not recorded. */
@@ -32,9 +57,9 @@ export class RecordedAnswers {
     const asked = (body ?? {}) as { match?: string; by_own?: boolean; sort?: string; descending?: boolean; offset?: number; limit?: number; same?: boolean };
     const text = (asked.match ?? '').toLowerCase();
     const bare = { ...asked, match: null, by_own: null };
-    const known = this.byKey.get(recordedKey(path, bare));
+    const known = this.get(recordedKey(path, bare));
     const isInOrder = known !== undefined && asked.descending !== false && !asked.by_own;
-    const answer = known ?? (asked.sort === undefined ? undefined : this.inAnyOrder.get(recordedKey(path, { ...bare, sort: null })));
+    const answer = known ?? (asked.sort === undefined ? undefined : this.get(this.inAnyOrder.get(recordedKey(path, { ...bare, sort: null }))));
     if (typeof answer !== 'object' || answer === null) return answer;
     const found: Record<string, unknown> = { ...answer };
     const { offset, limit } = asked;

@@ -6,7 +6,6 @@ import { useState } from 'preact/hooks';
 import { go } from '../address/use-address';
 import type { ExamplesAnswer, Filter, Finding, FunctionsAnswer, OpenFile, StackFrame } from '../api/types';
 import { useAnswer } from '../api/use-answer';
-import { isStatic } from '../api/client';
 import { formatBytes, formatDuration, plural } from '../format';
 import { copyText } from '../frame/clipboard';
 import { SourcePlace } from '../frame/editor';
@@ -26,8 +25,8 @@ export function FindingStory({ file, finding }: { file: OpenFile; finding: Findi
   const of: Filter = own ? { ...chosen, require_frames: chosen.require_frames ?? [framePattern({ module: own.module, symbol: own.symbol, file: null, line: null, inlined: false, offset: 0 })] } : chosen;
   // What churns is freed again: its lines are told by all that they allocate.
   const metric = finding.kind === 'churn' ? 'total_bytes' : 'outstanding_bytes';
-  const lines = useAnswer<FunctionsAnswer>('/api/functions', own?.symbol && !isStatic() ? { file: file.file, filter: of, by_line: true, sort: metric === 'total_bytes' ? 'st' : 'so', match: own.symbol, offset: 0, limit: 500 } : null, file.generation);
-  const examples = useAnswer<ExamplesAnswer>('/api/examples', isStatic() ? null : { file: file.file, filter: of }, file.generation);
+  const lines = useAnswer<FunctionsAnswer>('/api/functions', own?.symbol ? { file: file.file, filter: of, by_line: true, sort: metric === 'total_bytes' ? 'st' : 'so', match: own.symbol, offset: 0, limit: 500 } : null, file.generation);
+  const examples = useAnswer<ExamplesAnswer>('/api/examples', { file: file.file, filter: of }, file.generation);
   const first = examples.data?.blocks[0]?.stack ?? null;
   const stack = useAnswer<{ frames: StackFrame[] }>('/api/stack', first === null ? null : { file: file.file, id: first, filter: {}, source_lines: AROUND });
   const around = stack.data?.frames.find((frame) => frame.file === own?.file && frame.symbol === own?.symbol && frame.source)?.source ?? null;
@@ -105,7 +104,7 @@ function Lines({ story, isLoading }: { story: Story; isLoading: boolean }) {
 function Examples({ story, isLoading, error }: { story: Story; isLoading: boolean; error: string | null }) {
   if (error) return <p class="quiet">not told: {error}</p>;
   if (isLoading) return <p class="quiet" role="status">Looking for blocks…</p>;
-  if (story.examples.length === 0) return <p class="quiet">{isStatic() ? 'A page without a server has no single blocks.' : 'No single block is known: the recording has no events, or too many of them, or none of it is live.'}</p>;
+  if (story.examples.length === 0) return <p class="quiet">No single block is known: the recording has no events, or too many of them, or none of it is live.</p>;
   return (
     <ol class="examples">
       {story.examples.map((block) => (

@@ -6,6 +6,7 @@ import { useAnswer } from '../api/use-answer';
 import { Curve } from '../canvas/curve';
 import { formatBytes, formatCount, formatDuration, plural } from '../format';
 import { amountText, exactAmount, withHalf } from '../trace/estimate';
+import { isQuiet } from '../timeline/live-tail';
 import { Message } from './message';
 
 const SAYS: Record<SessionState, string> = {
@@ -68,7 +69,7 @@ export function SessionBar({ file, isHeld, setHeld, askAgain }: SessionBarProps)
   // A session waits for further processes; the program for which it was started may have ended.
   const hasEnded = isRunning && status != null && status.process_count > 0 && status.live_process_count === 0;
   const shownNs = isHeld ? (file.trace?.duration_ns ?? 0) : session.shown_until_ns;
-  const isLate = isRunning && status != null && status.duration_ns - shownNs > LATE_NS;
+  const isLate = isRunning && status != null && (isHeld || !isQuiet(file)) && status.duration_ns - shownNs > LATE_NS;
   return (
     <>
       <section class="session-bar" aria-label={`Session ${session.name}`}>

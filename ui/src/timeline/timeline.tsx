@@ -20,6 +20,7 @@ import { folded } from '../symbol-text';
 import { withHalf, within } from '../trace/estimate';
 import { type ChartKind, chartAmount, chartFactor, halvesOf, rateText, wholeOf } from './chart-values';
 import { setCursor } from './cursor';
+import { timelineEnd } from './live-tail';
 import { clampSeen } from './scale';
 import { axisLeftPx, heapToX, paintTimeline, timeToX, xToTime } from './timeline-paint';
 
@@ -36,13 +37,13 @@ const BIN_STEP = 100;
 /** `files`: all open files; heaps among them that were taken of the recording are marked. `shown`: the heap that is shown below. */
 export function Timeline({ file, files = [], shown }: { file: OpenFile; files?: OpenFile[]; shown?: OpenFile | undefined }) {
   const address = useAddress();
-  const durationNs = Math.max(1, file.trace?.duration_ns ?? 1);
+  const { nowNs: durationNs, askedNs } = timelineEnd(file);
   const chart = (CHARTS.find(([key]) => key === address.chart)?.[0] ?? 'bytes');
   const { seen, see } = useSeen(address.seen, durationNs);
   const [size, setSize] = useState<CanvasSize>({ widthPx: 0, heightPx: 0 });
   const [brush, setBrush] = useState<[number, number] | null>(null);
   const [hover, setHover] = useState<{ x: number; y: number; timeNs: number } | null>(null);
-  const settled = useSettled(seen, 50);
+  const settled = useSettled([seen[0], seen[1] >= durationNs ? Infinity : seen[1]], 50);
 
   const filter = filterOf(address);
   delete filter.range;
@@ -51,7 +52,7 @@ export function Timeline({ file, files = [], shown }: { file: OpenFile; files?: 
   delete filter.snapshot;
   const bins = Math.max(BIN_STEP, Math.min(2000, Math.round((size.widthPx - axisLeftPx()) / BIN_STEP) * BIN_STEP));
   const body = size.widthPx === 0 ? null : {
-    file: file.file, filter, from_ns: settled[0], to_ns: settled[1], bins, by: chart === 'resident' ? 'none' : address.by, series_max: 8, value: chart,
+    file: file.file, filter, ...askedTime(settled, askedNs), bins, by: chart === 'resident' ? 'none' : address.by, series_max: 8, value: chart,
   };
   const { data: answered, error, isLoading } = useAnswer<TimelineAnswer>('/api/timeline', body, file.generation);
   const data = useMemo(() => (address.by === 'frame' || address.by === 'stack' ? withFoldedNames(answered) : answered), [answered]);
@@ -306,6 +307,11 @@ function useSeen(pair: string[], durationNs: number): { seen: [number, number]; 
     }, MOVES_MS);
   };
   return { seen: moving ?? seenOf(pair, durationNs), see };
+}
+
+/** Returns the time to ask for; `Infinity` is the end, which does not change with each second. */
+function askedTime([from, to]: [number, number], askedNs: number): { from_ns: number; to_ns: number } {
+  return { from_ns: Math.max(0, Math.min(from, askedNs - 1)), to_ns: Math.min(to, askedNs) };
 }
 
 function seenOf(pair: string[], durationNs: number): [number, number] {

@@ -75,6 +75,6 @@ fn what_does_not_grow_is_not_said_to_and_few_moments_tell_nothing() {
 fn instructions_are_no_seconds() {
     let folder = tempfile::tempdir().unwrap();
     let told = said(folder.path(), &massif("i", &rising(40), &[]));
-    assert!(told.contains("are live 100.0 % of the way through"), "{told}");
+    assert!(told.contains("are live at the end"), "{told}");
     assert!(!told.contains("a second") && !told.contains("an hour"), "{told}");
 }

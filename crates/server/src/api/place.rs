@@ -184,7 +184,8 @@ fn moment_of(file: &TraceFile, process: Option<ProcessIndex>, page_bytes: u64, t
         cell_live_bytes: Vec::new(),
         owner: Vec::new(),
     };
-    let mut pins: HashMap<usize, PlacePin> = HashMap::new();
+    // By the number of the owner.
+    let mut pins: Vec<PlacePin> = Vec::new();
     for page in &taken.pages {
         let all = page.count.saturating_mul(page_bytes);
         let free = all.saturating_sub(page.live_bytes);
@@ -197,12 +198,11 @@ fn moment_of(file: &TraceFile, process: Option<ProcessIndex>, page_bytes: u64, t
         moment.half_free_bytes = moment.half_free_bytes.saturating_add(free);
         let blocks = page.by_owner.iter().map(|(_, _, count)| count).sum::<u64>().max(1);
         for &(owner, bytes, count) in &page.by_owner {
-            let pin = pins.entry(owner).or_insert(PlacePin {
-                owner,
-                free_bytes: 0,
-                block_count: 0,
-                block_bytes: 0,
-            });
+            while pins.len() <= owner {
+                let owner = pins.len();
+                pins.push(PlacePin { owner, free_bytes: 0, block_count: 0, block_bytes: 0 });
+            }
+            let pin = &mut pins[owner];
             pin.free_bytes = pin
                 .free_bytes
                 .saturating_add((u128::from(free) * u128::from(count) / u128::from(blocks)) as u64);
@@ -210,7 +210,7 @@ fn moment_of(file: &TraceFile, process: Option<ProcessIndex>, page_bytes: u64, t
             pin.block_bytes = pin.block_bytes.saturating_add(bytes);
         }
     }
-    let mut pins: Vec<PlacePin> = pins.into_values().collect();
+    pins.retain(|pin| pin.block_count > 0);
     pins.sort_rows_by_key(|pin| std::cmp::Reverse((pin.free_bytes, pin.block_count, pin.owner)));
     pins.truncate(PINS_MAX);
     moment.pins = pins;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, StackIndex};
 
 use crate::error::{Error, Result};
-use crate::native::{Page, pages_of, place_label};
+use crate::native::{LivePages, Page, pages_of, place_label};
 use crate::trace_file::TraceFile;
 
 /// Largest number of moments.
@@ -14,13 +14,49 @@ const MOMENTS: u64 = 48;
 /// Largest distance of moments, as a multiple of the least one. It divides [`MOMENTS`], so that the
 /// end of the recording is always a moment.
 const STEP_MAX: u64 = 16;
-/// Largest number of blocks that are looked at for all moments, and of pages that are kept: of a
-/// larger heap there are fewer moments.
+/// Largest number of blocks of snapshots that are looked at, and of pages that are kept for all
+/// moments: of a larger heap there are fewer moments.
 const BLOCKS_MAX: u64 = 64_000_000;
 const PAGES_MAX: usize = 1_000_000;
 
-/// Size and stack of live blocks. Heaps that the program made may lie in blocks of malloc.
-type Live = HashMap<(HeapId, u64), (u64, StackIndex)>;
+/// Live blocks of a process and their pages.
+struct Live {
+    /// Size and stack of each block. Heaps that the program made may lie in blocks of malloc.
+    blocks: hashbrown::HashMap<(HeapId, u64), (u64, StackIndex)>,
+    pages: LivePages,
+}
+
+impl Live {
+    fn add(&mut self, at: (HeapId, u64), size_bytes: u64, stack: StackIndex) {
+        self.remove(at);
+        self.blocks.insert(at, (size_bytes, stack));
+        if size_bytes > 0 {
+            self.pages.add(at.1, size_bytes, stack.0 as usize);
+        }
+    }
+
+    fn remove(&mut self, at: (HeapId, u64)) {
+        if let Some((size_bytes, stack)) = self.blocks.remove(&at).filter(|&(size_bytes, _)| size_bytes > 0) {
+            self.pages.remove(at.1, size_bytes, stack.0 as usize);
+        }
+    }
+
+    /// Changes the live blocks by an event.
+    fn apply(&mut self, event: &Event) {
+        let heap = event.heap;
+        match event.action {
+            Action::Alloc { address_avma, size_bytes, stack, .. } => {
+                self.add((heap, address_avma), size_bytes, stack);
+            }
+            Action::Free { address_avma, .. } => self.remove((heap, address_avma)),
+            Action::Realloc { old_address_avma, address_avma, size_bytes, stack, .. } => {
+                self.remove((heap, old_address_avma));
+                self.add((heap, address_avma), size_bytes, stack);
+            }
+            _ => {}
+        }
+    }
+}
 
 /// Whether the work should stop.
 pub(super) type IsCancelled<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -105,33 +141,29 @@ pub(super) fn of_events(
     is_cancelled: IsCancelled<'_>,
 ) -> Result<Vec<Taken>> {
     let trace = file.trace();
-    let mut live = Live::new();
+    let mut live = Live { blocks: hashbrown::HashMap::new(), pages: LivePages::new(page_bytes) };
     // Blocks that a process leaves at its end are not live after it.
     let end_ns = process.and_then(|of| trace.processes().get(of.0 as usize)).and_then(|of| of.end_ns);
     let whole_ns = end_ns.map_or(trace.duration_ns(), |end_ns| end_ns.min(trace.duration_ns()));
     let mut moments = Moments { whole_ns, ..Moments::default() };
-    let mut pages = |live: &Live| {
-        let blocks = live.iter().filter(|(_, (size_bytes, _))| *size_bytes > 0);
-        let pieces = blocks.map(|(&(_, start), &(size, stack))| (start, size, owners.of(file, stack)));
-        pages_of(pieces.collect(), page_bytes)
-    };
+    let mut look = |live: &Live| live.pages.pages(|stack| owners.of(file, StackIndex(stack as u32)));
+    let processes: Vec<ProcessIndex> = trace.threads().iter().map(|thread| thread.process).collect();
     let mut events = trace.events(0, u64::MAX);
     while let Some(batch) = events.next_batch().map_err(heapr_query::Error::from)? {
         for event in batch {
             while moments.next_ns().is_some_and(|moment_ns| event.time_ns > moment_ns) {
                 check(is_cancelled)?;
-                moments.take(pages(&live), live.len());
+                moments.take(look(&live));
             }
-            let of = trace.threads().get(event.thread.0 as usize).map(|thread| thread.process);
-            if of == process && is_of_pages(event.heap) {
-                apply(event, &mut live);
+            if processes.get(event.thread.0 as usize).copied() == process && is_of_pages(event.heap) {
+                live.apply(event);
             }
         }
         check(is_cancelled)?;
     }
     while moments.next_ns().is_some() {
         check(is_cancelled)?;
-        moments.take(pages(&live), live.len());
+        moments.take(look(&live));
     }
     Ok(moments.taken)
 }
@@ -144,13 +176,11 @@ struct Moments {
     /// Number of the next moment, and distance of two, in parts of [`MOMENTS`].
     next: u64,
     step: u64,
-    /// Number of blocks that were looked at.
-    block_count: u64,
 }
 
 impl Default for Moments {
     fn default() -> Self {
-        Self { whole_ns: 0, taken: Vec::new(), next: 1, step: 1, block_count: 0 }
+        Self { whole_ns: 0, taken: Vec::new(), next: 1, step: 1 }
     }
 }
 
@@ -161,11 +191,10 @@ impl Moments {
         (self.next <= MOMENTS).then_some(ns as u64)
     }
 
-    /// Takes the pages of the next moment, of so many blocks.
-    fn take(&mut self, pages: Vec<Page>, block_count: usize) {
+    /// Takes the pages of the next moment.
+    fn take(&mut self, pages: Vec<Page>) {
         let Some(time_ns) = self.next_ns() else { return };
         self.taken.push(Taken { time_ns, snapshot: None, pages });
-        self.block_count = self.block_count.saturating_add(block_count as u64);
         self.next += self.step;
         while self.step < STEP_MAX && self.is_too_much() {
             self.step *= 2;
@@ -181,26 +210,7 @@ impl Moments {
 
     /// Whether more moments at this distance would be too much.
     fn is_too_much(&self) -> bool {
-        let pages: usize = self.taken.iter().map(|taken| taken.pages.len()).sum();
-        pages > PAGES_MAX || self.block_count > BLOCKS_MAX * self.step / STEP_MAX
-    }
-}
-
-/// Changes the live blocks by an event.
-fn apply(event: &Event, live: &mut Live) {
-    let heap = event.heap;
-    match event.action {
-        Action::Alloc { address_avma, size_bytes, stack, .. } => {
-            live.insert((heap, address_avma), (size_bytes, stack));
-        }
-        Action::Free { address_avma, .. } => {
-            live.remove(&(heap, address_avma));
-        }
-        Action::Realloc { old_address_avma, address_avma, size_bytes, stack, .. } => {
-            live.remove(&(heap, old_address_avma));
-            live.insert((heap, address_avma), (size_bytes, stack));
-        }
-        _ => {}
+        self.taken.iter().map(|taken| taken.pages.len()).sum::<usize>() > PAGES_MAX
     }
 }
 
@@ -210,15 +220,15 @@ mod tests {
 
     #[test]
     fn a_large_heap_has_fewer_moments_of_equal_distance_up_to_the_end() {
-        let times = |block_count: usize| -> Vec<u64> {
+        let times = |page_count: u64| -> Vec<u64> {
             let mut moments = Moments { whole_ns: 4800, ..Moments::default() };
             while moments.next_ns().is_some() {
-                moments.take(Vec::new(), block_count);
+                moments.take((0..page_count).map(|number| Page::empty((number, 1))).collect());
             }
             moments.taken.iter().map(|taken| taken.time_ns).collect()
         };
         assert_eq!(times(1000), (1..=48).map(|number| number * 100).collect::<Vec<u64>>());
-        assert_eq!(times(300_000), (1..=12).map(|number| number * 400).collect::<Vec<u64>>());
-        assert_eq!(times(100_000_000), [1600, 3200, 4800]);
+        assert_eq!(times(70_000), (1..=12).map(|number| number * 400).collect::<Vec<u64>>());
+        assert_eq!(times(400_000), [1600, 3200, 4800]);
     }
 }

@@ -16,6 +16,8 @@ use crate::request::{Answer, Context, json, read};
 /// Largest number of spans, and of sums in an answer: some megabytes.
 const SPANS_MAX: u16 = 64;
 const SUMS_MAX: usize = 400_000;
+/// Number of frames in which the own frame is looked for first: nearly all stacks have it there.
+const INNER_FRAMES: usize = 16;
 /// Number of sums between two looks whether the request was cancelled.
 const CANCEL_INTERVAL: usize = 4096;
 
@@ -112,8 +114,11 @@ pub(super) fn spans(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             }
             stacks.id.push(stack_id((sum.stack.0, named)));
             stacks.node.push(node_numbers.get(&named).copied().unwrap_or(-1));
-            let views = tree.views(file.trace().as_ref(), sum.stack, named);
-            stacks.own.push(file.own.place(&views).map_or(-1, |place| place as i64));
+            let trace = file.trace().as_ref();
+            let inner = tree.inner_views(trace, sum.stack, named, INNER_FRAMES);
+            let own = file.own.place_of_inner(&inner);
+            let own = own.or_else(|| file.own.place(&tree.views(trace, sum.stack, named)));
+            stacks.own.push(own.map_or(-1, |place| place as i64));
         }
         rows.push((number, *sum));
     }

@@ -349,13 +349,19 @@ fn described(file: &TraceFile, key: SeriesKey) -> (String, Value, Option<String>
 /// Resident samples of each process, at most two per bin: the least and the largest.
 fn rss(file: &TraceFile, time: Span, bins: usize) -> Vec<RssSeries> {
     let mut by_process: std::collections::BTreeMap<u32, Vec<(u64, u64)>> = std::collections::BTreeMap::new();
-    for sample in file.trace().rss_samples().iter().filter(|sample| time.contains(sample.time_ns)) {
-        by_process.entry(sample.process.0).or_default().push((sample.time_ns, sample.rss_bytes));
+    let trace = file.trace();
+    let short = trace.rss_samples().iter().map(|sample| (sample.process, sample.time_ns, sample.rss_bytes));
+    // A recorder with much to do takes one kind of sample and not the other.
+    let long = trace.resident_samples().iter();
+    let long = long.map(|sample| (sample.process, sample.time_ns, sample.rss_bytes()));
+    for (process, time_ns, rss_bytes) in short.chain(long).filter(|(_, time_ns, _)| time.contains(*time_ns)) {
+        by_process.entry(process.0).or_default().push((time_ns, rss_bytes));
     }
     let width = (u128::from(time.to - time.from) / bins as u128).max(1);
     by_process
         .into_iter()
-        .map(|(process, samples)| {
+        .map(|(process, mut samples)| {
+            samples.sort_unstable();
             let bin = |sample: &(u64, u64)| u128::from(sample.0 - time.from) / width;
             let mut thinned: Vec<(u64, u64)> = Vec::new();
             for samples in samples.chunk_by(|a, b| bin(a) == bin(b)) {

@@ -2,6 +2,7 @@
 
 mod diff;
 mod graph;
+mod live_pages;
 mod page_cells;
 mod pages;
 mod rows;
@@ -11,6 +12,7 @@ mod summary;
 mod suspects;
 mod treemap;
 
+pub(crate) use live_pages::LivePages;
 pub(crate) use page_cells::{Layout, Page, PageRun, pages_of};
 pub(crate) use pages::{page_bytes_of, place_label};
 pub(crate) use rows::NativeSnapshot;

@@ -1,7 +1,5 @@
 //! Pages with live blocks, and cells of equal size over them.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
 /// Largest number of cells.
@@ -36,55 +34,63 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    fn last(&self) -> u64 {
+    /// Pages without blocks: the first page, and the number of pages.
+    pub(crate) fn empty((number, count): (u64, u64)) -> Self {
+        Self { number, count, ..Self::default() }
+    }
+
+    /// Number of the last page.
+    pub(crate) fn last(&self) -> u64 {
         self.number.saturating_add(self.count.saturating_sub(1))
+    }
+
+    /// Adds blocks of an owner: their bytes in these pages, as far as there is room, and their
+    /// number.
+    pub(crate) fn add(&mut self, (owner, bytes, count): (usize, u64, u64), page_bytes: u64) {
+        let bytes = bytes.min(self.count.saturating_mul(page_bytes).saturating_sub(self.live_bytes));
+        if bytes == 0 {
+            return;
+        }
+        self.live_bytes += bytes;
+        match self.by_owner.iter_mut().find(|(known, ..)| *known == owner) {
+            Some((_, sum, known)) => (*sum, *known) = (*sum + bytes, *known + count),
+            None => self.by_owner.push((owner, bytes, count)),
+        }
     }
 }
 
-/// Divides blocks among their pages, in the order of addresses. Only the first and the last page of
-/// a block can have room for others: pages between are one entry.
+/// Parts of a block: the pages of each, as first page and number of pages, and its bytes in them.
+/// Only the first and the last page of a block can have room for others: pages between are one
+/// part.
+pub(crate) fn parts_of(start: u64, length: u64, page_bytes: u64) -> impl Iterator<Item = ((u64, u64), u64)> {
+    let end = start.saturating_add(length);
+    let (first, last) = (start / page_bytes, end.saturating_sub(1) / page_bytes);
+    let first_end = end.min((first + 1).saturating_mul(page_bytes));
+    let begin = ((first, 1), first_end.saturating_sub(start));
+    let between = (last > first + 1).then(|| {
+        let count = last - first - 1;
+        ((first + 1, count), count.saturating_mul(page_bytes))
+    });
+    let finish = (last > first).then(|| ((last, 1), end - last * page_bytes));
+    std::iter::once(begin).chain(between).chain(finish)
+}
+
+/// Divides blocks among their pages, in the order of addresses.
 pub(crate) fn pages_of(mut pieces: Vec<Piece>, page_bytes: u64) -> Vec<Page> {
     pieces.sort_unstable();
     let mut pages: Vec<Page> = Vec::new();
     for (start, length, owner) in pieces {
-        let end = start.saturating_add(length);
-        let (first, last) = (start / page_bytes, end.saturating_sub(1) / page_bytes);
-        let first_end = end.min((first + 1).saturating_mul(page_bytes));
-        add_part(&mut pages, (first, 1), first_end.saturating_sub(start), (owner, page_bytes));
-        if last > first + 1 {
-            let count = last - first - 1;
-            add_part(&mut pages, (first + 1, count), count.saturating_mul(page_bytes), (owner, page_bytes));
-        }
-        if last > first {
-            add_part(&mut pages, (last, 1), end - last * page_bytes, (owner, page_bytes));
+        for (part, bytes) in parts_of(start, length, page_bytes) {
+            if pages.last().is_none_or(|page| page.last() < part.0) {
+                pages.push(Page::empty(part));
+            }
+            // Overlapping blocks of a false file may lie before the last page.
+            if let Some(page) = pages.last_mut().filter(|page| (page.number, page.count) == part) {
+                page.add((owner, bytes, 1), page_bytes);
+            }
         }
     }
     pages
-}
-
-/// Adds the part of a block that lies in a page, or that fills several.
-fn add_part(
-    pages: &mut Vec<Page>,
-    (number, count): (u64, u64),
-    bytes: u64,
-    (owner, page_bytes): (usize, u64),
-) {
-    if pages.last().is_none_or(|page| page.last() < number) {
-        pages.push(Page { number, count, ..Page::default() });
-    }
-    // Overlapping blocks of a false file may lie before the last page.
-    let Some(page) = pages.last_mut().filter(|page| (page.number, page.count) == (number, count)) else {
-        return;
-    };
-    let bytes = bytes.min(count.saturating_mul(page_bytes).saturating_sub(page.live_bytes));
-    if bytes == 0 {
-        return;
-    }
-    page.live_bytes += bytes;
-    match page.by_owner.iter_mut().find(|(known, ..)| *known == owner) {
-        Some((_, sum, count)) => (*sum, *count) = (*sum + bytes, *count + 1),
-        None => page.by_owner.push((owner, bytes, 1)),
-    }
 }
 
 /// Cells of equal size over runs of pages, the same for pages of several moments.
@@ -142,34 +148,67 @@ impl Layout {
         of.cell + (page.saturating_sub(*start) / self.pages_each) as usize
     }
 
-    /// Live bytes of each cell, and the owner with most of them.
+    /// Live bytes of each cell, and the owner with most of them. The pages are in the order of
+    /// addresses.
     pub(crate) fn cells(&self, pages: &[Page], page_bytes: u64) -> (Vec<u64>, Vec<Option<usize>>) {
         let mut live_bytes = vec![0; self.cell_count];
-        let mut sums: Vec<HashMap<usize, u64>> = vec![HashMap::new(); self.cell_count];
+        let mut most = vec![None; self.cell_count];
+        let mut of_cell = OwnerSums::default();
+        let mut last = 0;
         for page in pages {
             let mut number = page.number;
             while number <= page.last() {
                 let cell = self.cell_of(number);
+                if cell != last {
+                    most[last] = of_cell.take_most().or(most[last]);
+                    last = cell;
+                }
                 // Pages of one entry are in one run: those up to the end of the cell.
                 let run = self.starts.partition_point(|&start| start <= number).saturating_sub(1);
                 let start = self.starts.get(run).copied().unwrap_or(number);
                 let place = (number - start) / self.pages_each;
                 let end = (start + (place + 1) * self.pages_each).min(page.last() + 1);
-                let of_cell = |bytes: u64| {
+                let inside = |bytes: u64| {
                     if page.count > 1 { bytes.min((end - number) * page_bytes) } else { bytes }
                 };
-                live_bytes[cell] += of_cell(page.live_bytes);
-                for &(owner, bytes, _) in &page.by_owner {
-                    *sums[cell].entry(owner).or_default() += of_cell(bytes);
-                }
+                live_bytes[cell] += inside(page.live_bytes);
+                page.by_owner.iter().for_each(|&(owner, bytes, _)| of_cell.add(owner, inside(bytes)));
                 number = end;
             }
         }
-        let most = |sums: &HashMap<usize, u64>| {
-            let most = sums.iter().max_by_key(|&(&owner, &bytes)| (bytes, std::cmp::Reverse(owner)));
-            most.map(|(&owner, _)| owner)
-        };
-        (live_bytes, sums.iter().map(most).collect())
+        if let Some(cell) = most.get_mut(last) {
+            *cell = of_cell.take_most().or(*cell);
+        }
+        (live_bytes, most)
+    }
+}
+
+/// Bytes by owner of one cell after the other.
+#[derive(Default)]
+struct OwnerSums {
+    /// Bytes by the number of the owner.
+    bytes: Vec<u64>,
+    /// Owners with bytes.
+    owners: Vec<usize>,
+}
+
+impl OwnerSums {
+    fn add(&mut self, owner: usize, bytes: u64) {
+        if owner >= self.bytes.len() {
+            self.bytes.resize(owner + 1, 0);
+        }
+        if self.bytes[owner] == 0 {
+            self.owners.push(owner);
+        }
+        self.bytes[owner] += bytes;
+    }
+
+    /// The owner with most bytes, the first of equal ones; all sums are zero after it.
+    fn take_most(&mut self) -> Option<usize> {
+        let most =
+            self.owners.iter().copied().max_by_key(|&owner| (self.bytes[owner], std::cmp::Reverse(owner)));
+        self.owners.drain(..).for_each(|owner| self.bytes[owner] = 0);
+        most
     }
 }
 

@@ -38,7 +38,7 @@ fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Valu
     let findings = recorder.findings(file)?;
     let mut found = of_findings(&findings);
     let body = json!({"file": file, "sort": "peak", "limit": 500});
-    let functions = recorder.record("functions", body)?.unwrap_or_default();
+    let functions = recorder.read("functions", body)?.unwrap_or_default();
     let own = list(&functions, "functions").filter(|row| row["is_own"] == true);
     for frame in own.map(|row| &row["frame"]).take(OF_KIND_MAX) {
         let Some(symbol) = frame["symbol"].as_str() else { continue };
@@ -47,7 +47,7 @@ fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Valu
         found.push((format!("stacks with {symbol}"), json!({"require_frames": [pattern]})));
     }
     let body = json!({"file": file, "by": "stacks", "sort": "so", "limit": 500, "frames_max": 12});
-    let report = recorder.record("report", body)?.unwrap_or_default();
+    let report = recorder.read("report", body)?.unwrap_or_default();
     let mut processes: Vec<&Value> = list(&report, "heaps").collect();
     processes.sort_rows_by_key(|heap| std::cmp::Reverse(heap["peak_bytes"].as_u64()));
     processes.dedup_by_key(|heap| heap["pid"].as_u64());
@@ -57,7 +57,7 @@ fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Valu
         found.push((title, json!({"pid": [pid]})));
     }
     let body = json!({"file": file, "by": "by-thread", "sort": "so", "limit": 500, "frames_max": 12});
-    let threads = recorder.record("report", body)?.unwrap_or_default();
+    let threads = recorder.read("report", body)?.unwrap_or_default();
     let threads: Vec<&Value> = list(&threads, "groups").map(|group| &group["thread"]).collect();
     for thread in threads.iter().take(OF_KIND_MAX).filter(|_| threads.len() > 1) {
         let Some(tid) = thread["tid"].as_u64() else { continue };
@@ -130,5 +130,5 @@ fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool>
         body
     };
     recorder.record("timeline", timeline("none"))?;
-    Ok(recorder.record("timeline", timeline("image"))?.is_some())
+    recorder.record("timeline", timeline("image"))
 }

@@ -7,6 +7,7 @@ mod key;
 mod recorder;
 mod request;
 mod snapshots;
+mod stories;
 mod traces;
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
+use std::rc::Rc;
 use std::time::SystemTime;
 
 use flate2::Compression;
@@ -15,10 +16,20 @@ use crate::files::Files;
 
 /// Source lines before and behind a frame's line.
 const SOURCE_LINES: u32 = 3;
+/// The same in the story of a finding, which shows its function.
+const STORY_LINES: u32 = 14;
 /// Largest number of bytes in the encoder that are not counted yet.
 const ENCODER_BYTES: u64 = 256 << 10;
 
+/// Answers that other parts of the recording read again, and how many of them are kept.
+const ASKED_AGAIN: [&str; 4] = ["findings", "functions", "report", "snapshot/summary"];
+const KEPT_MAX: usize = 64;
+
 fn internal(error: std::io::Error) -> Error {
+    Error::Internal(error.to_string())
+}
+
+fn told(error: serde_json::Error) -> Error {
     Error::Internal(error.to_string())
 }
 
@@ -27,6 +38,8 @@ pub(super) struct Recorder<'a> {
     pub(super) files: &'a Files,
     packed: GzEncoder<Vec<u8>>,
     known: HashSet<String>,
+    /// Requests with answers that are read again.
+    kept: Vec<(String, Rc<[u8]>)>,
     budget: u64,
     is_full: bool,
     left_out: Vec<String>,
@@ -68,6 +81,7 @@ impl<'a> Recorder<'a> {
             files,
             packed: GzEncoder::new(b"".to_vec(), Compression::default()),
             known: HashSet::new(),
+            kept: Vec::new(),
             budget,
             is_full: false,
             left_out: Vec::new(),
@@ -137,7 +151,20 @@ impl<'a> Recorder<'a> {
 
     /// Records the answer of a request and returns it. `None` if the request fails or the page is
     /// full.
-    pub(super) fn record(&mut self, path: &str, body: Value) -> Result<Option<Value>> {
+    pub(super) fn read(&mut self, path: &str, body: Value) -> Result<Option<Value>> {
+        let answer = self.answer(path, body)?;
+        answer.map(|answer| serde_json::from_slice(&answer).map_err(told)).transpose()
+    }
+
+    /// Records the answer of a request, unless it is recorded already. Returns whether the page has
+    /// it.
+    pub(super) fn record(&mut self, path: &str, body: Value) -> Result<bool> {
+        let is_known = self.known.contains(&key::key(path, &self.filtered(path, body.clone())));
+        Ok(!self.is_full && (is_known || self.answer(path, body)?.is_some()))
+    }
+
+    /// Records the answer of a request.
+    fn answer(&mut self, path: &str, body: Value) -> Result<Option<Rc<[u8]>>> {
         if self.is_full {
             return Ok(None);
         }
@@ -149,13 +176,26 @@ impl<'a> Recorder<'a> {
             }
             return Ok(None);
         }
-        let answer = match answer_json(self.files, path, body.to_string().as_bytes()) {
+        let asked = format!("{path} {body}");
+        if let Some((_, answer)) = self.kept.iter().find(|(known, _)| *known == asked) {
+            return Ok(Some(Rc::clone(answer)));
+        }
+        let answer = match answer_json(self.files, path, &asked.as_bytes()[path.len()..]) {
             Ok(answer) => answer,
             // A request that fails for this file is left out of the page.
             Err(Error::Internal(message)) => return Err(Error::Internal(message)),
             Err(_) => return Ok(None),
         };
-        let answer = self.shown(path, answer)?;
+        let mut answer = self.shown(path, answer)?;
+        if answer.contains(&b'\n') {
+            // One answer a line, for the page.
+            let value: Value = serde_json::from_slice(&answer).map_err(told)?;
+            answer = serde_json::to_vec(&value).map_err(told)?;
+        }
+        let answer: Rc<[u8]> = answer.into();
+        if ASKED_AGAIN.contains(&path) && self.kept.len() < KEPT_MAX {
+            self.kept.push((asked, Rc::clone(&answer)));
+        }
         if self.is_anonymous {
             // The page's requests have the names that it shows.
             anonymous::hide(&mut body);
@@ -163,21 +203,14 @@ impl<'a> Recorder<'a> {
         let key = key::key(path, &body);
         if self.known.insert(key.clone()) {
             let name = Value::String(key).to_string();
-            self.put_raw(b",").map_err(internal)?;
+            // The page parses only the lines that it shows.
+            self.put_raw(b",\n").map_err(internal)?;
             self.put_raw(name.as_bytes()).map_err(internal)?;
             self.put_raw(b":").map_err(internal)?;
             self.put_raw(&answer).map_err(internal)?;
             self.is_full = self.packed.get_ref().len() as u64 > self.budget;
         }
-        serde_json::from_slice(&answer).map(Some).map_err(|error| Error::Internal(error.to_string()))
-    }
-
-    /// Records the answer of a request, unless it is recorded already.
-    pub(super) fn record_new(&mut self, path: &str, body: Value) -> Result<()> {
-        if !self.known.contains(&key::key(path, &self.filtered(path, body.clone()))) {
-            self.record(path, body)?;
-        }
-        Ok(())
+        Ok(Some(answer))
     }
 
     /// Number of source lines around a frame's line.
@@ -185,10 +218,15 @@ impl<'a> Recorder<'a> {
         if self.has_sources { SOURCE_LINES } else { 0 }
     }
 
+    /// Number of source lines around the line of a finding's story.
+    pub(super) fn story_lines(&self) -> u32 {
+        if self.has_sources { STORY_LINES } else { 0 }
+    }
+
     /// The findings of a file.
     pub(super) fn findings(&mut self, file: usize) -> Result<Value> {
         let body = json!({"file": file, "source_lines": self.source_lines()});
-        Ok(self.record("findings", body)?.unwrap_or_default())
+        Ok(self.read("findings", body)?.unwrap_or_default())
     }
 
     /// An answer as the page shows it: source of the program's own frames alone, and no names if it
@@ -198,7 +236,6 @@ impl<'a> Recorder<'a> {
         if !is_cut && !self.is_anonymous {
             return Ok(answer);
         }
-        let told = |error: serde_json::Error| Error::Internal(error.to_string());
         let mut value: Value = serde_json::from_slice(&answer).map_err(told)?;
         if is_cut {
             let own = value["own"].as_u64();
@@ -242,7 +279,7 @@ impl<'a> Recorder<'a> {
         if self.is_anonymous {
             anonymous::hide(&mut files);
         }
-        self.put_raw(format!(",\"/api/files\":{files}}}").as_bytes()).map_err(internal)?;
+        self.put_raw(format!(",\n\"/api/files\":{files}}}").as_bytes()).map_err(internal)?;
         let packed = self.packed.finish().map_err(internal)?;
         html::page(&html::base64(&packed))
     }

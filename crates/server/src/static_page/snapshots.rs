@@ -37,15 +37,15 @@ pub(super) fn record(
     }
 }
 
-fn summary(recorder: &mut Recorder<'_>, file: usize, sort: &str) -> Result<Option<Value>> {
-    recorder.record("snapshot/summary", json!({"file": file, "sort": sort, "limit": ROWS}))
+fn summary_body(file: usize, sort: &str) -> Value {
+    json!({"file": file, "sort": sort, "limit": ROWS})
 }
 
 fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if recorder.begin(&format!("summary of file {file}")) {
-        summary(recorder, file, "retained")?;
+        recorder.record("snapshot/summary", summary_body(file, "retained"))?;
         recorder.record("snapshot/statistics", json!({"file": file}))?;
-        let suspects = recorder.record("snapshot/suspects", json!({"files": [file], "top": 20}))?;
+        let suspects = recorder.read("snapshot/suspects", json!({"files": [file], "top": 20}))?;
         open_suspects(recorder, file, &suspects.unwrap_or_default())?;
         for by in ["dominators", "classes"] {
             recorder.record(
@@ -60,11 +60,11 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
 fn second(recorder: &mut Recorder<'_>, file: usize, snapshot: &SnapshotFile) -> Result<()> {
     let mut objects = Vec::new();
     if recorder.begin(&format!("objects of file {file}")) {
-        let classes = summary(recorder, file, "retained")?.unwrap_or_default();
+        let classes = recorder.read("snapshot/summary", summary_body(file, "retained"))?.unwrap_or_default();
         for class in classes["rows"].as_array().into_iter().flatten().take(CLASSES) {
             let body =
                 json!({"file": file, "class_key": class["class_key"], "sort": "retained", "limit": OBJECTS});
-            let answer = recorder.record("snapshot/objects", body)?.unwrap_or_default();
+            let answer = recorder.read("snapshot/objects", body)?.unwrap_or_default();
             objects.extend(ids(&answer).into_iter().take(8));
         }
     }
@@ -96,14 +96,14 @@ fn second(recorder: &mut Recorder<'_>, file: usize, snapshot: &SnapshotFile) -> 
 
 /// Records an object as the page opens it.
 fn open(recorder: &mut Recorder<'_>, file: usize, id: &Value) -> Result<()> {
-    recorder.record_new("snapshot/object", json!({"file": file, "id": id}))?;
-    recorder.record_new("snapshot/retainers", json!({"file": file, "id": id, "limit": OBJECTS}))?;
+    recorder.record("snapshot/object", json!({"file": file, "id": id}))?;
+    recorder.record("snapshot/retainers", json!({"file": file, "id": id, "limit": OBJECTS}))?;
     let fields = json!({"file": file, "id": id, "sort": "object", "limit": OBJECTS});
-    recorder.record_new("snapshot/containment", fields)
+    recorder.record("snapshot/containment", fields).map(drop)
 }
 
 fn paths(recorder: &mut Recorder<'_>, file: usize, id: &Value) -> Result<()> {
-    recorder.record_new("snapshot/paths", json!({"file": file, "id": id, "paths": 8}))
+    recorder.record("snapshot/paths", json!({"file": file, "id": id, "paths": 8})).map(drop)
 }
 
 /// Records the objects that suspects name, and those that retain them up to the roots.
@@ -131,7 +131,7 @@ fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
             recorder.record(&format!("snapshot/{list}"), json!({"file": file, "top": ROWS}))?;
         }
         for sort in ["shallow", "count", "distance", "name"] {
-            summary(recorder, file, sort)?;
+            recorder.record("snapshot/summary", summary_body(file, sort))?;
         }
     }
     Ok(())
@@ -142,7 +142,7 @@ fn below_of(recorder: &mut Recorder<'_>, file: usize, kind: &str, id: &Value) ->
     if kind == "containment" {
         body["sort"] = json!("retained");
     }
-    recorder.record(&format!("snapshot/{kind}"), body)
+    recorder.read(&format!("snapshot/{kind}"), body)
 }
 
 fn ids(answer: &Value) -> Vec<Value> {
@@ -158,7 +158,7 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
     if all.len() < 2 {
         return Ok(());
     }
-    let suspects = recorder.record("snapshot/suspects", json!({"files": all, "top": 20}))?;
+    let suspects = recorder.read("snapshot/suspects", json!({"files": all, "top": 20}))?;
     for &file in &all {
         open_suspects(recorder, file, suspects.as_ref().unwrap_or(&Value::Null))?;
     }
@@ -169,7 +169,7 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
             continue;
         }
         let pair = json!({"before": first, "after": other, "sort": "bytes_delta", "limit": ROWS});
-        let answer = recorder.record("snapshot/diff", pair)?.unwrap_or_default();
+        let answer = recorder.read("snapshot/diff", pair)?.unwrap_or_default();
         for class in answer["rows"].as_array().into_iter().flatten().take(CLASSES) {
             let body =
                 json!({"before": first, "after": other, "class_key": class["class_key"], "limit": OBJECTS});

@@ -51,7 +51,7 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if recorder.begin(&format!("timeline, tables and flame graph of file {file}")) {
         // A page that is passed on contains sources only if its author wants them.
         let source_lines = recorder.source_lines();
-        let findings = recorder.record("findings", json!({"file": file, "source_lines": source_lines}))?;
+        let findings = recorder.read("findings", json!({"file": file, "source_lines": source_lines}))?;
         let work_end_ns = findings.and_then(|findings| findings["work_end_ns"].as_u64());
         recorder.record("where", json!({"file": file}))?;
         timeline(recorder, file, "none", "bytes")?;
@@ -77,7 +77,7 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
             }
         }
     }
-    Ok(())
+    if recorder.is_as_seen() { Ok(()) } else { super::stories::record(recorder, file) }
 }
 
 fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result<()> {
@@ -89,7 +89,7 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
     }
     if recorder.begin(&format!("stacks and frames of file {file}")) {
         for (by, sort) in [("stacks", "so"), ("stacks", "peak"), ("stacks", "stc"), ("frames", "so")] {
-            let Some(answer) = report(recorder, file, by, sort)? else { break };
+            let Some(answer) = recorder.read("report", report_body(file, by, sort))? else { break };
             let groups = answer["groups"].as_array().into_iter().flatten();
             for id in groups.take(if by == "frames" { FRAMES } else { STACKS }).map(|group| &group["id"]) {
                 if by == "frames" {
@@ -108,7 +108,7 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
     if recorder.begin(&format!("functions of file {file} with their callers")) {
         for sort in ["so", "peak"] {
             let body = json!({"file": file, "sort": sort, "limit": ROWS});
-            let answer = recorder.record("functions", body)?.unwrap_or_default();
+            let answer = recorder.read("functions", body)?.unwrap_or_default();
             let functions = answer["functions"].as_array().into_iter().flatten();
             let begun = Instant::now();
             // Each takes its time for a long recording.
@@ -201,7 +201,7 @@ pub(super) fn resident(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         return Ok(());
     }
     let of = json!({"file": file, "limit": RESIDENT_MOMENTS});
-    let Some(answer) = recorder.record("resident", of)? else { return Ok(()) };
+    let Some(answer) = recorder.read("resident", of)? else { return Ok(()) };
     for moment in 0..answer["rss_bytes"].as_array().map_or(0, Vec::len) {
         let of = json!({"file": file, "moment": moment, "limit": RESIDENT_MOMENTS});
         recorder.record("resident", of)?;
@@ -242,8 +242,12 @@ fn peak(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     Ok(())
 }
 
-fn report(recorder: &mut Recorder<'_>, file: usize, by: &str, sort: &str) -> Result<Option<Value>> {
-    recorder.record("report", json!({"file": file, "by": by, "sort": sort, "limit": ROWS, "frames_max": 12}))
+fn report_body(file: usize, by: &str, sort: &str) -> Value {
+    json!({"file": file, "by": by, "sort": sort, "limit": ROWS, "frames_max": 12})
+}
+
+fn report(recorder: &mut Recorder<'_>, file: usize, by: &str, sort: &str) -> Result<bool> {
+    recorder.record("report", report_body(file, by, sort))
 }
 
 fn flame(
@@ -252,14 +256,14 @@ fn flame(
     value: &str,
     direction: &str,
     collapses: bool,
-) -> Result<Option<Value>> {
+) -> Result<bool> {
     recorder.record(
         "flame",
         json!({"file": file, "value": value, "direction": direction, "collapse_recursion": collapses, "nodes_max": 10_000}),
     )
 }
 
-fn timeline(recorder: &mut Recorder<'_>, file: usize, by: &str, value: &str) -> Result<Option<Value>> {
+fn timeline(recorder: &mut Recorder<'_>, file: usize, by: &str, value: &str) -> Result<bool> {
     recorder.record("timeline", json!({"file": file, "by": by, "value": value, "bins": 1000}))
 }
 
