@@ -58,7 +58,7 @@ impl Dead {
     /// commands.
     pub(super) fn is_incident(&self, group: Option<&DeadsGroup>) -> bool {
         let limit = group.and_then(|group| group.facts.limit_bytes);
-        let is_at_own_limit = self.runtime.as_ref().is_some_and(|runtime| runtime.amount.is_full());
+        let is_at_own_limit = self.runtime.as_ref().is_some_and(RuntimeLimit::is_full);
         let is_large =
             is_at_own_limit || limit.is_some_and(|limit| self.named.rss_bytes.unwrap_or(0) >= limit / 2);
         match self.ending {

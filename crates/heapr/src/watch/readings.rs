@@ -1,5 +1,7 @@
 //! Readings of the watched processes.
 
+use std::time::Instant;
+
 use super::watcher::Watcher;
 
 impl Watcher {
@@ -33,6 +35,15 @@ impl Watcher {
             if process.objects.is_taking() {
                 break;
             }
+        }
+    }
+
+    /// Looks at the heaps that grow fast towards limits of their own.
+    pub(super) fn look_at_heaps(&mut self, now: Instant) {
+        let due = self.watched.processes.iter_mut().filter(|process| process.is_heap_due(now));
+        let count = due.map(|process| process.read(true)).count();
+        if count > 0 {
+            self.judge_own_limits();
         }
     }
 

@@ -233,7 +233,18 @@ impl WatchedGroup {
             rate: self.rate(from),
             rss_bytes,
             swapped_bytes: self.facts.swapped_bytes,
+            soft_limit: self.soft_limit(),
         }
+    }
+
+    /// Soft limit with the least left, and the times that it was met since the group is watched.
+    /// Version 1 does not count these.
+    fn soft_limit(&self) -> Option<(u64, u64)> {
+        let limits = self.folder.is_v2().then(|| self.folder.limits())?;
+        let nearest =
+            limits.into_iter().filter(|limit| !limit.is_hard).min_by_key(|limit| limit.free_bytes)?;
+        let of_it = self.levels.more().into_iter().find(|level| level.path == nearest.path)?;
+        Some((nearest.limit_bytes, of_it.events.high?))
     }
 
     /// Rate of the last minute; `None` before the group was watched for half of it, and while it

@@ -114,7 +114,8 @@ impl Watcher {
         let scan = self.pending.is_empty().then_some(self.next_scan);
         let death = self.pending.iter().map(|one| one.due).min();
         let full = self.full_until.map(|(until, _)| until);
-        let times = [scan, death, Some(self.next_reading), self.recorder_due, full];
+        let heap = self.watched.processes.iter().filter_map(WatchedProcess::next_heap_look).min();
+        let times = [scan, death, Some(self.next_reading), self.recorder_due, full, heap];
         let next = times.into_iter().flatten().min().unwrap_or(now + IDLE);
         next.saturating_duration_since(now)
     }
@@ -138,6 +139,7 @@ impl Watcher {
         if self.full_until.is_some_and(|(until, _)| until <= now) {
             self.end_full();
         }
+        self.look_at_heaps(now);
         if now >= self.next_reading {
             for place in 0..self.watched.groups.len() {
                 let has_changed = self.watched.groups[place].read();
@@ -330,7 +332,7 @@ fn dead(pending: &Pending) -> Dead {
         not_before_unix_ns: None,
         account: process.account.clone(),
         address_space: process.address_space,
-        runtime: process.runtime(),
+        runtime: process.runtime(pending.time_unix_ns),
         at_out_of_memory: process.at_out_of_memory().to_vec(),
         not_recorded: process.not_recorded.clone(),
         is_named: process.is_named,
