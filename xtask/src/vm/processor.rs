@@ -81,6 +81,10 @@ impl Processor {
     /// Cargo's command, with the compilers for the target.
     pub(super) fn cargo(&self) -> Command {
         let mut command = crate::cargo();
+        // Other compilers' names would have all of this machine's builds made anew.
+        if self.is_here() {
+            return command;
+        }
         let (target, compiler) = (self.target.replace('-', "_"), format!("{}-gcc", self.prefix));
         command.env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase()), &compiler);
         command.env(format!("CC_{target}"), &compiler);

@@ -71,7 +71,11 @@ pub(super) fn make(processor: &Processor, folder: &Path, words: &[&str]) -> anyh
     let has_any = |of: &[&str]| names.iter().any(|name| of.contains(&name.as_str()));
     if has_any(WITH_TREE) {
         own_tests::tree(processor, &work)?;
-        let xtask = built(processor, "xtask", None)?;
+        // This machine's own processor has this very program.
+        let xtask = match processor.is_here() {
+            true => std::env::current_exe()?,
+            false => built(processor, "xtask", None)?,
+        };
         fs::copy(&xtask, work.join("bin/xtask")).with_context(|| xtask.display().to_string())?;
     }
     if has_any(WITH_PACKAGE) {

@@ -69,6 +69,8 @@ impl Dead {
                 let is_unwatched = self.not_before_unix_ns.is_some();
                 is_unwatched || self.is_named || is_large || kills.is_some_and(|kills| kills > 0)
             }
+            // The end of a pipe ends its writers; what ended the reader has an incident of its own.
+            ending if ending.is_of_pipe() => self.is_named || is_large,
             ending @ Ending::Signalled { .. } => !ending.is_orderly(),
         }
     }

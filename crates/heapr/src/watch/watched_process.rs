@@ -24,6 +24,9 @@ const ACCOUNT_BYTES_MIN: u64 = 8 << 20;
 /// Rise of the share of unknown memory, in hundredths, by which an account is worse than the last.
 const UNKNOWN_PERCENT: u64 = 20;
 
+/// Fields of `/proc/PID/stat`: time in user and kernel mode, and resident pages.
+const PROGRESS: [usize; 3] = [14, 15, 24];
+
 /// Process that is watched.
 #[derive(Debug)]
 pub(super) struct WatchedProcess {
@@ -37,6 +40,8 @@ pub(super) struct WatchedProcess {
     /// Mapped bytes at the last reading.
     pub(super) mapped: Option<Limited>,
     limits: OwnLimits,
+    /// Time that it had run and its size, at the last reading.
+    progress: Option<[u64; 3]>,
     /// Growth of its language's heap.
     heap: HeapCourse,
     /// Judges of the limits that it has by itself.
@@ -85,6 +90,7 @@ impl WatchedProcess {
             account: None,
             address_space,
             mapped,
+            progress: None,
             heap: HeapCourse::default(),
             own_climbs: Vec::new(),
             not_recorded: None,
@@ -130,12 +136,17 @@ impl WatchedProcess {
 
     /// Reads the size of the process, and its account if it has grown since the last one.
     pub(super) fn read(&mut self, is_account_wanted: bool) {
-        // A process that ends has no memory any more; its last size counts.
-        let Some(rss_bytes) = heapr_proc::resident_bytes(self.pid()) else { return };
         // The number may be another process's by now.
-        if start_ticks(self.pid()) != Some(self.start_ticks) {
+        let stat = Stat::of_process(self.pid()).filter(|stat| stat.number(22) == Some(self.start_ticks));
+        let Some(stat) = stat else { return };
+        // One that has neither run nor changed its size has nothing new.
+        let progress = PROGRESS.map(|field| stat.number(field).unwrap_or(0));
+        if self.progress == Some(progress) {
             return;
         }
+        // A process that ends has no memory any more; its last size counts.
+        let Some(rss_bytes) = heapr_proc::resident_bytes(self.pid()) else { return };
+        self.progress = Some(progress);
         self.named.rss_bytes = Some(rss_bytes);
         if let Some((most, mapped)) = address_space(self.pid()) {
             (self.address_space, self.mapped) = (Some(most), Some(mapped));
