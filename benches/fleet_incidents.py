@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Question eleven of docs/tables.md, asked of a simulated week: a thousand processes on forty
 machines, whose incidents `heapr incidents --tables` writes. The answer must be that of the counts
-kept here. Needs duckdb, and root for the machines' names (unshare --uts). HEAPR names the program.
+kept here. A receiver of OTLP logs takes the same incidents, and must count the same deaths by holder. Needs duckdb, and root for the machines' names (unshare --uts). HEAPR names the program.
 
     benches/fleet_incidents.py FOLDER [PROCESSES [MACHINES]]
 """
-import collections, json, os, pathlib, random, subprocess, sys, time
+import collections, http.server, json, os, pathlib, random, subprocess, sys, threading, time
 
 import duckdb
 
@@ -33,7 +33,28 @@ def incident(number, chance, now_ns):
     }
 
 
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Takes OTLP logs, and keeps the attributes of each record."""
+    records = []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        assert self.path == "/v1/logs", self.path
+        for of_resource in body["resourceLogs"]:
+            for record in (one for scope in of_resource["scopeLogs"] for one in scope["logRecords"]):
+                values = {one["key"]: next(iter(one["value"].values())) for one in record["attributes"] + of_resource["resource"]["attributes"]}
+                self.records.append({**values, "time": int(record["timeUnixNano"]), "severity": record["severityText"]})
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_):
+        pass
+
+
 def main():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     folder = pathlib.Path(sys.argv[1])
     processes = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
     machines = int(sys.argv[3]) if len(sys.argv) > 3 else 40
@@ -45,7 +66,8 @@ def main():
         for number in range(1, processes // machines + 1):
             made.append(incident(number, chance, now_ns))
             (own / f"incident-{number:06}.json").write_text(json.dumps(made[-1]))
-        words = [HEAPR, "incidents", "--folder", own, "--tables", folder / "tables", "--format", "json"]
+        words = [HEAPR, "incidents", "--folder", own, "--tables", folder / "tables", "--format", "json",
+                 "--otlp", f"http://127.0.0.1:{server.server_port}"]
         script = f"hostname machine-{machine} && exec \"$@\""
         subprocess.run(["unshare", "--uts", "sh", "-c", script, "sh", *words], check=True, stdout=subprocess.DEVNULL)
     counted = [one["cause"]["kind"] != "crash" and one["kind"] == "death" for one in made]
@@ -68,6 +90,12 @@ def main():
     for row in found:
         print(*row, sep="\t")
     assert {row[:3] for row in found} == wanted, wanted
+    assert len(Receiver.records) == len(made), len(Receiver.records)
+    received = collections.Counter(
+        one["heapr.function.name"] for one in Receiver.records
+        if one["severity"] == "ERROR" and one["heapr.cause"] != "crash" and one["time"] // 1000 >= last - 7 * DAY_NS // 1000)
+    assert received == deaths, (received, deaths)
+    print(f"the receiver of OTLP logs has {len(Receiver.records)} records, and the same deaths by function")
     print(f"{len(made)} incidents of {machines} machines, {size} bytes of Parquet; asked in {spent:.3f} s: as counted here")
 
 

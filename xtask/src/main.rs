@@ -31,6 +31,7 @@ mod soak_languages;
 mod soak_servers;
 mod soak_snapshot;
 mod soak_watch;
+mod soak_watch_idle;
 mod sources;
 mod suite;
 mod ui_circles;
@@ -89,6 +90,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          is killed. bare: the same without a watch
   soak watch [DEATHS]    deaths one after the other under one watch, its recorder killed at random moments: an incident
                          each, and the folder within its bound
+  soak watch-idle [PROCESSES [MINUTES]]
+                         a watch of idle processes, of one group and of a group each: processor time and memory
   soak kills [ROUNDS [SEED]]
                          recorder, command or program killed at random moments: nobody else is harmed
   soak languages [STACKS [py|js|java|rb|php|pl|lua]]
@@ -160,6 +163,7 @@ fn main() -> ExitCode {
         ["soak", "python-heap", stops] => soak_python_heap(stops),
         ["soak", "healthy", ref rest @ ..] => soak_healthy::run(rest),
         ["soak", "watch", ref rest @ ..] => soak_watch::run(rest),
+        ["soak", "watch-idle", ref rest @ ..] => soak_watch_idle::run(rest),
         ["soak", "snapshot", ref rest @ ..] => soak_snapshot::run(rest),
         ["matrix", ref words @ ..] => matrix::run(words),
         ["miri"] => miri::run(),

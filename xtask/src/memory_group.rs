@@ -89,6 +89,33 @@ impl MemoryGroup {
         command
     }
 
+    /// Waits until the programs of the group have started: they wait, and use little of a processor.
+    /// An interpreter takes seconds to load on a slow machine.
+    pub(crate) fn wait_until_loaded(&self) {
+        const LOOK: Duration = Duration::from_millis(350);
+        let started = Instant::now();
+        let mut before = self.run_ns();
+        while started.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(LOOK);
+            let now = self.run_ns();
+            // One that has ended has run for less than before.
+            if now.saturating_sub(before) * 3 < LOOK.as_nanos() as u64 && started.elapsed() > LOOK * 2 {
+                return;
+            }
+            before = now;
+        }
+    }
+
+    /// Time in ns for which the first threads of the group's processes have run.
+    fn run_ns(&self) -> u64 {
+        let pids = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
+        let of_one = |pid: &str| {
+            let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+            text.split(' ').next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0)
+        };
+        pids.lines().map(of_one).sum()
+    }
+
     /// Number of processes in the group.
     pub(crate) fn process_count(&self) -> usize {
         fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default().lines().count()

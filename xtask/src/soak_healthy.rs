@@ -25,7 +25,8 @@ const LEFT_BYTES_MIN: u64 = 4 << 20;
 /// First limit, which no server meets.
 const FIRST_LIMIT_MIB: u64 = 2048;
 
-/// Server with its load, as lines of sh. `$PORT`, `$PYTHON` (with FastAPI), `$FOLDER` and
+/// Server with its load, as lines of sh. Caches with a size of their own (PostgreSQL's shared
+/// buffers) are filled first: until then memory grows, and a warning of it is right. `$PORT`, `$PYTHON` (with FastAPI), `$FOLDER` and
 /// `$BENCHES` are set; `$CLIENT` is a client of HTTP or of lines.
 const SERVERS: [(&str, &str, &str); 6] = [
     (
@@ -44,7 +45,8 @@ const SERVERS: [(&str, &str, &str); 6] = [
         "if [ $(id -u) = 0 ]; then chown -R nobody $FOLDER; su='setpriv --reuid nobody --clear-groups'; fi; cd $FOLDER
          $su initdb -D $FOLDER/data -A trust -U postgres
          exec $su postgres -D $FOLDER/data -p $PORT -k $FOLDER -c shared_buffers=64MB",
-        "until pgbench -h $FOLDER -p $PORT -U postgres -i -s 2 postgres; do sleep 2; done
+        "until pgbench -h $FOLDER -p $PORT -U postgres -i -s 6 postgres; do sleep 2; done
+         pgbench -h $FOLDER -p $PORT -U postgres -c 2 -S -t 50000 postgres
          while :; do pgbench -h $FOLDER -p $PORT -U postgres -c 4 -T 600 -R 60 postgres; sleep 1; done",
     ),
     (

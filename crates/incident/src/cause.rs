@@ -308,14 +308,19 @@ fn at_own_limit(facts: &DeathFacts<'_>, mut evidence: Vec<String>, otherwise: Ca
         let failed = plural(facts.failed_count, "allocation");
         evidence.push(format!("{failed} failed in its last {FAILED_SECONDS} seconds"));
     }
-    if let Some(runtime) = facts.runtime.filter(|runtime| runtime.amount.is_full()) {
+    if let Some(runtime) = facts.runtime.filter(|runtime| runtime.is_full()) {
         let amount = runtime.amount;
+        let expected = runtime.expected_bytes.filter(|_| !amount.is_full());
+        let later = expected.map(|expected| {
+            format!(" at the last reading; at its growth before, {} at the end", bytes(expected))
+        });
         evidence.push(format!(
-            "{} had {} of the {} that {} allows",
+            "{} had {} of the {} that {} allows{}",
             runtime.heap,
             bytes(amount.used_bytes),
             bytes(amount.limit_bytes),
-            runtime.set_by
+            runtime.set_by,
+            later.unwrap_or_default()
         ));
         let limit_bytes = Some(amount.limit_bytes);
         let (kind, certainty) = (CauseKind::RuntimeLimit, Certainty::Likely);

@@ -48,6 +48,13 @@ pub enum Trigger {
         /// Swapped-out bytes.
         swapped_bytes: u64,
     },
+    /// Soft limit of the group (`memory.high` of version 2), above which the kernel slows it down.
+    SoftLimit {
+        /// The limit in bytes.
+        limit_bytes: u64,
+        /// Times that it was met since the group was watched.
+        times: u64,
+    },
     /// Limit that the process has by itself.
     OwnLimit {
         /// Limited amount.
@@ -93,6 +100,9 @@ pub struct State {
     pub rss_bytes: u64,
     /// Swapped-out bytes of the group.
     pub swapped_bytes: u64,
+    /// Soft limit in bytes, and times that it was met since the group was watched; `None`: no soft
+    /// limit.
+    pub soft_limit: Option<(u64, u64)>,
 }
 
 /// Least share of the limit, in hundredths, at which a trend counts: far below, it changes often.
@@ -109,6 +119,12 @@ pub struct Climb {
     step_bytes: Option<u64>,
     /// Swapped-out bytes from which on the next step counts.
     swap_bytes: Option<u64>,
+    /// Held bytes at which the soft limit was told; `None`: no such climb has been told.
+    #[serde(default)]
+    slowed_bytes: Option<u64>,
+    /// Times that the soft limit had been met at the last judgement.
+    #[serde(default)]
+    soft_times: u64,
 }
 
 impl Climb {
@@ -118,6 +134,7 @@ impl Climb {
         self.judge_limit(rules, state)
             .or_else(|| self.judge_step(rules, state))
             .or_else(|| self.judge_swap(rules, state))
+            .or_else(|| self.judge_soft_limit(rules, state))
     }
 
     fn judge_limit(&mut self, rules: &Rules, state: &State) -> Option<Trigger> {
@@ -165,6 +182,21 @@ impl Climb {
         self.swap_bytes = Some(if is_step { swapped_bytes } else { from });
         is_step.then_some(Trigger::Swap { swapped_bytes })
     }
+
+    /// Files that give way at the soft limit slow nobody down: what is held must fill it.
+    fn judge_soft_limit(&mut self, rules: &Rules, state: &State) -> Option<Trigger> {
+        let (limit_bytes, times) = state.soft_limit.filter(|&(limit_bytes, _)| limit_bytes > 0)?;
+        let fall = limit_bytes / 100 * FALL_PERCENT;
+        let is_over = |told: &u64| state.held_bytes < told.saturating_sub(fall);
+        self.slowed_bytes = self.slowed_bytes.filter(|told| !is_over(told));
+        let is_met = times > std::mem::replace(&mut self.soft_times, times);
+        let is_full = percent_of(state.held_bytes, limit_bytes) >= rules.limit_percent;
+        if !is_met || !is_full || self.slowed_bytes.is_some() {
+            return None;
+        }
+        self.slowed_bytes = Some(state.held_bytes);
+        Some(Trigger::SoftLimit { limit_bytes, times })
+    }
 }
 
 /// Judge of a limit that a process has by itself: reaching it is told once.
@@ -201,8 +233,23 @@ mod tests {
             limit_bytes: Some(100 * MIB),
             rate,
             rss_bytes: held_mib * MIB,
-            swapped_bytes: 0,
+            ..State::default()
         }
+    }
+
+    #[test]
+    fn a_soft_limit_is_told_once_a_climb_where_it_is_met_by_what_is_held() {
+        let (rules, mut climb) = (Rules::default(), Climb::default());
+        let mut told = |held_mib: u64, times| {
+            let soft_limit = Some((50 * MIB, times));
+            let state = State { soft_limit, limit_bytes: None, ..state(held_mib, 0) };
+            climb.judge(&rules, &state)
+        };
+        assert_eq!(told(20, 5), None, "files gave way");
+        assert_eq!(told(48, 5), None, "it was not met again");
+        assert_eq!(told(48, 9), Some(Trigger::SoftLimit { limit_bytes: 50 * MIB, times: 9 }));
+        assert_eq!([told(49, 20), told(60, 30), told(40, 31)], [None; 3]);
+        assert!(told(50, 40).is_some());
     }
 
     #[test]

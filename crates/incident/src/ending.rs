@@ -51,6 +51,13 @@ impl Ending {
         }
     }
 
+    /// True for an end by SIGPIPE: nobody reads any more what the process writes.
+    #[must_use]
+    pub fn is_of_pipe(self) -> bool {
+        const PIPE: i32 = 13;
+        matches!(self, Self::Signalled { signal: PIPE, .. })
+    }
+
     /// True for an end by SIGKILL.
     #[must_use]
     pub fn is_kill(self) -> bool {

@@ -34,6 +34,18 @@ pub struct RuntimeLimit {
     pub set_by: String,
     /// Amount at the last reading, and the limit.
     pub amount: Limited,
+    /// Bytes at the end, if it went on to grow as before; `None`: it did not grow.
+    #[serde(default)]
+    pub expected_bytes: Option<u64>,
+}
+
+impl RuntimeLimit {
+    /// Whether the heap was nearly full at the last reading, or would have been at the end.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let expected = self.expected_bytes.map(|used_bytes| Limited { used_bytes, ..self.amount });
+        self.amount.is_full() || expected.is_some_and(|expected| expected.is_full())
+    }
 }
 
 /// Option by which a Java program ends at an OutOfMemoryError.
@@ -74,5 +86,9 @@ mod tests {
         assert!(AtOutOfMemory::Exit.ends_so(status) && AtOutOfMemory::Crash.ends_so(abort));
         assert!(!AtOutOfMemory::Exit.ends_so(abort) && !AtOutOfMemory::Crash.ends_so(status));
         assert!(!Limited { used_bytes: 9, limit_bytes: 0 }.is_full());
+        let amount = Limited { used_bytes: 70, limit_bytes: 100 };
+        let heap =
+            RuntimeLimit { heap: String::new(), set_by: String::new(), amount, expected_bytes: Some(95) };
+        assert!(heap.is_full() && !RuntimeLimit { expected_bytes: None, ..heap }.is_full());
     }
 }

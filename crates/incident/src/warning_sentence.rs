@@ -1,6 +1,6 @@
 //! First sentence of a warning, and the clause that all first sentences have.
 
-use heapr_table::quantity::bytes;
+use heapr_table::quantity::{bytes, plural};
 
 use crate::climb::Trigger;
 use crate::incident::Incident;
@@ -41,6 +41,15 @@ pub(crate) fn near_limit(incident: &Incident, who: &str, held: &str) -> String {
                 so_held(held)
             )
         }
+        Some(Trigger::SoftLimit { limit_bytes, times }) => {
+            let path = group.map_or("its group", |group| group.path.as_str());
+            format!(
+                "{who} is being slowed down by the kernel: at {when} {path} had met its soft limit of {} {}{}.",
+                bytes(limit_bytes),
+                plural(times, "time"),
+                so_held(held)
+            )
+        }
         Some(Trigger::OwnLimit { of, percent, limit_bytes }) => format!(
             "{who} may end soon by itself: at {when} it had used {percent} % of its limit of {} of {}{}.",
             of.name(),
@@ -68,6 +77,13 @@ mod tests {
         let told = near_limit(&incident, "web (7)", ", 60 % of it in f");
         assert!(told.starts_with("web (7) is being swapped out: at "), "{told}");
         assert!(told.ends_with(" /web had 5.00 MiB in swap; 60 % of its memory was in f."), "{told}");
+        incident.trigger = Some(Trigger::SoftLimit { limit_bytes: 48 << 20, times: 7 });
+        let told = near_limit(&incident, "web (7)", ", 60 % of it in f");
+        let end = " /web had met its soft limit of 48.0 MiB 7 times; 60 % of its memory was in f.";
+        assert!(
+            told.starts_with("web (7) is being slowed down by the kernel: at ") && told.ends_with(end),
+            "{told}"
+        );
         let (of, limit_bytes) = (OwnLimit::V8Heap, 100 << 20);
         incident.trigger = Some(Trigger::OwnLimit { of, percent: 87, limit_bytes });
         let told = near_limit(&incident, "web (7)", "");

@@ -41,6 +41,9 @@ const ROUND_SAMPLED: Duration = Duration::from_millis(50);
 /// Measured with ten processes and 300 events a second. A woken recorder finds all its caches cold,
 /// so that a round takes 0.3 to 0.7 ms. At five rounds a second these were two thirds of its time.
 const ROUND_CALM: Duration = Duration::from_millis(500);
+/// Longest sleep of such a session after [`ASLEEP_ROUNDS`] rounds without any event.
+const ROUND_ASLEEP: Duration = Duration::from_secs(1);
+const ASLEEP_ROUNDS: u32 = 60;
 /// Number of events per round below which there are hardly any.
 const CALM_EVENTS: u64 = 256;
 
@@ -52,6 +55,8 @@ pub struct Session {
     next_flush_ns: u64,
     flush_timer_ns: u64,
     is_busy: bool,
+    /// Rounds without an event since the last one that had some.
+    idle_rounds: u32,
     spare_time: SpareTime,
     /// True if requests wake the session, so that rounds may be far apart.
     may_rest: bool,
@@ -159,6 +164,7 @@ impl Session {
             is_full: false,
             inside,
             tasks: (Letterbox::new(tasks, bell.clone()), wanted),
+            idle_rounds: 0,
             may_rest: false,
             bell,
             exec_holds: ExecHolds::default(),
@@ -220,11 +226,13 @@ impl Session {
             return;
         }
         self.is_busy = turn.event_count > 0;
+        self.idle_rounds = if self.is_busy { 0 } else { self.idle_rounds.saturating_add(1) };
         let is_calm = self.may_rest
             && turn.event_count < CALM_EVENTS
             // Rules due at a certain time do not wake the session.
             && !self.recorder.has_snapshot_rules();
         let longest = match (self.properties.sample, self.is_busy) {
+            (Some(_), _) if is_calm && self.idle_rounds >= ASLEEP_ROUNDS => ROUND_ASLEEP,
             (Some(_), _) if is_calm => ROUND_CALM,
             (Some(_), _) => ROUND_SAMPLED,
             (None, true) => ROUND_BUSY,

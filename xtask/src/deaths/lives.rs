@@ -9,10 +9,8 @@ use super::programs::Programs;
 use crate::memory_group::{MemoryGroup, Trial, Watch, waited};
 
 /// Programs that count their orders in the file `count`, and the limits of their groups in MiB.
-const PROGRAMS: [(&str, u64); 3] =
+pub(super) const PROGRAMS: [(&str, u64); 3] =
     [("{leak}", 128), ("python3 {victims}/dictionary.py", 128), ("node {victims}/buffers.js", 256)];
-/// Time in which an interpreter is loaded.
-const LOADED: Duration = Duration::from_millis(700);
 /// Longest time until the limit is met.
 const LIMIT: Duration = Duration::from_secs(300);
 /// Largest difference of the medians, in hundredths of the first.
@@ -44,7 +42,7 @@ fn orders(programs: &Programs, command: &str, limit_mib: u64, is_watched: bool) 
     let group = MemoryGroup::new("lives", None, Some(limit_mib))?;
     let mut child = group.command(&programs.command(command)?, trial.folder.path()).spawn()?;
     waited(LIMIT, || Ok(group.process_count() > 0))?;
-    std::thread::sleep(LOADED);
+    group.wait_until_loaded();
     let watch = is_watched.then(|| trial.watch(&["--cgroup", &group.path])).transpose()?;
     fs::write(trial.path("go"), "")?;
     let has_ended = waited(LIMIT, || Ok(child.try_wait()?.is_some()))?;

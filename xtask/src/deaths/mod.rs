@@ -28,7 +28,7 @@ const DEATHS_A_MISS: usize = 7;
 pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     if let ["--lives", count] = words {
         let count = count.parse().with_context(|| format!("{count} is no number of rounds"))?;
-        return lives::run(count, &Programs::built()?);
+        return lives::run(count, &Programs::built(&lives::PROGRAMS.map(|(command, _)| command))?);
     }
     let (rounds, names) = match words {
         ["--rounds", count, names @ ..] => {
@@ -39,7 +39,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     let chosen: Vec<&Death> =
         DEATHS.iter().filter(|death| names.is_empty() || names.contains(&death.name)).collect();
     ensure!(!chosen.is_empty(), "no death has one of the names {names:?}");
-    let programs = Programs::built()?;
+    let programs = Programs::built(&chosen.iter().map(|death| death.command).collect::<Vec<_>>())?;
     println!("| death | limit | right | first sentence of the last round |\n|---|---:|---:|---|");
     let mut right = 0;
     for death in &chosen {
@@ -81,8 +81,7 @@ fn told_of(death: &Death, programs: &Programs) -> anyhow::Result<(bool, String)>
         group.command(&words, trial.folder.path()).stderr(File::create(trial.path("stderr"))?).spawn()?,
     );
     waited(LIMIT, || Ok(group.process_count() > 0))?;
-    // An interpreter is loaded, and the shell has become the program.
-    std::thread::sleep(Duration::from_millis(700));
+    group.wait_until_loaded();
     let watched = group.path.clone();
     let watch = trial.watch(&[&["--cgroup", &watched], death.watch].concat())?;
     if let (Other::Neighbour(command), Some(group)) = (death.other, &neighbours) {

@@ -19,8 +19,9 @@ const CLASSES: [&str; 2] = ["Direct.java", "Heap.java"];
 const ADDRESS_SPACE_KIB: u64 = 200_000;
 
 impl Programs {
-    /// Compiles all.
-    pub(super) fn built() -> anyhow::Result<Self> {
+    /// Compiles what these commands run.
+    pub(super) fn built(commands: &[&str]) -> anyhow::Result<Self> {
+        let is_run = |name: &str| commands.iter().any(|command| command.contains(name));
         let victims = victims();
         let folder = tempfile::tempdir()?;
         for source in COMPILED {
@@ -30,12 +31,16 @@ impl Programs {
             command.args(["-g", "-O1", "-fno-builtin", "-o"]).arg(program).arg(victims.join(source));
             crate::run(&mut command)?;
         }
-        let mut javac = Command::new("javac");
-        javac.args(["-g", "-d"]).arg(folder.path().join("classes"));
-        crate::run(javac.args(CLASSES.map(|name| victims.join(name))))?;
-        let mut cargo = crate::cargo();
-        cargo.args(["build", "--release", "--quiet", "--target-dir"]).arg(target());
-        crate::run(cargo.arg("--manifest-path").arg(victims.join("rust/Cargo.toml")))?;
+        if is_run("{classes}") {
+            let mut javac = Command::new("javac");
+            javac.args(["-g", "-d"]).arg(folder.path().join("classes"));
+            crate::run(javac.args(CLASSES.map(|name| victims.join(name))))?;
+        }
+        if is_run("{rust}") {
+            let mut cargo = crate::cargo();
+            cargo.args(["build", "--release", "--quiet", "--target-dir"]).arg(target());
+            crate::run(cargo.arg("--manifest-path").arg(victims.join("rust/Cargo.toml")))?;
+        }
         let shared = PathBuf::from("/dev/shm").join(format!("heapr-deaths-{}", std::process::id()));
         std::fs::create_dir(&shared).with_context(|| shared.display().to_string())?;
         Ok(Self { folder, shared })

@@ -126,6 +126,14 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Makes Debian's package for a target from a program that is there.
+pub(crate) fn deb_of(target: &str, binary: &Path) -> anyhow::Result<PathBuf> {
+    let architecture = Architecture::of_target(target).with_context(|| format!("no package for {target}"))?;
+    let kinds: Vec<&Kind> = KINDS.iter().filter(|(name, ..)| *name == "deb").collect();
+    let files = make_all(&kinds, architecture, Some(binary), &crate::root().join("target/dist/given"))?;
+    files.into_iter().next().context("no package was made")
+}
+
 /// Makes packages of these kinds below a folder, and returns their files in the same order.
 fn make_all(
     kinds: &[&Kind],

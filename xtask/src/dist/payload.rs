@@ -22,6 +22,10 @@ const LISTS: &[(&str, &str)] = &[
     ("crates/query/src/wrapper_frames.txt", "wrapper-frames.txt"),
 ];
 
+/// Files in `packaging` that watch a unit, and the containers of a node.
+const UNIT: &str = "heapr-watch@.service";
+const DAEMON_SET: &str = "heapr-watch-daemonset.yaml";
+
 /// Files of a package.
 #[derive(Debug)]
 pub(crate) struct Payload {
@@ -108,7 +112,11 @@ impl Payload {
         // Folder that `find_package(heapr)` searches.
         let cmake = made("share/heapr/cmake")?;
         copy(&crate::root().join("packaging/heapr-config.cmake"), &cmake.join("heapr-config.cmake"))?;
+        // `systemctl start heapr-watch@web` watches web.service.
+        let units = made("lib/systemd/system")?;
+        copy(&crate::root().join("packaging").join(UNIT), &units.join(UNIT))?;
         let documents = made("share/doc/heapr")?;
+        copy(&crate::root().join("packaging").join(DAEMON_SET), &documents.join(DAEMON_SET))?;
         for name in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
             copy(&crate::root().join(name), &documents.join(name))?;
         }

@@ -73,7 +73,7 @@ pub(crate) fn rpm(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
         "Name: heapr\nVersion: {}\nRelease: 1\nSummary: {DESCRIPTION}\nLicense: MIT OR Apache-2.0\n\
          %global _build_id_links none\n%global _buildhost heapr\n%global use_source_date_epoch_as_buildtime 1\n\
          %global clamp_mtime_to_source_date_epoch 1\n%global source_date_epoch_from_changelog 0\n%global debug_package %{{nil}}\n%global __os_install_post %{{nil}}\n%description\n{DESCRIPTION}\n\
-         %install\ncp -a {}/. %{{buildroot}}/usr\n%files\n/usr/bin/*\n/usr/share/*\n",
+         %install\ncp -a {}/. %{{buildroot}}/usr\n%files\n/usr/bin/*\n/usr/lib/systemd/system/*\n/usr/share/*\n",
         payload.version,
         payload.usr.display()
     );

@@ -45,6 +45,9 @@ pub(super) fn boot(processor: &Processor, folder: &Path) -> anyhow::Result<()> {
         let drive = format!("if=none,format=raw,id={name},file={}{suffix}", file.display());
         command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive={name}")]);
     }
+    // Some hosts offer an acceleration that Debian's kernel does not run under.
+    let accelerator = std::env::var("HEAPR_VM_ACCELERATOR").unwrap_or_else(|_| "tcg".to_owned());
+    command.args(["-accel", &accelerator]);
     let begin = Instant::now();
     let mut machine = command.stdin(Stdio::null()).spawn().context(*emulator)?;
     let limit = Duration::from_secs(seconds_max());

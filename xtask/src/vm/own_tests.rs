@@ -25,7 +25,7 @@ pub(super) fn make(
     let (name, test) = place.split_once('/').map_or((place, None), |(name, test)| (name, Some(test)));
     let mut build = processor.cargo();
     build.args(["test", "--no-run", "--message-format=json", "--quiet", "-p", name]);
-    build.args(["--target", processor.target]);
+    build.args(processor.target_words());
     match test {
         Some(test) => build.args(["--test", test]),
         None => build.arg("--lib"),
@@ -60,6 +60,10 @@ pub(super) fn make(
     }
     if test.is_some() {
         tree(processor, work)?;
+        let built = work.join("tree").join(processor.built()).join("heapr");
+        if !built.is_symlink() {
+            std::os::unix::fs::symlink("/work/bin/heapr", built)?;
+        }
     }
     Ok(names)
 }
@@ -71,13 +75,13 @@ fn executable(message: &str) -> Option<&str> {
 
 /// Copies the repository's folders and the built victims. The tests have the paths of this machine:
 /// the file `place` tells the other one where it must show them.
-fn tree(processor: &Processor, work: &Path) -> anyhow::Result<()> {
+pub(super) fn tree(processor: &Processor, work: &Path) -> anyhow::Result<()> {
     let tree = work.join("tree");
     if tree.exists() {
         return Ok(());
     }
-    let target = Path::new("target").join(processor.target);
-    for folder in [target.join("debug"), "target/tmp".into()] {
+    let built = processor.built();
+    for folder in [built.clone(), "target/tmp".into()] {
         fs::create_dir_all(tree.join(&folder)).with_context(|| folder.display().to_string())?;
     }
     let root = crate::root();
@@ -85,12 +89,15 @@ fn tree(processor: &Processor, work: &Path) -> anyhow::Result<()> {
     for folder in READ {
         copy(&root.join(folder), &tree.join(folder))?;
     }
-    let victims = root.join("target/tmp").join(format!("victims-{}", processor.prefix));
+    let name =
+        if processor.is_here() { "victims".to_owned() } else { format!("victims-{}", processor.prefix) };
+    let victims = root.join("target/tmp").join(name);
     if victims.exists() {
         copy(&victims, &tree.join("target/tmp/victims"))?;
     }
-    std::os::unix::fs::symlink("/work/bin/heapr", tree.join(&target).join("debug/heapr"))?;
-    std::os::unix::fs::symlink("../tmp", tree.join(&target).join("tmp"))?;
+    if let Some(target) = built.parent().filter(|_| !processor.is_here()) {
+        std::os::unix::fs::symlink("../tmp", tree.join(target).join("tmp"))?;
+    }
     fs::write(work.join("place"), format!("{}\n", root.display()))?;
     Ok(())
 }

@@ -52,7 +52,7 @@ const ALL: &[Processor] = &[
             ("gcc", "x86_64-linux-gnu-gcc"),
             ("qemu-system-x86", "qemu-system-x86_64"),
         ],
-        emulator: &["qemu-system-x86_64", "-M", "q35", "-accel", "kvm", "-accel", "tcg", "-cpu", "max"],
+        emulator: &["qemu-system-x86_64", "-M", "q35", "-cpu", "max"],
         console: "ttyS0",
     },
 ];
@@ -62,9 +62,29 @@ impl Processor {
         ALL.iter().find(|processor| processor.name == name)
     }
 
+    /// Whether it is this machine's own processor, for which nothing is built anew.
+    pub(super) fn is_here(&self) -> bool {
+        self.name == std::env::consts::ARCH
+    }
+
+    /// Words of cargo that choose the target.
+    pub(super) fn target_words(&self) -> Vec<&'static str> {
+        if self.is_here() { Vec::new() } else { vec!["--target", self.target] }
+    }
+
+    /// Folder of the built programs in the repository.
+    pub(super) fn built(&self) -> std::path::PathBuf {
+        let target = std::path::Path::new("target");
+        if self.is_here() { target.join("debug") } else { target.join(self.target).join("debug") }
+    }
+
     /// Cargo's command, with the compilers for the target.
     pub(super) fn cargo(&self) -> Command {
         let mut command = crate::cargo();
+        // Other compilers' names would have all of this machine's builds made anew.
+        if self.is_here() {
+            return command;
+        }
         let (target, compiler) = (self.target.replace('-', "_"), format!("{}-gcc", self.prefix));
         command.env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase()), &compiler);
         command.env(format!("CC_{target}"), &compiler);

@@ -28,7 +28,17 @@ const TRIALS: &[(&str, &str, &[Source])] = &[
     ("graph_redis", include_str!("trials/graph_redis.sh"), &[]),
     ("python_frames", include_str!("trials/python_frames.sh"), &[]),
     ("doctor", include_str!("trials/doctor.sh"), &[]),
+    ("deaths_v2", include_str!("trials/deaths_v2.sh"), &[]),
+    ("group_v2", include_str!("trials/group_v2.sh"), &[]),
+    ("pod", include_str!("trials/pod.sh"), &[]),
+    ("systemd_unit", include_str!("trials/systemd_unit.sh"), &[]),
 ];
+
+/// Trials that read the repository's folders and run xtask; those that install the package.
+const WITH_TREE: &[&str] = &["deaths_v2", "group_v2", "pod", "systemd_unit"];
+const WITH_PACKAGE: &[&str] = &["systemd_unit"];
+/// Trials under systemd as the machine's first process.
+const WITH_SYSTEMD: &[&str] = &["systemd_unit"];
 
 /// Builds everything and makes the disk. A word with `::` names tests of a crate ([`own_tests`]).
 /// Returns the names of the trials.
@@ -58,7 +68,25 @@ pub(super) fn make(processor: &Processor, folder: &Path, words: &[&str]) -> anyh
     let heapr = heapr(processor)?;
     let mut strip = Command::new(format!("{}-strip", processor.prefix));
     crate::run(strip.arg("-o").arg(work.join("bin/heapr")).arg(&heapr))?;
+    let has_any = |of: &[&str]| names.iter().any(|name| of.contains(&name.as_str()));
+    if has_any(WITH_TREE) {
+        own_tests::tree(processor, &work)?;
+        // This machine's own processor has this very program.
+        let xtask = match processor.is_here() {
+            true => std::env::current_exe()?,
+            false => built(processor, "xtask", None)?,
+        };
+        fs::copy(&xtask, work.join("bin/xtask")).with_context(|| xtask.display().to_string())?;
+    }
+    if has_any(WITH_PACKAGE) {
+        let package = crate::dist::deb_of(processor.target, &heapr)?;
+        fs::copy(&package, work.join("heapr.deb")).with_context(|| package.display().to_string())?;
+    }
     fs::write(work.join("trials.sh"), include_str!("trials.sh"))?;
+    if has_any(WITH_SYSTEMD) {
+        fs::create_dir_all(work.join("systemd"))?;
+        fs::write(work.join("systemd/trials.service"), include_str!("trials.service"))?;
+    }
     // The machine still has to bring the results of a trial that is ended.
     fs::write(work.join("seconds"), format!("{}\n", seconds_max() / 4 * 3))?;
     fs::write(work.join("list"), names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
@@ -71,18 +99,15 @@ fn heapr(processor: &Processor) -> anyhow::Result<std::path::PathBuf> {
     if let Some(program) = std::env::var_os("HEAPR_VM_PROGRAM") {
         return Ok(program.into());
     }
+    built(processor, "heapr", Some("heapr"))
+}
+
+/// Builds a package's program. `bin`: its name, if the package has several.
+fn built(processor: &Processor, package: &str, bin: Option<&str>) -> anyhow::Result<std::path::PathBuf> {
     let mut build = processor.cargo();
-    crate::run(build.args([
-        "build",
-        "--quiet",
-        "-p",
-        "heapr",
-        "--bin",
-        "heapr",
-        "--target",
-        processor.target,
-    ]))?;
-    Ok(crate::root().join("target").join(processor.target).join("debug/heapr"))
+    build.args(["build", "--quiet", "-p", package]).args(processor.target_words());
+    crate::run(build.args(bin.iter().flat_map(|bin| ["--bin", bin])))?;
+    Ok(crate::root().join(processor.built()).join(package))
 }
 
 fn compile(processor: &Processor, program: &str, source: &str, work: &Path) -> anyhow::Result<()> {

@@ -14,6 +14,7 @@ const MIRROR: &str = "http://deb.debian.org/debian";
 /// Packages of the machine beside Debian's smallest set; the kernel's has the architecture's name.
 const PACKAGES: &[&str] = &[
     "busybox-static",
+    "dbus",
     "default-jdk-headless",
     "g++",
     "gdb",
@@ -35,8 +36,10 @@ const PACKAGES: &[&str] = &[
     "redis-server",
     "redis-tools",
     "ruby",
+    "runc",
     "sqlite3",
     "strace",
+    "systemd",
     "valgrind",
 ];
 

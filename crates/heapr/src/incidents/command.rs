@@ -26,6 +26,9 @@ pub(crate) struct IncidentsArguments {
     /// Also write all incidents as Parquet into this folder (see docs/tables.md)
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "number")]
     tables: Option<PathBuf>,
+    /// Also send all incidents to this address as OTLP logs, with /v1/logs behind it
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// Replace tables that are there
     #[arg(short, long, requires = "tables")]
     force: bool,
@@ -72,8 +75,11 @@ pub(crate) fn run(arguments: &IncidentsArguments) -> anyhow::Result<ExitCode> {
         Some(number) => vec![(number, Ok(store.read(number)?))],
         None => store.all(),
     };
+    let read: Vec<&Incident> = shown.iter().filter_map(|(_, read)| read.as_ref().ok()).collect();
+    if let Some(url) = &arguments.otlp {
+        super::otlp_logs::send(url, &read)?;
+    }
     if let Some(tables) = &arguments.tables {
-        let read: Vec<&Incident> = shown.iter().filter_map(|(_, read)| read.as_ref().ok()).collect();
         super::tables::write(tables, &folder, &read, arguments.force)?;
     }
     match (&arguments.number, shown.first()) {

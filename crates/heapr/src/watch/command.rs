@@ -73,6 +73,7 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
         pending: Vec::new(),
         next_scan: now,
         next_reading: now,
+        next_own: now,
         next_journal: now,
         is_journal_old: true,
         death_count: 0,

@@ -58,7 +58,7 @@ impl Dead {
     /// commands.
     pub(super) fn is_incident(&self, group: Option<&DeadsGroup>) -> bool {
         let limit = group.and_then(|group| group.facts.limit_bytes);
-        let is_at_own_limit = self.runtime.as_ref().is_some_and(|runtime| runtime.amount.is_full());
+        let is_at_own_limit = self.runtime.as_ref().is_some_and(RuntimeLimit::is_full);
         let is_large =
             is_at_own_limit || limit.is_some_and(|limit| self.named.rss_bytes.unwrap_or(0) >= limit / 2);
         match self.ending {
@@ -69,6 +69,8 @@ impl Dead {
                 let is_unwatched = self.not_before_unix_ns.is_some();
                 is_unwatched || self.is_named || is_large || kills.is_some_and(|kills| kills > 0)
             }
+            // The end of a pipe ends its writers; what ended the reader has an incident of its own.
+            ending if ending.is_of_pipe() => self.is_named || is_large,
             ending @ Ending::Signalled { .. } => !ending.is_orderly(),
         }
     }

@@ -19,6 +19,8 @@ const RECORDED: [&str; 9] = [
 ];
 /// Classes that are no holder: pages of files, which the kernel can take back or counts elsewhere.
 const OF_FILES: [&str; 5] = ["code", "read_only_data", "files", "shared_memory", "kernel"];
+/// Name of memory of an unknown owner in a recorded process, beyond its recorded blocks.
+const OWN_MAPPINGS: &str = "memory that it mapped by itself, in no recorded block";
 /// Largest number of holders of an incident.
 const HOLDERS_MAX: usize = 20;
 /// Time by which clocks of a start and of an end may differ, ns.
@@ -53,7 +55,9 @@ pub(super) fn add_holders(
     };
     let mut holders = found.holders;
     for account in accounts {
-        holders.extend(classes(account, found.pids.contains(&account.pid)));
+        let is_recorded = found.pids.contains(&account.pid);
+        let of_account = classes(account, is_recorded.then(|| recorded_bytes(&holders, account.pid)));
+        holders.extend(of_account);
     }
     let group = incident.group.as_ref().filter(|_| is_of_group);
     holders.extend(group.into_iter().flat_map(parts));
@@ -74,22 +78,34 @@ pub(super) fn add_holders(
     }
 }
 
-/// Classes of a process's resident memory that no recorded block explains.
-fn classes(account: &Account, is_recorded: bool) -> Vec<Holder> {
+/// Bytes of a process's recorded blocks, at most.
+fn recorded_bytes(holders: &[Holder], pid: u32) -> u64 {
+    let functions = holders.iter().filter(|holder| holder.kind == HolderKind::Function);
+    let of_process = functions.flat_map(|holder| {
+        let own = holder.processes.iter().filter(move |(owner, _)| *owner == pid);
+        own.map(|(_, bytes)| bytes.saturating_add(holder.bytes_plus_minus))
+    });
+    of_process.fold(0, u64::saturating_add)
+}
+
+/// Classes of a process's resident memory that no recorded block explains. `recorded_bytes`: those
+/// of its recorded blocks; `None`: it is not recorded.
+fn classes(account: &Account, recorded_bytes: Option<u64>) -> Vec<Holder> {
+    let is_recorded = recorded_bytes.is_some();
     let is_left_out = |class: &str| OF_FILES.contains(&class) || is_recorded && RECORDED.contains(&class);
-    // Recorded blocks may lie in memory of an unknown owner. CPython's arenas are told: samples
-    // leave its small objects out.
-    let is_unsure = |class: &str| is_recorded && class == "unknown";
-    let large = account.lines.iter().filter(|line| line.bytes >= BYTES_MIN);
-    let lines = large.filter(|line| !is_left_out(&line.class)).filter(|line| !is_unsure(&line.class));
-    let holder = |line: &heapr_incident::AccountLine| Holder {
-        kind: HolderKind::Class,
-        name: line.label.clone(),
-        bytes: line.bytes,
-        processes: vec![(account.pid, line.bytes)],
-        ..Holder::default()
+    // Recorded blocks may lie in memory of an unknown owner: what is left beyond them is told, as
+    // of compilers and interpreters that map their heaps by themselves. CPython's arenas are told:
+    // samples leave its small objects out.
+    let holder = |line: &heapr_incident::AccountLine| {
+        let (name, bytes) = match recorded_bytes.filter(|_| line.class == "unknown") {
+            Some(recorded_bytes) => (OWN_MAPPINGS.to_owned(), line.bytes.saturating_sub(recorded_bytes)),
+            None => (line.label.clone(), line.bytes),
+        };
+        let processes = vec![(account.pid, bytes)];
+        Holder { kind: HolderKind::Class, name, bytes, processes, ..Holder::default() }
     };
-    lines.map(holder).collect()
+    let lines = account.lines.iter().filter(|line| !is_left_out(&line.class));
+    lines.map(holder).filter(|holder| holder.bytes >= BYTES_MIN).collect()
 }
 
 /// Parts of a group's memory outside of its processes.
@@ -141,11 +157,14 @@ mod tests {
 
     #[test]
     fn classes_that_recorded_blocks_explain_are_no_holders_of_a_recorded_process() {
-        let names = |is_recorded| {
-            classes(&account(), is_recorded).into_iter().map(|holder| holder.name).collect::<Vec<_>>()
+        let found = |recorded_bytes| {
+            let holders = classes(&account(), recorded_bytes).into_iter();
+            holders.map(|holder| (holder.name, holder.bytes >> 20)).collect::<Vec<_>>()
         };
-        assert_eq!(names(true), ["v8_heap"]);
-        assert_eq!(names(false), ["glibc_heap", "v8_heap", "unknown"]);
+        let named = |name: &str, mib: u64| (name.to_owned(), mib);
+        assert_eq!(found(Some(5 << 20)), [named("v8_heap", 30)]);
+        assert_eq!(found(Some(2 << 20)), [named("v8_heap", 30), named(OWN_MAPPINGS, 3)]);
+        assert_eq!(found(None), [named("glibc_heap", 40), named("v8_heap", 30), named("unknown", 5)]);
     }
 
     #[test]

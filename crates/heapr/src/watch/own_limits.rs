@@ -72,7 +72,12 @@ impl OwnLimits {
         let limit = self.heap.as_ref()?;
         let line = account?.lines.iter().find(|line| line.class == limit.class)?;
         let amount = Limited { used_bytes: line.bytes, limit_bytes: limit.limit_bytes };
-        Some(RuntimeLimit { heap: limit.heap.to_owned(), set_by: limit.set_by.clone(), amount })
+        Some(RuntimeLimit {
+            heap: limit.heap.to_owned(),
+            set_by: limit.set_by.clone(),
+            amount,
+            expected_bytes: None,
+        })
     }
 
     /// Limits that are worth a warning as they come near. A heap of Java also fills up with

@@ -1,8 +1,33 @@
 //! Readings of the watched processes.
 
-use super::watcher::Watcher;
+use std::time::Instant;
+
+use super::watched_process::WatchedProcess;
+use super::watcher::{IDLE, NEAR_OWN, Watcher};
 
 impl Watcher {
+    /// Reads the groups that are due, each at the pace that its share of the limit asks for.
+    pub(super) fn read_due(&mut self, now: Instant) {
+        for place in 0..self.watched.groups.len() {
+            let group = &mut self.watched.groups[place];
+            if group.next > now || !group.read() {
+                continue;
+            }
+            // A group at rest is read whole, too, from time to time.
+            self.is_journal_old |= group.is_moving;
+            self.read_processes(place, true);
+            self.judge(place);
+        }
+        if now >= self.next_own {
+            self.read_own();
+            self.judge_own_limits();
+            let is_near = self.watched.processes.iter().any(WatchedProcess::is_near_own_limit);
+            self.next_own = now + if is_near { NEAR_OWN } else { IDLE };
+        }
+        let groups = self.watched.groups.iter().map(|group| group.next);
+        self.next_reading = groups.min().map_or(self.next_own, |next| next.min(self.next_own));
+    }
+
     /// Reads the processes of a group.
     pub(super) fn read_processes(&mut self, place: usize, is_account_wanted: bool) {
         let Some(group) = self.watched.groups.get(place) else { return };
@@ -36,10 +61,20 @@ impl Watcher {
         }
     }
 
-    /// Reads the processes that are in no group with a limit of its own.
-    pub(super) fn read_groupless(&mut self) {
+    /// Looks at the heaps that grow fast towards limits of their own.
+    pub(super) fn look_at_heaps(&mut self, now: Instant) {
+        let due = self.watched.processes.iter_mut().filter(|process| process.is_heap_due(now));
+        let count = due.map(|process| process.read(true)).count();
+        if count > 0 {
+            self.judge_own_limits();
+        }
+    }
+
+    /// Reads the processes that are in no group with a limit, and those near limits of their own.
+    fn read_own(&mut self) {
         for process in &mut self.watched.processes {
-            if process.group.as_ref().is_none_or(heapr_proc::GroupFolder::is_root) {
+            let is_groupless = process.group.as_ref().is_none_or(heapr_proc::GroupFolder::is_root);
+            if is_groupless || process.is_near_own_limit() {
                 process.read(true);
             }
         }

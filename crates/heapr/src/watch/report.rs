@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use heapr_incident::{Bounds, Incident, Store};
 
 use super::copied_recording::copy_recording;
-use super::otlp_logs::{LOGS_PATH, log_record};
+use crate::incidents::{LOGS_PATH, log_record};
 use crate::transfer::{Outcome, Url, post};
 
 /// Largest number of incidents that are sent at once.

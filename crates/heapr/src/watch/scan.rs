@@ -1,6 +1,8 @@
 //! Processes and groups that are new, and those that are gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+
+use heapr_proc::GroupFolder;
 
 use super::recorder::{Recorder, recorded};
 use super::room::Room;
@@ -102,9 +104,10 @@ impl Watched {
     /// needs notices of its own. One that is meant itself stays while a process lives in it: the
     /// next scan finds that process, and it may be killed before.
     pub(super) fn drop_groups(&mut self, targets: &Targets) {
-        let processes = &self.processes;
+        let with_process: HashSet<&GroupFolder> =
+            self.processes.iter().filter_map(|process| process.group.as_ref()).collect();
         let has_process = |group: &WatchedGroup| {
-            processes.iter().any(|process| process.group.as_ref() == Some(&group.folder))
+            with_process.contains(&group.folder)
                 || targets.covers(&group.path()) && !group.folder.pids().is_empty()
         };
         self.groups.retain(has_process);

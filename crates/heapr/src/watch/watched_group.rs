@@ -51,7 +51,9 @@ pub(super) struct WatchedGroup {
     /// Most bytes that it held before the course, as far as its processes tell that.
     peak_bytes: u64,
     /// Whether usage had changed at the last reading.
-    is_moving: bool,
+    pub(super) is_moving: bool,
+    /// Time of the next reading.
+    pub(super) next: Instant,
     /// Number of the warning that the present climb has caused.
     pub(super) warning: Option<u32>,
 }
@@ -75,6 +77,7 @@ impl WatchedGroup {
             usage_bytes: 0,
             peak_bytes: 0,
             is_moving: true,
+            next: Instant::now(),
             warning: None,
         };
         group.read_whole();
@@ -113,6 +116,12 @@ impl WatchedGroup {
 
     /// Reads usage, and all counters if it has changed. Returns true after such a reading.
     pub(super) fn read(&mut self) -> bool {
+        let has_changed = self.read_usage();
+        self.next = Instant::now() + self.pause();
+        has_changed
+    }
+
+    fn read_usage(&mut self) -> bool {
         let file = if self.folder.is_v2() { "memory.current" } else { "memory.usage_in_bytes" };
         let Some(usage) = self.folder.number(file) else { return false };
         let least = self.facts.limit_bytes.unwrap_or(usage) / CHANGE_PART;
@@ -233,7 +242,18 @@ impl WatchedGroup {
             rate: self.rate(from),
             rss_bytes,
             swapped_bytes: self.facts.swapped_bytes,
+            soft_limit: self.soft_limit(),
         }
+    }
+
+    /// Soft limit with the least left, and the times that it was met since the group is watched.
+    /// Version 1 does not count these.
+    fn soft_limit(&self) -> Option<(u64, u64)> {
+        let limits = self.folder.is_v2().then(|| self.folder.limits())?;
+        let nearest =
+            limits.into_iter().filter(|limit| !limit.is_hard).min_by_key(|limit| limit.free_bytes)?;
+        let of_it = self.levels.more().into_iter().find(|level| level.path == nearest.path)?;
+        Some((nearest.limit_bytes, of_it.events.high?))
     }
 
     /// Rate of the last minute; `None` before the group was watched for half of it, and while it
@@ -248,7 +268,7 @@ impl WatchedGroup {
     }
 
     /// Time until the next reading.
-    pub(super) fn pause(&self) -> Duration {
+    fn pause(&self) -> Duration {
         let Some(limit) = self.facts.limit_bytes.filter(|&limit| limit > 0) else { return FAR };
         let percent = u128::from(self.held_bytes()) * 100 / u128::from(limit);
         match percent {

@@ -1,6 +1,7 @@
 //! A process that is watched.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use heapr_incident::{
     Account, AtOutOfMemory, Ending, JournalProcess, Limited, OwnClimb, OwnLimit, ProcessNamed, Rules,
@@ -11,6 +12,7 @@ use heapr_session::ProcessFacts;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::account;
+use super::heap_course::HeapCourse;
 use super::objects::Objects;
 use super::own_limits::{OwnLimits, address_space};
 use super::targets::container_id;
@@ -21,6 +23,9 @@ const ACCOUNT_GROWTH_PERCENT: u64 = 25;
 const ACCOUNT_BYTES_MIN: u64 = 8 << 20;
 /// Rise of the share of unknown memory, in hundredths, by which an account is worse than the last.
 const UNKNOWN_PERCENT: u64 = 20;
+
+/// Fields of `/proc/PID/stat`: time in user and kernel mode, and resident pages.
+const PROGRESS: [usize; 3] = [14, 15, 24];
 
 /// Process that is watched.
 #[derive(Debug)]
@@ -35,6 +40,10 @@ pub(super) struct WatchedProcess {
     /// Mapped bytes at the last reading.
     pub(super) mapped: Option<Limited>,
     limits: OwnLimits,
+    /// Time that it had run and its size, at the last reading.
+    progress: Option<[u64; 3]>,
+    /// Growth of its language's heap.
+    heap: HeapCourse,
     /// Judges of the limits that it has by itself.
     own_climbs: Vec<(OwnLimit, OwnClimb)>,
     /// Reason for which the process is not recorded.
@@ -81,6 +90,8 @@ impl WatchedProcess {
             account: None,
             address_space,
             mapped,
+            progress: None,
+            heap: HeapCourse::default(),
             own_climbs: Vec::new(),
             not_recorded: None,
             lacks_room: false,
@@ -125,12 +136,17 @@ impl WatchedProcess {
 
     /// Reads the size of the process, and its account if it has grown since the last one.
     pub(super) fn read(&mut self, is_account_wanted: bool) {
-        // A process that ends has no memory any more; its last size counts.
-        let Some(rss_bytes) = heapr_proc::resident_bytes(self.pid()) else { return };
         // The number may be another process's by now.
-        if start_ticks(self.pid()) != Some(self.start_ticks) {
+        let stat = Stat::of_process(self.pid()).filter(|stat| stat.number(22) == Some(self.start_ticks));
+        let Some(stat) = stat else { return };
+        // One that has neither run nor changed its size has nothing new.
+        let progress = PROGRESS.map(|field| stat.number(field).unwrap_or(0));
+        if self.progress == Some(progress) {
             return;
         }
+        // A process that ends has no memory any more; its last size counts.
+        let Some(rss_bytes) = heapr_proc::resident_bytes(self.pid()) else { return };
+        self.progress = Some(progress);
         self.named.rss_bytes = Some(rss_bytes);
         if let Some((most, mapped)) = address_space(self.pid()) {
             (self.address_space, self.mapped) = (Some(most), Some(mapped));
@@ -138,8 +154,14 @@ impl WatchedProcess {
         let before = self.account.as_ref().map_or(0, |account| account.rss_bytes);
         let has_grown = rss_bytes >= ACCOUNT_BYTES_MIN
             && rss_bytes >= before.saturating_add(before / 100 * ACCOUNT_GROWTH_PERCENT);
-        let is_near_own_limit = self.limits.is_near(self.account.as_ref()) && rss_bytes > before;
+        let is_heap_due = self.is_heap_due(Instant::now());
+        if is_heap_due {
+            self.heap.forget_next();
+        }
+        let is_near_own_limit =
+            (is_heap_due || self.limits.is_near(self.account.as_ref())) && rss_bytes > before;
         if is_account_wanted && (has_grown || is_near_own_limit) {
+            let begin = Instant::now();
             let found = account::of_process(self.pid());
             // The contents of a process that is being killed cannot be read.
             let is_worse = |found: &Account| {
@@ -147,7 +169,26 @@ impl WatchedProcess {
                 unknown_percent(found) > before.map_or(100, unknown_percent).saturating_add(UNKNOWN_PERCENT)
             };
             self.account = found.filter(|found| !is_worse(found)).or(self.account.take());
+            self.note_heap(begin.elapsed());
         }
+    }
+
+    /// Notes the heap of the last account, which took `took`.
+    fn note_heap(&mut self, took: Duration) {
+        let account = self.account.as_ref();
+        if let (Some(account), Some(runtime)) = (account, self.limits.runtime(account)) {
+            self.heap.note(account.read_unix_ns, runtime.amount, took);
+        }
+    }
+
+    /// Time at which the heap of its language is looked at next, if it grows towards its limit.
+    pub(super) fn next_heap_look(&self) -> Option<Instant> {
+        self.heap.next()
+    }
+
+    /// Whether the heap is to be looked at now.
+    pub(super) fn is_heap_due(&self, now: Instant) -> bool {
+        self.heap.next().is_some_and(|next| next <= now)
     }
 
     /// Looks at the objects of a CPython process that has grown. `left_bytes`: memory that its
@@ -164,9 +205,11 @@ impl WatchedProcess {
         }
     }
 
-    /// Heap of the language and its limit, at the last account.
-    pub(super) fn runtime(&self) -> Option<RuntimeLimit> {
-        self.limits.runtime(self.account.as_ref())
+    /// Heap of the language and its limit at the last account, and as it is expected to be at a
+    /// time.
+    pub(super) fn runtime(&self, unix_ns: u64) -> Option<RuntimeLimit> {
+        let expected_bytes = self.heap.expected_bytes(unix_ns);
+        self.limits.runtime(self.account.as_ref()).map(|runtime| RuntimeLimit { expected_bytes, ..runtime })
     }
 
     /// Options by which the program ends at an OutOfMemoryError.

@@ -27,9 +27,9 @@ const SCAN_EVERY: Duration = Duration::from_secs(3);
 /// Times between two writings of the journal: if readings have changed, and in any case.
 const JOURNAL_EVERY: Duration = Duration::from_secs(5);
 /// Time between two readings while a process is near a limit of its own.
-const NEAR_OWN: Duration = Duration::from_secs(1);
+pub(super) const NEAR_OWN: Duration = Duration::from_secs(1);
 /// Longest wait without a group.
-const IDLE: Duration = Duration::from_secs(10);
+pub(super) const IDLE: Duration = Duration::from_secs(10);
 
 /// State of a watch.
 #[derive(Debug)]
@@ -56,6 +56,9 @@ pub(super) struct Watcher {
     pub(super) pending: Vec<Pending>,
     pub(super) next_scan: Instant,
     pub(super) next_reading: Instant,
+    /// Time of the next reading of processes without a group, and of those near limits of their
+    /// own.
+    pub(super) next_own: Instant,
     pub(super) next_journal: Instant,
     pub(super) is_journal_old: bool,
     /// Number of deaths that were told.
@@ -114,7 +117,8 @@ impl Watcher {
         let scan = self.pending.is_empty().then_some(self.next_scan);
         let death = self.pending.iter().map(|one| one.due).min();
         let full = self.full_until.map(|(until, _)| until);
-        let times = [scan, death, Some(self.next_reading), self.recorder_due, full];
+        let heap = self.watched.processes.iter().filter_map(WatchedProcess::next_heap_look).min();
+        let times = [scan, death, Some(self.next_reading), self.recorder_due, full, heap];
         let next = times.into_iter().flatten().min().unwrap_or(now + IDLE);
         next.saturating_duration_since(now)
     }
@@ -138,21 +142,9 @@ impl Watcher {
         if self.full_until.is_some_and(|(until, _)| until <= now) {
             self.end_full();
         }
+        self.look_at_heaps(now);
         if now >= self.next_reading {
-            for place in 0..self.watched.groups.len() {
-                let has_changed = self.watched.groups[place].read();
-                self.is_journal_old |= has_changed;
-                if has_changed {
-                    self.read_processes(place, true);
-                    self.judge(place);
-                }
-            }
-            self.read_groupless();
-            self.judge_own_limits();
-            let pauses = self.watched.groups.iter().map(super::watched_group::WatchedGroup::pause);
-            let is_near = self.watched.processes.iter().any(WatchedProcess::is_near_own_limit);
-            let own = if is_near { NEAR_OWN } else { IDLE };
-            self.next_reading = now + pauses.min().unwrap_or(IDLE).min(own);
+            self.read_due(now);
         }
         if self.is_journal_old && now >= self.next_journal {
             self.write_journal();
@@ -330,7 +322,7 @@ fn dead(pending: &Pending) -> Dead {
         not_before_unix_ns: None,
         account: process.account.clone(),
         address_space: process.address_space,
-        runtime: process.runtime(),
+        runtime: process.runtime(pending.time_unix_ns),
         at_out_of_memory: process.at_out_of_memory().to_vec(),
         not_recorded: process.not_recorded.clone(),
         is_named: process.is_named,

@@ -93,8 +93,12 @@ fn systemd_oomd_leaves_its_count() {
 fn an_abort_at_a_limit_of_the_process_is_no_mere_crash() {
     let abort = Ending::Signalled { signal: 6, has_core: false };
     let amount = Limited { used_bytes: 250, limit_bytes: 256 };
-    let runtime =
-        RuntimeLimit { heap: "V8's heap".to_owned(), set_by: "--max-old-space-size".to_owned(), amount };
+    let runtime = RuntimeLimit {
+        heap: "V8's heap".to_owned(),
+        set_by: "--max-old-space-size".to_owned(),
+        amount,
+        expected_bytes: None,
+    };
     let facts = DeathFacts { ending: abort, runtime: Some(&runtime), ..DeathFacts::default() };
     assert_eq!((cause(&facts).kind, cause(&facts).certainty), (CauseKind::RuntimeLimit, Certainty::Likely));
     let facts = DeathFacts { ending: abort, address_space: Some(amount), ..DeathFacts::default() };
@@ -151,8 +155,14 @@ fn ends_after_failed_allocations_and_java_errors_are_likely_and_have_their_evide
         heap: "Java's heap".to_owned(),
         set_by: "-Xmx".to_owned(),
         amount: Limited { used_bytes: 95, limit_bytes: 100 },
+        expected_bytes: None,
     };
-    let found = cause(&DeathFacts { runtime: Some(&full), ..exit });
+    let found = cause(&DeathFacts { runtime: Some(&full), ..exit.clone() });
     assert_eq!((found.kind, found.limit_bytes), (CauseKind::RuntimeLimit, Some(100)));
     assert!(found.evidence[1].contains("ExitOnOutOfMemoryError"), "{:?}", found.evidence);
+    let growing =
+        RuntimeLimit { amount: Limited { used_bytes: 60, ..full.amount }, expected_bytes: Some(93), ..full };
+    let found = cause(&DeathFacts { runtime: Some(&growing), ..exit });
+    assert_eq!((found.kind, found.certainty), (CauseKind::RuntimeLimit, Certainty::Likely));
+    assert!(found.evidence[2].ends_with(" at its growth before, 93 B at the end"), "{:?}", found.evidence);
 }

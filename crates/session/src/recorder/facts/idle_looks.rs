@@ -2,7 +2,7 @@
 //! the same, the seldomer. A recorder of many idle processes must not keep a processor busy. An
 //! event of the process ends the pause.
 
-use heapr_proc::ResidentCounters;
+use heapr_proc::{ResidentCounters, Stat};
 
 /// Longest time between two readings, ns.
 const PAUSE_MAX_NS: u64 = 10_000_000_000;
@@ -15,11 +15,26 @@ pub(crate) struct IdleLooks {
     last: Option<ResidentCounters>,
     changed_ns: u64,
     next_ns: u64,
+    /// Progress at the last reading.
+    progress: Option<[u64; 5]>,
     /// Time of the process's last known event, in ticks.
     event_ticks: u64,
 }
 
+/// Fields of `/proc/PID/stat` of which one changes if the process runs, grows or execs: time in
+/// user and kernel mode, mapped bytes, resident pages, start of the code.
+const PROGRESS: [usize; 5] = [14, 15, 23, 24, 26];
+
 impl IdleLooks {
+    /// Counters of the last reading, if the process has made no progress since: nothing else of it
+    /// needs to be read.
+    pub(crate) fn unchanged(&mut self, pid: u32) -> Option<ResidentCounters> {
+        let stat = Stat::of_process(pid);
+        let progress = stat.map(|stat| PROGRESS.map(|field| stat.number(field).unwrap_or(0)));
+        let before = std::mem::replace(&mut self.progress, progress);
+        self.last.filter(|_| progress.is_some() && progress == before)
+    }
+
     /// Whether a reading is due.
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.next_ns
@@ -46,6 +61,22 @@ impl IdleLooks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_sleeps_is_unchanged_and_one_that_runs_is_not() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        // It sleeps once its program is loaded.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let mut looks = IdleLooks::default();
+        assert_eq!(looks.unchanged(pid), None, "not read yet");
+        let counters = ResidentCounters::of_process(pid).unwrap();
+        looks.note(&counters, 5);
+        assert_eq!(looks.unchanged(pid), Some(counters));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(looks.unchanged(pid), None);
+    }
 
     #[test]
     fn a_process_whose_size_stays_is_read_seldom_and_a_change_ends_that() {

@@ -119,8 +119,16 @@ impl Recorder {
 
     /// Checks at once whether the processes live.
     pub(crate) fn look_for_ends(&mut self) {
-        for process in self.processes.iter_mut().filter(|process| !process.has_ended) {
-            process.look_at_life();
+        self.look_at_lives(self.clock.now_ns());
+        self.look_at_each_without_descriptor();
+    }
+
+    /// Asks the processes one by one that have no descriptor to wait for.
+    fn look_at_each_without_descriptor(&mut self) {
+        for process in &mut self.processes {
+            if !process.has_ended && !process.is_done && process.life.descriptor().is_none() {
+                process.look_at_life();
+            }
         }
     }
 
@@ -134,12 +142,7 @@ impl Recorder {
         }
         let had_ended: Vec<bool> = self.processes.iter().map(|process| process.has_ended).collect();
         self.look_at_lives(now_ns);
-        // Those without a descriptor are asked one by one, here alone.
-        for process in &mut self.processes {
-            if !process.has_ended && !process.is_done && process.life.descriptor().is_none() {
-                process.look_at_life();
-            }
-        }
+        self.look_at_each_without_descriptor();
         for place in 0..self.processes.len() {
             if self.processes[place].is_done {
                 continue;
@@ -160,6 +163,10 @@ impl Recorder {
             let process = &self.processes[place];
             let may_wait = process.other_image_ns.is_none() && !process.idle_looks.is_due(now_ns);
             if may_wait && self.is_sampled() {
+                self.take_looks(place);
+                continue;
+            }
+            if self.is_sampled() && self.note_unchanged(place) {
                 self.take_looks(place);
                 continue;
             }
@@ -195,9 +202,27 @@ impl Recorder {
             }
         }
         let Some((_, time_ns, counters)) = best else { return };
-        self.processes[place].idle_looks.note(&counters, time_ns);
-        let process = self.processes[place].index;
         self.sink.module_files.look_for_made_code(self.processes[place].pid);
+        self.write_resident_set(place, &counters, time_ns);
+    }
+
+    /// Writes the resident set of a process that has made no progress since the last reading, as it
+    /// was then. Returns false of one that has, or whose program may be another one by now.
+    fn note_unchanged(&mut self, place: usize) -> bool {
+        let process = &mut self.processes[place];
+        let Some(counters) =
+            process.idle_looks.unchanged(process.pid).filter(|_| process.other_image_ns.is_none())
+        else {
+            return false;
+        };
+        let time_ns = self.clock.now_ns();
+        self.write_resident_set(place, &counters, time_ns);
+        true
+    }
+
+    fn write_resident_set(&mut self, place: usize, counters: &heapr_proc::ResidentCounters, time_ns: u64) {
+        self.processes[place].idle_looks.note(counters, time_ns);
+        let process = self.processes[place].index;
         let rss_bytes = counters.rss_bytes();
         let outcome = self.sink.writer.rss_sample(RssSample { time_ns, process, rss_bytes });
         self.sink.keep(outcome);
@@ -213,7 +238,7 @@ impl Recorder {
         };
         let outcome = self.sink.writer.resident_sample(sample);
         self.sink.keep(outcome);
-        self.look_if_due(place, &counters, time_ns);
+        self.look_if_due(place, counters, time_ns);
     }
 
     /// Writes notices if the agent of a process has stopped recording by itself, or does not see

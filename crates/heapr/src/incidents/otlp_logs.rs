@@ -1,10 +1,34 @@
 //! An incident as a record of OTLP logs, in OTLP's JSON.
 
-use heapr_incident::{Incident, Kind};
+use heapr_incident::{HolderKind, Incident, Kind};
 use serde_json::{Value, json};
 
+use crate::transfer::{Outcome, Url, post};
+
 /// Path that a receiver of OTLP takes logs at.
-pub(super) const LOGS_PATH: &str = "/v1/logs";
+pub(crate) const LOGS_PATH: &str = "/v1/logs";
+
+/// Sends incidents to a receiver of OTLP, one after the other.
+///
+/// # Errors
+/// The address has a wrong form, or the receiver does not take one.
+pub(super) fn send(url: &str, all: &[&Incident]) -> anyhow::Result<()> {
+    let url = Url::parse(url)?.join(LOGS_PATH);
+    let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
+    for (place, incident) in all.iter().enumerate() {
+        match post(&url, &headers, &log_record(incident)?, None) {
+            Outcome::Taken => {}
+            // The address may hold a secret.
+            Outcome::Later(said) | Outcome::Refused { said, .. } => anyhow::bail!(
+                "{} of {} incidents were sent: {}",
+                place,
+                all.len(),
+                said.replace(&url.to_string(), "the address")
+            ),
+        }
+    }
+    Ok(())
+}
 
 /// Severities of OTLP.
 const WARN: (u32, &str) = (13, "WARN");
@@ -14,7 +38,7 @@ const ERROR: (u32, &str) = (17, "ERROR");
 ///
 /// # Errors
 /// None of the fields can fail to be written.
-pub(super) fn log_record(incident: &Incident) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn log_record(incident: &Incident) -> serde_json::Result<Vec<u8>> {
     let process = &incident.process;
     let mut resource = vec![text("service.name", &process.name), number("process.pid", process.pid.into())];
     let optional = [
@@ -36,6 +60,11 @@ pub(super) fn log_record(incident: &Incident) -> serde_json::Result<Vec<u8>> {
     if let Some(holder) = incident.holders.first() {
         attributes.push(text("heapr.holder.name", &holder.name));
         attributes.push(number("heapr.holder.bytes", holder.bytes));
+    }
+    let function = incident.holders.iter().find(|holder| holder.kind == HolderKind::Function);
+    if let Some(function) = function {
+        attributes.push(text("heapr.function.name", &function.name));
+        attributes.push(number("heapr.function.bytes", function.bytes));
     }
     let (severity, severity_text) = if incident.kind == Kind::Death { ERROR } else { WARN };
     serde_json::to_vec(&json!({"resourceLogs": [{
