@@ -126,6 +126,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          loses while its copy is read, ten million blocks
   bench managed [NAME…]  heapr snapshot take of a Python with one and five million objects, beside guppy3,
                          and of the packages in benches/managed_programs.py, with their first suspects
+  bench memory [NAME…]   memory of the agent and of the recorder, beside heaptrack and memray
   bench snapshots        heapr snapshot against memlab on V8 snapshots of 140 MB and 1 GB
   bench billion [EVENTS] a file of a billion events through the real writer, and its report
   bench all              all of these but the billion; writes the tables of docs/performance.md";

@@ -14,6 +14,7 @@ mod live_blocks;
 mod managed;
 mod managed_programs;
 mod measured_run;
+mod memory;
 mod overhead;
 mod reports;
 mod sampling;
@@ -45,6 +46,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["billion", events] => print(&billion::run(Some(events))?),
         ["managed", only @ ..] => print(&managed::run(only)?),
         ["live"] => print(&live_blocks::run()?),
+        ["memory", only @ ..] => print(&memory::run(only)?),
         ["snapshots"] => print(&snapshots::run()?),
         ["graphs", only @ ..] => print(&graphs::run(only)?),
         ["view", options @ ..] => print(&view::run(&view::Options::parse(options)?)?),
@@ -81,6 +83,7 @@ fn write_all() -> anyhow::Result<()> {
         reports::run()?,
         exports::run()?,
         snapshots::run()?,
+        memory::run(&[])?,
     ];
     std::fs::write(&path, format!("{kept}{MARKER}\n{}", parts.join("\n"))).context("docs/performance.md")
 }
