@@ -16,6 +16,7 @@ mod made_dump;
 mod managed;
 mod managed_programs;
 mod measured_run;
+mod memory;
 mod overhead;
 mod reports;
 mod sampling;
@@ -48,6 +49,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["managed", only @ ..] => print(&managed::run(only)?),
         ["hprof", only @ ..] => print(&hprof::run(only)?),
         ["live"] => print(&live_blocks::run()?),
+        ["memory", only @ ..] => print(&memory::run(only)?),
         ["snapshots"] => print(&snapshots::run()?),
         ["graphs", only @ ..] => print(&graphs::run(only)?),
         ["view", options @ ..] => print(&view::run(&view::Options::parse(options)?)?),
@@ -84,6 +86,7 @@ fn write_all() -> anyhow::Result<()> {
         reports::run()?,
         exports::run()?,
         snapshots::run()?,
+        memory::run(&[])?,
     ];
     std::fs::write(&path, format!("{kept}{MARKER}\n{}", parts.join("\n"))).context("docs/performance.md")
 }
