@@ -129,12 +129,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          loses while its copy is read, ten million blocks
   bench managed [NAME…]  heapr snapshot take of a Python with one and five million objects, beside guppy3,
                          and of the packages in benches/managed_programs.py, with their first suspects
-<<<<<<< HEAD
   bench hprof [1] [10]   heapr snapshot of heap dumps of Java of 1 and 10 GB: the first answer, also within 1.2
                          and 5 GB of memory, and the second question
-=======
   bench memory [NAME…]   memory of the agent and of the recorder, beside heaptrack and memray
->>>>>>> b20cf900a5399acdb83c7803b7669156c75c571c
   bench snapshots        heapr snapshot against memlab on V8 snapshots of 140 MB and 1 GB
   bench billion [EVENTS] a file of a billion events through the real writer, and its report
   bench all              all of these but the billion; writes the tables of docs/performance.md";

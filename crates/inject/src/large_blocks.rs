@@ -113,9 +113,7 @@ fn in_memory(bytes: usize) -> *mut u8 {
             return ptr::null_mut();
         }
         // Only advice: without huge pages all is slower.
-        if libc::getenv(c"HEAPR_NO_HUGE".as_ptr()).is_null() {
-            libc::madvise(place, bytes, libc::MADV_HUGEPAGE);
-        }
+        libc::madvise(place, bytes, libc::MADV_HUGEPAGE);
     }
     place.cast()
 }
