@@ -1,12 +1,8 @@
 //! Large blocks of heapr itself: columns of a heap of gigabytes, above all.
 //!
-//! ```text
-//! [block: whole huge pages of 2 MiB .......][rest: small pages]      anonymous memory
-//! [block ..........................................]                 or a file without a name
-//! ```
-//! In pages of 4 KiB, half of the time of a first answer went into new pages, and much of the rest
-//! into finding their addresses. Where memory is scarce, the blocks lie in files that have no name
-//! any more. The kernel writes out what is not in use, and drops all of it when heapr ends.
+//! Each is a mapping of its own: anonymous memory, or, where memory is scarce, a file that has no
+//! name any more. The kernel writes out what is not in use, and drops all of it when heapr ends.
+//! (Huge pages were tried: what they save in the walks, the kernel needs to find and clear them.)
 
 use std::alloc::Layout;
 use std::fs::File;
@@ -15,10 +11,10 @@ use std::os::fd::IntoRawFd as _;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-/// Least size of a large block. A smaller one has too few huge pages to be worth a mapping.
+/// Least size of a large block.
 const LEAST_BYTES: usize = 8 << 20;
-/// Size of a huge page.
-const HUGE_BYTES: usize = 2 << 20;
+/// Size of a page: mappings have no larger alignment.
+const PAGE_BYTES: usize = 4096;
 /// Length of the file of each block, most of it a hole. A block grows in place up to here.
 const FILE_BYTES: i64 = 1 << 40;
 /// Stands for no folder.
@@ -60,7 +56,7 @@ pub fn keep_large_blocks_in(folder: &File) -> io::Result<()> {
 /// Whether a block is one of these. It depends on the layout alone, so that a block needs no mark.
 #[inline]
 pub(crate) fn is_large(layout: Layout) -> bool {
-    layout.size() >= LEAST_BYTES && layout.align() <= HUGE_BYTES
+    layout.size() >= LEAST_BYTES && layout.align() <= PAGE_BYTES
 }
 
 /// Makes a block of zeros. Null if there is no memory.
@@ -86,36 +82,17 @@ pub(crate) unsafe fn give_back(block: *mut u8, bytes: usize) {
 /// As for [`give_back`]; the caller uses only the result afterwards, if that is not null.
 #[cold]
 pub(crate) unsafe fn resize(block: *mut u8, bytes: usize, new_bytes: usize) -> *mut u8 {
-    // SAFETY: the mapping is the block's own. It is not moved.
-    let in_place = unsafe { libc::mremap(block.cast(), bytes, new_bytes, 0) };
-    if in_place != libc::MAP_FAILED {
-        return in_place.cast();
-    }
-    // Its pages move with their entries, huge ones if both places are aligned alike.
-    let Some(place) = reserved(new_bytes) else { return ptr::null_mut() };
-    let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-    // SAFETY: the place was reserved for the block alone.
-    let moved = unsafe { libc::mremap(block.cast(), bytes, new_bytes, how, place) };
-    if moved == libc::MAP_FAILED {
-        // SAFETY: nothing else knows the place.
-        unsafe { libc::munmap(place, new_bytes) };
-        return ptr::null_mut();
-    }
-    moved.cast()
+    // SAFETY: the mapping is the block's own, and its old place is not used any more.
+    let moved = unsafe { libc::mremap(block.cast(), bytes, new_bytes, libc::MREMAP_MAYMOVE) };
+    if moved == libc::MAP_FAILED { ptr::null_mut() } else { moved.cast() }
 }
 
 fn in_memory(bytes: usize) -> *mut u8 {
-    let Some(place) = reserved(bytes) else { return ptr::null_mut() };
-    // SAFETY: the place was reserved for this block alone.
-    unsafe {
-        if libc::mprotect(place, bytes, libc::PROT_READ | libc::PROT_WRITE) != 0 {
-            libc::munmap(place, bytes);
-            return ptr::null_mut();
-        }
-        // Only advice: without huge pages all is slower.
-        libc::madvise(place, bytes, libc::MADV_HUGEPAGE);
-    }
-    place.cast()
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping.
+    let place = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
+    if place == libc::MAP_FAILED { ptr::null_mut() } else { place.cast() }
 }
 
 fn in_file(folder: i32, bytes: usize) -> *mut u8 {
@@ -146,30 +123,6 @@ fn new_file(folder: i32) -> Option<i32> {
 fn close(descriptor: i32) {
     // SAFETY: the descriptor is this file's own, and not used afterwards.
     unsafe { libc::close(descriptor) };
-}
-
-/// Reserves addresses that begin with a huge page. They cannot be accessed, and cost no memory.
-fn reserved(bytes: usize) -> Option<*mut libc::c_void> {
-    let with_slack = bytes.checked_add(HUGE_BYTES)?;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping.
-    let place = unsafe { libc::mmap(ptr::null_mut(), with_slack, libc::PROT_NONE, flags, -1, 0) };
-    if place == libc::MAP_FAILED {
-        return None;
-    }
-    let before = place.align_offset(HUGE_BYTES);
-    // Whole small pages belong to the block.
-    let kept = bytes.next_multiple_of(4096);
-    // SAFETY: both parts are of the new mapping, and outside of the block.
-    unsafe {
-        if before > 0 {
-            libc::munmap(place, before);
-        }
-        if with_slack > before + kept {
-            libc::munmap(place.byte_add(before + kept), with_slack - before - kept);
-        }
-        Some(place.byte_add(before))
-    }
 }
 
 #[cfg(test)]

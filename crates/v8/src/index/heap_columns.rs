@@ -5,16 +5,15 @@ use std::io;
 
 use heapr_graph::{DominatorTree, Retainers};
 
-use crate::Meta;
 use crate::analysis::StoredAnswers;
 use crate::devtools::{Heap, NodesByClass, PlainObjects};
 use crate::fingerprint::Fingerprint;
 use crate::index::class_ends::class_ends;
 use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::retainer_orders::RetainerOrders;
+use crate::index::stored_graph::has_mapped_names;
 use crate::index::writer::ColumnWriter;
 use crate::objects::{CaptureMode, ScriptPaths};
-use crate::source_maps::SourceMaps;
 use crate::stored_summary::StoredSummary;
 
 /// Writes the index of `heap` to an empty file. Missing results are computed meanwhile, on a second
@@ -74,15 +73,6 @@ pub(super) fn write(
         exposes_internals: heap.mode() == CaptureMode::ExposeInternals,
         columns: Vec::new(),
     })
-}
-
-/// Whether names of objects depend on source maps. Only JavaScript has them.
-pub(super) fn has_mapped_names(
-    meta: &Meta,
-    maps: &SourceMaps,
-    scripts: impl FnOnce() -> ScriptPaths,
-) -> bool {
-    meta.dialect.is_none() && maps.apply_to(scripts().all().values())
 }
 
 fn nodes_by_class(heap: &Heap) -> NodesByClass {

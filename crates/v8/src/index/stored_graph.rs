@@ -12,9 +12,8 @@ use crate::analysis::StoredAnswers;
 use crate::devtools::InterfaceDefinition;
 use crate::index::blocks::Blocks;
 use crate::index::edge_sources::EdgeSources;
-use crate::index::heap_columns::has_mapped_names;
 use crate::index::layout::{Column, Directory, NUMBERS_OF_CLASS, NUMBERS_OF_NODE};
-use crate::objects::{Class, Objects as _};
+use crate::objects::{Class, Objects as _, ScriptPaths};
 use crate::source_maps::SourceMaps;
 use crate::stored_summary::StoredSummary;
 
@@ -175,4 +174,13 @@ impl StoredGraph {
             })
             .collect()
     }
+}
+
+/// Whether names of objects depend on source maps. Only JavaScript has them.
+pub(super) fn has_mapped_names(
+    meta: &Meta,
+    maps: &SourceMaps,
+    scripts: impl FnOnce() -> ScriptPaths,
+) -> bool {
+    meta.dialect.is_none() && maps.apply_to(scripts().all().values())
 }
