@@ -351,6 +351,200 @@ def gevent_program():
     return work
 
 
+KEPT = {}
+LOG = []
+
+
+def scrapy_program():
+    from scrapy.http import HtmlResponse
+
+    page = b"<html><body><a href='/next'>t</a><p>" + b"x" * 300 + b"</p></body></html>"
+
+    def work():
+        for number in range(200):
+            response = HtmlResponse(f"http://shop/{number}", body=page)
+            assert response.css("a::attr(href)").getall() == ["/next"]
+            LOG.append(response)
+
+    return work
+
+
+def ipython_program():
+    from contextlib import redirect_stdout
+
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+
+    def work():
+        with redirect_stdout(io.StringIO()):
+            for number in range(100):
+                shell.run_cell(f"[{number}] * 200", store_history=True)
+
+    return work
+
+
+def mercurial_program():
+    import os
+    import tempfile
+
+    from mercurial import commands, hg, ui
+
+    folder = tempfile.mkdtemp()
+    settings = ui.ui.load()
+    settings.setconfig(b"ui", b"username", b"a")
+    settings.setconfig(b"ui", b"quiet", b"1")
+    repository = hg.repository(settings, folder.encode(), create=True)
+    path = os.path.join(folder, "file")
+    numbers = iter(range(1 << 30))
+    globals()["_repository"] = repository
+
+    def work():
+        for _ in range(30):
+            with open(path, "w") as file:
+                file.write(f"{next(numbers)}\n")
+            commands.commit(settings, repository, path.encode(), message=b"m", addremove=True)
+            LOG.append(repository[b"tip"].manifest())
+
+    return work
+
+
+def sphinx_program():
+    import os
+    import tempfile
+
+    from sphinx.application import Sphinx
+
+    folder = tempfile.mkdtemp()
+    os.makedirs(f"{folder}/doc")
+    with open(f"{folder}/doc/conf.py", "w") as file:
+        file.write("project = 'p'\n")
+    with open(f"{folder}/doc/index.rst", "w") as file:
+        file.write("T\n=\n\n" + "\n\n".join(f"Paragraph {number} *x*" for number in range(100)))
+
+    def work():
+        out = f"{folder}/out"
+        app = Sphinx(f"{folder}/doc", f"{folder}/doc", out, f"{out}/t", "html", status=None, warning=None, freshenv=True)
+        app.build(True)
+        LOG.append(app.env.get_doctree("index"))
+
+    return work
+
+
+class Reports:
+    def __init__(self):
+        self.reports = []
+
+    def pytest_runtest_logreport(self, report):
+        self.reports.append(report)
+
+
+def pytest_program():
+    import os
+    import tempfile
+    from contextlib import redirect_stdout
+
+    import pytest
+
+    path = os.path.join(tempfile.mkdtemp(), "test_shop.py")
+    with open(path, "w") as file:
+        file.write("import pytest\n@pytest.mark.parametrize('n', range(100))\ndef test_shop(n): assert n >= 0\n")
+    globals()["PLUGIN"] = Reports()
+
+    def work():
+        with redirect_stdout(io.StringIO()):
+            pytest.main(["-q", "-p", "no:cacheprovider", path], plugins=[PLUGIN])
+
+    return work
+
+
+def jupyter_program():
+    import tempfile
+
+    import nbformat
+    from jupyter_server.services.contents.filemanager import FileContentsManager
+
+    manager = FileContentsManager(root_dir=tempfile.mkdtemp())
+    globals()["_manager"] = manager
+
+    def work():
+        for _ in range(50):
+            cells = [nbformat.v4.new_code_cell(f"x = {number}") for number in range(20)]
+            notebook = {"type": "notebook", "content": nbformat.v4.new_notebook(cells=cells), "format": "json"}
+            manager.save(notebook, "n.ipynb")
+            KEPT[len(KEPT)] = manager.get("n.ipynb")
+
+    return work
+
+
+def ansible_program():
+    from ansible.inventory.manager import InventoryManager
+    from ansible.parsing.dataloader import DataLoader
+    from ansible.vars.manager import VariableManager
+
+    loader = DataLoader()
+    inventory = InventoryManager(loader=loader, sources="localhost,")
+    globals()["VARIABLES"] = VariableManager(loader=loader, inventory=inventory)
+    numbers = iter(range(1 << 30))
+
+    def work():
+        for _ in range(ROUND):
+            host = f"host-{next(numbers)}"
+            inventory.add_host(host)
+            VARIABLES.set_nonpersistent_facts(host, {f"fact_{number}": f"value {host} " * 2 for number in range(10)})
+
+    return work
+
+
+def dask_program():
+    import dask.bag
+
+    def work():
+        for _ in range(10):
+            bag = dask.bag.from_sequence(range(100), npartitions=4).map(lambda number: [number] * 10)
+            KEPT[len(KEPT)] = (bag, bag.compute(scheduler="sync"))
+
+    return work
+
+
+def apscheduler_program():
+    from apscheduler.schedulers.background import BackgroundScheduler
+
+    globals()["SCHEDULER"] = BackgroundScheduler()
+    SCHEDULER.start()
+
+    def work():
+        for number in range(500):
+            SCHEDULER.add_job(print, "interval", hours=5, args=[str(number) * 50])
+
+    return work
+
+
+def beets_program():
+    from beets.library import Item, Library
+
+    library = Library(":memory:")
+    globals()["_library"] = library
+
+    def work():
+        for number in range(100):
+            library.add(Item(title=f"t{number}", artist="a" * 50, path=f"/x{number}".encode()))
+            LOG.append(library.items().get())
+
+    return work
+
+
+def buildbot_program():
+    from buildbot.process.buildstep import BuildStep
+    from buildbot.process.properties import Properties
+
+    def work():
+        for number in range(ROUND):
+            LOG.append((BuildStep(name=f"step-{number}"), Properties(build=str(number) * 30, number=number)))
+
+    return work
+
+
 # Number of rounds that fill caches, where two are too few.
 WARMING = {"sympy": 12}
 
@@ -369,6 +563,17 @@ PROGRAMS = {
     "pydantic": (["pydantic"], "module __main__: INVOICES (list)", pydantic_program),
     "twisted": (["twisted"], "module __main__: WAITING (set)", twisted_program),
     "gevent": (["gevent"], "module __main__: NEVER", gevent_program),
+    "scrapy": (["scrapy"], "module __main__: LOG (list)", scrapy_program),
+    "ipython": (["IPython"], "class IPython.core.history.HistoryManager: outputs", ipython_program),
+    "mercurial": (["mercurial"], "module __main__: LOG (list)", mercurial_program),
+    "sphinx": (["sphinx"], "module __main__: LOG (list)", sphinx_program),
+    "pytest": (["pytest"], "module __main__: PLUGIN.reports (list)", pytest_program),
+    "jupyter_server": (["jupyter_server", "nbformat"], "module __main__: KEPT (dict)", jupyter_program),
+    "ansible-core": (["ansible"], "module __main__: VARIABLES._nonpersistent_fact_cache", ansible_program),
+    "dask": (["dask"], "module __main__: KEPT (dict)", dask_program),
+    "apscheduler": (["apscheduler"], "module __main__: SCHEDULER._jobstores['default']._jobs", apscheduler_program),
+    "beets": (["beets"], "module __main__: LOG (list)", beets_program),
+    "buildbot": (["buildbot"], "module __main__: LOG (list)", buildbot_program),
 }
 
 

@@ -23,7 +23,7 @@ use crate::dumped_heap::DumpedHeap;
 /// Beginning of a file.
 const MAGIC: &[u8; 24] = b"\x14\0\0\0!FastSerialization.1";
 /// Number of bytes from which a file is recognised.
-pub const GCDUMP_BEGINNING_BYTES: usize = 48;
+pub const GCDUMP_BEGINNING_BYTES: usize = 64;
 /// Type of the whole, in the beginning.
 const WHOLE: &[u8] = b"GCHeapDump";
 const GRAPH: &str = "Graphs.MemoryGraph";

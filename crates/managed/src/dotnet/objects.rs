@@ -15,6 +15,10 @@ use crate::dump_error::Result;
 /// Row of objects that nothing leads to.
 const GARBAGE: &str = "(garbage, or held by the runtime)";
 
+/// Size of a slot of a store. Entries have sizes of their own: no store is as large as this, so that
+/// no fill is told.
+const SLOT_BYTES: u64 = 1 << 62;
+
 /// Class of objects.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Class {
@@ -136,6 +140,7 @@ impl Objects {
             "runtime": runtime,
             "language": "dotnet",
             "ids": "positions",
+            "table": { "header_bytes": 0, "slot_bytes": SLOT_BYTES },
             "collections": names(|class| class.is_collection),
             "program": names(|class| !class.is_of_dotnet),
         });
