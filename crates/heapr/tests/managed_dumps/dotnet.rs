@@ -24,9 +24,11 @@ fn recorded_events_are_read_by_all_commands() {
     assert!(largest.iter().any(|row| row["class"].as_str().is_some_and(has_sessions)), "{largest:#?}");
     let id = format!("@{}", sessions[0]["id"]);
     for words in [&["dominators"][..], &["containment"], &["statistics"], &["diff", "a.nettrace"]] {
-        stage.json(&[&["snapshot", words[0], "a.nettrace"], &words[1..]].concat());
+        let answer = stage.json(&[&["snapshot", words[0], "a.nettrace"], &words[1..]].concat());
+        assert!(answer["schema"].is_string(), "{words:?}: {answer}");
     }
-    stage.json(&["snapshot", "retainers", "a.nettrace", &id]);
+    let answer = stage.json(&["snapshot", "retainers", "a.nettrace", &id]);
+    assert!(answer["schema"].is_string(), "{answer}");
     std::fs::write(stage.path("cut.nettrace"), &EVENTS[..20_000]).unwrap();
     stage
         .heapr(&["snapshot", "summary", "cut.nettrace"])

@@ -30,7 +30,7 @@ pub(super) struct Assembly {
     pub(super) variables: Vec<Variable>,
 }
 
-/// Reads an assembly; `None` if the file is none.
+/// Reads an assembly. `None`: the file has no metadata that can be read.
 pub(super) fn read(file: &[u8]) -> Option<Assembly> {
     let metadata = metadata(file)?;
     let streams = streams(metadata)?;

@@ -238,7 +238,9 @@ impl Graph {
 fn class(known: &NodeType) -> Class {
     let is_root = known.name.starts_with('[');
     let name = if is_root { known.name.clone() } else { readable(&known.name) };
-    let item = name.strip_suffix("[]");
+    // Some tools add the sizes of items: `System.Byte[] (NoPtrs,ElemSize=1)`.
+    let bare = name.split(" (").next().unwrap_or(&name);
+    let item = bare.strip_suffix("[]");
     let is_number =
         item.and_then(|item| item.strip_prefix("System.")).is_some_and(|item| NUMBERS.contains(&item));
     let file = known.file.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -247,6 +249,6 @@ fn class(known: &NodeType) -> Class {
         || is_of_dotnet(file)
         || file.starts_with("mscorlib")
         || item.is_some_and(is_of_dotnet);
-    let is_store = !is_root && name.ends_with(']') && !is_number;
+    let is_store = !is_root && bare.ends_with(']') && !is_number;
     Class { is_store, is_collection: is_collection(&name), is_of_dotnet, name }
 }

@@ -15,7 +15,7 @@ use crate::dump_error::Result;
 /// Row of objects that nothing leads to.
 const GARBAGE: &str = "(garbage, or held by the runtime)";
 
-/// Size of a slot of a store. Entries have sizes of their own: no store is as large as this, so that
+/// Size of a slot of a store. Entries have sizes of their own: no store is as large as this, and so
 /// no fill is told.
 const SLOT_BYTES: u64 = 1 << 62;
 
@@ -23,11 +23,11 @@ const SLOT_BYTES: u64 = 1 << 62;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Class {
     pub(super) name: String,
-    /// Whether its objects are arrays of something that can have references.
+    /// True if its objects are arrays of something that can have references.
     pub(super) is_store: bool,
-    /// Whether its objects hold contents by position or key.
+    /// True if its objects hold contents by position or key.
     pub(super) is_collection: bool,
-    /// Whether it comes with .NET.
+    /// True if it comes with .NET.
     pub(super) is_of_dotnet: bool,
 }
 

@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use heapr_known::runtimes;
 use heapr_proc::Fields;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -25,8 +26,8 @@ const HEADER_BYTES: usize = 20;
 const ERROR: u16 = 0xffff;
 /// Variables that switch diagnostics off.
 const SWITCHES: [&str; 2] = ["DOTNET_EnableDiagnostics", "COMPlus_EnableDiagnostics"];
-/// Library of the runtime, unless it is part of the program.
-const LIBRARY: &str = "libcoreclr.so";
+/// Heap whose libraries are the runtime's.
+const HEAP: &str = ".NET's heap";
 
 /// A process whose runtime takes commands.
 #[derive(Debug)]
@@ -128,7 +129,10 @@ fn library(pid: u32) -> Result<Option<String>, DotnetError> {
     let mappings = heapr_proc::mappings::read(pid)
         .map_err(|source| DotnetError::of_file(format!("/proc/{pid}/maps"), source))?;
     let mut names = mappings.into_iter().filter(|it| it.inode != 0).map(|it| it.name);
-    Ok(names.find(|name| name.rsplit('/').next() == Some(LIBRARY)))
+    Ok(names.find(|name| {
+        let file = name.rsplit('/').next().unwrap_or_default();
+        file.starts_with("lib") && runtimes::of_file(file).is_some_and(|row| row.heap == HEAP)
+    }))
 }
 
 /// Version in a path such as `…/shared/Microsoft.NETCore.App/8.0.4/libcoreclr.so`.

@@ -1,8 +1,8 @@
 //! Classes of static variables, which the runtime's events do not name.
 //!
 //! An event has a variable's name and its address. The files of the assemblies say which classes
-//! have a variable of that name. Where several have one, neighbours decide: a runtime that lays the
-//! variables of a file out in the order of its classes has them in that order by address, too.
+//! have a variable of that name. Where several have one, neighbours decide: some runtimes
+//! lay the variables of a file out in the order of its classes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
