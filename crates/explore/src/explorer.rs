@@ -15,7 +15,7 @@ use heapr_trace::{Damage, LanguageFrames, StackIndex, Summary, Trace};
 use crate::allocation_set::AllocationSet;
 use crate::cached_sums::CachedSums;
 use crate::event_table::{EventTable, TableLimit};
-use crate::flame::FrameTree;
+use crate::frame_tree::FrameTree;
 use crate::parallelism::Parallelism;
 use crate::recent_results::RecentResults;
 use crate::row_plan::RowPlan;
@@ -66,7 +66,7 @@ pub struct Explorer {
     pub(crate) frame_trees: [OnceLock<FrameTree>; 2],
     /// Whether each stack of the file passes, by filter with only conditions on frames.
     pub(crate) required: RecentResults<Filter, Vec<bool>>,
-    /// The same by filter with only rules of what is left out.
+    /// Whether each stack passes, by filter with only rules of what is left out.
     pub(crate) left_out: RecentResults<Filter, Vec<bool>>,
 }
 

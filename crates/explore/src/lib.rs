@@ -27,6 +27,7 @@ mod explored_frames;
 mod explorer;
 mod flame;
 mod frame_number;
+mod frame_tree;
 mod group_lines;
 mod inverted_flame;
 mod landmarks;

@@ -93,6 +93,12 @@ impl Recording<'_> {
 
 /// Name of a function in sentences.
 pub(crate) fn shown_symbol(module: Option<&str>, symbol: &str) -> String {
+    // A file of another tool may have an address in place of a name.
+    if symbol.starts_with("0x")
+        && let Some(module) = module
+    {
+        return format!("{}!{symbol}", file_name(module));
+    }
     match script_place(symbol) {
         _ if module.is_some_and(is_language) => symbol.to_owned(),
         Some((name, ..)) => name.to_owned(),
@@ -104,4 +110,18 @@ pub(crate) fn shown_symbol(module: Option<&str>, symbol: &str) -> String {
 /// symbols are not C++.
 fn is_language(module: &str) -> bool {
     !module.contains('/') && !module.starts_with('[')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_in_place_of_a_name_is_told_with_its_module() {
+        let shown = |module| shown_symbol(module, "0x4872306");
+        assert_eq!(shown(Some("libjq.so.1")), "libjq.so.1!0x4872306");
+        assert_eq!(shown(Some("/usr/lib/libjq.so.1")), "libjq.so.1!0x4872306");
+        assert_eq!(shown(None), "0x4872306");
+        assert_eq!(shown_symbol(Some("/usr/bin/shop"), "shop::load(int)"), "shop::load");
+    }
 }

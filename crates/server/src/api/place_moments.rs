@@ -14,8 +14,8 @@ const MOMENTS: u64 = 48;
 /// Largest distance of moments, as a multiple of the least one. It divides [`MOMENTS`], so that the
 /// end of the recording is always a moment.
 const STEP_MAX: u64 = 16;
-/// Largest number of blocks of snapshots that are looked at, and of pages that are kept for all
-/// moments: of a larger heap there are fewer moments.
+/// Largest number of blocks of snapshots that are looked at, and of pages that are kept. A larger
+/// heap has fewer moments.
 const BLOCKS_MAX: u64 = 64_000_000;
 const PAGES_MAX: usize = 1_000_000;
 

@@ -16,7 +16,7 @@ use crate::files::Files;
 
 /// Source lines before and behind a frame's line.
 const SOURCE_LINES: u32 = 3;
-/// The same in the story of a finding, which shows its function.
+/// Source lines around a frame's line in the story of a finding, which shows its function.
 const STORY_LINES: u32 = 14;
 /// Largest number of bytes in the encoder that are not counted yet.
 const ENCODER_BYTES: u64 = 256 << 10;
