@@ -63,8 +63,8 @@ fn measure(heapr: &str, file: &Path, folder: &Path, limit_mib: u64) -> anyhow::R
         ])
     };
     let run = |words: &[&str], index: &str| -> anyhow::Result<Cost> {
-        let command = [heapr, "snapshot"].iter().chain(words).chain([&shown.as_str()]);
-        let command: Vec<String> = command.map(|word| (*word).to_owned()).collect();
+        let command = [&[heapr, "snapshot"], words, &[shown.as_str()]].concat();
+        let command: Vec<String> = command.into_iter().map(str::to_owned).collect();
         MeasuredRun::start(&command, &environment(index), &log)?.finish()
     };
     let row = |question: &str, cost: Cost| {
