@@ -25,8 +25,8 @@ static FOLDER: AtomicI32 = AtomicI32::new(NO_FOLDER);
 
 /// Puts all large blocks from now on into files without a name in a folder.
 ///
-/// Whoever calls it has checked that the folder's disk has room: the kernel ends a process that
-/// writes to a page for which the disk has none.
+/// The caller has checked that the folder's disk has room. A write to a page without room ends the
+/// process.
 ///
 /// # Errors
 /// A folder whose file system has no files without a name, or a limit of the size of files.
@@ -134,7 +134,7 @@ mod tests {
         let bytes = LEAST_BYTES + 12_345;
         let block = make(bytes);
         assert!(!block.is_null());
-        // SAFETY: the block has `bytes`, and nobody else uses it.
+        // SAFETY: the block has `bytes`, and is this test's own.
         unsafe {
             assert_eq!((*block, *block.add(bytes - 1)), (0, 0));
             *block.add(bytes - 1) = 7;

@@ -1,5 +1,5 @@
-//! Measures the reading of heap dumps of Java: the first answer, the index, the second question;
-//! and a dump larger than the memory of a control group.
+//! Measures the reading of heap dumps of Java: the first answer, the index, the second question.
+//! A dump larger than the memory of a control group is read, too.
 //!
 //! `HEAPR` names a program to use instead of a new build.
 

@@ -1,4 +1,4 @@
-//! Writer of heap dumps of Java (hprof) of any size: a shop with customers, orders, texts, pictures.
+//! Writer of heap dumps of Java (hprof) of any size: a shop with customers, orders, pictures.
 //!
 //! ```text
 //!  class Shop.ALL -> Customer[][] -> Customer[] -> Customer -> String -> byte[]
@@ -44,7 +44,7 @@ const BYTE: u8 = 8;
 const INT: u8 = 10;
 const LONG: u8 = 11;
 
-/// What was written.
+/// Contents of a dump that was written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Made {
     pub(crate) object_count: u64,

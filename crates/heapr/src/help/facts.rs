@@ -141,6 +141,11 @@ const ENVIRONMENT: &[Fact] = &[
         &["snapshot"],
     ),
     fact(
+        "HEAPR_MEMORY",
+        "bytes of memory that count as free; a heap dump that needs more has columns in files",
+        &["snapshot"],
+    ),
+    fact(
         "HEAPR_DISABLE",
         "set in a program's environment: the program is not recorded",
         &["run", "start", "config"],

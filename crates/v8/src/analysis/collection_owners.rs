@@ -56,7 +56,7 @@ const DEPTH_MAX: u8 = 3;
 /// Number of fields from which on a plain object of JavaScript counts as a collection.
 const DICTIONARY_LEAST: u64 = 24;
 
-/// Where a collection is held.
+/// Place where a collection is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
     /// In several ways.

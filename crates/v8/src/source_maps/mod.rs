@@ -83,7 +83,7 @@ impl SourceMaps {
         of_name.all(|other| other.text == first.text).then_some(first)
     }
 
-    /// Whether there is a map for any of these scripts.
+    /// Whether any of these scripts has a map.
     pub(crate) fn apply_to<'s>(&self, mut scripts: impl Iterator<Item = &'s String>) -> bool {
         scripts.any(|script| !script.is_empty() && self.mapping(script).is_some())
     }

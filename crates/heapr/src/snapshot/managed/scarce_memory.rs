@@ -58,7 +58,7 @@ fn folders() -> impl Iterator<Item = PathBuf> {
 
 /// Why a folder is not used.
 enum Unfit {
-    /// Its files are memory, or it cannot be opened.
+    /// Files in it are memory, or it cannot be opened.
     Quietly,
     Because(String),
 }

@@ -14,12 +14,13 @@ use crate::snapshot::v8::index_cache;
 #[derive(Serialize, Deserialize)]
 struct Kept<F> {
     earlier: Earlier,
-    /// What is wrong with each file.
+    /// Problems of each file.
     problems: Vec<Vec<String>>,
     found: F,
 }
 
-/// Loads the answer, and prints problems of the files on standard error. `None`: it is not kept, or a file has changed.
+/// Loads the answer, and prints problems of the files on standard error. `None`: it is not kept, or
+/// a file has changed.
 pub(super) fn load(files: &[PathBuf], top: usize) -> Option<Suspects> {
     let (store, last, earlier) = place(files)?;
     let kept: Kept<Suspects> = store.load(last, &part(earlier.len(), top))?;
