@@ -25,8 +25,8 @@ const LEFT_BYTES_MIN: u64 = 4 << 20;
 /// First limit, which no server meets.
 const FIRST_LIMIT_MIB: u64 = 2048;
 
-/// Server with its load, as lines of sh. Caches with a size of their own (PostgreSQL's shared
-/// buffers, Node's orders) are filled first: until then memory grows, and a warning of it is right.
+/// Server with its load, as lines of sh. Caches with a size of their own are filled first
+/// (PostgreSQL's shared buffers, Node's orders). Until then memory grows, and a warning is right.
 /// `$PORT`, `$PYTHON` (with FastAPI), `$FOLDER` and `$BENCHES` are set; `$CLIENT` is a client of
 /// HTTP or of lines.
 const SERVERS: [(&str, &str, &str); 6] = [

@@ -110,8 +110,8 @@ impl PageMap {
             if room.is_none_or(|room| room > most_bytes) {
                 continue;
             }
-            // The module's constants first: they are read once, where the search for a root reads a
-            // million words of a program that has no such allocator.
+            // The module's constants come first, which are read once. The search for a root reads a
+            // million words of a program without such an allocator.
             if !module_has(subject, &module, allocator, memory) {
                 continue;
             }
