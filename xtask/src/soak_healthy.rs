@@ -25,9 +25,10 @@ const LEFT_BYTES_MIN: u64 = 4 << 20;
 /// First limit, which no server meets.
 const FIRST_LIMIT_MIB: u64 = 2048;
 
-/// Server with its load, as lines of sh. Caches with a size of their own (PostgreSQL's shared
-/// buffers) are filled first: until then memory grows, and a warning of it is right. `$PORT`, `$PYTHON` (with FastAPI), `$FOLDER` and
-/// `$BENCHES` are set; `$CLIENT` is a client of HTTP or of lines.
+/// Server with its load, as lines of sh. Caches with a size of their own are filled first
+/// (PostgreSQL's shared buffers, Node's orders). Until then memory grows, and a warning is right.
+/// `$PORT`, `$PYTHON` (with FastAPI), `$FOLDER` and `$BENCHES` are set; `$CLIENT` is a client of
+/// HTTP or of lines.
 const SERVERS: [(&str, &str, &str); 6] = [
     (
         "redis",
@@ -54,7 +55,11 @@ const SERVERS: [(&str, &str, &str); 6] = [
         "cd $FOLDER; exec $PYTHON -m uvicorn --log-level error --port $PORT app:app",
         "exec $CLIENT $PORT /orders/7",
     ),
-    ("node", "cd $FOLDER; exec node app.js $PORT", "exec $CLIENT $PORT /"),
+    (
+        "node",
+        "cd $FOLDER; exec node --max-old-space-size=40 --max-semi-space-size=2 app.js $PORT",
+        "exec $CLIENT $PORT /",
+    ),
     (
         "java",
         "cd $FOLDER; javac -d . $BENCHES/SoakServer.java; exec java -Xms64m -Xmx64m -XX:MaxDirectMemorySize=32m -cp . SoakServer $PORT",
@@ -65,8 +70,10 @@ const SERVERS: [(&str, &str, &str); 6] = [
 const FASTAPI: &str = "from fastapi import FastAPI\napp = FastAPI()\n\n@app.get('/orders/{number}')\n\
     def order(number: int):\n    return {'number': number, 'items': [{'name': f'item {k}'} for k in range(50)]}\n";
 const NODE: &str = "const cache = new Map(); let count = 0;\n\
+    const remember = url => cache.set(count++ % 5000, { url, body: Buffer.alloc(2000, 'x').toString() + count });\n\
+    while (count < 5000) remember('/');\n\
     require('http').createServer((request, answer) => {\n\
-      cache.set(count++ % 5000, { url: request.url, body: 'x'.repeat(2000) + count });\n\
+      remember(request.url);\n\
       answer.end(JSON.stringify([...Array(200).keys()].map(number => ({ number, name: `item ${number}` }))));\n\
     }).listen(process.argv[2]);\n";
 /// Client that asks some dozen times a second, by HTTP or by lines.
@@ -146,18 +153,19 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     }
     let spent = || watch.as_ref().map_or(0, |watch| ticks(watch.id()));
     let (started, before) = (Instant::now(), spent());
-    while started.elapsed() < Duration::from_secs(minutes * 60) {
+    let mut dead = None;
+    while dead.is_none() && started.elapsed() < Duration::from_secs(minutes * 60) {
         std::thread::sleep(Duration::from_secs(20));
-        for one in &running {
-            ensure!(one.group.process_count() > 0, "{} has ended", one.name);
-            ensure!(one.group.kill_count() == 0, "the kernel has killed a process of {}", one.name);
-        }
+        let is_dead = |one: &&Running| one.group.process_count() == 0 || one.group.kill_count() > 0;
+        dead = running.iter().find(is_dead).map(|one| one.name);
     }
     let spent = spent().saturating_sub(before);
     for one in &running {
         println!("{}: {} MiB at the end", one.name, one.group.held_bytes() >> 20);
     }
+    let has_died = || dead.map_or_else(String::new, |name| format!("{name} has died; "));
     let Some(watch) = watch else {
+        ensure!(dead.is_none(), "{}it has too small a limit", has_died());
         println!("{} servers live after {minutes} minutes without a watch", running.len());
         return Ok(());
     };
@@ -169,7 +177,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
         println!("  {}: {}", incident["kind"], incident["sentences"][0]);
     }
     println!("{} incidents of {} servers in {minutes} minutes", found.len(), running.len());
-    ensure!(found.is_empty(), "healthy servers have incidents");
+    ensure!(found.is_empty() && dead.is_none(), "{}{} incidents of healthy servers", has_died(), found.len());
     Ok(())
 }
 

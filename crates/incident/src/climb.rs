@@ -183,7 +183,7 @@ impl Climb {
         is_step.then_some(Trigger::Swap { swapped_bytes })
     }
 
-    /// Files that give way at the soft limit slow nobody down: what is held must fill it.
+    /// Judges the soft limit. Files give way there at little cost, so what is held must fill it.
     fn judge_soft_limit(&mut self, rules: &Rules, state: &State) -> Option<Trigger> {
         let (limit_bytes, times) = state.soft_limit.filter(|&(limit_bytes, _)| limit_bytes > 0)?;
         let fall = limit_bytes / 100 * FALL_PERCENT;

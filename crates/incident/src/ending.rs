@@ -51,7 +51,7 @@ impl Ending {
         }
     }
 
-    /// True for an end by SIGPIPE: nobody reads any more what the process writes.
+    /// True for an end by SIGPIPE: the reader of what the process writes has gone.
     #[must_use]
     pub fn is_of_pipe(self) -> bool {
         const PIPE: i32 = 13;

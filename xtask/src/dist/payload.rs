@@ -112,11 +112,8 @@ impl Payload {
         // Folder that `find_package(heapr)` searches.
         let cmake = made("share/heapr/cmake")?;
         copy(&crate::root().join("packaging/heapr-config.cmake"), &cmake.join("heapr-config.cmake"))?;
-        // `systemctl start heapr-watch@web` watches web.service.
-        let units = made("lib/systemd/system")?;
-        copy(&crate::root().join("packaging").join(UNIT), &units.join(UNIT))?;
         let documents = made("share/doc/heapr")?;
-        copy(&crate::root().join("packaging").join(DAEMON_SET), &documents.join(DAEMON_SET))?;
+        add_watches(&made("lib/systemd/system")?, &documents)?;
         for name in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
             copy(&crate::root().join(name), &documents.join(name))?;
         }
@@ -146,6 +143,13 @@ impl Payload {
     pub(crate) fn program(&self) -> PathBuf {
         self.usr.join("bin/heapr")
     }
+}
+
+/// Adds the files that watch. `systemctl start heapr-watch@web` watches web.service.
+fn add_watches(units: &Path, documents: &Path) -> anyhow::Result<()> {
+    let packaging = crate::root().join("packaging");
+    copy(&packaging.join(UNIT), &units.join(UNIT))?;
+    copy(&packaging.join(DAEMON_SET), &documents.join(DAEMON_SET))
 }
 
 fn strip(architecture: &Architecture, from: &Path, to: &Path) -> anyhow::Result<()> {

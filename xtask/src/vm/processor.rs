@@ -62,7 +62,7 @@ impl Processor {
         ALL.iter().find(|processor| processor.name == name)
     }
 
-    /// Whether it is this machine's own processor, for which nothing is built anew.
+    /// True for this machine's own processor, for which nothing is built anew.
     pub(super) fn is_here(&self) -> bool {
         self.name == std::env::consts::ARCH
     }

@@ -79,7 +79,7 @@ fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -
         false => 0,
     };
     let levels = circumstances.group.map(|group| group.levels.as_slice()).unwrap_or_default();
-    let cause = cause(&DeathFacts {
+    let mut cause = cause(&DeathFacts {
         ending: dead.ending,
         kill: kill.as_ref(),
         is_log_read: circumstances.log_not_read.is_none(),
@@ -92,6 +92,11 @@ fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -
         failed_count,
     });
     let mut group = circumstances.group.map(|group| group.facts.clone());
+    // systemd removes a unit's group with its last process: the limit is that of the last reading.
+    if let Some(facts) = group.as_ref().filter(|facts| facts.limited_group == cause.group) {
+        let is_of_group = cause.kind.is_of_group() && cause.group.is_some();
+        cause.limit_bytes = cause.limit_bytes.or(facts.limit_bytes.filter(|_| is_of_group));
+    }
     // The list of the group has the same size of it.
     if let (Some(facts), Some(rss_bytes)) = (&mut group, dead.named.rss_bytes) {
         let own = facts.processes.iter_mut().filter(|process| process.pid == dead.named.pid);

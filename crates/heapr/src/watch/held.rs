@@ -93,8 +93,8 @@ fn recorded_bytes(holders: &[Holder], pid: u32) -> u64 {
 fn classes(account: &Account, recorded_bytes: Option<u64>) -> Vec<Holder> {
     let is_recorded = recorded_bytes.is_some();
     let is_left_out = |class: &str| OF_FILES.contains(&class) || is_recorded && RECORDED.contains(&class);
-    // Recorded blocks may lie in memory of an unknown owner: what is left beyond them is told, as
-    // of compilers and interpreters that map their heaps by themselves. CPython's arenas are told:
+    // Recorded blocks may lie in memory of an unknown owner. What is left beyond them is told:
+    // compilers and interpreters map their heaps by themselves. CPython's arenas are told, as
     // samples leave its small objects out.
     let holder = |line: &heapr_incident::AccountLine| {
         let (name, bytes) = match recorded_bytes.filter(|_| line.class == "unknown") {

@@ -110,10 +110,13 @@ impl PageMap {
             if room.is_none_or(|room| room > most_bytes) {
                 continue;
             }
+            // The module's constants come first, which are read once. The search for a root reads a
+            // million words of a program without such an allocator.
+            if !module_has(subject, &module, allocator, memory) {
+                continue;
+            }
             let map = Self { shape, root_avma: 0, data_avma: range_avma };
-            if let Some(root_avma) = map.root(is_named, &subject.mappings, memory)
-                && module_has(subject, &module, allocator, memory)
-            {
+            if let Some(root_avma) = map.root(is_named, &subject.mappings, memory) {
                 return Some(Self { root_avma, ..map });
             }
         }

@@ -23,8 +23,15 @@ touch go
 wait $watch || true
 first whole > whole.json
 echo "= $(jq -r .sentences[0] whole.json)"
-test "$(jq -r .cause.kind whole.json)" = kernel_whole_group
-test "$(jq '.ended_with | length' whole.json)" -ge 3
+# On a slow machine the four ends are seen one after the other: then they have several incidents.
+told=0
+for file in whole/incident-*.json; do
+  test "$(jq -r .kind $file)" = death || continue
+  test "$(jq -r .cause.kind $file)" = kernel_whole_group
+  told=$((told + 1 + $(jq '.ended_with | length' $file)))
+done
+echo "= $told deaths of the whole group told"
+test $told = 4
 rm go
 
 # Above a soft limit the kernel slows a program down and takes memory back: nobody is killed.

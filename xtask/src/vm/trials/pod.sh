@@ -13,8 +13,9 @@ app=$(id) own=$(id)
 mkdir -p /var/lib/heapr /run/heapr-pod
 bundle /run/app
 mkdir -p /run/app/data
-jq --arg cgroup kubepods/burstable/pod12ab/$app --arg script $victims/dictionary.py '
-  .process.args = ["python3", $script] | .process.cwd = "/data" | .process.terminal = false
+g++ -g -O1 -fno-builtin -o /run/app/data/leak $victims/leak.cc
+jq --arg cgroup /kubepods/burstable/pod12ab/$app '
+  .process.args = ["/data/leak"] | .process.cwd = "/data" | .process.terminal = false
   | .process.env += ["HOSTNAME=shop-7f9c-x2k"] | .hostname = "shop-7f9c-x2k" | .root.readonly = true
   | .linux.cgroupsPath = $cgroup | .linux.resources.memory = {limit: 100663296, swap: 100663296}
   | .mounts += [{destination: "/data", type: "bind", source: "/run/app/data", options: ["rbind", "rw"]}]
@@ -23,7 +24,7 @@ mkdir -p /data
 bundle /run/own
 # hostPID, privileged, a root that only reads: as packaging/heapr-watch-daemonset.yaml has it.
 all=$(grep -o 'CAP_[A-Z_]*' /usr/include/linux/capability.h | sort -u | grep -v LAST_CAP | jq -R . | jq -s .)
-jq --arg cgroup kubepods/pod34cd/$own --argjson all "$all" '
+jq --arg cgroup /kubepods/pod34cd/$own --argjson all "$all" '
   .process.args = ["sh", "-c", "echo $$ > /run/heapr/watch.pid && exec /work/bin/heapr watch --containers --output /var/lib/heapr/incidents"]
   | .process.terminal = false | .process.env += ["HOME=/var/lib/heapr", "HEAPR_RUNTIME_DIR=/run/heapr"]
   | .process.noNewPrivileges = false
@@ -48,7 +49,7 @@ cat own.txt
 touch /run/app/data/go
 tries=0
 deaths() { heapr incidents --folder /var/lib/heapr/incidents --format json | jq '[.incidents[] | select(.kind == "death")] | length'; }
-until [ "$(deaths)" -ge 1 ] || [ $tries -ge 200 ]; do sleep 1; tries=$((tries + 1)); done
+until [ "$(deaths)" -ge 1 ] || [ $tries -ge 60 ]; do sleep 1; tries=$((tries + 1)); done
 number=$(heapr incidents --folder /var/lib/heapr/incidents --format json | jq '[.incidents[] | select(.kind == "death")][0].number')
 heapr incidents $number --folder /var/lib/heapr/incidents --format json > pod.json
 cat own.txt
@@ -58,4 +59,4 @@ jq -c '.process | {host, container, group}' pod.json
 test "$(jq -r .process.container pod.json)" = $app
 test "$(jq -r .process.host pod.json)" = shop-7f9c-x2k
 test "$(jq -r .cause.kind pod.json)" = kernel_group
-jq -e '.sentences[0] | test("remember \\(dictionary.py")' pod.json
+jq -e '.sentences[0] | test("OrderCache::remember")' pod.json

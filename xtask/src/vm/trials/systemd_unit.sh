@@ -4,11 +4,12 @@ victims=$(cat /work/place)/victims/deaths
 dpkg --unpack --force-all /work/heapr.deb > dpkg.txt 2>&1 || cat dpkg.txt
 ls -l /usr/bin/heapr /usr/lib/systemd/system/heapr-watch@.service
 systemctl --version | head -1
-mkdir -p /srv/web && touch /srv/web/go
+mkdir -p /srv/web
+g++ -g -O1 -fno-builtin -o /srv/web/leak $victims/leak.cc
 cat > /etc/systemd/system/web.service <<UNIT
 [Service]
 # It waits for its file, so that the watch has attached.
-ExecStart=/usr/bin/python3 $victims/dictionary.py
+ExecStart=/srv/web/leak
 WorkingDirectory=/srv/web
 MemoryMax=96M
 MemorySwapMax=0
@@ -19,23 +20,21 @@ die() { # number of deaths after it
   rm -f /srv/web/go
   systemctl reset-failed web 2> /dev/null || true
   systemctl start web
-  sleep 12
+  sleep 8
   touch /srv/web/go
   tries=0
-  until [ "$(deaths)" -ge $1 ] || [ $tries -ge 200 ]; do sleep 1; tries=$((tries + 1)); done
+  until [ "$(deaths)" -ge $1 ] || [ $tries -ge 60 ]; do sleep 1; tries=$((tries + 1)); done
   test "$(deaths)" = $1
 }
-rm -f /srv/web/go
 systemctl start web
-sleep 5
+sleep 2
 systemctl start heapr-watch@web
-sleep 20
+until journalctl --no-pager -u heapr-watch@web | grep -q 'heapr: watching'; do sleep 1; done
 systemctl --no-pager status heapr-watch@web || true
 systemctl show -p CapabilityBoundingSet,ProtectSystem,MemoryMax heapr-watch@web
 touch /srv/web/go
 tries=0
-until [ "$(deaths)" -ge 1 ] || [ $tries -ge 200 ]; do sleep 1; tries=$((tries + 1)); done
-recorder=$(pgrep -f 'heapr.*session' | head -1 || true)
+until [ "$(deaths)" -ge 1 ] || [ $tries -ge 60 ]; do sleep 1; tries=$((tries + 1)); done
 systemctl reload heapr-watch@web
 sleep 10
 die 2
@@ -50,7 +49,7 @@ journalctl --no-pager -u heapr-watch@web | tail -30
 heapr incidents --folder /var/lib/heapr/web/incidents --format json | jq -r '.incidents[] | select(.kind == "death") | .sentence' > told.txt
 test "$(wc -l < told.txt)" = 3
 test "$(grep -c 'killed by the kernel' told.txt)" = 3
-grep -q 'remember (dictionary.py' told.txt
+test "$(grep -c 'OrderCache::remember' told.txt)" = 3
 systemctl stop heapr-watch@web
 # Nothing of it is left: the recorder has ended, too.
 sleep 5

@@ -60,6 +60,27 @@ impl<'a> QuietMemory<'a> {
         }
     }
 
+    /// States of a run of pages; `None` if they cannot be read. Short runs come from the readings
+    /// before: walks of a heap ask for the same pages a million times.
+    fn states(&self, first_avma: u64, count: usize) -> Option<Vec<PageState>> {
+        const SHORT: usize = 64;
+        if count > SHORT {
+            return self.pages?.pages(first_avma, count);
+        }
+        (0..count as u64).map(|place| self.state_of(first_avma.checked_add(place * page_bytes())?)).collect()
+    }
+
+    /// Returns for each range whether all its pages are resident.
+    fn present(&self, ranges_avma: &[Range<u64>]) -> Vec<bool> {
+        let is_there = |range: &Range<u64>| {
+            let from_avma = range.start / page_bytes() * page_bytes();
+            let count = range.end.saturating_sub(from_avma).div_ceil(page_bytes()) as usize;
+            let states = self.states(from_avma, count);
+            states.is_some_and(|states| states.iter().all(|state| state.is_present()))
+        };
+        ranges_avma.iter().map(is_there).collect()
+    }
+
     /// Reads several pages that are not resident, which may lie in several mappings.
     fn read_absent_pages(&self, address_avma: u64, into: &mut [u8], is_swapped: bool) -> usize {
         let mut done = 0;
@@ -99,44 +120,14 @@ fn is_regular(file: &File) -> bool {
     file.metadata().is_ok_and(|data| data.is_file())
 }
 
-/// Returns for each range whether all its pages are resident; neighbouring ranges share a lookup.
-fn present(pages: &PageMap, ranges_avma: &[Range<u64>]) -> Vec<bool> {
-    /// Most pages of one lookup: 64 KiB of entries.
-    const MOST_PAGES: u64 = 8 << 10;
-    let mut found = Vec::with_capacity(ranges_avma.len());
-    while let Some(first) = ranges_avma.get(found.len()) {
-        let from_avma = first.start / page_bytes() * page_bytes();
-        let is_near = |range: &&Range<u64>| {
-            range.start >= from_avma && range.end.saturating_sub(from_avma) <= MOST_PAGES * page_bytes()
-        };
-        let near: Vec<&Range<u64>> = ranges_avma[found.len()..].iter().take_while(is_near).collect();
-        let end_avma = near.iter().map(|range| range.end).max().unwrap_or(from_avma);
-        let count = (end_avma - from_avma).div_ceil(page_bytes()) as usize;
-        let states = pages.pages(from_avma, count);
-        let is_there = |range: &Range<u64>| {
-            let start = ((range.start - from_avma) / page_bytes()) as usize;
-            let end = (range.end - from_avma).div_ceil(page_bytes()) as usize;
-            let states = states.as_ref().and_then(|states| states.get(start..end));
-            states.is_some_and(|states| states.iter().all(|state| state.is_present()))
-        };
-        found.extend(near.iter().map(|range| is_there(range)));
-        if near.is_empty() {
-            found.push(false);
-        }
-    }
-    found
-}
-
 impl HeapMemory for QuietMemory<'_> {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
         let first_avma = address_avma / page_bytes() * page_bytes();
         let end_avma = address_avma.saturating_add(into.len() as u64);
         let page_count = (end_avma - first_avma).div_ceil(page_bytes()) as usize;
-        let states = match page_count {
-            1 => self.state_of(first_avma).map(|state| vec![state]),
-            _ => self.pages.and_then(|pages| pages.pages(first_avma, page_count)),
+        let Some(states) = self.states(first_avma, page_count) else {
+            return self.memory.read(address_avma, into);
         };
-        let Some(states) = states else { return self.memory.read(address_avma, into) };
         let mut done = 0;
         // Runs of pages of one kind.
         for run in
@@ -163,7 +154,7 @@ impl HeapMemory for QuietMemory<'_> {
     }
 
     fn read_ranges(&self, ranges_avma: &[Range<u64>], into: &mut [u8]) -> Vec<usize> {
-        let whole = self.pages.map_or_else(Vec::new, |pages| present(pages, ranges_avma));
+        let whole = if self.pages.is_some() { self.present(ranges_avma) } else { Vec::new() };
         let is_whole = |at: usize| whole.get(at).copied().unwrap_or(false);
         let length = |range: &Range<u64>| (range.end - range.start) as usize;
         let there: Vec<Range<u64>> =
@@ -197,7 +188,7 @@ impl HeapMemory for QuietMemory<'_> {
     }
 
     fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {
-        let states = self.pages?.pages(start_avma, page_count)?;
+        let states = self.states(start_avma, page_count)?;
         Some(states.iter().map(|state| state.is_present()).collect())
     }
 

@@ -21,8 +21,8 @@ pub(crate) struct IdleLooks {
     event_ticks: u64,
 }
 
-/// Fields of `/proc/PID/stat` of which one changes if the process runs, grows or execs: time in
-/// user and kernel mode, mapped bytes, resident pages, start of the code.
+/// Fields of `/proc/PID/stat`: time in user and kernel mode, mapped bytes, resident pages, start of
+/// the code. One of them changes if the process runs, grows or execs.
 const PROGRESS: [usize; 5] = [14, 15, 23, 24, 26];
 
 impl IdleLooks {
