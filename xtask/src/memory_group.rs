@@ -89,8 +89,8 @@ impl MemoryGroup {
         command
     }
 
-    /// Waits until the programs of the group have started: they wait, and use little of a processor.
-    /// An interpreter takes seconds to load on a slow machine.
+    /// Waits until the programs of the group have started: they wait, and use little of a
+    /// processor. An interpreter takes seconds to load on a slow machine.
     pub(crate) fn wait_until_loaded(&self) {
         const LOOK: Duration = Duration::from_millis(350);
         let started = Instant::now();

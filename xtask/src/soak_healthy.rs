@@ -26,8 +26,9 @@ const LEFT_BYTES_MIN: u64 = 4 << 20;
 const FIRST_LIMIT_MIB: u64 = 2048;
 
 /// Server with its load, as lines of sh. Caches with a size of their own (PostgreSQL's shared
-/// buffers) are filled first: until then memory grows, and a warning of it is right. `$PORT`, `$PYTHON` (with FastAPI), `$FOLDER` and
-/// `$BENCHES` are set; `$CLIENT` is a client of HTTP or of lines.
+/// buffers) are filled first: until then memory grows, and a warning of it is right. `$PORT`,
+/// `$PYTHON` (with FastAPI), `$FOLDER` and `$BENCHES` are set; `$CLIENT` is a client of HTTP or of
+/// lines.
 const SERVERS: [(&str, &str, &str); 6] = [
     (
         "redis",

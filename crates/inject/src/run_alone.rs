@@ -30,8 +30,8 @@ pub fn program_starts() {
     IS_STARTED.store(true, Relaxed);
 }
 
-// SAFETY: a block comes from the system allocator, or is a mapping of its own if its layout makes it
-// a large one. It is returned to where it came from, as the layout tells.
+// SAFETY: a block comes from the system allocator, or is a mapping of its own if its layout makes
+// it a large one. It is returned to where it came from, as the layout tells.
 unsafe impl GlobalAlloc for RunsAlone {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

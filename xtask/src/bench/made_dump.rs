@@ -1,9 +1,9 @@
-//! Writer of heap dumps of Java (hprof) of any size: a shop with customers, orders, texts, pictures.
+//! Writer of heap dumps of Java (hprof) of any size: a shop with customers, orders and pictures.
 //!
 //! ```text
 //!  class Shop.ALL -> Customer[][] -> Customer[] -> Customer -> String -> byte[]
 //!                                                  |  .orders -> Object[] -> Order -> int[]
-//!                                                  |  .friend -> any Customer before it
+//!                                                  |  .friend -> a Customer before it
 //!                                                  |  .picture -> byte[], of some customers
 //! ```
 //! The records are those of HotSpot, in segments of at most 1 MiB, with ids that are addresses. A

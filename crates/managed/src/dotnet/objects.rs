@@ -15,8 +15,8 @@ use crate::dump_error::Result;
 /// Row of objects that nothing leads to.
 const GARBAGE: &str = "(garbage, or held by the runtime)";
 
-/// Size of a slot of a store. Entries have sizes of their own: no store is as large as this, so that
-/// no fill is told.
+/// Size of a slot of a store. Entries have sizes of their own: no store is as large as this, so
+/// that no fill is told.
 const SLOT_BYTES: u64 = 1 << 62;
 
 /// Class of objects.

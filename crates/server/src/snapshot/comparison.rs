@@ -125,7 +125,7 @@ struct ClassDiffRow {
     new_bytes: u64,
     deleted_bytes: u64,
     bytes_delta: i64,
-    /// Objects of which nothing of the earlier contents is left; `None` where contents tell nothing.
+    /// Objects that have nothing of their earlier contents; `None` where contents tell nothing.
     refilled_count: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-# The package's unit, under systemd as the first process: a service that leaks is told before and after a reload of the
-# watch, and after a crash of it.
+# The package's unit, under systemd as the first process: a service that leaks is told before and
+# after a reload of the watch, and after a crash of it.
 victims=$(cat /work/place)/victims/deaths
 dpkg --unpack --force-all /work/heapr.deb > dpkg.txt 2>&1 || cat dpkg.txt
 ls -l /usr/bin/heapr /usr/lib/systemd/system/heapr-watch@.service
@@ -35,7 +35,6 @@ systemctl show -p CapabilityBoundingSet,ProtectSystem,MemoryMax heapr-watch@web
 touch /srv/web/go
 tries=0
 until [ "$(deaths)" -ge 1 ] || [ $tries -ge 200 ]; do sleep 1; tries=$((tries + 1)); done
-recorder=$(pgrep -f 'heapr.*session' | head -1 || true)
 systemctl reload heapr-watch@web
 sleep 10
 die 2

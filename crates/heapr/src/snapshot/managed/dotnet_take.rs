@@ -10,7 +10,7 @@ use super::stopping_take::{StoppingOptions, StoppingRuntime, ToldHeap};
 impl StoppingRuntime for DotnetProcess {
     const HEAP: &'static str = "dotnet";
     const STOPPER: &'static str = ".NET";
-    // Measured with .NET 3.1 and 8, 2.4 million small objects, on a machine with eight times too much work.
+    // Measured with .NET 3.1 and 8 and 2.4 million small objects, on two cores with a load of 15.
     const PAUSE_AT_LEAST: Duration = Duration::from_millis(100);
     const PAUSE_PER_GIB: Duration = Duration::from_secs(15);
 
@@ -28,7 +28,7 @@ impl StoppingRuntime for DotnetProcess {
 
     fn tell(&self, used_bytes: u64, options: &StoppingOptions) -> anyhow::Result<ToldHeap> {
         let DotnetHeap { heap, pause, event_bytes } = DotnetHeap::of(self, used_bytes, options.max_pause)?;
-        Ok(ToldHeap { heap, pause: pause.unwrap_or_default(), dump_bytes: event_bytes })
+        Ok(ToldHeap { heap, pause, dump_bytes: event_bytes })
     }
 
     fn advice(error: &anyhow::Error) -> &'static str {
