@@ -16,7 +16,7 @@ const HELD_MIB: &str = "4";
 const LIMIT_MIB: u64 = 64;
 /// Time until accounts are read and groups are no longer young.
 const SETTLED: Duration = Duration::from_secs(100);
-/// Longest time until all processes are recorded.
+/// Longest time until all processes are in their groups.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Bars: share of a processor in hundredths of a percent, and MiB.
 const CORE_BAR: u64 = 10;
@@ -70,7 +70,8 @@ fn measured(count: usize, time: Duration, is_of_one_group: bool) -> anyhow::Resu
         let mut command = groups[number % group_count].command(&words, trial.folder.path());
         idle.0.push(command.spawn()?);
     }
-    waited(LIMIT, || Ok(groups.iter().map(MemoryGroup::process_count).sum::<usize>() == count))?;
+    let is_full = || Ok(groups.iter().map(MemoryGroup::process_count).sum::<usize>() == count);
+    ensure!(waited(LIMIT, is_full)?, "not all processes have started");
     std::thread::sleep(Duration::from_secs(3));
     let watch = trial.watch(&["--cgroup", &above.path])?;
     let recorder = recorder(&trial)?;
@@ -80,6 +81,11 @@ fn measured(count: usize, time: Duration, is_of_one_group: bool) -> anyhow::Resu
     let (started, before) = (Instant::now(), pids.map(|(_, pid)| run_ns(pid)));
     std::thread::sleep(time);
     let (seconds, after) = (started.elapsed().as_secs_f64(), pids.map(|(_, pid)| run_ns(pid)));
+    let goes_on = |from: [u64; 2], to: [u64; 2]| from.iter().zip(&to).all(|(from, to)| to >= from);
+    ensure!(
+        goes_on(begun, before) && goes_on(before, after),
+        "the watcher, its recorder or a thread has ended"
+    );
     println!("{count} idle processes in {group_count} groups:");
     let (mut share, mut kib) = (0.0, 0);
     for (place, (name, pid)) in pids.iter().enumerate() {

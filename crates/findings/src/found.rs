@@ -302,7 +302,7 @@ pub(crate) fn verdict(
     match (grows, no_growth, findings.is_empty()) {
         (true, ..) => String::new(),
         // A card of growth that is only possible stands below.
-        (false, NoGrowth::Seen, false) if may_grow => format!("Nothing grows for certain{seen}."),
+        (false, NoGrowth::Seen, false) if may_grow => format!("No growth is certain{seen}."),
         (false, NoGrowth::Seen, false) => format!("Nothing grows{seen}; other things stand out."),
         (false, NoGrowth::Seen, true) => format!("Nothing grows{seen}; nothing stands out.{}", largest()),
         (false, NoGrowth::Sampled { up_to, unseen }, is_empty) => {
@@ -397,7 +397,7 @@ mod tests {
         // A finding of low confidence does not count as growth, and is not denied either.
         assert_eq!(
             said(&[of(Kind::Growth, Confidence::Low, None, 1)], Sight::Whole),
-            "Nothing grows for certain."
+            "No growth is certain."
         );
         assert!(said(&[], Sight::Nothing).starts_with("No allocation was recorded"));
         let unseen = NoGrowth::InBlocks { unseen: "50.0 MiB of 60.0 MiB are in none".to_owned() };

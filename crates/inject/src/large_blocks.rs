@@ -2,7 +2,7 @@
 //!
 //! Each is a mapping of its own: anonymous memory, or, where memory is scarce, a file that has no
 //! name any more. The kernel writes out what is not in use, and drops all of it when heapr ends.
-//! (Huge pages were tried: what they save in the walks, the kernel needs to find and clear them.)
+//! Huge pages do not pay: what they save in walks, the kernel needs to find and clear them.
 
 use std::alloc::Layout;
 use std::fs::File;

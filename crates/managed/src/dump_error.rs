@@ -50,6 +50,12 @@ pub enum DumpError {
         /// Bytes of an id.
         id_bytes: u32,
     },
+    /// Events of a runtime with addresses of another size.
+    #[error("its runtime has addresses of {address_bytes} bytes, and only those of 8 are read")]
+    AddressBytes {
+        /// Bytes of an address.
+        address_bytes: u32,
+    },
     /// Part of a heap dump of unknown kind, whose length is unknown, too.
     #[error("it has an unknown part (tag {tag:#04x}) at offset {offset}: it is damaged, or of a newer kind")]
     UnknownPart {

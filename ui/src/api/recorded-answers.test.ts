@@ -57,4 +57,5 @@ it('answers are read from a text with one a line', () => {
   assert.deepEqual(answers.find('/api/files', undefined), { files: [] });
   assert.deepEqual(answers.find('/api/report', { by: 'a"b', file: 0 }), { groups: [1], match_count: 1, x: '}' });
   assert.equal(answers.find('/api/report', { by: 'c', file: 0 }), undefined);
+  assert.deepEqual(RecordedAnswers.ofText('{"/api/files":{"files":[7]}}').find('/api/files', undefined), { files: [7] });
 });

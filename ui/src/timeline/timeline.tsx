@@ -39,7 +39,7 @@ export function Timeline({ file, files = [], shown }: { file: OpenFile; files?: 
   const address = useAddress();
   const { nowNs: durationNs, askedNs } = timelineEnd(file);
   const chart = (CHARTS.find(([key]) => key === address.chart)?.[0] ?? 'bytes');
-  const { seen, see } = useSeen(address.seen, durationNs);
+  const { seen, see } = useSeen(address.seen, durationNs, file.file);
   const [size, setSize] = useState<CanvasSize>({ widthPx: 0, heightPx: 0 });
   const [brush, setBrush] = useState<[number, number] | null>(null);
   const [hover, setHover] = useState<{ x: number; y: number; timeNs: number } | null>(null);
@@ -209,8 +209,10 @@ function withFoldedNames(data: TimelineAnswer | null): TimelineAnswer | null {
 function RangeRate({ data, range }: { data: TimelineAnswer; range: [number, number] }) {
   const binNs = (data.to_ns - data.from_ns) / data.bins;
   const bin = (timeNs: number) => Math.max(0, Math.min(data.bins - 1, Math.floor((timeNs - data.from_ns) / binNs)));
-  const [first, last] = [bin(range[0]), bin(range[1] - 1)];
-  const seconds = (range[1] - range[0]) / 1e9;
+  // The end of a range may lie behind what was read of a running session.
+  const [fromNs, toNs] = [Math.max(range[0], data.from_ns), Math.min(range[1], data.to_ns)];
+  const [first, last] = [bin(fromNs), bin(toNs - 1)];
+  const seconds = (toNs - fromNs) / 1e9;
   if (seconds <= 0 || last <= first) return null;
   return <span class="range-rate" title="Live bytes at the end of the range less those at its beginning, and how much that is a second">{rateText(data, first, last, seconds)}</span>;
 }
@@ -289,14 +291,15 @@ function HoverBox({ hover, data, chart, showsRss, heaps }: { hover: { x: number;
  */
 const MOVES_MS = 150;
 
-function useSeen(pair: string[], durationNs: number): { seen: [number, number]; see: (fromNs: number, toNs: number) => void } {
+function useSeen(pair: string[], durationNs: number, file: number): { seen: [number, number]; see: (fromNs: number, toNs: number) => void } {
   const [moving, setMoving] = useState<[number, number] | null>(null);
   const timer = useRef(0);
   const stop = () => {
     clearTimeout(timer.current);
     setMoving(null);
   };
-  useEffect(() => stop, [pair.join(), durationNs]);
+  // The end of a running session moves each second, which must not undo a zoom.
+  useEffect(() => stop, [pair.join(), file]);
   const see = (fromNs: number, toNs: number) => {
     const [from, to] = clampSeen(fromNs, toNs, durationNs);
     setMoving([from, to]);

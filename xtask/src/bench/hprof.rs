@@ -107,7 +107,7 @@ fn limited(
         format!("first answer within {limit_mib} MiB"),
         format!("{wall_s:.2}"),
         String::new(),
-        format!("{limit_mib}"),
+        format!("at most {limit_mib}"),
     ])
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!  class Shop.ALL -> Customer[][] -> Customer[] -> Customer -> String -> byte[]
 //!                                                  |  .orders -> Object[] -> Order -> int[]
-//!                                                  |  .friend -> any Customer before it
+//!                                                  |  .friend -> a Customer before it
 //!                                                  |  .picture -> byte[], of some customers
 //! ```
 //! The records are those of HotSpot, in segments of at most 1 MiB, with ids that are addresses. A

@@ -100,6 +100,7 @@ fn command(tool: Tool, program: &Program, heapr: &str, folder: &Path) -> Vec<Str
 
 /// Runs a command to its end, and reads the largest resident sets of its tree meanwhile.
 fn peaks(command: &[String], program: &Program, folder: &Path) -> anyhow::Result<Peaks> {
+    let watched = executable(&program.command[0])?;
     let log = folder.join("log");
     let mut child = Command::new(&command[0])
         .args(&command[1..])
@@ -109,7 +110,6 @@ fn peaks(command: &[String], program: &Program, folder: &Path) -> anyhow::Result
         .stderr(File::options().append(true).open(&log)?)
         .spawn()
         .with_context(|| command.join(" "))?;
-    let watched = executable(&program.command[0])?;
     let work = program.client.clone().map(|client| std::thread::spawn(move || serve(&client)));
     let mut by_program: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let begin = Instant::now();
@@ -118,7 +118,10 @@ fn peaks(command: &[String], program: &Program, folder: &Path) -> anyhow::Result
             break status;
         }
         if begin.elapsed() > Duration::from_secs(600) {
-            child.kill()?;
+            // The program that a tool started would go on without it.
+            let pids: Vec<String> = tree(child.id()).iter().map(u32::to_string).collect();
+            Command::new("kill").arg("-9").args(pids).status()?;
+            child.wait()?;
             bail!("{} has not ended after ten minutes", command.join(" "));
         }
         for pid in tree(child.id()) {

@@ -26,7 +26,7 @@ pub(crate) struct IncidentsArguments {
     /// Also write all incidents as Parquet into this folder (see docs/tables.md)
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "number")]
     tables: Option<PathBuf>,
-    /// Also send all incidents to this address as OTLP logs, with /v1/logs behind it
+    /// Also send the incidents that are shown to this address as OTLP logs, with /v1/logs behind it
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
     /// Replace tables that are there

@@ -75,3 +75,17 @@ impl Dead {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_by_a_broken_pipe_counts_as_an_exit_status_does() {
+        let by = |signal| Ending::Signalled { signal, has_core: false };
+        let dead = Dead { ending: by(13), ..Dead::default() };
+        assert!(!dead.is_incident(None));
+        assert!(Dead { is_named: true, ..dead.clone() }.is_incident(None));
+        assert!(Dead { ending: by(11), ..dead }.is_incident(None));
+    }
+}

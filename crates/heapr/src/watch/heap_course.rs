@@ -39,7 +39,8 @@ impl HeapCourse {
         let is_higher = used_bytes > self.most_bytes;
         self.most_bytes = self.most_bytes.max(used_bytes);
         self.last = Some((read_unix_ns, used_bytes));
-        let is_far = used_bytes < limit_bytes / 100 * FROM_PERCENT;
+        // 0 is no limit: V8's option has this meaning.
+        let is_far = limit_bytes == 0 || used_bytes < limit_bytes / 100 * FROM_PERCENT;
         self.next = (is_higher && !is_far && self.bytes_per_second > 0.0).then(|| {
             let left_bytes = limit_bytes.saturating_sub(used_bytes) as f64;
             let until_full = (left_bytes / self.bytes_per_second / LOOKS).min(LATEST.as_secs_f64());
@@ -53,12 +54,17 @@ impl HeapCourse {
         self.next
     }
 
-    /// Lets go of the next look: the process could not be read.
+    /// Lets go of the next look: it is taken, or the process cannot be read.
     pub(super) fn forget_next(&mut self) {
         self.next = None;
     }
 
-    /// Bytes at a time after the last look, if it goes on to grow as it did. `None`: it did not
+    /// Notes that the process has not grown since the last look: it may hold what it held.
+    pub(super) fn note_rest(&mut self) {
+        self.bytes_per_second = 0.0;
+    }
+
+    /// Bytes at a time after the last look, if it goes on to grow as it did; `None`: it did not
     /// grow, or the look is too old.
     pub(super) fn expected_bytes(&self, unix_ns: u64) -> Option<u64> {
         let (read_unix_ns, used_bytes) = self.last?;
@@ -85,11 +91,15 @@ mod tests {
 
     #[test]
     fn the_rate_of_growth_sets_the_next_look_and_what_is_expected() {
+        let begin = Instant::now();
         let found = course(&[40, 60]);
-        let pause = found.next().unwrap().saturating_duration_since(Instant::now());
-        assert!(pause > Duration::from_millis(400) && pause <= Duration::from_millis(500), "{pause:?}");
+        let (next, pause) = (found.next().unwrap(), Duration::from_millis(500));
+        assert!(next >= begin + pause && next <= Instant::now() + pause, "{:?}", next - begin);
         assert_eq!(found.expected_bytes(4 * SECOND_NS), Some(100));
         assert_eq!(found.expected_bytes(20 * SECOND_NS), None);
+        let mut rested = found;
+        rested.note_rest();
+        assert_eq!(rested.expected_bytes(4 * SECOND_NS), None);
     }
 
     #[test]
@@ -98,5 +108,11 @@ mod tests {
         assert!(course(&[5, 20]).next().is_none(), "far from the limit");
         let steady = course(&[60, 60]);
         assert!(steady.next().is_none() && steady.expected_bytes(3 * SECOND_NS).is_none());
+        let mut unlimited = HeapCourse::default();
+        for second in 1..=2 {
+            let amount = Limited { used_bytes: second * 60, limit_bytes: 0 };
+            unlimited.note(second * SECOND_NS, amount, Duration::from_millis(1));
+        }
+        assert!(unlimited.next().is_none());
     }
 }

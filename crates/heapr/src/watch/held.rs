@@ -56,8 +56,8 @@ pub(super) fn add_holders(
     let mut holders = found.holders;
     for account in accounts {
         let is_recorded = found.pids.contains(&account.pid);
-        let of_account = classes(account, is_recorded.then(|| recorded_bytes(&holders, account.pid)));
-        holders.extend(of_account);
+        let most = found.most_bytes.iter().find(|(pid, _)| *pid == account.pid);
+        holders.extend(classes(account, is_recorded, most.map(|(_, bytes)| *bytes)));
     }
     let group = incident.group.as_ref().filter(|_| is_of_group);
     holders.extend(group.into_iter().flat_map(parts));
@@ -78,26 +78,18 @@ pub(super) fn add_holders(
     }
 }
 
-/// Bytes of a process's recorded blocks, at most.
-fn recorded_bytes(holders: &[Holder], pid: u32) -> u64 {
-    let functions = holders.iter().filter(|holder| holder.kind == HolderKind::Function);
-    let of_process = functions.flat_map(|holder| {
-        let own = holder.processes.iter().filter(move |(owner, _)| *owner == pid);
-        own.map(|(_, bytes)| bytes.saturating_add(holder.bytes_plus_minus))
-    });
-    of_process.fold(0, u64::saturating_add)
-}
-
 /// Classes of a process's resident memory that no recorded block explains. `recorded_bytes`: those
-/// of its recorded blocks; `None`: it is not recorded.
-fn classes(account: &Account, recorded_bytes: Option<u64>) -> Vec<Holder> {
-    let is_recorded = recorded_bytes.is_some();
-    let is_left_out = |class: &str| OF_FILES.contains(&class) || is_recorded && RECORDED.contains(&class);
-    // Recorded blocks may lie in memory of an unknown owner. What is left beyond them is told:
-    // compilers and interpreters map their heaps by themselves. CPython's arenas are told, as
+/// of its recorded blocks, at most; `None`: unknown.
+fn classes(account: &Account, is_recorded: bool, recorded_bytes: Option<u64>) -> Vec<Holder> {
+    let is_unsure = |class: &str| class == "unknown" && recorded_bytes.is_none();
+    let is_left_out = |class: &str| {
+        OF_FILES.contains(&class) || is_recorded && (RECORDED.contains(&class) || is_unsure(class))
+    };
+    // Recorded blocks may lie in memory of an unknown owner: what is left beyond them is told, as
+    // of compilers and interpreters that map their heaps by themselves. CPython's arenas are told:
     // samples leave its small objects out.
     let holder = |line: &heapr_incident::AccountLine| {
-        let (name, bytes) = match recorded_bytes.filter(|_| line.class == "unknown") {
+        let (name, bytes) = match recorded_bytes.filter(|_| is_recorded && line.class == "unknown") {
             Some(recorded_bytes) => (OWN_MAPPINGS.to_owned(), line.bytes.saturating_sub(recorded_bytes)),
             None => (line.label.clone(), line.bytes),
         };
@@ -157,14 +149,15 @@ mod tests {
 
     #[test]
     fn classes_that_recorded_blocks_explain_are_no_holders_of_a_recorded_process() {
-        let found = |recorded_bytes| {
-            let holders = classes(&account(), recorded_bytes).into_iter();
+        let found = |is_recorded, recorded_bytes| {
+            let holders = classes(&account(), is_recorded, recorded_bytes).into_iter();
             holders.map(|holder| (holder.name, holder.bytes >> 20)).collect::<Vec<_>>()
         };
         let named = |name: &str, mib: u64| (name.to_owned(), mib);
-        assert_eq!(found(Some(5 << 20)), [named("v8_heap", 30)]);
-        assert_eq!(found(Some(2 << 20)), [named("v8_heap", 30), named(OWN_MAPPINGS, 3)]);
-        assert_eq!(found(None), [named("glibc_heap", 40), named("v8_heap", 30), named("unknown", 5)]);
+        assert_eq!(found(true, Some(5 << 20)), [named("v8_heap", 30)]);
+        assert_eq!(found(true, Some(2 << 20)), [named("v8_heap", 30), named(OWN_MAPPINGS, 3)]);
+        assert_eq!(found(true, None), [named("v8_heap", 30)], "its blocks may lie in it");
+        assert_eq!(found(false, None), [named("glibc_heap", 40), named("v8_heap", 30), named("unknown", 5)]);
     }
 
     #[test]

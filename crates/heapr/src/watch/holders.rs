@@ -40,6 +40,8 @@ pub(super) struct Functions {
     pub(super) recording: Recording,
     /// Processes that the recording has.
     pub(super) pids: Vec<u32>,
+    /// Bytes of the recorded blocks of single processes, at most. Of many processes some have none.
+    pub(super) most_bytes: Vec<(u32, u64)>,
 }
 
 /// Amount of a function.
@@ -66,6 +68,9 @@ impl Amount {
 
 /// Amounts by module and symbol.
 type Amounts = HashMap<(String, String), Amount>;
+
+/// Process with the amounts of its functions, and their sum.
+type Share = (u32, Amounts, Amount);
 
 /// Process whose end is the moment.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +112,7 @@ pub(super) fn functions(
         from_unix_ns: Some(trace.session().start_unix_ns.saturating_add(start_ns)),
         ..Recording::default()
     };
-    let mut found = Functions { holders: Vec::new(), recording, pids: known };
+    let mut found = Functions { recording, pids: known, ..Functions::default() };
     drop(trace);
     if found.pids.is_empty() {
         return Ok(found);
@@ -122,6 +127,8 @@ pub(super) fn functions(
     largest.truncate(FUNCTIONS_MAX);
     let courses = reader.courses(&found.pids, start_ns, moment_ns)?;
     let shares = reader.shares(&found.pids, moment_ns)?;
+    let most = |all: &Amount| all.bytes.saturating_add(all.plus_minus);
+    found.most_bytes = shares.iter().map(|(pid, _, all)| (*pid, most(all))).collect();
     for (key, amount) in largest {
         let mut holder = Holder {
             kind: HolderKind::Function,
@@ -131,7 +138,7 @@ pub(super) fn functions(
             block_count: Some(amount.count),
             ..Holder::default()
         };
-        let of_key = |(pid, amounts): &(u32, Amounts)| Some((*pid, amounts.get(key)?.bytes));
+        let of_key = |(pid, amounts, _): &Share| Some((*pid, amounts.get(key)?.bytes));
         holder.processes = shares.iter().filter_map(of_key).filter(|(_, bytes)| *bytes > 0).collect();
         let course: Vec<(u64, u64)> = courses
             .iter()
@@ -246,9 +253,12 @@ impl Reader {
         moments.map(at).collect()
     }
 
-    /// Amounts of single processes, where there are several.
-    fn shares(&self, pids: &[u32], moment_ns: u64) -> anyhow::Result<Vec<(u32, Amounts)>> {
-        let at = |&pid: &u32| Ok((pid, self.amounts(&[pid], moment_ns)?.0));
+    /// Amounts of single processes.
+    fn shares(&self, pids: &[u32], moment_ns: u64) -> anyhow::Result<Vec<Share>> {
+        let at = |&pid: &u32| {
+            let (amounts, all) = self.amounts(&[pid], moment_ns)?;
+            Ok((pid, amounts, all))
+        };
         pids.iter().take(PROCESSES_MAX).map(at).collect()
     }
 }

@@ -8,6 +8,7 @@ use super::watcher::{IDLE, NEAR_OWN, Watcher};
 impl Watcher {
     /// Reads the groups that are due, each at the pace that its share of the limit asks for.
     pub(super) fn read_due(&mut self, now: Instant) {
+        let mut has_read = false;
         for place in 0..self.watched.groups.len() {
             let group = &mut self.watched.groups[place];
             if group.next > now || !group.read() {
@@ -17,12 +18,19 @@ impl Watcher {
             self.is_journal_old |= group.is_moving;
             self.read_processes(place, true);
             self.judge(place);
+            has_read = true;
         }
         if now >= self.next_own {
             self.read_own();
+            self.next_own = now + IDLE;
+            has_read = true;
+        }
+        if has_read {
             self.judge_own_limits();
-            let is_near = self.watched.processes.iter().any(WatchedProcess::is_near_own_limit);
-            self.next_own = now + if is_near { NEAR_OWN } else { IDLE };
+        }
+        // A reading may have found a heap near its limit.
+        if self.watched.processes.iter().any(WatchedProcess::is_near_own_limit) {
+            self.next_own = self.next_own.min(now + NEAR_OWN);
         }
         let groups = self.watched.groups.iter().map(|group| group.next);
         self.next_reading = groups.min().map_or(self.next_own, |next| next.min(self.next_own));
@@ -63,9 +71,12 @@ impl Watcher {
 
     /// Looks at the heaps that grow fast towards limits of their own.
     pub(super) fn look_at_heaps(&mut self, now: Instant) {
-        let due = self.watched.processes.iter_mut().filter(|process| process.is_heap_due(now));
-        let count = due.map(|process| process.read(true)).count();
-        if count > 0 {
+        let mut has_read = false;
+        for process in self.watched.processes.iter_mut().filter(|process| process.is_heap_due(now)) {
+            process.read(true);
+            has_read = true;
+        }
+        if has_read {
             self.judge_own_limits();
         }
     }

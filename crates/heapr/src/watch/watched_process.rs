@@ -24,8 +24,8 @@ const ACCOUNT_BYTES_MIN: u64 = 8 << 20;
 /// Rise of the share of unknown memory, in hundredths, by which an account is worse than the last.
 const UNKNOWN_PERCENT: u64 = 20;
 
-/// Fields of `/proc/PID/stat`: time in user and kernel mode, and resident pages.
-const PROGRESS: [usize; 3] = [14, 15, 24];
+/// Fields of `/proc/PID/stat`: time in user and kernel mode, mapped bytes, and resident pages.
+const PROGRESS: [usize; 4] = [14, 15, 23, 24];
 
 /// Process that is watched.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) struct WatchedProcess {
     pub(super) mapped: Option<Limited>,
     limits: OwnLimits,
     /// Time that it had run and its size, at the last reading.
-    progress: Option<[u64; 3]>,
+    progress: Option<[u64; 4]>,
     /// Growth of its language's heap.
     heap: HeapCourse,
     /// Judges of the limits that it has by itself.
@@ -136,12 +136,18 @@ impl WatchedProcess {
 
     /// Reads the size of the process, and its account if it has grown since the last one.
     pub(super) fn read(&mut self, is_account_wanted: bool) {
+        // A look that stays due at a process that has ended would wake the watch for ever.
+        let is_heap_due = self.is_heap_due(Instant::now());
+        if is_heap_due {
+            self.heap.forget_next();
+        }
         // The number may be another process's by now.
         let stat = Stat::of_process(self.pid()).filter(|stat| stat.number(22) == Some(self.start_ticks));
         let Some(stat) = stat else { return };
-        // One that has neither run nor changed its size has nothing new.
+        // One that has neither run nor changed its size has nothing new. A due look is taken still:
+        // the last account may be older than the last reading.
         let progress = PROGRESS.map(|field| stat.number(field).unwrap_or(0));
-        if self.progress == Some(progress) {
+        if self.progress == Some(progress) && !is_heap_due {
             return;
         }
         // A process that ends has no memory any more; its last size counts.
@@ -154,12 +160,11 @@ impl WatchedProcess {
         let before = self.account.as_ref().map_or(0, |account| account.rss_bytes);
         let has_grown = rss_bytes >= ACCOUNT_BYTES_MIN
             && rss_bytes >= before.saturating_add(before / 100 * ACCOUNT_GROWTH_PERCENT);
-        let is_heap_due = self.is_heap_due(Instant::now());
-        if is_heap_due {
-            self.heap.forget_next();
+        let is_near = self.is_near_own_limit();
+        if is_heap_due && !is_near && rss_bytes <= before {
+            self.heap.note_rest();
         }
-        let is_near_own_limit =
-            (is_heap_due || self.limits.is_near(self.account.as_ref())) && rss_bytes > before;
+        let is_near_own_limit = (is_heap_due || is_near) && rss_bytes > before;
         if is_account_wanted && (has_grown || is_near_own_limit) {
             let begin = Instant::now();
             let found = account::of_process(self.pid());

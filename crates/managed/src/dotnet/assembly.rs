@@ -11,6 +11,9 @@ use super::tables::{Tables, number};
 
 /// Largest number of classes inside of each other.
 const NESTING_MAX: usize = 32;
+/// Largest size of all names of classes, or of variables, for each byte of a file. Rows may share
+/// the text of a name, so that names of a bent file could need any amount of memory.
+const NAME_BYTES_PER_BYTE: usize = 4;
 /// Index of the CLI header among the directories of a PE file.
 const CLI: usize = 14;
 
@@ -35,10 +38,12 @@ pub(super) fn read(file: &[u8]) -> Option<Assembly> {
     let metadata = metadata(file)?;
     let streams = streams(metadata)?;
     let stream = |wanted: &str| streams.iter().find(|(name, _)| name == wanted).map(|&(_, bytes)| bytes);
-    let tables = Tables::of(stream("#~").or_else(|| stream("#-"))?)?;
+    // The other form of tables, `#-`, may number fields by way of one more table.
+    let tables = Tables::of(stream("#~")?)?;
     let strings = stream("#Strings")?;
-    let classes = classes(&tables, strings);
-    let variables = variables(&tables, strings, stream("#Blob").unwrap_or_default());
+    let name_bytes_max = file.len().saturating_mul(NAME_BYTES_PER_BYTE);
+    let classes = classes(&tables, strings, name_bytes_max)?;
+    let variables = variables(&tables, strings, stream("#Blob").unwrap_or_default(), name_bytes_max)?;
     Some(Assembly { classes, variables })
 }
 
@@ -89,8 +94,8 @@ fn text(bytes: &[u8], at: usize) -> String {
     String::from_utf8_lossy(&rest[..end]).into_owned()
 }
 
-/// Names of all classes.
-fn classes(tables: &Tables<'_>, strings: &[u8]) -> Vec<String> {
+/// Names of all classes; `None` if they are larger than allowed.
+fn classes(tables: &Tables<'_>, strings: &[u8], name_bytes_max: usize) -> Option<Vec<String>> {
     let count = tables.rows(Tables::TYPES);
     let mut outer = vec![0; count as usize];
     for row in 0..tables.rows(Tables::NESTED) {
@@ -119,30 +124,48 @@ fn classes(tables: &Tables<'_>, strings: &[u8]) -> Vec<String> {
             namespace => format!("{namespace}.{name}"),
         }
     };
-    (0..count).map(name).collect()
+    let mut left_bytes = name_bytes_max;
+    let mut names = Vec::new();
+    for class in 0..count {
+        let name = name(class);
+        left_bytes = left_bytes.checked_sub(name.len())?;
+        names.push(name);
+    }
+    Some(names)
 }
 
-/// Static variables that can refer to objects.
-fn variables(tables: &Tables<'_>, strings: &[u8], blobs: &[u8]) -> Vec<Variable> {
+/// Static variables that can refer to objects; `None` if their names are larger than allowed.
+fn variables(
+    tables: &Tables<'_>,
+    strings: &[u8],
+    blobs: &[u8],
+    name_bytes_max: usize,
+) -> Option<Vec<Variable>> {
     const STATIC: u32 = 0x10;
     /// Constants, and data that the file has.
     const WITHOUT_PLACE: u32 = 0x40 | 0x100;
     let field_count = tables.rows(Tables::FIELDS);
+    let mut left_bytes = name_bytes_max;
     let mut variables = Vec::new();
+    // A field is of one class: lists that overlap are not read twice.
+    let mut read_to = 0;
     for class in 0..tables.rows(Tables::TYPES) {
         let first = |class| Some(tables.get(Tables::TYPES, class, 4)?.saturating_sub(1).min(field_count));
-        let begin = first(class).unwrap_or(0);
+        let begin = first(class).unwrap_or(0).max(read_to);
         let end = first(class + 1).unwrap_or(field_count);
+        read_to = read_to.max(end);
         for field in begin..end {
             let value = |column| tables.get(Tables::FIELDS, field, column).unwrap_or(0);
             let flags = value(0);
             if flags & STATIC == 0 || flags & WITHOUT_PLACE != 0 || is_number(blobs, value(2) as usize) {
                 continue;
             }
-            variables.push(Variable { name: text(strings, value(1) as usize), class });
+            let name = text(strings, value(1) as usize);
+            left_bytes = left_bytes.checked_sub(name.len())?;
+            variables.push(Variable { name, class });
         }
     }
-    variables
+    Some(variables)
 }
 
 /// Whether the signature of a field is that of a number, a character or a truth value.

@@ -13,6 +13,8 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use heapr_proc::Fields;
+
 use super::error::DotnetError;
 use super::live_graph;
 use super::socket::DotnetProcess;
@@ -53,11 +55,12 @@ pub struct DotnetHeap {
     pub event_bytes: u64,
 }
 
-/// Events of a connection, up to a moment.
+/// Events of a connection, up to a moment and a size.
 struct Timed {
     stream: UnixStream,
     end: Instant,
     bytes: u64,
+    bytes_max: u64,
 }
 
 impl Read for &mut Timed {
@@ -65,6 +68,9 @@ impl Read for &mut Timed {
         let rest = self.end.saturating_duration_since(Instant::now());
         if rest.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
+        }
+        if self.bytes > self.bytes_max {
+            return Err(io::Error::other("there are more events than a process of its size can have"));
         }
         self.stream.set_read_timeout(Some(rest))?;
         let count = (&self.stream).read(buffer)?;
@@ -80,15 +86,17 @@ impl DotnetHeap {
     /// # Errors
     /// The runtime refuses, loses events, or its events cannot be read.
     pub fn of(process: &DotnetProcess, room_bytes: u64, max_pause: Duration) -> Result<Self, DotnetError> {
+        let room_bytes = room_bytes.max(*BUFFERS.start() << 20);
         check_room(process.pid, room_bytes)?;
         let buffer_mib = (room_bytes >> 20).clamp(*BUFFERS.start(), *BUFFERS.end()) as u32;
         let longest = max_pause.saturating_mul(4).max(ANSWER_AT_LEAST);
         // A runtime tells each type once, also to sessions that come soon after one another.
         let (session, stream) =
             begin(process, *BUFFERS.start() as u32, KEYWORDS_WITHOUT_TYPES, INFORMATIONAL)?;
-        stop(process, session, &mut Timed { stream, end: Instant::now(), bytes: 0 })?;
+        stop(process, session, &mut Timed { stream, end: Instant::now(), bytes: 0, bytes_max: u64::MAX })?;
         let (session, stream) = begin(process, buffer_mib, KEYWORDS, VERBOSE)?;
-        let mut timed = Timed { stream, end: Instant::now() + longest, bytes: 0 };
+        let bytes_max = event_bytes_max(process.pid, room_bytes);
+        let mut timed = Timed { stream, end: Instant::now() + longest, bytes: 0, bytes_max };
         let mut walk = Walk::default();
         let read = walked(&mut timed, &mut walk);
         // Also after an error: the runtime must not go on to write.
@@ -101,7 +109,7 @@ impl DotnetHeap {
         let unnamed = walk.type_ids.iter().filter(|id| !walk.types.contains_key(id)).count();
         if unnamed > 0 {
             notes.push(format!(
-                "{unnamed} objects are of types that the runtime did not tell: another tool reads its events"
+                "{unnamed} objects have types that were not told: perhaps another tool reads its events"
             ));
         }
         let unnamed = walk.statics.iter().filter(|variable| variable.class.is_none()).count();
@@ -117,15 +125,22 @@ impl DotnetHeap {
     }
 }
 
-/// Checks that the process may have the memory that its events need.
+/// Checks that the process may have the memory that its events need, and the machine has it.
 fn check_room(pid: u32, needed_bytes: u64) -> Result<(), DotnetError> {
-    let free = heapr_proc::memory_limits(pid).into_iter().map(|limit| limit.free_bytes).min();
-    match free {
+    let of_groups = heapr_proc::memory_limits(pid).into_iter().map(|limit| limit.free_bytes);
+    match of_groups.chain(Fields::of_machine().bytes("MemAvailable")).min() {
         Some(free_bytes) if free_bytes < needed_bytes => {
             Err(DotnetError::NoRoom { needed_bytes, free_bytes })
         }
         _ => Ok(()),
     }
+}
+
+/// Largest size of the events of an honest runtime. A reference of 8 bytes is told by 12, and an
+/// object of 24 bytes by 32. What is swapped out is told, too.
+fn event_bytes_max(pid: u32, resident_bytes: u64) -> u64 {
+    let swapped_bytes = Fields::of_process(pid).ok().and_then(|fields| fields.bytes("VmSwap")).unwrap_or(0);
+    resident_bytes.saturating_add(swapped_bytes).saturating_mul(4).saturating_add(1 << 30)
 }
 
 /// Begins a session. Returns its number, and the connection that the events come by.
@@ -167,7 +182,7 @@ fn walked(timed: &mut Timed, walk: &mut Walk) -> Result<(), DumpError> {
 
 /// Ends a session, and reads its rest.
 fn stop(process: &DotnetProcess, session: u64, timed: &mut Timed) -> Result<(), DotnetError> {
-    timed.end = Instant::now() + END_WAIT;
+    (timed.end, timed.bytes_max) = (Instant::now() + END_WAIT, u64::MAX);
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| process.command(STOP_TRACING, &session.to_le_bytes()));
         // The answer comes when all is written.

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heapr_known::runtimes;
 use heapr_proc::Fields;
@@ -24,8 +24,13 @@ const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
 const HEADER_BYTES: usize = 20;
 /// Command that an answer of an error has.
 const ERROR: u16 = 0xffff;
-/// Variables that switch diagnostics off.
-const SWITCHES: [&str; 2] = ["DOTNET_EnableDiagnostics", "COMPlus_EnableDiagnostics"];
+/// Variables that switch diagnostics, or the socket alone (since 8.0), off.
+const SWITCHES: [&str; 4] = [
+    "DOTNET_EnableDiagnostics",
+    "COMPlus_EnableDiagnostics",
+    "DOTNET_EnableDiagnostics_IPC",
+    "COMPlus_EnableDiagnostics_IPC",
+];
 /// Heap whose libraries are the runtime's.
 const HEAP: &str = ".NET's heap";
 
@@ -50,12 +55,12 @@ impl DotnetProcess {
         if !is_own && library.is_none() {
             return Err(DotnetError::NoDotnet);
         }
-        let is_off = |name: &&&str| heapr_proc::variable(pid, name).is_some_and(|value| value == "0");
-        if let Some(variable) = SWITCHES.iter().find(is_off) {
-            return Err(DotnetError::Disabled { variable });
-        }
         if !is_own {
-            return Err(DotnetError::NoSocket { path: socket });
+            let is_off = |name: &&&str| heapr_proc::variable(pid, name).is_some_and(|value| value == "0");
+            return Err(match SWITCHES.iter().find(is_off) {
+                Some(variable) => DotnetError::Disabled { variable },
+                None => DotnetError::NoSocket { path: socket },
+            });
         }
         let fields = status(pid)?;
         let is_stopped = matches!(fields.text("State").and_then(|it| it.chars().next()), Some('T' | 't'));
@@ -92,14 +97,15 @@ impl DotnetProcess {
         message.extend(contents);
         stream.write_all(&message).map_err(failed)?;
         let mut header = [0; HEADER_BYTES];
-        stream.read_exact(&mut header).map_err(failed)?;
+        let end = Instant::now() + ANSWER_WAIT;
+        fill(&mut stream, &mut header, end).map_err(failed)?;
         let word = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         let answer_bytes = usize::from(word(MAGIC.len())).saturating_sub(HEADER_BYTES);
         if !header.starts_with(MAGIC) || answer_bytes > 4096 {
             return Err(DotnetError::of_file(&self.socket, io::ErrorKind::InvalidData.into()));
         }
         let mut answer = vec![0; answer_bytes];
-        stream.read_exact(&mut answer).map_err(failed)?;
+        fill(&mut stream, &mut answer, end).map_err(failed)?;
         if word(16) == ERROR {
             let code = answer.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
             return Err(DotnetError::Refused { command, code });
@@ -114,10 +120,28 @@ impl DotnetProcess {
         rustix::net::connect(&socket, &SocketAddrUnix::new(self.socket.as_path())?)?;
         let stream = UnixStream::from(socket);
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(ANSWER_WAIT))?;
         stream.set_write_timeout(Some(ANSWER_WAIT))?;
         Ok(stream)
     }
+}
+
+/// Fills a buffer up to a moment: an answer that comes byte by byte does not keep heapr.
+fn fill(stream: &mut UnixStream, buffer: &mut [u8], end: Instant) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let rest = end.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(rest))?;
+        match stream.read(&mut buffer[filled..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn status(pid: u32) -> Result<Fields, DotnetError> {

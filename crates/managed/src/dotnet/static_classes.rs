@@ -4,7 +4,12 @@
 //! have a variable of that name. Where several have one, neighbours decide: some runtimes
 //! lay the variables of a file out in the order of its classes.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+
 use rustc_hash::{FxHashMap, FxHashSet};
+use rustix::fs::OFlags;
 
 use super::assembly::{self, Assembly};
 use super::type_names::readable;
@@ -14,6 +19,8 @@ use super::walk::{StaticVariable, Walk};
 const FILES_BYTES_MAX: u64 = 1 << 30;
 /// Least share of neighbours, in percent, that must be in the order of the classes.
 const ORDERED_PERCENT: usize = 90;
+/// Largest number of candidates that are looked at: a bent file may have any number of one name.
+const LOOKS_MAX: usize = 1 << 26;
 
 /// Class of an assembly: numbers of the file and of the class in it.
 type Place = (u32, u32);
@@ -35,13 +42,25 @@ fn assemblies(pid: u32) -> Vec<Assembly> {
             continue;
         }
         let path = format!("/proc/{pid}/root{}", mapping.name);
-        let bytes = std::fs::metadata(&path).ok().filter(|it| it.is_file()).map_or(u64::MAX, |it| it.len());
-        if let Some(left) = rest.checked_sub(bytes) {
-            rest = left;
-            found.extend(std::fs::read(&path).ok().and_then(|file| assembly::read(&file)));
-        }
+        let Some(file) = contents(&path, rest) else { continue };
+        rest -= file.len() as u64;
+        found.extend(assembly::read(&file));
     }
     found
+}
+
+/// Contents of a regular file that is not larger than this. The process may exchange the file at
+/// any time: a pipe must not block.
+fn contents(path: &str, bytes_max: u64) -> Option<Vec<u8>> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(nonblocking).open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.len() > bytes_max {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Names the classes of variables.
@@ -93,8 +112,12 @@ fn decide(candidates: &[&[Place]], known: &mut [Option<Place>], is_generic: &dyn
         next = known[at].filter(|&place| !is_generic(place)).or(next);
     }
     let mut before: Option<Place> = None;
+    let mut left = LOOKS_MAX;
     for at in 0..known.len() {
         if known[at].is_none() {
+            // The rest stays unknown.
+            let Some(less) = left.checked_sub(candidates[at].len()) else { return };
+            left = less;
             let fits = |place: &&Place| {
                 let follows = before.is_some_and(|before| before.0 == place.0 && before.1 <= place.1);
                 let precedes = behind[at].is_some_and(|next| next.0 == place.0 && place.1 <= next.1);

@@ -21,6 +21,8 @@ const SERIALISATION: &[u8; 20] = b"!FastSerialization.1";
 const BLOCK_BYTES_MAX: u32 = 64 << 20;
 /// Bytes of the object that describes the process.
 const TRACE_BYTES: usize = 48;
+/// Bytes of an address in the events that are read.
+const ADDRESS_BYTES: u32 = 8;
 /// Provider of the events of the runtime.
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 /// Largest number of descriptions of events.
@@ -204,7 +206,10 @@ impl<R: Read> Stream<R> {
         self.fill(&mut bytes)?;
         let mut values = Values::new(&bytes[24..]);
         self.ticks_per_second = values.u64().unwrap_or(1).max(1);
-        Ok(())
+        match values.u32().unwrap_or(0) {
+            ADDRESS_BYTES => Ok(()),
+            address_bytes => Err(DumpError::AddressBytes { address_bytes }),
+        }
     }
 
     /// Reads the contents of a block.

@@ -44,6 +44,16 @@ fn a_cut_stream_is_no_heap() {
 }
 
 #[test]
+fn addresses_of_another_size_are_refused() {
+    let mut events = EVENTS.to_vec();
+    let begin = events.windows(5).position(|bytes| bytes == b"Trace").unwrap();
+    // Behind the name: a tag, a date, a time of the clock, and its rate.
+    events[begin + 5 + 1 + 16 + 8 + 8] = 4;
+    let found = read(&events);
+    assert!(matches!(found, Err(DumpError::AddressBytes { address_bytes: 4 })), "{found:?}");
+}
+
+#[test]
 fn classes_have_their_static_variables() {
     let assembly = assembly::read(PROGRAM).unwrap();
     assert!(assembly.classes.iter().any(|class| class == "Shop.Session"), "{:?}", assembly.classes);

@@ -1,6 +1,7 @@
 //! Objects that no root leads to: garbage that the collector has not come to.
 
 use heapr_v8::EdgeKind;
+
 /// References of all nodes, in columns.
 pub(crate) struct Edges<'e> {
     pub(crate) first: &'e [u32],

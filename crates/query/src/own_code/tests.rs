@@ -29,6 +29,21 @@ fn code_without_a_name_is_told_by_a_near_caller_that_has_one() {
 }
 
 #[test]
+fn innermost_frames_determine_the_own_one_only_where_the_whole_stack_has_the_same() {
+    let code = OwnCode::of_programs(std::iter::once("/w/app"));
+    let malloc = frame("/usr/lib/libc.so.6", "malloc", None);
+    let own = frame("/w/app", "shop::remember", None);
+    let nameless = FrameView { symbol: None, ..own };
+    let frames = [malloc, own, own, own, own];
+    assert_eq!(code.place_of_inner(&frames), Some(1));
+    assert_eq!(code.place_of_inner(&frames[..4]), None, "a name may be further out");
+    let stripped = [malloc, nameless, nameless, own, own, own, own];
+    assert_eq!((code.place_of_inner(&stripped), code.place(&stripped)), (Some(3), Some(3)));
+    let library = [frame("/usr/lib/libfoo.so", "foo_read", None); 8];
+    assert_eq!(code.place_of_inner(&library), None, "the program may be further out");
+}
+
+#[test]
 fn the_standard_library_is_passed_to_its_user() {
     let file = Some("/usr/include/c++/12/bits/stl_vector.h");
     let frames = [

@@ -5,9 +5,11 @@ use hashbrown::HashMap;
 
 use super::page_cells::{Page, parts_of};
 
-/// Largest number of stacks that are told apart in a page. A page has 256 of the smallest blocks of
-/// malloc; more come from blocks in blocks, or from a false file.
-const OF_PAGE_MAX: usize = 512;
+/// Bytes of a page for each stack that is told apart in it, and the largest number of these stacks.
+/// The smallest blocks of malloc have 16 bytes; more stacks come from blocks in blocks, or from a
+/// false file.
+const BYTES_OF_STACK: u64 = 8;
+const OF_PAGE_MAX: u64 = 2048;
 
 /// Live bytes and blocks of a stack in a page.
 #[derive(Clone, Copy)]
@@ -20,6 +22,8 @@ struct OfStack {
 /// Pages with live blocks. Its blocks are told by the caller.
 pub(crate) struct LivePages {
     page_bytes: u64,
+    /// Largest number of stacks that are told apart in a page.
+    of_page_max: usize,
     /// Contents by the first page and the number of pages, which is more than 1 only for those that
     /// one block fills.
     parts: HashMap<(u64, u64), Vec<OfStack>>,
@@ -27,7 +31,8 @@ pub(crate) struct LivePages {
 
 impl LivePages {
     pub(crate) fn new(page_bytes: u64) -> Self {
-        Self { page_bytes, parts: HashMap::new() }
+        let of_page_max = (page_bytes / BYTES_OF_STACK).min(OF_PAGE_MAX) as usize;
+        Self { page_bytes, of_page_max, parts: HashMap::new() }
     }
 
     /// Adds a block.
@@ -40,7 +45,7 @@ impl LivePages {
                     known.bytes = known.bytes.saturating_add(bytes);
                     known.count += 1;
                 }
-                None if of_page.len() < OF_PAGE_MAX => of_page.push(OfStack { stack, bytes, count: 1 }),
+                None if of_page.len() < self.of_page_max => of_page.push(OfStack { stack, bytes, count: 1 }),
                 None => {}
             }
         }

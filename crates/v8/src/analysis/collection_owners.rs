@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::collection::{Collection, Slots};
 use super::heap_view::HeapView;
 use super::naming::Naming;
+use super::native_holders::is_row;
 use super::storage::is_storage;
 use super::suspects::is_collection;
 use crate::{EdgeKind, NodeKind};
@@ -55,6 +56,8 @@ const NONE: u32 = u32::MAX;
 const DEPTH_MAX: u8 = 3;
 /// Number of fields from which on a plain object of JavaScript counts as a collection.
 const DICTIONARY_LEAST: u64 = 24;
+/// Number of edges up to which each collection's field is looked for among all of its holder's.
+const FEW_EDGES: usize = 64;
 
 /// Place where a collection is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,6 +79,8 @@ struct Places<'a, H> {
     all: Vec<(Place, u8)>,
     numbers: FxHashMap<Place, u32>,
     of_node: Vec<u32>,
+    /// Names of fields by target, of holders with more than [`FEW_EDGES`].
+    wide_holders: FxHashMap<u32, FxHashMap<u32, u32>>,
 }
 
 /// Returns the `top` owners by the bytes of unused slots. Only collections whose slots are known
@@ -91,6 +96,7 @@ pub fn collection_owners<H: HeapView>(
         all: Vec::new(),
         numbers: FxHashMap::default(),
         of_node: vec![NONE; heap.graph().node_count() as usize],
+        wide_holders: FxHashMap::default(),
     };
     let mut sums: FxHashMap<(u32, u32), (CollectionOwner, u64)> = FxHashMap::default();
     let is_v8 = heap.meta().dialect.is_none();
@@ -173,15 +179,16 @@ impl<H: HeapView> Places<'_, H> {
                 break known;
             }
             let holder = heap.dominators().idom(at);
-            if is_storage(heap, holder) {
-                way.push((at, false));
-            } else if is_collection(heap, holder) {
-                way.push((at, true));
-            } else {
-                let own = self.number(self.held_by(holder, at));
+            let is_store = is_storage(heap, holder);
+            // The root may be of any kind in a damaged file, and is its own dominator.
+            let is_above = holder != heap.root() && (is_store || is_collection(heap, holder));
+            if !is_above {
+                let held_by = self.held_by(holder, at);
+                let own = self.number(held_by);
                 self.of_node[at as usize] = own;
                 break own;
             }
+            way.push((at, !is_store));
             at = holder;
         };
         while let Some((below, is_inside)) = way.pop() {
@@ -193,22 +200,37 @@ impl<H: HeapView> Places<'_, H> {
         place
     }
 
-    fn held_by(&self, holder: u32, node: u32) -> Place {
+    fn held_by(&mut self, holder: u32, node: u32) -> Place {
         let heap = self.heap;
-        let kind = heap.kind(holder);
         if holder == heap.root() || holder == node {
             return Place::Several;
         }
-        let is_row = kind == NodeKind::SYNTHETIC || kind == NodeKind::NATIVE && heap.self_bytes(holder) == 0;
-        if is_row {
+        if is_row(heap, holder) {
             return Place::Row(heap.name_index(holder));
         }
+        Place::Field(heap.kind(holder), heap.name_index(holder), self.field_to(holder, node))
+    }
+
+    /// Name of the first field of a holder that leads to a node.
+    fn field_to(&mut self, holder: u32, node: u32) -> Option<u32> {
+        let heap = self.heap;
         let is_named = |edge: &u32| {
             let kind = heap.edge_kind(*edge);
-            kind != EdgeKind::WEAK && kind.has_string_name() && heap.graph().target(*edge) == node
+            kind != EdgeKind::WEAK && kind.has_string_name()
         };
-        let edge = heap.graph().edges(holder).find(is_named);
-        Place::Field(kind, heap.name_index(holder), edge.map(|edge| heap.edge_name_index(edge)))
+        let edges = heap.graph().edges(holder);
+        if edges.len() <= FEW_EDGES {
+            let edge = edges.filter(is_named).find(|&edge| heap.graph().target(edge) == node);
+            return edge.map(|edge| heap.edge_name_index(edge));
+        }
+        let names = self.wide_holders.entry(holder).or_insert_with(|| {
+            let mut names = FxHashMap::default();
+            for edge in edges.filter(is_named) {
+                names.entry(heap.graph().target(edge)).or_insert_with(|| heap.edge_name_index(edge));
+            }
+            names
+        });
+        names.get(&node).copied()
     }
 
     /// Name of a place, with the class of a collection there.

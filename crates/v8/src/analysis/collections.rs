@@ -109,13 +109,14 @@ fn of_v8(heap: &impl HeapView) -> Vec<Collection> {
     found
 }
 
+/// Sorts collections by the number of what they hold.
+pub(super) fn sort_by_size(found: &mut [Collection]) {
+    found.sort_by_key(|found| (std::cmp::Reverse((found.reference_count, found.retained_bytes)), found.node));
+}
+
 pub(super) fn in_order(mut found: Vec<Collection>, order: CollectionOrder, top: usize) -> Vec<Collection> {
     match order {
-        CollectionOrder::Largest => {
-            found.sort_by_key(|found| {
-                (std::cmp::Reverse((found.reference_count, found.retained_bytes)), found.node)
-            });
-        }
+        CollectionOrder::Largest => sort_by_size(&mut found),
         CollectionOrder::Emptiest => {
             found.retain(|found| found.store_bytes >= LEAST_STORE_BYTES);
             // Collections with an unknown fill sort last.

@@ -128,7 +128,7 @@ fn is_block(heap: &impl HeapView, node: u32) -> bool {
 }
 
 /// Whether a node is a row of the roots: modules, a thread, a frame.
-fn is_row(heap: &impl HeapView, node: u32) -> bool {
+pub(super) fn is_row(heap: &impl HeapView, node: u32) -> bool {
     let kind = heap.kind(node);
     kind == NodeKind::SYNTHETIC || kind == NodeKind::NATIVE && heap.self_bytes(node) == 0
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::collection::Collection;
 use super::collection_owners::{CollectionOwner, collection_owners};
-use super::collections::{CollectionOrder, all_collections, in_order};
+use super::collections::{CollectionOrder, all_collections, in_order, sort_by_size};
 use super::large_owners::{LargeOwner, large_owners};
 use super::naming::Naming;
 use super::native_holders::{NativeHolder, native_holders};
@@ -54,7 +54,7 @@ impl NativeAnswer {
         Self {
             holder_count: holders.len() as u64,
             native_bytes: holders.iter().map(|holder| holder.native_bytes).fold(0, u64::saturating_add),
-            block_count: holders.iter().map(|holder| holder.block_count).sum(),
+            block_count: holders.iter().map(|holder| holder.block_count).fold(0, u64::saturating_add),
             holders,
         }
     }
@@ -64,10 +64,11 @@ impl StoredAnswers {
     /// Computes all answers. The names are those without source maps.
     pub(crate) fn of(heap: &Heap) -> Self {
         let naming = Naming::of(heap);
-        let all = all_collections(heap);
+        let mut all = all_collections(heap);
         let collection_owners = collection_owners(heap, &naming, &all, ROWS_KEPT);
-        let emptiest_collections = in_order(all.clone(), CollectionOrder::Emptiest, ROWS_KEPT);
-        let largest_collections = in_order(all, CollectionOrder::Largest, ROWS_KEPT);
+        sort_by_size(&mut all);
+        let largest_collections = all.iter().take(ROWS_KEPT).cloned().collect();
+        let emptiest_collections = in_order(all, CollectionOrder::Emptiest, ROWS_KEPT);
         let mut native = NativeAnswer::of(heap, &naming);
         native.holders.truncate(ROWS_KEPT);
         Self {
@@ -75,7 +76,7 @@ impl StoredAnswers {
             wasted_text_bytes: duplicated_strings(heap, usize::MAX)
                 .iter()
                 .map(|found| found.wasted_bytes)
-                .sum(),
+                .fold(0, u64::saturating_add),
             native_holders: native,
             largest_collections,
             emptiest_collections,

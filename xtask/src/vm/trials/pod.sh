@@ -1,4 +1,5 @@
-# A pod of the DaemonSet by runc, with what its file asks for, and an application's pod beside it that leaks.
+# A pod of the DaemonSet by runc, with what its file asks for, and an application's pod beside it
+# that leaks.
 victims=$(cat /work/place)/victims/deaths
 root=/sys/fs/cgroup
 echo +memory > $root/cgroup.subtree_control

@@ -1,5 +1,5 @@
-# The package's unit, under systemd as the first process: a service that leaks is told before and after a reload of the
-# watch, and after a crash of it.
+# The package's unit, under systemd as the first process: a service that leaks is told before and
+# after a reload of the watch, and after a crash of it.
 victims=$(cat /work/place)/victims/deaths
 dpkg --unpack --force-all /work/heapr.deb > dpkg.txt 2>&1 || cat dpkg.txt
 ls -l /usr/bin/heapr /usr/lib/systemd/system/heapr-watch@.service
@@ -34,7 +34,7 @@ systemctl --no-pager status heapr-watch@web || true
 systemctl show -p CapabilityBoundingSet,ProtectSystem,MemoryMax heapr-watch@web
 touch /srv/web/go
 tries=0
-until [ "$(deaths)" -ge 1 ] || [ $tries -ge 60 ]; do sleep 1; tries=$((tries + 1)); done
+until [ "$(deaths)" -ge 1 ] || [ $tries -ge 200 ]; do sleep 1; tries=$((tries + 1)); done
 systemctl reload heapr-watch@web
 sleep 10
 die 2

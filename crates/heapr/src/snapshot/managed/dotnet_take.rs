@@ -28,7 +28,7 @@ impl StoppingRuntime for DotnetProcess {
 
     fn tell(&self, used_bytes: u64, options: &StoppingOptions) -> anyhow::Result<ToldHeap> {
         let DotnetHeap { heap, pause, event_bytes } = DotnetHeap::of(self, used_bytes, options.max_pause)?;
-        Ok(ToldHeap { heap, pause: pause.unwrap_or_default(), dump_bytes: event_bytes })
+        Ok(ToldHeap { heap, pause, dump_bytes: event_bytes })
     }
 
     fn advice(error: &anyhow::Error) -> &'static str {

@@ -1,18 +1,18 @@
 //! Heap dumps that runtimes write (Java's hprof, Ruby's `ObjectSpace.dump_all`, .NET's gcdump and
-//! nettrace), for all commands
-//! that read snapshots.
+//! nettrace), for all commands that read snapshots.
 
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use super::scarce_memory;
 use anyhow::Context as _;
 use heapr_managed::{
     Contents, DumpError, GCDUMP_BEGINNING_BYTES, HPROF_BEGINNING_BYTES, RUBY_BEGINNING_BYTES, is_gcdump,
     is_hprof, is_nettrace, is_ruby_dump, read_gcdump, read_hprof, read_nettrace, read_ruby_dump,
 };
 use heapr_v8::{Problem, Snapshot, open_unpacked, open_unpacked_at};
+
+use super::scarce_memory;
 
 /// Options of all commands that read heap dumps.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -30,7 +30,7 @@ impl StoppingRuntime for Attached {
         if let Some(offset) = heap.cut_at {
             bail!("its virtual machine wrote a heap dump that is cut at offset {offset}: is its disk full?");
         }
-        Ok(ToldHeap { heap, pause: dump.written_in, dump_bytes: dump.bytes() })
+        Ok(ToldHeap { heap, pause: Some(dump.written_in), dump_bytes: dump.bytes() })
     }
 
     fn advice(error: &anyhow::Error) -> &'static str {

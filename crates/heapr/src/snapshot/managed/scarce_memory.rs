@@ -38,13 +38,16 @@ pub(super) fn prepare(file: &Path, is_packed: bool) {
             Err(Unfit::Because(reason)) => warn!("{}: {reason}", folder.display()),
         }
     }
-    warn!("{}: {told}, and no folder has room for it (TMPDIR names another one)", file.display());
+    warn!("{}: {told}, and no folder takes parts of it (TMPDIR names another one)", file.display());
 }
 
 /// Memory that heapr may still use: of the machine, and below the limits of its control groups.
 fn free_memory() -> Option<u64> {
-    if let Some(told) = std::env::var(MEMORY_VARIABLE).ok().and_then(|size| parse_bytes(&size).ok()) {
-        return Some(told);
+    if let Ok(size) = std::env::var(MEMORY_VARIABLE) {
+        match parse_bytes(&size) {
+            Ok(told) => return Some(told),
+            Err(error) => warn!("{MEMORY_VARIABLE} is not used: {error:#}"),
+        }
     }
     let of_groups = memory_limits(std::process::id()).into_iter().map(|limit| limit.free_bytes);
     of_groups.chain(Fields::of_machine().bytes("MemAvailable")).min()
@@ -78,5 +81,6 @@ fn use_folder(folder: &Path, needed_bytes: u64) -> Result<(), Unfit> {
             bytes(needed_bytes)
         )));
     }
-    heapr_inject::keep_large_blocks_in(&held).map_err(|error| Unfit::Because(error.to_string()))
+    heapr_inject::keep_large_blocks_in(&held)
+        .map_err(|error| Unfit::Because(format!("files of a dump's columns cannot be made: {error}")))
 }

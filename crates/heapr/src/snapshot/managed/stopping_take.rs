@@ -27,8 +27,8 @@ pub(crate) struct StoppingOptions {
 /// Heap that a runtime told.
 pub(super) struct ToldHeap {
     pub(super) heap: DumpedHeap,
-    /// Time for which the process stood still, at most.
-    pub(super) pause: Duration,
+    /// Time for which the process stood still, at most, if that is known.
+    pub(super) pause: Option<Duration>,
     /// Bytes of the dump or the events.
     pub(super) dump_bytes: u64,
 }
@@ -140,7 +140,7 @@ struct Facts {
     amounts: Amounts,
     reference_count: u32,
     dump_bytes: u64,
-    pause: Duration,
+    pause: Option<Duration>,
     taken_in: Duration,
     notes: Vec<String>,
 }
@@ -233,12 +233,11 @@ impl Facts {
                 bytes(self.amounts.native_bytes)
             );
         }
-        say!(
-            "  its {} stood still for up to {}, and {}",
-            R::STOPPER,
-            duration(self.pause.as_nanos() as u64),
-            R::told(&bytes(self.dump_bytes))
+        let pause = self.pause.map_or_else(
+            || "a time that is not known".to_owned(),
+            |pause| format!("up to {}", duration(pause.as_nanos() as u64)),
         );
+        say!("  its {} stood still for {pause}, and {}", R::STOPPER, R::told(&bytes(self.dump_bytes)));
     }
 
     fn json<R: StoppingRuntime>(&self, pid: u32, contents: Contents) -> Value {
@@ -252,7 +251,7 @@ impl Facts {
             "native_bytes": self.amounts.native_bytes,
             "reference_count": self.reference_count,
             "garbage_count": Value::Null,
-            "pause_ns": self.pause.as_nanos() as u64,
+            "pause_ns": self.pause.map(|pause| pause.as_nanos() as u64),
             "dump_bytes": self.dump_bytes,
             "taken_ns": self.taken_in.as_nanos() as u64,
             "contents": if contents == Contents::Strings { "strings" } else { "names" },

@@ -149,7 +149,13 @@ pub(crate) struct Answered {
 pub(crate) fn answered<T>(file: &Path, question: impl FnOnce(&Answered) -> Option<T>) -> Option<T> {
     let store = index_cache::store_for(file)?;
     let objects = store.open(file)?;
-    let answers = objects.answers(maps_for(file).as_deref())?;
+    let maps = maps_for(file);
+    let Some(answers) = objects.answers(maps.as_deref()) else {
+        if objects.damage().is_some() {
+            store.forget(file);
+        }
+        return None;
+    };
     let problems = objects.summary().problems;
     let answered = Answered { objects, answers };
     let answer = question(&answered);
@@ -159,6 +165,7 @@ pub(crate) fn answered<T>(file: &Path, question: impl FnOnce(&Answered) -> Optio
     }
     if answer.is_some() {
         tell_problems(file, &problems);
+        tell_unused(maps.as_ref());
     }
     answer
 }

@@ -55,7 +55,7 @@ pub(crate) fn run(file: &Path, output: &OutputArguments) -> anyhow::Result<ExitC
     });
     table.rows(output.top(), lines);
     // Those that the index does not keep.
-    table.left_off(found.holder_count - shown);
+    table.left_off(found.holder_count.saturating_sub(shown));
     let title = format!(
         "{}: {} of native memory in {} blocks, by what would free it",
         file.display(),

@@ -64,10 +64,18 @@ mod tests {
 
     #[test]
     fn a_process_that_sleeps_is_unchanged_and_one_that_runs_is_not() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        use std::io::{Read as _, Write as _};
+        use std::process::Stdio;
+
+        let mut command = std::process::Command::new("cat");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let pid = child.id();
-        // It sleeps once its program is loaded.
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        // Its program is loaded once it answers, and then it waits for more.
+        child.stdin.as_mut().unwrap().write_all(b"a").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        while Stat::of_process(pid).is_some_and(|stat| stat.state() != 'S') {
+            std::thread::yield_now();
+        }
         let mut looks = IdleLooks::default();
         assert_eq!(looks.unchanged(pid), None, "not read yet");
         let counters = ResidentCounters::of_process(pid).unwrap();

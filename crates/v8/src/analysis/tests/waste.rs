@@ -125,6 +125,21 @@ fn collections_are_added_up_by_the_field_that_holds_them() {
 }
 
 #[test]
+fn fields_of_a_holder_with_many_of_them_are_told_apart() {
+    let mut heap = MadeHeap::new().with_tables(&["java.util.HashMap"]);
+    let holder = heap.node("object", "class Registry", 8);
+    heap.edge(0, "element", "1", holder);
+    for number in 0..100 {
+        let field = if number % 2 == 0 { "EVEN" } else { "ODD" };
+        map(&mut heap, holder, ("property", field), 16, &[]);
+    }
+    let heap = heap.open(1);
+    let found = collection_owners(&heap, &Naming::of(&heap), &all_collections(&heap), 10);
+    let told: Vec<_> = found.iter().map(|of| (of.name.as_str(), of.collection_count)).collect();
+    assert_eq!(told, [("class Registry: EVEN (HashMap)", 50), ("class Registry: ODD (HashMap)", 50)]);
+}
+
+#[test]
 fn a_part_of_itself_has_no_text() {
     let mut heap = MadeHeap::new();
     let string = heap.node("concatenated string", "", 32);

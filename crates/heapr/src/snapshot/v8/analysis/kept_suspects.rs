@@ -1,7 +1,7 @@
 //! Suspects of several snapshots, kept in the cache folder: the same question again is answered at
 //! once, as long as no file has changed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use heapr_v8::analysis::Suspects;
 use heapr_v8::{Fingerprint, SummaryStore};
@@ -10,49 +10,63 @@ use serde::{Deserialize, Serialize};
 use crate::snapshot::v8::heap_file::{OpenedHeap, tell_problems};
 use crate::snapshot::v8::index_cache;
 
-/// An answer with the files that it is of, all but the last one. The store checks that one.
+/// Version of this heapr.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// An answer with the files that it is of.
 #[derive(Serialize, Deserialize)]
 struct Kept<F> {
-    earlier: Earlier,
-    /// Problems of each file.
+    /// Version of heapr: another one may find others.
+    version: String,
+    files: Vec<(PathBuf, Fingerprint)>,
+    /// What is wrong with each file.
     problems: Vec<Vec<String>>,
     found: F,
 }
 
-/// Loads the answer, and prints problems of the files on standard error. `None`: it is not kept, or
-/// a file has changed.
-pub(super) fn load(files: &[PathBuf], top: usize) -> Option<Suspects> {
-    let (store, last, earlier) = place(files)?;
-    let kept: Kept<Suspects> = store.load(last, &part(earlier.len(), top))?;
-    if kept.earlier != earlier {
-        return None;
+/// Where the answer for some files is kept, with the state of the files before they are read.
+pub(super) struct Place {
+    store: SummaryStore,
+    last: PathBuf,
+    part: String,
+    files: Vec<(PathBuf, Fingerprint)>,
+}
+
+impl Place {
+    /// Returns the place. `None`: a single file, or small ones, which are read as quickly.
+    pub(super) fn of(files: &[PathBuf], top: usize) -> Option<Self> {
+        let [_, .., last] = files else { return None };
+        let store = SummaryStore::new(index_cache::directory_for(last)?);
+        let told = |file: &PathBuf| Some((std::fs::canonicalize(file).ok()?, Fingerprint::of(file).ok()?));
+        Some(Self {
+            store,
+            last: last.clone(),
+            part: format!("suspects-{}-{top}", files.len() - 1),
+            files: files.iter().map(told).collect::<Option<_>>()?,
+        })
     }
-    files.iter().zip(&kept.problems).for_each(|(file, problems)| tell_problems(file, problems));
-    Some(kept.found)
-}
 
-/// Keeps an answer. Errors of the cache are ignored.
-pub(super) fn keep(files: &[PathBuf], heaps: &[OpenedHeap], top: usize, found: &Suspects) {
-    // Names of JavaScript depend on source maps, which may change.
-    let has_lasting_names = heaps.iter().all(|heap| heap.snapshot().meta().dialect.is_some());
-    if has_lasting_names && let Some((store, last, earlier)) = place(files) {
-        let part = part(earlier.len(), top);
-        let problems = heaps.iter().map(|heap| heap.problems.clone()).collect();
-        let _ = store.store(last, &part, &Kept { earlier, problems, found });
+    /// Loads the answer, and prints problems of the files on standard error. `None`: it is not
+    /// kept, or a file has changed.
+    pub(super) fn load(&self, files: &[PathBuf]) -> Option<Suspects> {
+        let kept: Kept<Suspects> = self.store.load(&self.last, &self.part)?;
+        if kept.files != self.files || kept.version != VERSION {
+            return None;
+        }
+        files.iter().zip(&kept.problems).for_each(|(file, problems)| tell_problems(file, problems));
+        Some(kept.found)
     }
-}
 
-type Earlier = Vec<(PathBuf, Fingerprint)>;
-
-/// Returns the store, the last file, and what is known of the others. `None`: small files, which
-/// are read as quickly.
-fn place(files: &[PathBuf]) -> Option<(SummaryStore, &Path, Earlier)> {
-    let (last, earlier) = files.split_last()?;
-    let store = SummaryStore::new(index_cache::directory_for(last)?);
-    let told = |file: &PathBuf| Some((std::fs::canonicalize(file).ok()?, Fingerprint::of(file).ok()?));
-    Some((store, last, earlier.iter().map(told).collect::<Option<Earlier>>()?))
-}
-
-fn part(earlier_count: usize, top: usize) -> String {
-    format!("suspects-{earlier_count}-{top}")
+    /// Keeps an answer, unless a file has changed since. Errors of the cache are ignored.
+    pub(super) fn keep(self, heaps: &[OpenedHeap], found: &Suspects) {
+        // Names of JavaScript depend on source maps, which may change.
+        let has_lasting_names = heaps.iter().all(|heap| heap.snapshot().meta().dialect.is_some());
+        let is_as_read =
+            |(path, state): &(PathBuf, Fingerprint)| Fingerprint::of(path).is_ok_and(|now| now == *state);
+        if has_lasting_names && self.files.iter().all(is_as_read) {
+            let problems = heaps.iter().map(|heap| heap.problems.clone()).collect();
+            let kept = Kept { version: VERSION.to_owned(), files: self.files, problems, found };
+            let _ = self.store.store(&self.last, &self.part, &kept);
+        }
+    }
 }

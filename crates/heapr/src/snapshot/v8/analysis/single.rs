@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use heapr_table::Table;
 use heapr_v8::analysis::{LargeOwner, Naming, duplicated_strings, large_owners, owner_table};
 use heapr_v8::devtools::Heap;
 use heapr_v8::view::Objects;
@@ -11,7 +12,7 @@ use heapr_v8::view::Objects;
 use super::path_text::path_lines;
 use super::suspects_text::objects;
 use crate::output::{Format, print_table};
-use crate::plain_text::{one_line, printed};
+use crate::plain_text::{PlainText, one_line, printed};
 use crate::snapshot::v8::heap_file::Answered;
 use heapr_table::quantity::{bytes, count};
 
@@ -34,23 +35,44 @@ impl Found {
         let texts = duplicated_strings(heap, usize::MAX);
         Self {
             owners: large_owners(heap, &Naming::of(heap), top),
-            wasted_bytes: texts.iter().map(|found| found.wasted_bytes).sum(),
+            wasted_bytes: texts.iter().map(|found| found.wasted_bytes).fold(0, u64::saturating_add),
         }
     }
 }
 
-/// Prints the owners of a heap, which may be in memory or in an index.
-pub(super) fn print<H: Objects>(heap: &H, found: &Found, format: Format) -> anyhow::Result<ExitCode> {
-    let owners = &found.owners;
-    if format != Format::Text {
-        let table = owner_table("heapr.snapshot.owners/1", heap, owners, str::to_owned);
-        print_table(&table, format, &[])?;
-        return Ok(ExitCode::SUCCESS);
+/// Owners in the form that is printed.
+pub(super) enum Answer {
+    /// Text without characters that a terminal acts on.
+    Text(Vec<u8>),
+    Table(Table),
+}
+
+impl Answer {
+    /// Puts the owners of a heap, which may be in memory or in an index, into a form.
+    pub(super) fn of(heap: &impl Objects, found: &Found, format: Format) -> std::io::Result<Self> {
+        if format != Format::Text {
+            let table = owner_table("heapr.snapshot.owners/1", heap, &found.owners, str::to_owned);
+            return Ok(Self::Table(table));
+        }
+        let mut text = Vec::new();
+        write_text(&mut PlainText(&mut text), heap, found)?;
+        Ok(Self::Text(text))
     }
-    let mut out = printed(true);
-    write_text(&mut out, heap, found)?;
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+
+    /// Prints it.
+    pub(super) fn print(&self, format: Format) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Text(text) => {
+                let mut out = printed(false);
+                out.write_all(text)?;
+                out.flush()?;
+            }
+            Self::Table(table) => {
+                print_table(table, format, &[])?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn write_text(out: &mut impl Write, heap: &impl Objects, found: &Found) -> std::io::Result<()> {

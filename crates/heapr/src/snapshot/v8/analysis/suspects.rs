@@ -21,14 +21,15 @@ pub(in crate::snapshot::v8) fn run(arguments: &SuspectsQuestion) -> anyhow::Resu
     let top = arguments.output.top().min(MOST_SUSPECTS);
     if let [file] = arguments.files.as_slice()
         && limit.is_none()
-        && let Some(done) = answered(file, |known| {
+        && let Some(answer) = answered(file, |known| {
             let found = single::Found::kept(known, top)?;
-            Some(single::print(&known.objects, &found, format))
+            single::Answer::of(&known.objects, &found, format).ok()
         })
     {
-        return done;
+        return answer.print(format);
     }
-    if let Some(found) = kept_suspects::load(&arguments.files, top) {
+    let place = kept_suspects::Place::of(&arguments.files, top);
+    if let Some(found) = place.as_ref().and_then(|place| place.load(&arguments.files)) {
         return print(arguments, &found);
     }
     // Indexes are not written for several files: that takes memory while all of them are open.
@@ -36,10 +37,12 @@ pub(in crate::snapshot::v8) fn run(arguments: &SuspectsQuestion) -> anyhow::Resu
     let heaps = arguments.files.iter().map(|file| open(file, wanted)).collect::<anyhow::Result<Vec<_>>>()?;
     if let [heap] = heaps.as_slice() {
         anyhow::ensure!(limit.is_none(), "--fail-if-growth needs two snapshots");
-        return single::print(&**heap, &single::Found::of(heap, top), format);
+        return single::Answer::of(&**heap, &single::Found::of(heap, top), format)?.print(format);
     }
     let found = analysis::suspects(&heaps.iter().map(|heap| &**heap).collect::<Vec<_>>(), top);
-    kept_suspects::keep(&arguments.files, &heaps, top, &found);
+    if let Some(place) = place {
+        place.keep(&heaps, &found);
+    }
     print(arguments, &found)
 }
 
