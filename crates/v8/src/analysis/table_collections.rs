@@ -49,6 +49,6 @@ fn collection(heap: &impl HeapView, table: Table, node: u32, is_visited: &mut [b
         store_bytes,
         retained_bytes: heap.retained_bytes(node),
         fill_percent: (slots.count > 0).then(|| slots.fill_percent()),
-        slots: Some(slots),
+        slots: table.has_equal_slots().then_some(slots),
     }
 }

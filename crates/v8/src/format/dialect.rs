@@ -15,6 +15,16 @@ pub(crate) struct Table {
     pub(crate) slot_bytes: u64,
 }
 
+impl Table {
+    /// Size that no slot has: slots have sizes of their own.
+    const UNEQUAL_BYTES: u64 = 1 << 62;
+
+    /// Whether all slots have one size, so that a store's size tells their number.
+    pub(crate) fn has_equal_slots(self) -> bool {
+        self.slot_bytes < Self::UNEQUAL_BYTES
+    }
+}
+
 /// Facts on a heap of another language.
 #[derive(Debug, Clone)]
 pub struct Dialect {
