@@ -66,10 +66,13 @@ unsafe impl GlobalAlloc for RunsAlone {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: the caller's new size is valid with the alignment of the layout.
         let new_layout = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
-        // SAFETY: as above.
-        self.or_run(match (large_blocks::is_large(layout), large_blocks::is_large(new_layout)) {
+        let is_large = (large_blocks::is_large(layout), large_blocks::is_large(new_layout));
+        self.or_run(match is_large {
+            // SAFETY: the block is the system allocator's, with this layout.
             (false, false) => unsafe { System.realloc(block, layout, bytes) },
+            // SAFETY: the block was made with this layout, as a large one.
             (true, true) => unsafe { large_blocks::resize(block, layout.size(), bytes) },
+            // SAFETY: as for the caller.
             _ => unsafe { self.moved(block, layout, new_layout) },
         })
     }
