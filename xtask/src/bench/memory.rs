@@ -30,7 +30,15 @@ enum Tool {
 struct Peaks {
     program_kib: u64,
     /// Sum over the tool's own programs.
-    tool_kib: u64,
+    tool: Resident,
+}
+
+/// Resident memory of a program at its largest, in KiB.
+#[derive(Debug, Clone, Copy, Default)]
+struct Resident {
+    all_kib: u64,
+    /// Anonymous: neither pages of files nor buffers that are shared with the program.
+    own_kib: u64,
 }
 
 /// Measures and returns the table. `HEAPR` names a program to use instead of the release build.
@@ -61,6 +69,7 @@ pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
         "agent's own",
         "bound",
         "recorder",
+        "of it its own",
         "bound",
         "heaptrack adds",
         "its interpreter",
@@ -68,8 +77,8 @@ pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     ];
     Ok(format!(
         "## Memory of heapr itself\n\nLargest resident sets in MiB, read every {} ms. *adds*: of the program under a tool, above that of the bare \
-         one; buffers that are shared with the recorder count in both. *agent's own*: private memory, as `heapr info` tells. *bound*: 4 MiB and \
-         64 KiB a thread; 30 MiB, 40 bytes a live block and 60 a stack.\n\n{}",
+         one; buffers that are shared with the recorder count in both. *agent's own*: private memory, as `heapr info` tells. *of it its own*: without \
+         the pages of its program and the buffers. *bound*: 4 MiB and 64 KiB a thread; 30 MiB, 40 bytes a live block and 60 a stack.\n\n{}",
         INTERVAL.as_millis(),
         markdown(&heading, &rows)
     ))
@@ -111,7 +120,7 @@ fn peaks(command: &[String], program: &Program, folder: &Path) -> anyhow::Result
         .spawn()
         .with_context(|| command.join(" "))?;
     let work = program.client.clone().map(|client| std::thread::spawn(move || serve(&client)));
-    let mut by_program: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    let mut by_program: BTreeMap<PathBuf, Resident> = BTreeMap::new();
     let begin = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait()? {
@@ -125,9 +134,10 @@ fn peaks(command: &[String], program: &Program, folder: &Path) -> anyhow::Result
             bail!("{} has not ended after ten minutes", command.join(" "));
         }
         for pid in tree(child.id()) {
-            let Some((path, peak_kib)) = peak(pid) else { continue };
+            let Some((path, now)) = resident(pid) else { continue };
             let known = by_program.entry(path).or_default();
-            *known = peak_kib.max(*known);
+            known.all_kib = now.all_kib.max(known.all_kib);
+            known.own_kib = now.own_kib.max(known.own_kib);
         }
         std::thread::sleep(INTERVAL);
     };
@@ -137,12 +147,14 @@ fn peaks(command: &[String], program: &Program, folder: &Path) -> anyhow::Result
     if !status.success() {
         bail!("{}: {status}; see {}", command.join(" "), log.display());
     }
-    let program_kib = by_program.remove(&watched).context("the program was not seen")?;
+    let program_kib = by_program.remove(&watched).context("the program was not seen")?.all_kib;
     let is_shell = |path: &PathBuf| {
         path.file_name().is_some_and(|name| ["dash", "bash"].iter().any(|shell| name == *shell))
     };
     by_program.retain(|path, _| !is_shell(path));
-    Ok(Peaks { program_kib, tool_kib: by_program.values().sum() })
+    let sum = |of: fn(&Resident) -> u64| by_program.values().map(of).sum();
+    let tool = Resident { all_kib: sum(|it| it.all_kib), own_kib: sum(|it| it.own_kib) };
+    Ok(Peaks { program_kib, tool })
 }
 
 /// Waits for the server, makes it work, and ends it.
@@ -187,12 +199,15 @@ fn tree(root: u32) -> Vec<u32> {
     all
 }
 
-/// Program of a process and its largest resident set in KiB; `None` once it has ended.
-fn peak(pid: u32) -> Option<(PathBuf, u64)> {
+/// Program of a process and its resident memory; `None` once it has ended.
+fn resident(pid: u32) -> Option<(PathBuf, Resident)> {
     let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    Some((path, line.split_whitespace().nth(1)?.parse().ok()?))
+    let kib = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    Some((path, Resident { all_kib: kib("VmHWM:")?, own_kib: kib("RssAnon:")? }))
 }
 
 /// What bounds the memory, and what the agent had.
@@ -235,10 +250,11 @@ fn row(program: &Program, peaks: [Peaks; 3], memray: Option<Peaks>, facts: &Fact
         added(own),
         if facts.agent_bytes == 0 { "unknown".into() } else { mib(facts.agent_bytes / 1024) },
         mib(agent_bound_kib),
-        mib(own.tool_kib),
+        mib(own.tool.all_kib),
+        mib(own.tool.own_kib),
         mib(recorder_bound_kib),
         added(heaptrack),
-        mib(heaptrack.tool_kib),
+        mib(heaptrack.tool.all_kib),
         memray.map_or("–".into(), added),
     ]
 }
