@@ -178,11 +178,16 @@ const ANSWERS = {
 
 /**
  * Starts the server; returns its address and a function that ends it. Answers to a path in `held`
- * wait for its promise.
+ * wait for its promise; those to a path in `changed` are what its function makes of them.
  */
 export function startMock(port = 0) {
   const asked = [];
   const held = new Map();
+  const changed = new Map();
+  const answerTo = (path, make, body) => {
+    const answer = make?.(body);
+    return answer && changed.has(path) ? changed.get(path)(answer) : answer;
+  };
   const server = createServer((incoming, outgoing) => {
     const url = new URL(incoming.url, 'http://localhost');
     if (!url.pathname.startsWith('/api/')) {
@@ -206,7 +211,7 @@ export function startMock(port = 0) {
       for (const path of [url.pathname, ...(body.requests ?? []).map((request) => `/api/${request.path}`)]) await held.get(path);
       if (url.pathname === '/api/panels') {
         const answers = body.requests.map((request) => {
-          const answer = request.body.filter?.require_frames?.includes('bad!!') ? BAD_PATTERN : ANSWERS[`/api/${request.path}`](request.body);
+          const answer = request.body.filter?.require_frames?.includes('bad!!') ? BAD_PATTERN : answerTo(`/api/${request.path}`, ANSWERS[`/api/${request.path}`], request.body);
           return { status: answer.error ? 400 : 200, answer };
         });
         outgoing.writeHead(200, { 'Content-Type': 'application/json' });
@@ -215,12 +220,12 @@ export function startMock(port = 0) {
       }
       const list = /^\/api\/snapshot\/(strings|collections|shapes|fanout|detached|unreachable|closures)$/.test(url.pathname);
       const make = ANSWERS[url.pathname] ?? (list ? () => ({ rows: [{ name: 'a <b>', count: 3, bytes: 5000 }, { name: 'b', count: 2, bytes: 900 }] }) : null);
-      const answer = body.filter?.require_frames?.includes('bad!!') ? BAD_PATTERN : make?.(body);
+      const answer = body.filter?.require_frames?.includes('bad!!') ? BAD_PATTERN : answerTo(url.pathname, make, body);
       outgoing.writeHead(answer?.error ? 400 : answer ? 200 : 404, { 'Content-Type': 'application/json' });
       outgoing.end(JSON.stringify(answer ?? { error: 'no such request' }));
     });
   });
-  return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve({ url: `http://127.0.0.1:${server.address().port}/`, asked, held, stop: () => server.close() })));
+  return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve({ url: `http://127.0.0.1:${server.address().port}/`, asked, held, changed, stop: () => server.close() })));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -498,6 +498,22 @@ test('flame graph and call tree fold what is not the program\'s, and show it at 
   await show('view=flame');
   await page.waitForSelector('.flame canvas');
   await page.waitForSelector('label:has-text("library frames")');
+  // One image is collapsed by hand, and shown again.
+  await show('view=flame&libraries=1');
+  await page.locator('.flame canvas').focus();
+  await page.keyboard.press('ArrowUp');
+  await page.waitForSelector('.selection button:has-text("Zoom")');
+  const image = await page.textContent('.selection .quiet');
+  await page.click(`.selection button:text-is("Collapse ${image}")`);
+  await page.waitForSelector(`.chip:has-text("${image} collapsed")`);
+  await page.locator('.flame canvas').focus();
+  await page.keyboard.press('ArrowUp');
+  await waitUntil(page, (image) => document.querySelector('.selection strong')?.textContent.startsWith(`${image} +`), image);
+  await show(`${new URL(page.url()).hash.slice(1)}&view=tree&select=`);
+  await page.waitForSelector('.rows-block .row');
+  await page.click('.chip:has-text("collapsed")');
+  await page.waitForSelector('.chip:has-text("collapsed")', { state: 'detached' });
+  assert.ok(!page.url().includes('collapsed='));
   assert.deepEqual(browser.errors, []);
 });
 

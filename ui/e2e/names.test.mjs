@@ -30,11 +30,11 @@ test('an image has one colour in the legend and in tables, in both themes', asyn
     await waitUntil(page, () => document.querySelectorAll('.legend li').length > 3);
     const row = '.rows-block .frame-name:has(.symbol:text-is("/usr/bin/clang")) .swatch';
     await page.waitForSelector(row);
-    assert.equal(await colour(row), await colour('.legend li:has-text("clang (clang++)") .swatch'), theme);
+    assert.equal(await colour(row), await colour('.legend li:has-text("clang++ (clang)") .swatch'), theme);
     // Existing rows take the other theme's colour.
     await page.keyboard.press('t');
     await waitUntil(page, () => document.querySelectorAll('.legend li').length > 3);
-    assert.equal(await colour(row), await colour('.legend li:has-text("clang (clang++)") .swatch'), `${theme}, then the next`);
+    assert.equal(await colour(row), await colour('.legend li:has-text("clang++ (clang)") .swatch'), `${theme}, then the next`);
   }
   await page.evaluate(() => localStorage.clear());
 });
@@ -53,6 +53,34 @@ test('in a narrow table the function is read before its callers, and these befor
     assert.ok(isWhole || share > 0.5, `a function takes ${share} of its cell`);
     assert.ok(callersPx > 20, `callers have ${callersPx} pixels`);
   }
+});
+
+/** Views with names of frames and stacks. */
+const NAMED = ['overview', 'stacks', 'stacks&select=s5', 'leaks', 'leaks&select=s5', 'functions', 'frames', 'threads', 'tree', 'compare', 'compare&group=stacks'].map((view) => `file=0&view=${view}`)
+  .concat(['summary', 'comparison&between=1', 'suspects', 'holders', 'leaks'].map((part) => `file=5&view=snapshots&part=${part}`), ['file=2&view=comparison', 'file=2&view=summary']);
+
+test('a name without room for six letters is left out, and the heads of columns are whole', { timeout: 240_000 }, async () => {
+  for (const [width, height] of [[1280, 720], [1440, 900], [1920, 1080], [3840, 2160]]) {
+    await page.setViewportSize({ width, height });
+    for (const view of NAMED) {
+      await show(view);
+      await page.waitForSelector('.rows-block .row[aria-rowindex="2"], .ranking li');
+      await waitUntil(page, () => !document.querySelector('.is-old, .is-waiting'));
+      const crumbs = await page.evaluate(() => {
+        const parts = [...document.querySelectorAll(':is(.rows-block, .ranking) :is(.through, .callers, .frame-name > .quiet)')];
+        const isSeen = (part) => {
+          const [box, around] = [part.getBoundingClientRect(), part.closest('.stack-name, .frame-name, .cell').getBoundingClientRect()];
+          return box.width > 0 && box.top < around.bottom - 2;
+        };
+        const isCrumb = (part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth < 3 * Number.parseFloat(getComputedStyle(part).fontSize);
+        return [...new Set(parts.filter((part) => isSeen(part) && isCrumb(part)).map((part) => `${part.className}: ${part.clientWidth} of ${part.textContent.slice(0, 40)}`))].slice(0, 4);
+      });
+      assert.deepEqual(crumbs, [], `${view} at ${width}`);
+      const heads = await page.evaluate(() => [...document.querySelectorAll('.row.is-head .cell')].filter((cell) => [cell, ...cell.querySelectorAll('.sort')].some((part) => part.scrollWidth > part.clientWidth + 1)).map((cell) => cell.textContent));
+      assert.deepEqual(heads, [], `heads of ${view} at ${width}`);
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
 });
 
 test('an opened row stands further right than the one it belongs to, and its name is not lost', async () => {

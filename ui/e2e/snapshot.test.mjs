@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { waitUntil } from './browser.mjs';
-import { HEAPR, run, runShown } from './heapr.mjs';
+import { HEAPR, run, runShown, view } from './heapr.mjs';
 import { viewed } from './viewed.mjs';
 
 /** Program that keeps its sessions, with markup in their texts. */
@@ -145,6 +145,30 @@ test('any snapshot may be the one that is compared with', async () => {
   await waitUntil(shown.page, () => !document.querySelector('.table.is-old') && [...document.querySelectorAll('.quiet')].some((text) => text.textContent.endsWith(`→ ${document.querySelector('.file-tab.is-on').textContent.trim()}`)));
   await shown.page.waitForSelector('.row:has(.class-name:text-is("Session"))');
   assert.equal((await row())[2], '6,000', 'deleted, as it goes back in time');
+});
+
+test('snapshots of two processes number their objects differently, which is said as the command says it', async () => {
+  writeFileSync(join(shown.work.folder, 'again.js'), LEAK.replaceAll(/'(one|two|three)\.heapsnapshot'/g, "'again-$1.heapsnapshot'").replace('grow(1000)', 'const before = Array.from({ length: 5000 }, (_, id) => ({ id })); grow(1000)'));
+  await run(shown.work, process.execPath, ['again.js']);
+  const server = await view(shown.work, ['one.heapsnapshot', 'again-two.heapsnapshot']);
+  try {
+    await shown.page.goto(server.url);
+    await shown.page.goto('about:blank');
+    await shown.page.goto(`${new URL(server.url).origin}/#file=1&view=comparison`);
+    await shown.page.waitForSelector('.message.is-warning:has-text("number their objects differently")');
+    const row = await (async () => {
+      await shown.page.goto(`${new URL(server.url).origin}/#file=1&view=comparison&match=Session`);
+      await shown.page.waitForSelector('.row:has(.class-name:text-is("Session"))');
+      return (await exact(shown.page.locator('.row:has(.class-name:text-is("Session"))')))[0];
+    })();
+    const printed = JSON.parse(await run(shown.work, HEAPR, ['snapshot', 'diff', 'one.heapsnapshot', 'again-two.heapsnapshot', '--format', 'json']));
+    const expected = printed.rows.find((candidate) => candidate.class === 'Session');
+    assert.deepEqual([row[1], row[2]], [expected.new_count.toLocaleString('en'), expected.deleted_count.toLocaleString('en')]);
+    assert.deepEqual(shown.browser.errors, []);
+  } finally {
+    await server.stop();
+    await shown.page.goto(shown.origin);
+  }
 });
 
 test('the suspect is the store', async () => {

@@ -202,6 +202,24 @@ test('a note of the author is pinned, and an anonymous page has no folder', asyn
   assert.ok(!answers.includes(work.folder) && !answers.includes('flatten | length') && answers.includes('…/a.heapr'), 'folders, or the command line');
 });
 
+test('an anonymous page tells the story, too, and its filters choose what they name', { timeout: 120_000 }, async () => {
+  await run(work, HEAPR, ['view', '--static', 'secret.html', '--anonymous', 'grow.heapr']);
+  const text = readFileSync(join(work.folder, 'secret.html'), 'utf8');
+  const answers = JSON.parse(gunzipSync(Buffer.from(/data-encoding="gzip\+base64">([^<]*)</.exec(text)[1], 'base64')).toString());
+  const { choices } = answers['/api/files'].static;
+  assert.ok(choices.length > 1, JSON.stringify(answers['/api/files'].static));
+  for (const { title, filter } of choices) {
+    const report = answers[`/api/report {"by":"stacks","file":0,"filter":${JSON.stringify(Object.fromEntries(Object.entries(filter).sort()))},"sort":"so"}`];
+    assert.ok(report, `${title}: no answer for ${JSON.stringify(filter)}`);
+    if (!filter.temporary) assert.ok(report.all.total_count > 0, `${title} chooses nothing`);
+  }
+  await page.goto('about:blank');
+  await page.goto(`${pathToFileURL(join(work.folder, 'secret.html')).href}#finding=0`);
+  await page.waitForSelector('.story .examples li');
+  assert.match(await page.textContent('.story .line-sums'), /MiB line 6,/);
+  assert.deepEqual(browser.errors, []);
+});
+
 test('the file is small enough to be attached to a report', () => {
   assert.ok(statSync(join(work.folder, 'out.html')).size < 16 * 2 ** 20);
 });

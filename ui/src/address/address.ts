@@ -45,6 +45,8 @@ const DEFAULTS = {
   recursion: false,
   /** Whether each frame of a library is a box or row of its own. */
   libraries: false,
+  /** Images whose frames are one box or row where they call one another. */
+  collapsed: [] as string[],
   /**
    * Whether each line of a function is a row or box of its own in flame graph, call tree, functions
    * and frames.

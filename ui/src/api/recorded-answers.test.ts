@@ -45,6 +45,13 @@ describe('recorded answers', () => {
     assert.equal(summary({ sort: 'retained', match: 'x' })?.row_count, 0);
   });
 
+  it('of one name are all of its rows, and not those of it in a table that ends before', () => {
+    const key = (match: string) => `/api/functions {"by_line":true,"file":0,${match}"sort":"so"}`;
+    const named = RecordedAnswers.of({ [key('')]: { functions: [{ frame: { symbol: 'ab' } }] }, [key('"match":"ab",')]: { functions: [{ frame: { symbol: 'ab' } }, { frame: { symbol: 'ab' } }], match_count: 2 } });
+    const count = (match: string) => (named.find('/api/functions', { file: 0, filter: {}, by_line: true, sort: 'so', match, offset: 0, limit: 500 }) as { match_count: number }).match_count;
+    assert.deepEqual([count('ab'), count('a'), count('x')], [2, 1, 0]);
+  });
+
   it('do not know what was not recorded, nor an order that the server has not', () => {
     assert.equal(summary({ file: 1, sort: 'retained' }), undefined);
     assert.equal(summary({ sort: 'colour' }), undefined);

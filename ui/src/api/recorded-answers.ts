@@ -58,7 +58,9 @@ export class RecordedAnswers {
     const asked = (body ?? {}) as { match?: string; by_own?: boolean; sort?: string; descending?: boolean; offset?: number; limit?: number; same?: boolean };
     const text = (asked.match ?? '').toLowerCase();
     const bare = { ...asked, match: null, by_own: null };
-    const known = this.get(recordedKey(path, bare));
+    // The rows of one name may be recorded by themselves: all of them, however long the table is.
+    const ofName = text === '' ? undefined : this.get(recordedKey(path, { ...asked, by_own: null }));
+    const known = ofName ?? this.get(recordedKey(path, bare));
     const isInOrder = known !== undefined && asked.descending !== false && !asked.by_own;
     const answer = known ?? (asked.sort === undefined ? undefined : this.get(this.inAnyOrder.get(recordedKey(path, { ...bare, sort: null }))));
     if (typeof answer !== 'object' || answer === null) return answer;
@@ -70,7 +72,7 @@ export class RecordedAnswers {
       const sort = `${asked.sort ?? OWN_ORDERS[path] ?? ''}${asked.by_own ? '-own' : ''}`;
       const differing = asked.same === false ? (list as Row[]).filter((row) => differs(path, sort, row)) : (list as Row[]);
       // A search covers the recorded rows: all, or the first of a long table.
-      const wanted = text === '' ? differing : differing.filter((row) => holds(row, text));
+      const wanted = text === '' || ofName !== undefined ? differing : differing.filter((row) => holds(row, text));
       const ordered = isInOrder ? wanted : sorted(wanted, path, sort, asked.descending !== false);
       if (!ordered) return undefined;
       if (count === '') {

@@ -4,7 +4,7 @@
  */
 import { useState } from 'preact/hooks';
 import { go } from '../address/use-address';
-import type { ExamplesAnswer, Filter, Finding, FunctionsAnswer, OpenFile, StackFrame } from '../api/types';
+import type { ExamplesAnswer, Filter, Finding, FunctionsAnswer, HoldersAnswer, OpenFile, StackFrame } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { formatBytes, formatDuration, plural } from '../format';
 import { copyText } from '../frame/clipboard';
@@ -13,7 +13,10 @@ import { frameName, framePattern, framePlace } from '../trace/metric-columns';
 import { FindingCurve } from './finding-curve';
 import { storyMarkdown } from './story-markdown';
 import { Sentence } from './finding-sentence';
-import { type Story, forecast, hasGraph, holdersCommand, lineSums, partOfSource, testLine } from './story-parts';
+import { type Story, forecast, heldText, holdersCommand, lastGraph, lineSums, partOfSource, testLine } from './story-parts';
+
+/** Number of holders that are named. */
+const HOLDERS = 3;
 
 /** Lines around the finding's own line of which source is asked for. */
 const AROUND = 14;
@@ -32,9 +35,11 @@ export function FindingStory({ file, finding }: { file: OpenFile; finding: Findi
   const around = stack.data?.frames.find((frame) => frame.file === own?.file && frame.symbol === own?.symbol && frame.source)?.source ?? null;
   const sums = lineSums(lines.data?.functions ?? [], own?.symbol ?? '', own?.file ?? '', metric);
   const source = around ?? finding.source ?? null;
+  const graph = lastGraph(file);
+  const holders = useAnswer<HoldersAnswer>('/api/native/holders', graph === null ? null : { file: file.file, number: graph, offset: 0, limit: HOLDERS }, file.generation);
   const story: Story = {
     finding, source: source && partOfSource(source, [...sums.keys(), ...(typeof own?.line === 'number' ? [own.line] : [])]), sums,
-    examples: examples.data?.blocks ?? [], cost: forecast(finding), test: testLine(finding, file), holders: holdersCommand(file),
+    examples: examples.data?.blocks ?? [], cost: forecast(finding), test: testLine(finding, file), held: holders.data?.rows ?? [], holders: holdersCommand(file),
   };
   const say = (text: string) => {
     setSaid(text);
@@ -56,7 +61,7 @@ export function FindingStory({ file, finding }: { file: OpenFile; finding: Findi
         </section>
         <section class="card"><h2>2. The lines</h2><Lines story={story} isLoading={lines.isLoading || stack.isLoading} /></section>
         <section class="card"><h2>3. Blocks of it</h2><Examples story={story} isLoading={examples.isLoading} error={examples.error?.message ?? null} /></section>
-        <section class="card"><h2>4. Who holds it</h2><p>{hasGraph(file) ? 'A snapshot of the recording has references:' : 'No snapshot with references is in the recording. This tells it:'}</p><code class="story-command">{story.holders}</code></section>
+        <section class="card"><h2>4. Who holds it</h2><Holders story={story} graph={graph} isLoading={holders.isLoading} error={holders.error?.message ?? null} /></section>
         <section class="card"><h2>5. What it will cost</h2><p>{story.cost ?? costWithoutRate(finding)}</p></section>
         <section class="card"><h2>6. A test against it</h2>{story.test ? <code class="story-command">{story.test}</code> : <p class="quiet">No test of heapr run sees this kind.</p>}</section>
       </div>
@@ -97,6 +102,32 @@ function Lines({ story, isLoading }: { story: Story; isLoading: boolean }) {
           );
         })}
       </pre>
+    </>
+  );
+}
+
+/** What holds most in the last snapshot with references: of the whole heap, not of one finding. */
+function Holders({ story, graph, isLoading, error }: { story: Story; graph: number | null; isLoading: boolean; error: string | null }) {
+  const shown = (
+    <>
+      {isLoading && <p class="quiet" role="status">Reading the references…</p>}
+      {error && <p class="quiet">not told here: {error}</p>}
+      {story.held.length > 0 && <p class="quiet">Of all that was live in snapshot {graph}, most is held by:</p>}
+      <ol class="holders">
+        {story.held.map((holder) => (
+          <li key={holder.name}>
+            <button type="button" onClick={() => go({ finding: -1, view: 'snapshots', part: 'holders', number: graph ?? -1, match: holder.name })}>
+              <strong>{holder.name}</strong> {heldText(holder)}
+            </button>
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+  return (
+    <>
+      {graph === null ? <p>No snapshot with references is in the recording. This tells it:</p> : shown}
+      <code class="story-command">{story.holders}</code>
     </>
   );
 }

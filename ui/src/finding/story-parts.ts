@@ -1,6 +1,6 @@
 /** Parts of a finding's story that are computed on the page: forecast, test, next command. */
-import type { ExamplesAnswer, Finding, OpenFile } from '../api/types';
-import { formatBytes, formatDuration, shellWords } from '../format';
+import type { ExamplesAnswer, Finding, GraphHolder, OpenFile } from '../api/types';
+import { formatBytes, formatDuration, plural, shellWords } from '../format';
 
 /** Share of the curve, from its end, whose rate is told on. */
 const LAST_PART = 1 / 3;
@@ -50,13 +50,18 @@ function roundedSize(bytes: number): string {
 export function holdersCommand(file: OpenFile): string {
   const session = file.session;
   if (session && (session.state === 'recording' || session.state === 'full')) return `heapr snapshot take ${shellWords([session.name])} --graph`;
-  if (hasGraph(file)) return `heapr snapshot holders ${shellWords([file.path])}`;
+  if (lastGraph(file) !== null) return `heapr snapshot holders ${shellWords([file.path])}`;
   return `heapr run --graph-at-exit -- ${shellWords(file.trace?.command_line ?? []) || 'PROGRAM'}`;
 }
 
-/** Whether a recording has a snapshot with references. */
-export function hasGraph(file: OpenFile): boolean {
-  return (file.trace?.snapshots ?? []).some((snapshot) => snapshot.has_graph);
+/** Returns the number of the last snapshot with references; null if there is none. */
+export function lastGraph(file: OpenFile): number | null {
+  return (file.trace?.snapshots ?? []).findLast((snapshot) => snapshot.has_graph)?.number ?? null;
+}
+
+/** Returns what a holder holds: "2.00 MiB in 300 blocks". */
+export function heldText(holder: GraphHolder): string {
+  return `${formatBytes(holder.retained_bytes)} in ${plural(holder.retained_count, 'block')}`;
 }
 
 const BARS = '▁▂▃▄▅▆▇█';
@@ -81,6 +86,9 @@ export interface Story {
   examples: ExamplesAnswer['blocks'];
   cost: string | null;
   test: string | null;
+  /** What holds most of the heap, if a snapshot has references. */
+  held: GraphHolder[];
+  /** Command that tells all holders. */
   holders: string;
 }
 

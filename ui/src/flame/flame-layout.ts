@@ -91,7 +91,8 @@ export function pathTo(layout: FlameLayout, node: number): number[] {
 /** Returns the symbol's name, or a substitute for it, with the number of frames folded into it. */
 export function nodeName(layout: FlameLayout, node: number): string {
   const merged = layout.answer.merged?.[node] ?? 0;
-  return merged > 0 ? `${frameNameOf(layout, node)} +${merged}` : frameNameOf(layout, node);
+  const name = layout.answer.collapsed?.[node] ? linkedName(nodeImage(layout, node)) : frameNameOf(layout, node);
+  return merged > 0 ? `${name} +${merged}` : name;
 }
 
 function frameNameOf(layout: FlameLayout, node: number): string {

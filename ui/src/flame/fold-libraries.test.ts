@@ -31,3 +31,16 @@ test('a graph that does not tell whose code it is stays as it is', () => {
   const nameless = { ...answer, frames: answer.frames.map(({ is_own: _, ...frame }) => frame) };
   assert.equal(foldLibraries(nameless), nameless);
 });
+
+test('an image that is collapsed is one box below each caller, with its name, and all sums stay', () => {
+  const modules = [0, 8, 8, 0, 9, 9, 9];
+  const ofImages: FlameAnswer = { ...answer, names: [...answer.names, '/lib/libstart.so', '/lib/libpush.so'], frames: answer.frames.map((frame, at) => ({ ...frame, module: modules[at + 1] ?? 9 })) };
+  const collapsed = foldLibraries(ofImages, { libraries: false, images: ['libpush.so'] });
+  assert.deepEqual(collapsed.nodes.id, ['n0', 'n1', 'n2', 'n3', 'n4']);
+  assert.deepEqual(collapsed.nodes.value, [100, 100, 95, 90, 90]);
+  assert.equal(collapsed.nodes.self?.reduce((sum, bytes) => sum + bytes, 0), 100);
+  assert.equal(nodeName(flameLayout(collapsed), 4), 'libpush.so +3');
+  assert.deepEqual(collapsed.joined, [false, false, false, false, true]);
+  const both = foldLibraries(ofImages, { libraries: true, images: ['libpush.so'] });
+  assert.deepEqual(both.nodes.id, ['n0', 'n1', 'n3', 'n4']);
+});

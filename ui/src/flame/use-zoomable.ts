@@ -8,7 +8,7 @@ import { isStatic } from '../api/client';
 import type { FlameAnswer } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { type FlameLayout, flameLayout } from './flame-layout';
-import { foldLibraries } from './fold-libraries';
+import { type Folding, foldLibraries } from './fold-libraries';
 
 export interface Zoomable {
   /** Layout that is drawn: that of the part, once it has loaded. */
@@ -22,21 +22,19 @@ export interface Zoomable {
   isLoading: boolean;
 }
 
-/**
- * Loads the graph. `root`: id of the zoomed node; empty without a zoom. `isFolded`: whether frames of
- * libraries that call one another are one box.
- */
-export function useZoomable(path: string, body: object, root: string, generation = 0, isFolded = false): Zoomable {
-  const layoutOf = (data: FlameAnswer) => flameLayout(isFolded ? foldLibraries(data) : data);
+/** Loads the graph. `root`: id of the zoomed node; empty without a zoom. */
+export function useZoomable(path: string, body: object, root: string, generation = 0, folding: Folding = { libraries: false, images: [] }): Zoomable {
+  const layoutOf = (data: FlameAnswer) => flameLayout(foldLibraries(data, folding));
+  const foldingKey = JSON.stringify(folding);
   const answer = useAnswer<FlameAnswer>(path, { ...body, root: null }, generation);
-  const whole = useMemo(() => (answer.data ? layoutOf(answer.data) : null), [answer.data, isFolded]);
+  const whole = useMemo(() => (answer.data ? layoutOf(answer.data) : null), [answer.data, foldingKey]);
   const zoomed = whole && root !== '' ? whole.byId.get(root) : undefined;
   // A box of several nodes has no part of its own: the part of its id would be less than the box.
   const isJoined = zoomed !== undefined && whole?.answer.joined?.[zoomed] === true;
   // A page without a server has only the whole.
   const isCut = !isStatic() && root !== '' && whole !== null && (zoomed === undefined || (!isJoined && hasLeftOut(whole.answer, zoomed)));
   const part = useAnswer<FlameAnswer>(path, isCut ? { ...body, root } : null, generation);
-  const partLayout = useMemo(() => (isCut && part.data && part.data.nodes.id[0] === root ? layoutOf(part.data) : null), [isCut, part.data, root, isFolded]);
+  const partLayout = useMemo(() => (isCut && part.data && part.data.nodes.id[0] === root ? layoutOf(part.data) : null), [isCut, part.data, root, foldingKey]);
   const isPart = partLayout !== null;
   return { layout: partLayout ?? whole, whole, question: `${isPart ? root : ''} ${JSON.stringify(body)}`, isPart, error: answer.error ?? part.error, isLoading: answer.isLoading || part.isLoading };
 }

@@ -1,12 +1,23 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { TimelineAnswer } from '../api/types';
-import { halvesOf, rateText } from './chart-values';
+import { halvesOf, mostWithRss, rateText } from './chart-values';
 
 const answer = (halves: number[] | undefined): TimelineAnswer => ({
   schema: '', note: null, from_ns: 0, to_ns: 2e9, bins: 2, live_bytes: [1 << 20, 3 << 20], live_count: [1, 3], most_bytes: [1 << 20, 3 << 20],
   alloc_bytes: [0, 0], alloc_count: [0, 0], free_count: [0, 0], series: [], resident_bytes: [], rest: [], rss: [], markers: [], snapshots: [], peak: null,
   ...(halves ? { live_bytes_plus_minus: halves } : {}),
+});
+
+describe('an axis with resident memory', () => {
+  it('leaves the live bytes two fifths of the plot, whatever is resident', () => {
+    const resident = (rss_bytes: number[]) => ({ ...answer(undefined), rss: [{ pid: 1, time_ns: [0, 1], rss_bytes }] });
+    assert.equal(mostWithRss(100, resident([20, 150])), 150);
+    assert.equal(mostWithRss(100, resident([20, 900])), 250);
+    assert.equal(mostWithRss(100, resident([])), 100);
+    // Without live bytes there is nothing to be squeezed.
+    assert.equal(mostWithRss(0, resident([20, 900])), 900);
+  });
 });
 
 describe('a timeline of samples', () => {

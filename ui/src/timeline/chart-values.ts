@@ -24,6 +24,20 @@ export function wholeOf(chart: ChartKind, answer: TimelineAnswer): number[] {
   return { bytes: answer.live_bytes, count: answer.live_count, alloc_bytes: answer.alloc_bytes, alloc_count: answer.alloc_count, resident: answer.resident_bytes }[chart];
 }
 
+/** Largest axis in times the live bytes: on a larger one their area would be too low to be read. */
+const RSS_TIMES = 2.5;
+
+/** Returns the most that was resident. */
+export function mostRss(answer: TimelineAnswer): number {
+  return answer.rss.flatMap(({ rss_bytes }) => rss_bytes).reduce((most, value) => Math.max(most, value), 0);
+}
+
+/** Returns the upper end of an axis of live bytes, up to `most`, that shows resident memory, too. */
+export function mostWithRss(most: number, answer: TimelineAnswer): number {
+  const rss = mostRss(answer);
+  return most > 0 ? Math.max(most, Math.min(rss, most * RSS_TIMES)) : rss;
+}
+
 /** Returns for each bin half of the interval of the whole, if it is an estimate. */
 export function halvesOf(chart: ChartKind, answer: TimelineAnswer): number[] | undefined {
   return { bytes: answer.live_bytes_plus_minus, count: answer.live_count_plus_minus, alloc_bytes: answer.alloc_bytes_plus_minus, alloc_count: answer.alloc_count_plus_minus, resident: undefined }[chart];

@@ -6,10 +6,10 @@ import type { TimelineAnswer } from '../api/types';
 import type { CanvasSize } from '../canvas/canvas';
 import { restColour, seriesColours } from '../canvas/colours';
 import { fittedText } from '../canvas/fitted-text';
-import { formatAxisTime } from '../format';
+import { formatAxisTime, formatBytes } from '../format';
 import { isDrawnDark, themeColour } from '../frame/theme';
 import { linkedName } from '../image-links';
-import { type ChartKind, chartAmount, chartFactor, halvesOf, wholeOf } from './chart-values';
+import { type ChartKind, chartAmount, chartFactor, halvesOf, mostRss, mostWithRss, wholeOf } from './chart-values';
 import { amountStep, timeStep, timeTicks } from './scale';
 
 export interface TimelinePainting {
@@ -99,7 +99,7 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
   if (answer && answer.bins > 0) {
     paintAreas(context, painting, answer, x, y, isDark);
     paintLabels(context, painting, answer, x, y);
-    if (painting.showsRss && chart === 'bytes') paintRss(context, answer, x, y, themeColour('rss'));
+    if (painting.showsRss && chart === 'bytes') paintRss(context, answer, x, y, themeColour('rss'), top / factor);
     paintSigns(context, answer, x, heightPx, { marker: themeColour('marker'), edge: themeColour('surface'), peak: themeColour('bad'), text: text ?? '', widthPx }, chart === 'bytes');
   }
   for (const { timeNs, isShown } of painting.heaps) {
@@ -127,7 +127,7 @@ function highest(painting: TimelinePainting, answer: TimelineAnswer): number {
   wholeOf(painting.chart, answer).forEach((value, bin) => { most = Math.max(most, value + (halves?.[bin] ?? 0)); });
   if (painting.chart === 'bytes') {
     for (const value of answer.most_bytes) most = Math.max(most, value);
-    if (painting.showsRss) for (const { rss_bytes } of answer.rss) for (const value of rss_bytes) most = Math.max(most, value);
+    if (painting.showsRss) most = mostWithRss(most, answer);
   }
   return most;
 }
@@ -229,10 +229,11 @@ function paintLabels(context: CanvasRenderingContext2D, painting: TimelinePainti
   }
 }
 
-function paintRss(context: CanvasRenderingContext2D, answer: TimelineAnswer, x: (ns: number) => number, y: (amount: number) => number, colour: string): void {
+/** Paints resident memory. Above the plot it runs along the upper edge, with its most in words. */
+function paintRss(context: CanvasRenderingContext2D, answer: TimelineAnswer, x: (ns: number) => number, y: (amount: number) => number, colour: string, top: number): void {
   for (const { time_ns, rss_bytes } of answer.rss) {
     context.beginPath();
-    time_ns.forEach((timeNs, at) => context.lineTo(x(timeNs), y(rss_bytes[at] ?? 0)));
+    time_ns.forEach((timeNs, at) => context.lineTo(x(timeNs), y(Math.min(rss_bytes[at] ?? 0, top))));
     // A line of the surface's colour below makes it visible on any area.
     context.setLineDash([]);
     context.strokeStyle = themeColour('surface');
@@ -244,6 +245,14 @@ function paintRss(context: CanvasRenderingContext2D, answer: TimelineAnswer, x: 
     context.stroke();
   }
   context.setLineDash([]);
+  const most = mostRss(answer);
+  if (most <= top) return;
+  context.textAlign = 'left';
+  context.strokeStyle = themeColour('surface');
+  context.lineWidth = 3;
+  context.strokeText(`RSS up to ${formatBytes(most)}`, axisLeftPx() + 6, TOP_PX + 9);
+  context.fillStyle = colour;
+  context.fillText(`RSS up to ${formatBytes(most)}`, axisLeftPx() + 6, TOP_PX + 9);
 }
 
 function paintSigns(

@@ -14,7 +14,7 @@ import { folded } from '../symbol-text';
 import type { TraceViewProps } from './view-props';
 import { defaultValue } from './default-metric';
 import { within } from './estimate';
-import { LibrarySwitch } from './library-switch';
+import { CollapsedImages, LibrarySwitch } from './library-switch';
 import { LineSwitch } from './line-switch';
 import { metricTitle } from './metric-columns';
 
@@ -48,7 +48,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
     file: file.file, filter, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, ...(address.lines ? { by_line: true } : {}),
     focus: address.focus || null, least_share: 0.0002, nodes_max: 30000,
   };
-  const { layout, whole, question, isPart, error, isLoading } = useZoomable('/api/flame', body, address.root, file.generation, !address.libraries && address.focus === '');
+  const { layout, whole, question, isPart, error, isLoading } = useZoomable('/api/flame', body, address.root, file.generation, { libraries: !address.libraries && address.focus === '', images: address.collapsed });
   const total = whole?.answer.total ?? 0;
   const match = useMemo(() => (layout ? matching(layout, address.search) : null), [layout, address.search]);
   useEffect(() => onCommand(whole?.answer.command ?? null, error?.message ?? null), [whole, error]);
@@ -65,6 +65,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
         <FlameSwitches value={value} />
         <LibrarySwitch />
         <LineSwitch />
+        <CollapsedImages />
         <Search value={address.search} onChange={(search) => go({ search }, true)} label="Search symbol or image" waitMs={60} />
         {match && layout && <MatchSteps layout={layout} match={match} total={layout.total} />}
         <span class="grow" />
@@ -175,6 +176,9 @@ export function SelectionActions({ layout, node }: { layout: FlameLayout; node: 
       {(!isDifference || symbol !== '') && <button type="button" class="button" onClick={() => go({ view: 'functions', select: isDifference ? pattern : frame.id, sort: '', match: '', hidden: [] })}>Callers and callees</button>}
       {isDifference && symbol === '' && image !== '' && (
         <button type="button" class="button" title="Without a name it cannot be told apart from other code of its image in both files" onClick={() => go({ view: 'frames', select: '', sort: '', match: image, hidden: [] })}>Frames of the image</button>
+      )}
+      {!isDifference && image !== '' && !address.collapsed.includes(image) && (
+        <button type="button" class="button" title={`Frames of ${image} that call one another are one box`} onClick={() => go({ collapsed: [...address.collapsed, image], root: '', select: '' })}>Collapse {linkedName(image)}</button>
       )}
       {pattern && <button type="button" class="button" title={`--require-frames '${pattern}'`} onClick={() => go({ ...addedFilter(address, { require_frames: [pattern] }), root: '' })}>Only stacks with it</button>}
       {pattern && (

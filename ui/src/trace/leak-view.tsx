@@ -47,7 +47,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   useEffect(() => () => onCommand(null, null), []);
   const durationNs = file.trace?.duration_ns ?? 0;
   const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string): Column<Leak> => ({
-    key, title, help, isNumber: true, width: 6, sort: key.replace('_ns', ''),
+    key, title, help, isNumber: true, width: 7, sort: key.replace('_ns', ''),
     text: (group) => { const value = group[key]; return value == null ? '' : formatDuration(value); },
     raw: (group) => group[key] ?? '',
   });

@@ -17,7 +17,7 @@ import { defaultValue } from './default-metric';
 import { within } from './estimate';
 import { FLAME_VALUES } from './flame-view';
 import { ImageSwatch, SymbolText } from './frame-name';
-import { LibrarySwitch } from './library-switch';
+import { CollapsedImages, LibrarySwitch } from './library-switch';
 import { LineSwitch } from './line-switch';
 import type { TraceViewProps } from './view-props';
 
@@ -42,14 +42,14 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
   const { data, error, isLoading } = useAnswer<FlameAnswer>('/api/flame', body, file.generation);
   useEffect(() => onCommand(data?.command ?? null, error?.message ?? null), [data, error]);
   useEffect(() => () => onCommand(null, null), []);
-  const layout = useMemo(() => (data ? flameLayout(address.libraries ? data : foldLibraries(data)) : null), [data, address.libraries]);
+  const layout = useMemo(() => (data ? flameLayout(foldLibraries(data, { libraries: !address.libraries, images: address.collapsed })) : null), [data, address.libraries, address.collapsed.join('/')]);
   const children = useMemo(() => {
     const lists: number[][] = [];
     layout?.answer.nodes.parent.forEach((parent, node) => parent !== null && parent >= 0 && (lists[parent] ??= []).push(node));
     for (const list of lists) list?.sort((one, other) => (layout?.widths[other] ?? 0) - (layout?.widths[one] ?? 0) || one - other);
     return lists;
   }, [layout]);
-  const { tree } = useTree<CallRow>(`${JSON.stringify(body)} ${layout ? layout.answer.nodes.id.length : -1} ${address.libraries}`, (parent, offset, limit) => {
+  const { tree } = useTree<CallRow>(`${JSON.stringify(body)} ${layout ? layout.answer.nodes.id.length : -1} ${address.libraries} ${address.collapsed.join('/')}`, (parent, offset, limit) => {
     const of = parent ? parent.node : 0;
     const rows: CallRow[] = (layout ? (children[of] ?? []) : []).map((node) => ({
       node, id: layout?.answer.nodes.id[node] ?? '', value: layout?.widths[node] ?? 0, self: layout?.answer.nodes.self?.[node] ?? 0,
@@ -111,6 +111,7 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
           <label class="check" title="Functions that call themselves are one row"><input type="checkbox" checked={address.recursion} onChange={() => go({ recursion: !address.recursion, root: '', select: '' })} /> collapse recursion</label>
           <LibrarySwitch />
           <LineSwitch />
+          <CollapsedImages />
           {layout && <span class="quiet" title={within(layout.total, data?.total_plus_minus, exact)}>{within(layout.total, data?.total_plus_minus, amount)} in all; a double click shows a row as a flame graph</span>}
         </>
       )}

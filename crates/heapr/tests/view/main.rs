@@ -120,6 +120,26 @@ fn the_page_holds_what_must_hold_for_any_data() {
 }
 
 #[test]
+fn cards_and_pictures_tell_what_stands_beside_the_amounts() {
+    run_browser_tests("e2e/cards.test.mjs");
+}
+
+#[test]
+fn names_are_read_before_their_callers_and_leave_no_crumbs() {
+    run_browser_tests("e2e/names.test.mjs");
+}
+
+#[test]
+fn each_kind_of_recording_has_the_cells_of_its_commands() {
+    run_browser_tests("e2e/kinds.test.mjs");
+}
+
+#[test]
+fn a_heap_and_the_recording_of_its_process_have_one_time() {
+    run_browser_tests("e2e/tied.test.mjs");
+}
+
+#[test]
 fn the_first_screen_is_the_picture_of_the_read_me() {
     run_browser_tests("e2e/picture.test.mjs");
 }

@@ -1,6 +1,7 @@
 //! Records the answers that a page may request, until the page has its size.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::Write as _;
 use std::rc::Rc;
 use std::time::SystemTime;
@@ -37,7 +38,8 @@ fn told(error: serde_json::Error) -> Error {
 pub(super) struct Recorder<'a> {
     pub(super) files: &'a Files,
     packed: GzEncoder<Vec<u8>>,
-    known: HashSet<String>,
+    /// Requests by the key of their answer. They differ where the page is anonymous.
+    known: HashMap<String, String>,
     /// Requests with answers that are read again.
     kept: Vec<(String, Rc<[u8]>)>,
     budget: u64,
@@ -80,7 +82,7 @@ impl<'a> Recorder<'a> {
         let mut recorder = Self {
             files,
             packed: GzEncoder::new(b"".to_vec(), Compression::default()),
-            known: HashSet::new(),
+            known: HashMap::new(),
             kept: Vec::new(),
             budget,
             is_full: false,
@@ -149,8 +151,8 @@ impl<'a> Recorder<'a> {
         body
     }
 
-    /// Records the answer of a request and returns it. `None` if the request fails or the page is
-    /// full.
+    /// Records the answer of a request, and returns it with all names, for further requests. `None`
+    /// if the request fails or the page is full.
     pub(super) fn read(&mut self, path: &str, body: Value) -> Result<Option<Value>> {
         let answer = self.answer(path, body)?;
         answer.map(|answer| serde_json::from_slice(&answer).map_err(told)).transpose()
@@ -159,8 +161,21 @@ impl<'a> Recorder<'a> {
     /// Records the answer of a request, unless it is recorded already. Returns whether the page has
     /// it.
     pub(super) fn record(&mut self, path: &str, body: Value) -> Result<bool> {
-        let is_known = self.known.contains(&key::key(path, &self.filtered(path, body.clone())));
+        let asked = self.filtered(path, body.clone());
+        let [shown, whole] = self.keys(path, &asked);
+        let is_known = self.known.get(&shown) == Some(&whole);
         Ok(!self.is_full && (is_known || self.answer(path, body)?.is_some()))
+    }
+
+    /// Key of a request in the page, and the key that it has with all names.
+    fn keys(&self, path: &str, asked: &Value) -> [String; 2] {
+        let whole = key::key(path, asked);
+        if !self.is_anonymous {
+            return [whole.clone(), whole];
+        }
+        let mut shown = asked.clone();
+        anonymous::hide(&mut shown);
+        [key::key(path, &shown), whole]
     }
 
     /// Records the answer of a request.
@@ -168,7 +183,7 @@ impl<'a> Recorder<'a> {
         if self.is_full {
             return Ok(None);
         }
-        let mut body = self.filtered(path, body);
+        let body = self.filtered(path, body);
         if self.is_anonymous && anonymous::names_objects(path, &body) {
             const OBJECTS: &str = "single objects of heaps";
             if !self.left_out.iter().any(|known| known == OBJECTS) {
@@ -180,34 +195,30 @@ impl<'a> Recorder<'a> {
         if let Some((_, answer)) = self.kept.iter().find(|(known, _)| *known == asked) {
             return Ok(Some(Rc::clone(answer)));
         }
+        // Two names that are the same without their folders: the first one has the answer.
+        let [key, whole] = self.keys(path, &body);
+        if self.known.get(&key).is_some_and(|known| *known != whole) {
+            return Ok(None);
+        }
         let answer = match answer_json(self.files, path, &asked.as_bytes()[path.len()..]) {
             Ok(answer) => answer,
             // A request that fails for this file is left out of the page.
             Err(Error::Internal(message)) => return Err(Error::Internal(message)),
             Err(_) => return Ok(None),
         };
-        let mut answer = self.shown(path, answer)?;
-        if answer.contains(&b'\n') {
-            // One answer a line, for the page.
-            let value: Value = serde_json::from_slice(&answer).map_err(told)?;
-            answer = serde_json::to_vec(&value).map_err(told)?;
-        }
         let answer: Rc<[u8]> = answer.into();
         if ASKED_AGAIN.contains(&path) && self.kept.len() < KEPT_MAX {
             self.kept.push((asked, Rc::clone(&answer)));
         }
-        if self.is_anonymous {
-            // The page's requests have the names that it shows.
-            anonymous::hide(&mut body);
-        }
-        let key = key::key(path, &body);
-        if self.known.insert(key.clone()) {
-            let name = Value::String(key).to_string();
+        if !self.known.contains_key(&key) {
+            let name = Value::String(key.clone()).to_string();
+            self.known.insert(key, whole);
+            let shown = self.shown(path, &answer)?;
             // The page parses only the lines that it shows.
             self.put_raw(b",\n").map_err(internal)?;
             self.put_raw(name.as_bytes()).map_err(internal)?;
             self.put_raw(b":").map_err(internal)?;
-            self.put_raw(&answer).map_err(internal)?;
+            self.put_raw(&shown).map_err(internal)?;
             self.is_full = self.packed.get_ref().len() as u64 > self.budget;
         }
         Ok(Some(answer))
@@ -229,14 +240,14 @@ impl<'a> Recorder<'a> {
         Ok(self.read("findings", body)?.unwrap_or_default())
     }
 
-    /// An answer as the page shows it: source of the program's own frames alone, and no names if it
-    /// is anonymous.
-    fn shown(&self, path: &str, answer: Vec<u8>) -> Result<Vec<u8>> {
+    /// An answer as the page shows it, on one line: source of the program's own frames alone, and no
+    /// names if it is anonymous.
+    fn shown<'b>(&self, path: &str, answer: &'b [u8]) -> Result<Cow<'b, [u8]>> {
         let is_cut = self.has_sources && path == "stack";
-        if !is_cut && !self.is_anonymous {
-            return Ok(answer);
+        if !is_cut && !self.is_anonymous && !answer.contains(&b'\n') {
+            return Ok(Cow::Borrowed(answer));
         }
-        let mut value: Value = serde_json::from_slice(&answer).map_err(told)?;
+        let mut value: Value = serde_json::from_slice(answer).map_err(told)?;
         if is_cut {
             let own = value["own"].as_u64();
             let frames = value["frames"].as_array_mut().into_iter().flatten();
@@ -251,7 +262,7 @@ impl<'a> Recorder<'a> {
             }
             anonymous::hide(&mut value);
         }
-        serde_json::to_vec(&value).map_err(told)
+        serde_json::to_vec(&value).map(Cow::Owned).map_err(told)
     }
 
     /// Completes the page.

@@ -6,25 +6,21 @@ use serde_json::{Value, json};
 use super::recorder::Recorder;
 use crate::error::Result;
 
-/// Number of findings with a story, and of lines of their functions.
-const STORIES: usize = 4;
-const LINES: usize = 200;
+/// Number of lines of a function that the page asks for.
+const LINES: usize = 500;
 
 pub(super) fn record(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if !recorder.begin(&format!("stories of the findings of file {file}")) {
         return Ok(());
     }
     let findings = recorder.findings(file)?;
-    for finding in findings["findings"].as_array().into_iter().flatten().take(STORIES) {
+    // They are few: a recording tells of the worst alone.
+    for finding in findings["findings"].as_array().into_iter().flatten() {
         let filter = filter_of(finding);
-        // Names of an anonymous page that lost their folders choose no stacks.
-        if filter.to_string().contains("…/") {
-            continue;
-        }
-        if finding["own_frame"]["symbol"].is_string() {
+        if let Some(symbol) = finding["own_frame"]["symbol"].as_str() {
             let sort = if finding["kind"] == "churn" { "st" } else { "so" };
-            let lines =
-                json!({"file": file, "filter": filter, "by_line": true, "sort": sort, "limit": LINES});
+            // The lines of the function alone, as the page asks for them.
+            let lines = json!({"file": file, "filter": filter, "by_line": true, "sort": sort, "match": symbol, "limit": LINES});
             recorder.record("functions", lines)?;
         }
         let examples = recorder.read("examples", json!({"file": file, "filter": filter}))?;
