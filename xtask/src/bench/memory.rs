@@ -210,7 +210,7 @@ fn resident(pid: u32) -> Option<(PathBuf, Resident)> {
     Some((path, Resident { all_kib: kib("VmHWM:")?, own_kib: kib("RssAnon:")? }))
 }
 
-/// What bounds the memory, and what the agent had.
+/// Numbers that bound the memory, and the memory of the agent.
 struct Facts {
     agent_bytes: u64,
     thread_count: u64,

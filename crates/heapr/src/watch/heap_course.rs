@@ -64,7 +64,7 @@ impl HeapCourse {
         self.bytes_per_second = 0.0;
     }
 
-    /// Bytes at a time after the last look, if it goes on to grow as it did; `None`: it did not
+    /// Bytes at a time after the last look, if it goes on to grow as it did. `None`: it did not
     /// grow, or the look is too old.
     pub(super) fn expected_bytes(&self, unix_ns: u64) -> Option<u64> {
         let (read_unix_ns, used_bytes) = self.last?;

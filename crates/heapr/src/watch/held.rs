@@ -85,8 +85,8 @@ fn classes(account: &Account, is_recorded: bool, recorded_bytes: Option<u64>) ->
     let is_left_out = |class: &str| {
         OF_FILES.contains(&class) || is_recorded && (RECORDED.contains(&class) || is_unsure(class))
     };
-    // Recorded blocks may lie in memory of an unknown owner: what is left beyond them is told, as
-    // of compilers and interpreters that map their heaps by themselves. CPython's arenas are told:
+    // Recorded blocks may lie in memory of an unknown owner. What is left beyond them is told:
+    // compilers and interpreters map their heaps by themselves. CPython's arenas are told, as
     // samples leave its small objects out.
     let holder = |line: &heapr_incident::AccountLine| {
         let (name, bytes) = match recorded_bytes.filter(|_| is_recorded && line.class == "unknown") {

@@ -40,7 +40,7 @@ pub(super) struct Functions {
     pub(super) recording: Recording,
     /// Processes that the recording has.
     pub(super) pids: Vec<u32>,
-    /// Bytes of the recorded blocks of single processes, at most. Of many processes some have none.
+    /// Bytes of the recorded blocks of single processes, at most; the processes with most of them.
     pub(super) most_bytes: Vec<(u32, u64)>,
 }
 

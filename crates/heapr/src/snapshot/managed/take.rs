@@ -24,7 +24,7 @@ pub(crate) enum HeapChoice {
     Python,
     /// Objects of a HotSpot Java virtual machine, which stops to write them
     Java,
-    /// Objects of .NET, 3.1 and later, which stops to tell them
+    /// Objects of .NET (3.1 and 8 tried), which stops to tell them
     Dotnet,
     /// Objects of V8 (Node, Deno, Electron, Chrome)
     Javascript,

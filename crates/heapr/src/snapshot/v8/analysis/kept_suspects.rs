@@ -19,12 +19,12 @@ struct Kept<F> {
     /// Version of heapr: another one may find others.
     version: String,
     files: Vec<(PathBuf, Fingerprint)>,
-    /// What is wrong with each file.
+    /// Problems of each file.
     problems: Vec<Vec<String>>,
     found: F,
 }
 
-/// Where the answer for some files is kept, with the state of the files before they are read.
+/// Place of the answer for some files, with the state of the files before they are read.
 pub(super) struct Place {
     store: SummaryStore,
     last: PathBuf,
