@@ -9,13 +9,14 @@ import { gunzipSync } from 'node:zlib';
 import { openBrowser, waitUntil } from './browser.mjs';
 import { HEAPR, run, workFolder } from './heapr.mjs';
 
+const GROW = 'import time\nkept = []\n\n\ndef remember(number):\n    kept.append(bytearray(3000 + number))\n    bytes(5000)\n\n\nfor number in range(2500):\n    remember(number)\n    time.sleep(0.001)\n';
 let work, browser, page, address;
 before(async () => {
   work = workFolder();
   writeFileSync(join(work.folder, 'a.json'), JSON.stringify(Array.from({ length: 4000 }, (_, id) => ({ id, name: `item ${id}`, list: [id, '</script><script>window.markupRan=1</script>'] }))));
   await run(work, HEAPR, ['run', '--quiet', '-o', 'a.heapr', '--', 'jq', '-c', 'map(.list) | flatten | length', 'a.json']);
   await run(work, process.execPath, ['-e', "globalThis.kept = Array.from({ length: 2000 }, (_, id) => ({ id, text: `</script><img src=x onerror=window.markupRan=1>${id}` })); require('v8').writeHeapSnapshot('a.heapsnapshot');"]);
-  writeFileSync(join(work.folder, 'grow.py'), 'import time\nkept = []\n\n\ndef remember(number):\n    kept.append(bytearray(3000 + number))\n    bytes(5000)\n\n\nfor number in range(2500):\n    remember(number)\n    time.sleep(0.001)\n');
+  writeFileSync(join(work.folder, 'grow.py'), GROW);
   await run(work, HEAPR, ['run', '--quiet', '-o', 'grow.heapr', '--', '/usr/bin/python3', 'grow.py']);
   await run(work, HEAPR, ['view', '--static', 'out.html', '--sources', '--note', '1us here it begins', 'a.heapr', 'a.heapsnapshot', 'grow.heapr']);
   address = pathToFileURL(join(work.folder, 'out.html')).href;
@@ -203,10 +204,16 @@ test('a note of the author is pinned, and an anonymous page has no folder', asyn
 });
 
 test('an anonymous page tells the story, too, and its filters choose what they name', { timeout: 120_000 }, async () => {
-  await run(work, HEAPR, ['view', '--static', 'secret.html', '--anonymous', 'grow.heapr']);
+  // A function whose name has folders, as those of generated code have.
+  const named = "remember.__code__ = remember.__code__.replace(co_name='/srv/secret/kept.py')\nif hasattr(remember.__code__, 'co_qualname'): remember.__code__ = remember.__code__.replace(co_qualname='/srv/secret/kept.py')\n";
+  writeFileSync(join(work.folder, 'secret.py'), GROW.replace('\n\nfor ', `\n\n${named}for `));
+  await run(work, HEAPR, ['run', '--quiet', '-o', 'secret.heapr', '--', '/usr/bin/python3', 'secret.py']);
+  await run(work, HEAPR, ['view', '--static', 'secret.html', '--anonymous', 'secret.heapr']);
   const text = readFileSync(join(work.folder, 'secret.html'), 'utf8');
   const answers = JSON.parse(gunzipSync(Buffer.from(/data-encoding="gzip\+base64">([^<]*)</.exec(text)[1], 'base64')).toString());
+  assert.ok(!JSON.stringify(answers).includes('/srv/secret'), 'folders');
   const { choices } = answers['/api/files'].static;
+  assert.ok(choices.some(({ filter }) => filter.require_frames?.some((pattern) => pattern.includes('!…/kept.py'))), JSON.stringify(choices));
   assert.ok(choices.length > 1, JSON.stringify(answers['/api/files'].static));
   for (const { title, filter } of choices) {
     const report = answers[`/api/report {"by":"stacks","file":0,"filter":${JSON.stringify(Object.fromEntries(Object.entries(filter).sort()))},"sort":"so"}`];

@@ -172,8 +172,10 @@ mod tests {
             let dominators: Vec<u32> =
                 (0..count).map(|node| if node == 0 { 0 } else { random(node) }).collect();
             let classes: Vec<u32> = (0..count).map(|_| random(5)).collect();
-            let native: Vec<(u32, u64)> =
-                (0..count).filter(|node| node % 3 == 1).map(|node| (node, u64::from(1 + random(900)))).collect();
+            let native: Vec<(u32, u64)> = (0..count)
+                .filter(|node| node % 3 == 1)
+                .map(|node| (node, u64::from(1 + random(900))))
+                .collect();
             let expected = walked(&native, &dominators, &classes);
             assert_eq!(added_up(&native, &dominators, &classes), expected, "{dominators:?} {classes:?}");
         }

@@ -119,12 +119,16 @@ fn without_folders(text: &str) -> String {
     let mut told = String::with_capacity(text.len());
     // Each part is a word with the sign that ends it.
     for part in text.split_inclusive(is_end) {
-        let word = part.trim_end_matches(is_end);
+        let whole = part.trim_end_matches(is_end);
+        // A pattern begins with an image, which stays.
+        let image = whole.find('!').filter(|&at| !whole[..at].contains('/')).map_or(0, |at| at + 1);
+        let word = &whole[image..];
         match word.rsplit_once('/') {
             Some((folders, name)) if is_path(folders, name) => {
+                told.push_str(&whole[..image]);
                 told.push_str("…/");
                 told.push_str(name);
-                told.push_str(&part[word.len()..]);
+                told.push_str(&part[whole.len()..]);
             }
             _ => told.push_str(part),
         }
@@ -169,6 +173,8 @@ mod tests {
             assert_eq!(without_folders(same), same);
         }
         assert_eq!(without_folders("at src/secret/a.c:3"), "at …/a.c:3");
+        assert_eq!(without_folders("py!/srv/secret/load.py"), "py!…/load.py");
+        assert_eq!(without_folders("/srv/a!secret/load.py"), "…/load.py");
     }
 
     #[test]

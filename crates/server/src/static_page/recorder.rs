@@ -210,9 +210,8 @@ impl<'a> Recorder<'a> {
         if ASKED_AGAIN.contains(&path) && self.kept.len() < KEPT_MAX {
             self.kept.push((asked, Rc::clone(&answer)));
         }
-        if !self.known.contains_key(&key) {
-            let name = Value::String(key.clone()).to_string();
-            self.known.insert(key, whole);
+        let name = Value::String(key.clone()).to_string();
+        if self.known.insert(key, whole).is_none() {
             let shown = self.shown(path, &answer)?;
             // The page parses only the lines that it shows.
             self.put_raw(b",\n").map_err(internal)?;
