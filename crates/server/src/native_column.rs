@@ -53,7 +53,7 @@ impl NativeColumn {
 #[derive(Debug)]
 struct Above {
     node: u32,
-    /// Its own native bytes, and those below it once they are added up.
+    /// Native bytes of the node itself, and those below it once they are added up.
     bytes: u64,
     /// Place of its dominator; `None` for a root.
     dominator: Option<usize>,

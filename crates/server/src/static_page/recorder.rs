@@ -239,8 +239,8 @@ impl<'a> Recorder<'a> {
         Ok(self.read("findings", body)?.unwrap_or_default())
     }
 
-    /// An answer as the page shows it, on one line: source of the program's own frames alone, and no
-    /// names if it is anonymous.
+    /// An answer as the page shows it, on one line: source of the program's own frames alone, and
+    /// no names if it is anonymous.
     fn shown<'b>(&self, path: &str, answer: &'b [u8]) -> Result<Cow<'b, [u8]>> {
         let is_cut = self.has_sources && path == "stack";
         if !is_cut && !self.is_anonymous && !answer.contains(&b'\n') {
