@@ -179,6 +179,8 @@ test('a story names the holders of a snapshot with references, and leads to them
   await show('file=5&view=overview&finding=0');
   await page.waitForSelector('.holders li');
   assert.deepEqual(mock.asked.findLast((one) => one.path === '/api/native/holders').body, { file: 5, number: 5, offset: 0, limit: 3 });
+  const [shown, whole] = await page.locator('.examples p').first().evaluate((text) => [text.textContent, text.title]);
+  assert.ok(/ActOn<…>\(…\)/.test(shown) && !shown.includes('unsigned long') && whole.includes('unsigned long'), `${shown} of ${whole}`);
   assert.match(await page.textContent('.holders'), /clang!cache0 3\.81 MiB in 900 blocks/);
   await page.click('.story button:has-text("Copy as Markdown")');
   await page.waitForSelector('.story :text("copied")');

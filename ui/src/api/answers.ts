@@ -70,7 +70,7 @@ export interface ClassDiffRow {
   new_bytes: number;
   deleted_bytes: number;
   bytes_delta: number;
-  /** Objects of which nothing of the earlier contents is left; null where contents tell nothing. */
+  /** Objects without any of the earlier contents; `None` where contents tell nothing. */
   refilled_count: number | null;
 }
 

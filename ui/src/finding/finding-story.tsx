@@ -4,11 +4,12 @@
  */
 import { useState } from 'preact/hooks';
 import { go } from '../address/use-address';
-import type { ExamplesAnswer, Filter, Finding, FunctionsAnswer, HoldersAnswer, OpenFile, StackFrame } from '../api/types';
+import type { ExamplesAnswer, Filter, Finding, Frame, FunctionsAnswer, HoldersAnswer, OpenFile, StackFrame } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { formatBytes, formatDuration, plural } from '../format';
 import { copyText } from '../frame/clipboard';
 import { SourcePlace } from '../frame/editor';
+import { folded } from '../symbol-text';
 import { frameName, framePattern, framePlace } from '../trace/metric-columns';
 import { FindingCurve } from './finding-curve';
 import { storyMarkdown } from './story-markdown';
@@ -132,6 +133,12 @@ function Holders({ story, graph, isLoading, error }: { story: Story; graph: numb
   );
 }
 
+/** `srv!std::map<…>::emplace(…) (map.h:9)`: templates and arguments would hide the names. */
+function shortFrame(frame: Frame): string {
+  const name = frameName(frame.symbol === null ? frame : { ...frame, symbol: folded(frame.symbol) });
+  return framePlace(frame) ? `${name} (${framePlace(frame)})` : name;
+}
+
 function Examples({ story, isLoading, error }: { story: Story; isLoading: boolean; error: string | null }) {
   if (error) return <p class="quiet">not told: {error}</p>;
   if (isLoading) return <p class="quiet" role="status">Looking for blocks…</p>;
@@ -143,7 +150,7 @@ function Examples({ story, isLoading, error }: { story: Story; isLoading: boolea
           <button type="button" onClick={() => go({ finding: -1, view: 'stacks', select: block.stack, sort: '' })}>
             <strong>{formatBytes(block.size_bytes)}</strong>, {formatDuration(block.age_ns)} old (made after {formatDuration(block.born_ns)}{block.thread ? ` by thread ${block.thread}` : ''})
           </button>
-          <p class="quiet">{block.frames.slice(0, 6).map((frame) => `${frameName(frame)}${framePlace(frame) ? ` (${framePlace(frame)})` : ''}`).join(' ← ')}{block.frames.length > 6 ? ' ← …' : ''}</p>
+          <p class="quiet" title={block.frames.map(frameName).join('\n')}>{block.frames.slice(0, 6).map(shortFrame).join(' ← ')}{block.frames.length > 6 ? ' ← …' : ''}</p>
         </li>
       ))}
     </ol>
