@@ -14,6 +14,7 @@ mod dependency_policy;
 mod dist;
 mod emulated;
 mod function_shape;
+mod fuzz;
 mod header;
 mod known_names;
 mod matrix;
@@ -70,6 +71,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   emulated [all | WORD…] heapr built for aarch64, and the victims under qemu-aarch64: thirteen of them, all, or those
                          whose names have a word; needs rustup's library of the target, and root, as it registers
                          the emulator in the kernel (binfmt_misc)
+  fuzz [--seconds N] TARGET…
+                         readers of data from outside under libFuzzer and the address sanitizer, two minutes each
+                         (fuzz/fuzz_targets): runs, code that was reached, what was found
   header [--check]       crates/capi/heapr.h from the C API; or whether it is right
   matrix [--install] [--small] [--merge] [NAME…]
                          real programs under heapr run and heapr start --pid, and what of their memory is
@@ -128,6 +132,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          graphs of native heaps: how long a process with a gigabyte stands still, what redis
                          loses while its copy is read, ten million blocks
   bench managed [NAME…]  heapr snapshot take of a Python with one and five million objects, beside guppy3,
+                         questions on its file, beside memlab,
                          and of the packages in benches/managed_programs.py, with their first suspects
   bench hprof [1] [10]   heapr snapshot of heap dumps of Java of 1 and 10 GB: the first answer, also within 1.2
                          and 5 GB of memory, and the second question
@@ -153,6 +158,7 @@ fn main() -> ExitCode {
         ["release", ref rest @ ..] => release::run(rest),
         ["emulated", ref words @ ..] => emulated::run(words),
         ["vm", ref words @ ..] => vm::run(words),
+        ["fuzz", ref words @ ..] => fuzz::run(words),
         ["header"] => header::run(false),
         ["header", "--check"] => header::run(true),
         ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),

@@ -1,9 +1,12 @@
 //! The graph of a managed heap.
 
+use std::collections::BTreeMap;
+
 use heapr_known::machine::HERE;
 use rustc_hash::FxHashMap;
 
 use crate::allocation_stacks::{AllocationStacks, CallText};
+use crate::own_slots::OwnSlots;
 use crate::strings::Strings;
 
 /// Kind of a node.
@@ -193,6 +196,8 @@ pub struct ManagedHeap {
     pub strings: Strings,
     /// Names of classes whose instances hold their contents by position or key.
     pub collections: Vec<u32>,
+    /// Layouts of collections by the name of the class; `None` of classes of one name that differ.
+    pub(crate) own_slots: BTreeMap<u32, Option<OwnSlots>>,
     /// Names of classes whose instances never change their size.
     pub fixed: Vec<u32>,
     /// Facts on the heap that a reader should know.

@@ -16,6 +16,7 @@ mod hotspot;
 mod hprof;
 mod id_map;
 mod object_map;
+mod own_slots;
 mod pages;
 mod python;
 mod ruby_dump;

@@ -23,6 +23,7 @@ use heapr_v8::{NODE_FIELDS, NODE_KINDS, snapshot_header};
 use serde_json::{Value, json};
 
 use crate::heap::{EdgeKind, EdgeName, IDENTITY_BIT, ManagedHeap, NodeKind, Root, RootKind};
+use crate::own_slots::OwnSlots;
 
 /// Size of the buffer of rows.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -152,10 +153,17 @@ fn dialect(heap: &ManagedHeap) -> Value {
         "ids": "addresses",
         "identity_bit": IDENTITY_BIT,
         "collections": texts(&heap.collections),
+        "own_slots": own_slots(heap),
         "fixed": texts(&heap.fixed),
         "scripts": scripts(heap),
         "notes": heap.notes,
     })
+}
+
+/// Layouts of the collections, by class.
+fn own_slots(heap: &ManagedHeap) -> Vec<Value> {
+    let row = |(&class, slots): (&u32, &Option<OwnSlots>)| Some((*slots)?.json(heap.strings.get(class)));
+    heap.own_slots.iter().filter_map(row).collect()
 }
 
 /// Indexes of the files of all locations, without duplicates.

@@ -14,6 +14,7 @@ mod comparison;
 mod detached;
 mod fanout;
 mod heap_view;
+mod item_collections;
 mod large_owners;
 mod matching;
 mod modules;

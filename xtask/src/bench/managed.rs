@@ -1,6 +1,6 @@
 //! Measures snapshots of CPython's heaps: time and memory of heapr, and the time for which the
 //! program stands still. guppy3 is measured beside it, if `HEAPR_PYTHON` has it (default
-//! `python3`).
+//! `python3`), and memlab on the file.
 //!
 //! `HEAPR` names a program to use instead of a new build.
 
@@ -19,6 +19,8 @@ use super::waiting_python::Waiting;
 const SIZES: [(&str, f64, f64); 2] = [("1000000", 1.0, 100.0), ("5000000", 5.0, 400.0)];
 const ROUNDS: usize = 3;
 
+/// Name of the file that is written.
+const FILE: &str = "x.heapsnapshot";
 /// Program that makes objects.
 const OBJECTS: &str = "benches/managed_objects.py";
 
@@ -33,16 +35,19 @@ pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     if !only.is_empty() {
         return Ok(programs);
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut questions) = (Vec::new(), String::new());
     for (objects, bar_s, bar_mib) in SIZES {
         rows.push(measure_heapr(&heapr, &python, objects, folder.path(), (bar_s, bar_mib))?);
+        if questions.is_empty() {
+            questions = super::managed_questions::run(&heapr, &folder.path().join(FILE), folder.path())?;
+        }
         if has_guppy {
             rows.push(measure_guppy(&python, objects)?);
         }
     }
     let heading = ["snapshot of", "objects", "seconds", "CPU s", "MiB", "stands still ms", "bars"];
     Ok(format!(
-        "## Heaps of Python\n\nBest of {ROUNDS}.{}\n\n{}\n{programs}",
+        "## Heaps of Python\n\nBest of {ROUNDS}.{}\n\n{}\n{questions}\n{programs}",
         if has_guppy { "" } else { " guppy3 is not installed." },
         markdown(&heading, &rows)
     ))
@@ -56,7 +61,7 @@ fn measure_heapr(
     (bar_s, bar_mib): (f64, f64),
 ) -> anyhow::Result<Vec<String>> {
     let program = Waiting::start(python, OBJECTS, &[objects])?;
-    let (pid, file) = (program.pid().to_string(), folder.join("x.heapsnapshot").display().to_string());
+    let (pid, file) = (program.pid().to_string(), folder.join(FILE).display().to_string());
     let command = ["snapshot", "take", "--heap", "python", "--format", "json", "-f", "-o", &file, &pid];
     let command: Vec<String> = [heapr].iter().chain(&command).map(|word| (*word).to_owned()).collect();
     let log = folder.join("log");

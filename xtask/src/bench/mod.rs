@@ -15,6 +15,7 @@ mod live_blocks;
 mod made_dump;
 mod managed;
 mod managed_programs;
+mod managed_questions;
 mod measured_run;
 mod memory;
 mod overhead;
@@ -56,6 +57,11 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["all"] => write_all(),
         _ => bail!("{}", crate::USAGE),
     }
+}
+
+/// Writes a heap dump of Java with a few customers: a seed of the fuzzer.
+pub(crate) fn write_small_hprof(path: &std::path::Path) -> anyhow::Result<()> {
+    made_dump::write(path, 12, 40).map(drop)
 }
 
 /// Returns the path of the program that is measured: that of `HEAPR`, or else a release build.

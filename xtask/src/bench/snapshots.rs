@@ -114,7 +114,7 @@ fn snapshots(folder: &Path, units: u32) -> anyhow::Result<(String, String)> {
 }
 
 /// Returns memlab's command, from npm; its browser is not needed.
-fn memlab(folder: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn memlab(folder: &Path) -> anyhow::Result<PathBuf> {
     let place = folder.join("memlab");
     let command = place.join("node_modules/.bin/memlab");
     if !command.exists() {
@@ -130,7 +130,8 @@ fn memlab(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(command)
 }
 
-fn forget(cache: &Path) -> anyhow::Result<()> {
+/// Removes a cache.
+pub(super) fn forget(cache: &Path) -> anyhow::Result<()> {
     match std::fs::remove_dir_all(cache) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| cache.display().to_string())

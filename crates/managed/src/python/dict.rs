@@ -13,6 +13,9 @@ const ENTRIES_MAX: u64 = 1 << 32;
 /// Largest number of attributes that a class's instances share the keys of.
 const SHARED_KEYS_MAX: u64 = 254;
 
+/// Bytes before the indices of a table of keys: up to 3.10, and from 3.11 on.
+pub(super) const FIRST_KEYS_BYTES: [u64; 2] = [40, 32];
+
 /// Form of a table of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Keys {
@@ -41,7 +44,7 @@ impl Keys {
                 return None;
             }
             index_bytes = 1_u64 << index;
-            first = 32;
+            first = FIRST_KEYS_BYTES[1];
             entry_bytes = if kind == 0 { 24 } else { 16 };
             capacity = (1_u64 << size) * 2 / 3;
             entry_count = pages.word(keys_avma + 24)?;
@@ -57,7 +60,7 @@ impl Keys {
                 _ => 8,
             };
             index_bytes = size * width;
-            first = 40;
+            first = FIRST_KEYS_BYTES[0];
             entry_bytes = 24;
             capacity = size * 2 / 3;
             entry_count = pages.word(keys_avma + 32)?;

@@ -4,13 +4,17 @@ use rustc_hash::FxHashSet;
 
 use super::Contents;
 use super::dict::{self, DICT_USED, Keys};
-use super::objects::{self, MODULE_DICT, flag, is_pointer};
+use super::objects::{self, MODULE_DICT, flag, is_pointer, type_of};
 use super::reader::Reader;
 use super::text::Text;
 use super::types::{Form, Type};
 use crate::error::Result;
 use crate::heap::{EdgeName, Label, NodeKind};
 
+/// Name of the table of names, which is no collection of the program.
+const TABLE_OF_NAMES: &str = "(table of names)";
+/// Number of names of the smallest such table.
+const TABLE_OF_NAMES_LEAST: usize = 256;
 const MODULE_DEFINITION: u64 = 24;
 pub(super) const MODULE_STATE: u64 = 32;
 const DEFINITION_STATE_BYTES: u64 = 56;
@@ -27,6 +31,9 @@ pub(super) const DEQUE_BLOCK_BYTES: u64 = 528;
 const DEQUE_BLOCK_ITEMS: u64 = 64;
 const WEAK_OBJECT: u64 = 16;
 const WEAK_CALLBACK: u64 = 24;
+/// State of a text, and its bits that are set if the interpreter keeps the text once.
+const TEXT_STATE: u64 = 32;
+const TEXT_INTERNED: u64 = 3;
 /// Largest number of characters of a text that are written.
 const TEXT_CHARS_MAX: u64 = 1024;
 /// Largest block of a pool, and the unit of its size.
@@ -136,8 +143,13 @@ impl Reader<'_, '_> {
             }
         });
         // The table of all names that the interpreter shares holds none of them.
-        let is_table_of_names =
-            found.len() > 256 && found.iter().take(256).all(|&(_, key, value)| key == value);
+        let is_name = |&(_, key, value): &(u64, u64, u64)| key == value && self.is_shared_name(key);
+        let is_table_of_names = found.len() > TABLE_OF_NAMES_LEAST
+            && found.iter().take(TABLE_OF_NAMES_LEAST).all(is_name);
+        if is_table_of_names {
+            let name = self.heap.strings.number(TABLE_OF_NAMES);
+            self.heap.relabel(node, |label| label.name = name);
+        }
         if is_folded || is_table_of_names {
             return Ok(bytes);
         }
@@ -149,6 +161,14 @@ impl Reader<'_, '_> {
             self.refer(value, name)?;
         }
         Ok(bytes)
+    }
+
+    /// Whether an object is a text that the interpreter keeps once.
+    fn is_shared_name(&self, avma: u64) -> bool {
+        let is_text = type_of(self.pages, avma)
+            .and_then(|of| self.types.at(of))
+            .is_some_and(|of| of.form == Form::Text);
+        is_text && self.pages.word_or_zero(avma + TEXT_STATE) & TEXT_INTERNED != 0
     }
 
     /// Adds references from consecutive words as items.

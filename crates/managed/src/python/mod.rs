@@ -25,6 +25,7 @@ mod objects;
 mod reader;
 mod roots;
 mod runtime;
+mod slots;
 mod text;
 mod types;
 mod unreached;

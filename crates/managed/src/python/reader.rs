@@ -280,6 +280,7 @@ impl<'p, 'm> Reader<'p, 'm> {
         let place = if of.has(flag::HEAP_TYPE) { self.place_of_type(of) } else { 0 };
         if is_collection(of.form) {
             self.heap.collections.push(name);
+            self.add_slots(name, of);
         }
         if matches!(of.form, Form::Text | Form::Int | Form::Bytes) {
             self.heap.fixed.push(name);

@@ -1,13 +1,23 @@
-"""Allocates, collects and resizes without end."""
+"""Allocates, collects and resizes without end. Counts its nodes in a file that others can read."""
 import gc
+import mmap
 import random
+import sys
+
+# Nodes made, and nodes that are gone.
+with open(sys.argv[1], "r+b") as counted:
+    COUNTS = memoryview(mmap.mmap(counted.fileno(), 16)).cast("Q")
 
 
 class Node:
     def __init__(self, other):
+        COUNTS[0] += 1
         self.other = other
         self.rows = [other] * random.randrange(8)
         self.named = {"k%d" % number: number for number in range(random.randrange(20))}
+
+    def __del__(self):
+        COUNTS[1] += 1
 
 
 KEPT = {}
@@ -15,7 +25,8 @@ LISTS = [[] for _ in range(50)]
 
 
 def turn(number):
-    node = Node(KEPT.get(number - 1))
+    # Each holds the one before, in chains of a hundred: a chain without end would never go.
+    node = Node(KEPT.get(number - 1) if number % 100 else None)
     KEPT[number] = node
     LISTS[number % 50].append((number, str(number)))
     if number % 7 == 0:

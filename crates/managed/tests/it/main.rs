@@ -7,5 +7,6 @@ mod live;
 mod made_memory;
 mod memory;
 mod native;
+mod slots;
 mod stops;
 mod victims;

@@ -1,8 +1,8 @@
 //! Large collections, and collections whose stores are mostly empty.
 
 use super::collection::{Collection, Slots};
-use super::collection_classes::CollectionClasses;
 use super::heap_view::HeapView;
+use super::item_collections;
 use super::storage::storage_of;
 use super::table_collections;
 use crate::{EdgeKind, NodeKind};
@@ -35,25 +35,9 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
 pub(super) fn all_collections(heap: &impl HeapView) -> Vec<Collection> {
     match heap.meta().dialect.as_ref().and_then(|dialect| dialect.table) {
         Some(table) => table_collections::all(heap, table),
-        None if heap.meta().dialect.is_some() => with_items(heap),
+        None if heap.meta().dialect.is_some() => item_collections::all(heap),
         None => of_v8(heap),
     }
-}
-
-/// Returns the collections of a language whose collections refer to their items themselves. Such a
-/// heap does not show how many slots a collection has.
-fn with_items(heap: &impl HeapView) -> Vec<Collection> {
-    let mut classes = CollectionClasses::of(heap);
-    let is_one = |node: &u32| classes.is_collection(heap, *node);
-    let collection = |node: u32| Collection {
-        node,
-        reference_count: count_edges(heap, node, |kind| kind == EdgeKind::ELEMENT),
-        store_bytes: heap.self_bytes(node),
-        retained_bytes: heap.retained_bytes(node),
-        fill_percent: None,
-        slots: None,
-    };
-    (0..heap.graph().node_count()).filter(is_one).map(collection).collect()
 }
 
 fn of_v8(heap: &impl HeapView) -> Vec<Collection> {
@@ -136,7 +120,7 @@ pub(super) fn in_order(mut found: Vec<Collection>, order: CollectionOrder, top: 
     found
 }
 
-fn count_edges(heap: &impl HeapView, node: u32, is_counted: impl Fn(EdgeKind) -> bool) -> u64 {
+pub(super) fn count_edges(heap: &impl HeapView, node: u32, is_counted: impl Fn(EdgeKind) -> bool) -> u64 {
     let graph = heap.graph();
     graph
         .edges(node)

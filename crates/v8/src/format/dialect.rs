@@ -1,9 +1,10 @@
 //! Facts on a heap that is not V8's but in its format: the member `heapr` of the header.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::own_slots::OwnSlots;
 use crate::languages::{Language, language};
 
 /// Layout of tables of references.
@@ -41,6 +42,8 @@ pub struct Dialect {
     pub(crate) language: &'static dyn Language,
     /// Layout of tables, if they are nodes.
     pub(crate) table: Option<Table>,
+    /// Layouts of collections whose stores are a part of them, by class.
+    own_slots: HashMap<String, OwnSlots>,
     collections: HashSet<String>,
     fixed: HashSet<String>,
     program: HashSet<String>,
@@ -64,6 +67,7 @@ impl Dialect {
                 header_bytes: own["table"]["header_bytes"].as_u64().unwrap_or(0),
                 slot_bytes,
             }),
+            own_slots: OwnSlots::all(own),
             collections: texts("collections").collect(),
             fixed: texts("fixed").collect(),
             program: texts("program").collect(),
@@ -78,6 +82,11 @@ impl Dialect {
     /// Whether instances of a class hold their contents by position or key.
     pub(crate) fn is_collection(&self, class: &str) -> bool {
         self.collections.contains(class)
+    }
+
+    /// Layout of the collections of a class whose stores are a part of them.
+    pub(crate) fn own_slots(&self, class: &str) -> Option<OwnSlots> {
+        self.own_slots.get(class).copied()
     }
 
     /// Whether instances of a class never change their size.

@@ -16,6 +16,7 @@ mod locations;
 mod members;
 mod meta;
 mod node_columns;
+mod own_slots;
 mod problem;
 mod reader;
 mod row_text;

@@ -68,7 +68,7 @@ impl Blocks {
         }
         let mut text = vec![0; directory_bytes as usize];
         file.read_exact_at(&mut text, offset)?;
-        if crc32fast::hash(&text) != checksum {
+        if crc32fast::hash(&text) != checksum && !cfg!(fuzzing) {
             return Ok(None);
         }
         let (checksums, json) = text.split_at(block_count as usize * 4);
@@ -254,7 +254,8 @@ impl Blocks {
             return false;
         }
         for (number, block) in (first..).zip(bytes.chunks_exact(BLOCK_BYTES)) {
-            if self.checksums.get(number as usize) != Some(&crc32fast::hash(block)) {
+            let expected = self.checksums.get(number as usize);
+            if expected != Some(&crc32fast::hash(block)) && !cfg!(fuzzing) {
                 self.report(|| format!("block {number} at offset {}", number * BLOCK_BYTES as u64));
                 return false;
             }

@@ -83,6 +83,11 @@ pub(crate) trait Language: Debug + Sync {
         false
     }
 
+    /// Whether a reference of the runtime of this name leads to an object's attributes.
+    fn leads_to_attributes(&self, _reference: &str) -> bool {
+        false
+    }
+
     /// Whether the bytes of a store count for the object that alone leads to it.
     fn counts_store_for_owner(&self) -> bool {
         false

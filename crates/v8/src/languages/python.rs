@@ -51,4 +51,8 @@ impl Language for Python {
     fn holds_items_itself(&self) -> bool {
         true
     }
+
+    fn leads_to_attributes(&self, reference: &str) -> bool {
+        reference == "__dict__"
+    }
 }
