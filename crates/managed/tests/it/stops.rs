@@ -154,12 +154,8 @@ fn check(heap: &ManagedHeap, stop: u32) {
     let kept = kept.unwrap_or_else(|| panic!("stop {stop}: no KEPT")).target;
     assert_eq!(heap.name_of(&heap.nodes[kept as usize]), "dict");
     // All that the program holds is found in the pools, in the middle of a collection, too.
-    let garbage: usize = heap
-        .roots
-        .iter()
-        .filter(|root| root.kind == RootKind::Garbage)
-        .map(|root| root.edges.len())
-        .sum();
+    let garbage: usize =
+        heap.roots.iter().filter(|root| root.kind == RootKind::Garbage).map(|root| root.edges.len()).sum();
     assert!(garbage < 10_000, "stop {stop}: {garbage}");
 }
 
