@@ -144,8 +144,8 @@ impl Reader<'_, '_> {
         });
         // The table of all names that the interpreter shares holds none of them.
         let is_name = |&(_, key, value): &(u64, u64, u64)| key == value && self.is_shared_name(key);
-        let is_table_of_names = found.len() > TABLE_OF_NAMES_LEAST
-            && found.iter().take(TABLE_OF_NAMES_LEAST).all(is_name);
+        let is_table_of_names =
+            found.len() > TABLE_OF_NAMES_LEAST && found.iter().take(TABLE_OF_NAMES_LEAST).all(is_name);
         if is_table_of_names {
             let name = self.heap.strings.number(TABLE_OF_NAMES);
             self.heap.relabel(node, |label| label.name = name);
