@@ -30,11 +30,12 @@ def main():
         heap = hpy()
         print("READY", flush=True)
         for _ in sys.stdin:
-            before, begin = resident_kib(), time.perf_counter()
+            before, begin, begin_cpu = resident_kib(), time.perf_counter(), time.process_time()
             found = heap.heap()
             objects = found.count
             found.byclodo[0]
-            print(time.perf_counter() - begin, resident_kib() - before, objects, flush=True)
+            spent, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
+            print(spent, cpu, resident_kib() - before, objects, flush=True)
     else:
         print("READY", flush=True)
         sys.stdin.read()

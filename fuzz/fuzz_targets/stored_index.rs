@@ -69,7 +69,8 @@ impl Indexed {
         let mut changed = Vec::new();
         for edit in bytes.chunks_exact(6) {
             let place = u32::from_le_bytes([edit[0], edit[1], edit[2], edit[3]]) as usize;
-            let at = self.pieces[place / PIECE_BYTES % self.pieces.len()] + place % PIECE_BYTES;
+            let piece = self.pieces[place / PIECE_BYTES % self.pieces.len()];
+            let at = (piece + place % PIECE_BYTES).min(self.whole.len() - 1);
             let number = edit[5];
             let word = match edit[4] & 3 {
                 0 => u32::from(number),
@@ -114,8 +115,8 @@ fn ask_answers(stored: &StoredGraph, answers: &StoredAnswers) {
         answers.collections(order, TOP).map(|found| collection_table(stored, found));
     }
     answers.collection_owners(TOP).map(|found| collection_owner_table(stored, found));
-    answers.large_owners(TOP).map(|found| owner_table(stored, found));
-    answers.native_holders(TOP);
+    answers.large_owners(TOP).map(|found| owner_table("fuzzed", stored, found, str::to_owned));
+    let _ = answers.native_holders(TOP);
 }
 
 fn ask_nodes(view: &SnapshotView) {

@@ -54,7 +54,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
 
 const NOTHING: &str = "nothing";
 
-/// What a run tells of itself.
+/// Figures that a run tells of itself.
 struct Outcome {
     runs: String,
     seconds: f64,

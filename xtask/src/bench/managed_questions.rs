@@ -1,5 +1,5 @@
-//! Questions on the file of a Python's heap: heapr's answers with and without its index, beside
-//! memlab, which reads the same file as one of V8.
+//! Questions on the file of a Python's heap: heapr's answers with and without its index. Beside it
+//! runs memlab, which reads such a file as one of V8.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(super) fn run(heapr: &str, file: &Path, folder: &Path) -> anyhow::Result<Str
     let theirs =
         ["node", "--max-old-space-size=12000", &memlab, "analyze", "object-size", "--snapshot", &file];
     let costs: anyhow::Result<Vec<Cost>> = (0..ROUNDS).map(|_| measure(&theirs, "0")).collect();
-    // Its answer may be that the file is none of V8's.
+    // It may refuse the file.
     let theirs = costs.map(|costs| row("memlab analyze object-size", median(&costs)));
     rows.push(theirs.unwrap_or_else(|error| {
         vec![format!("memlab: {error:#}"), String::new(), String::new(), String::new()]

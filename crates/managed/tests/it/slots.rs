@@ -27,7 +27,7 @@ fn collections_have_the_slots_that_the_program_says() {
     }
 }
 
-/// What the program told of its collections, and its heap.
+/// Text that the program told of its collections, and its heap.
 fn told_and_read(python: &Path, told: &Path) -> (String, Heap) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/slots.py");
     let mut command = Command::new(python);

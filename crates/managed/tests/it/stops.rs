@@ -91,13 +91,13 @@ fn a_program_is_read_in_whatever_state_it_is_stopped() {
     for python in interpreters() {
         let found = Found::of(&python, stops);
         println!("{}: {stops} stops, {found:?}", python.display());
-        // The first stop may be before the first turn: then there are the interpreter's own objects.
+        // The first stop may be before the first turn.
         assert!(found.least_objects > 5_000, "{found:?}");
         assert!(found.most_nodes > 1_000, "{found:?}");
     }
 }
 
-/// What was found at all moments.
+/// Numbers of all moments.
 #[derive(Debug)]
 struct Found {
     least_objects: usize,

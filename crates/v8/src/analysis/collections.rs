@@ -3,7 +3,7 @@
 use super::collection::{Collection, Slots};
 use super::heap_view::HeapView;
 use super::item_collections;
-use super::storage::storage_of;
+use super::storage::{count_edges, storage_of};
 use super::table_collections;
 use crate::{EdgeKind, NodeKind};
 
@@ -118,19 +118,4 @@ pub(super) fn in_order(mut found: Vec<Collection>, order: CollectionOrder, top: 
     }
     found.truncate(top);
     found
-}
-
-pub(super) fn count_edges(heap: &impl HeapView, node: u32, is_counted: impl Fn(EdgeKind) -> bool) -> u64 {
-    let graph = heap.graph();
-    graph
-        .edges(node)
-        .filter(|&edge| is_counted(heap.edge_kind(edge)))
-        // Values that the engine shares (holes, undefined, maps) are not content.
-        .filter(|&edge| {
-            !matches!(
-                heap.kind(graph.target(edge)),
-                NodeKind::HIDDEN | NodeKind::OBJECT_SHAPE | NodeKind::CODE
-            )
-        })
-        .count() as u64
 }

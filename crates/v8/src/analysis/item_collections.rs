@@ -3,8 +3,8 @@
 
 use super::collection::{Collection, Slots};
 use super::collection_classes::CollectionClasses;
-use super::collections::count_edges;
 use super::heap_view::HeapView;
+use super::storage::count_edges;
 use crate::EdgeKind;
 
 /// Name of a reference to a key.

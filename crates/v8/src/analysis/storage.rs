@@ -98,3 +98,19 @@ pub(super) fn storage_of(heap: &impl HeapView, node: u32) -> Vec<u32> {
         .map(|edge| graph.target(edge))
         .collect()
 }
+
+/// Number of an object's references of some kinds to its contents.
+pub(super) fn count_edges(heap: &impl HeapView, node: u32, is_counted: impl Fn(EdgeKind) -> bool) -> u64 {
+    let graph = heap.graph();
+    graph
+        .edges(node)
+        .filter(|&edge| is_counted(heap.edge_kind(edge)))
+        // Values that the engine shares (holes, undefined, maps) are not content.
+        .filter(|&edge| {
+            !matches!(
+                heap.kind(graph.target(edge)),
+                NodeKind::HIDDEN | NodeKind::OBJECT_SHAPE | NodeKind::CODE
+            )
+        })
+        .count() as u64
+}
