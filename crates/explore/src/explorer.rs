@@ -66,7 +66,7 @@ pub struct Explorer {
     pub(crate) frame_trees: [OnceLock<FrameTree>; 2],
     /// Whether each stack of the file passes, by filter with only conditions on frames.
     pub(crate) required: RecentResults<Filter, Vec<bool>>,
-    /// Whether each stack passes, by filter with only rules of what is left out.
+    /// Passes of each stack, by a filter that has only rules of what is left out.
     pub(crate) left_out: RecentResults<Filter, Vec<bool>>,
 }
 

@@ -119,3 +119,13 @@ impl DumpError {
 
 /// Result of reading a heap dump.
 pub(crate) type Result<T> = std::result::Result<T, DumpError>;
+
+/// Fills a buffer with the next bytes of a dump, and moves the offset behind them.
+pub(crate) fn fill(reader: &mut impl std::io::Read, offset: &mut u64, bytes: &mut [u8]) -> Result<()> {
+    reader.read_exact(bytes).map_err(|source| match source.kind() {
+        std::io::ErrorKind::UnexpectedEof => DumpError::Ends { offset: *offset },
+        _ => DumpError::Io { offset: *offset, source },
+    })?;
+    *offset += bytes.len() as u64;
+    Ok(())
+}

@@ -131,7 +131,7 @@ fn suspects_of_several_dumps_are_kept_until_a_file_changes() {
     std::fs::write(stage.path("a.hprof"), cut).expect("a shorter dump");
     let later = stage.heapr(&["snapshot", "suspects", "a.hprof", "b.hprof"]).ok();
     assert!(later.stderr.contains("is cut at offset"), "{}", later.stderr);
-    // What is kept has the warning, too.
+    // The kept answer has the warning, too.
     let again = stage.heapr(&["snapshot", "suspects", "a.hprof", "b.hprof"]).ok();
     assert_eq!((again.stdout, again.stderr), (later.stdout, later.stderr));
 }

@@ -31,7 +31,7 @@ pub enum DotnetError {
     #[error("it is stopped or frozen, and answers when it goes on (kill -CONT)")]
     Stopped,
     /// The process may not be asked by this user.
-    #[error("it may not be asked by this user: its own user and root may ({path}: {source})")]
+    #[error("it may not be asked by this user: its own user and root may ({path})")]
     NotAllowed {
         /// Path that was denied.
         path: PathBuf,

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use super::objects::{Class, Objects};
 use super::type_names::{is_collection, is_of_dotnet, readable};
 use crate::dump::rows::Row;
-use crate::dump_error::{DumpError, Result};
+use crate::dump_error::{DumpError, Result, fill};
 use crate::dumped_heap::DumpedHeap;
 
 /// Beginning of a file.
@@ -84,12 +84,7 @@ struct Graph {
 
 impl<R: Read> File<R> {
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
-        self.reader.read_exact(bytes).map_err(|source| match source.kind() {
-            std::io::ErrorKind::UnexpectedEof => DumpError::Ends { offset: self.offset },
-            _ => DumpError::Io { offset: self.offset, source },
-        })?;
-        self.offset += bytes.len() as u64;
-        Ok(())
+        fill(&mut self.reader, &mut self.offset, bytes)
     }
 
     fn word(&mut self) -> Result<u32> {

@@ -11,7 +11,7 @@ use std::io::Read;
 
 use rustc_hash::FxHashMap;
 
-use crate::dump_error::{DumpError, Result};
+use crate::dump_error::{DumpError, Result, fill};
 
 /// Beginning of a stream.
 const MAGIC: &[u8; 8] = b"Nettrace";
@@ -161,12 +161,7 @@ impl<R: Read> Stream<R> {
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
-        self.reader.read_exact(bytes).map_err(|source| match source.kind() {
-            std::io::ErrorKind::UnexpectedEof => DumpError::Ends { offset: self.offset },
-            _ => DumpError::Io { offset: self.offset, source },
-        })?;
-        self.offset += bytes.len() as u64;
-        Ok(())
+        fill(&mut self.reader, &mut self.offset, bytes)
     }
 
     fn expect(&mut self, tags: &[u8]) -> Result<()> {

@@ -29,7 +29,7 @@ pub enum AttachError {
     #[error("it is stopped or frozen, and answers when it goes on (kill -CONT)")]
     Stopped,
     /// The process may not be asked by this user.
-    #[error("it may not be asked by this user: its own user and root may ({path}: {source})")]
+    #[error("it may not be asked by this user: its own user and root may ({path})")]
     NotAllowed {
         /// File that was denied.
         path: PathBuf,
