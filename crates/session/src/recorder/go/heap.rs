@@ -21,6 +21,8 @@ pub(crate) struct GoHeap {
     pub(crate) mean_bytes: u64,
     /// True if the account was read at least once.
     pub(crate) is_read: bool,
+    /// Readings in a row that failed.
+    pub(crate) failed_looks: u32,
     /// Earliest time of the next reading.
     pub(crate) next_look_ns: u64,
     /// Earliest time of the next search for processes that the program started.
@@ -61,6 +63,7 @@ impl GoHeap {
             target,
             mean_bytes: 0,
             is_read: false,
+            failed_looks: 0,
             next_look_ns: 0,
             next_children_ns: 0,
             untraced_children: Vec::new(),

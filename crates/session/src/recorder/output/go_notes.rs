@@ -19,6 +19,8 @@ use crate::recorder::state::process_state::ProcessState;
 /// of the time.
 const LOOK_NS: u64 = 10_000_000;
 const SHARE: u64 = 20;
+/// Readings in a row that may fail before the account counts as unknown.
+const FAILED_LOOKS: u32 = 3;
 /// Notice where the runtime keeps no account; the next texts say what can be done.
 const SWITCHED_OFF: &str =
     "Go's own heap is not seen: its runtime samples nothing, as nothing in the program asks for it";
@@ -132,6 +134,7 @@ impl Recorder {
             go.next_look_ns = now_ns.saturating_add(LOOK_NS.max(took_ns.saturating_mul(SHARE)));
             match outcome {
                 Ok(changes) => {
+                    go.failed_looks = 0;
                     if is_first && go.mean_bytes == 0 {
                         let index = self.processes[place].index;
                         let is_switch_known =
@@ -142,8 +145,14 @@ impl Recorder {
                     self.take_go_changes(place, &mut go, &changes);
                     self.processes[place].go = Some(go);
                 }
-                // Before the program's own code has run there may be no buckets yet.
-                Err(_) if is_first || !heapr_proc::is_alive(self.processes[place].pid) => {
+                // Before the program's own code has run there may be no buckets yet. A program that
+                // ends loses its memory before it is a zombie, and one that execs has another.
+                Err(_)
+                    if is_first
+                        || go.failed_looks < FAILED_LOOKS
+                        || heapr_proc::resident_bytes(self.processes[place].pid).is_none() =>
+                {
+                    go.failed_looks = go.failed_looks.saturating_add(1);
                     self.processes[place].go = Some(go);
                 }
                 Err(_) => {
