@@ -15,6 +15,9 @@ pub(crate) const OTHER_ARENAS: &str = "other arenas";
 /// Number of words of a heap's header: arena, previous heap, size, usable size.
 const HEADER_WORDS: usize = 4;
 
+/// Bytes before an arena in its first heap, at most: the header of the heap.
+const ARENA_OFFSET_MAX: u64 = 256;
+
 /// Claims the mappings that begin with the header of a heap of an arena. Of each candidate four
 /// words are read, in place of the whole heap.
 pub(crate) fn claim(mappings: &[MappingPages], memory: &impl HeapMemory, claims: &mut Claims) {
@@ -26,7 +29,7 @@ pub(crate) fn claim(mappings: &[MappingPages], memory: &impl HeapMemory, claims:
     let mut words = vec![None; places.len()];
     memory.read_words(&places, &mut words);
     let headers = candidates.iter().zip(words.as_chunks::<HEADER_WORDS>().0);
-    let heaps = headers.filter(|(mapping, words)| is_header(mapping, words));
+    let heaps = headers.filter(|(_, words)| is_header(words));
     let claim = |mapping: &Mapping| whole(mapping, Class::GlibcHeap, OTHER_ARENAS, ToldBy::Contents);
     claims.add_many(heaps.map(|(mapping, _)| claim(mapping)).collect::<Vec<_>>());
 }
@@ -39,12 +42,44 @@ fn is_candidate(mapping: &Mapping) -> bool {
         && mapping.bytes() <= ARENA_HEAP_BYTES
 }
 
-fn is_header(mapping: &Mapping, words: &[Option<u64>; HEADER_WORDS]) -> bool {
+/// True for the header of a heap. The sizes are held against the largest heap, not against the
+/// mapping: the program runs, and the heap may have grown since its mappings were read.
+fn is_header(words: &[Option<u64>; HEADER_WORDS]) -> bool {
     let &[Some(arena), Some(before), Some(size), Some(usable)] = words else { return false };
-    arena != 0
+    // An arena follows the header of its first heap.
+    (1..ARENA_OFFSET_MAX).contains(&(arena % ARENA_HEAP_BYTES))
         && before.is_multiple_of(ARENA_HEAP_BYTES)
         && size <= usable
-        && usable <= mapping.bytes()
+        && usable <= ARENA_HEAP_BYTES
         && size.is_multiple_of(heapr_proc::page_bytes())
         && size > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START_AVMA: u64 = 0x7000_0400_0000;
+
+    #[test]
+    fn a_heap_that_grew_after_its_mapping_was_read_is_one() {
+        let first = [START_AVMA + 0x20, 0, 0x21000, 0x22000].map(Some);
+        let later = [START_AVMA + 0x30, START_AVMA, 0x1000, ARENA_HEAP_BYTES].map(Some);
+        assert!(is_header(&first) && is_header(&later));
+    }
+
+    #[test]
+    fn other_words_are_no_header() {
+        let header = [START_AVMA + 0x20, 0, 0x21000, 0x22000];
+        // Word, and its other value: an arena elsewhere, a heap before that is none, sizes.
+        for (place, word) in
+            [(0, 0), (0, START_AVMA), (0, START_AVMA + 0x1000), (1, 8), (2, 0), (2, 0x23000), (2, 0x21008)]
+        {
+            let mut words = header.map(Some);
+            words[place] = Some(word);
+            assert!(!is_header(&words), "{place} {word:#x}");
+        }
+        assert!(!is_header(&[Some(START_AVMA + 0x20), Some(0), Some(0x1000), Some(ARENA_HEAP_BYTES + 1)]));
+        assert!(!is_header(&[Some(START_AVMA + 0x20), Some(0), None, Some(0x1000)]));
+    }
 }

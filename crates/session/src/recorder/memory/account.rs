@@ -51,8 +51,13 @@ fn by_stack(
             let overlaps = overlaps(known, start, end);
             let all: u64 = overlaps.iter().map(|(size, _)| *size).fold(0, u64::saturating_add);
             let claimed = left_bytes.min(all);
+            // Shares are differences of running sums, so that no byte is lost by rounding.
+            let share_of = |sizes: u64| u128::from(claimed) * u128::from(sizes) / u128::from(all.max(1));
+            let mut before = 0_u64;
             for (size, stack) in overlaps {
-                let share = u128::from(claimed) * u128::from(size) / u128::from(all.max(1));
+                let after = before.saturating_add(size).min(all);
+                let share = share_of(after) - share_of(before);
+                before = after;
                 let sum = sums.entry(stack).or_default();
                 *sum = sum.saturating_add(u64::try_from(share).unwrap_or(0));
             }
@@ -247,6 +252,13 @@ mod tests {
             account(&look, blocks(5), [&now, &none], Some(ALLOCATOR_BYTES), &Plain(None)).unseen_bytes(),
             0
         );
+    }
+
+    #[test]
+    fn shares_of_a_mapping_lose_no_byte() {
+        let regions: BTreeMap<u64, Region> = (0..7).map(|at| (at * MIB, region(1, at as u32))).collect();
+        let (sums, unclaimed_bytes) = by_stack(&[(0, 7 * MIB, MIB)], [&regions, &BTreeMap::new()]);
+        assert_eq!((sums.len(), sums.values().sum::<u64>(), unclaimed_bytes), (7, MIB, 0));
     }
 
     #[test]
