@@ -24,8 +24,18 @@ const TRIALS: &[(&str, &str, &[Source])] = &[
     ("leaf_signals", include_str!("trials/leaf_signals.sh"), &[("leaf", include_str!("trials/leaf.c"))]),
     ("attach_once", include_str!("trials/attach_once.sh"), &[("busy", include_str!("trials/busy.c"))]),
     ("attach_rounds", include_str!("trials/attach_rounds.sh"), &[("busy", include_str!("trials/busy.c"))]),
+    (
+        "attach_vectors",
+        include_str!("trials/attach_vectors.sh"),
+        &[("vectors", include_str!("trials/vectors.c"))],
+    ),
     ("attach_redis", include_str!("trials/attach_redis.sh"), &[]),
     ("graph_redis", include_str!("trials/graph_redis.sh"), &[]),
+    (
+        "files_of_here",
+        include_str!("trials/files_of_here.sh"),
+        &[("crashes", include_str!("trials/crashes.c"))],
+    ),
     ("python_frames", include_str!("trials/python_frames.sh"), &[]),
     ("doctor", include_str!("trials/doctor.sh"), &[]),
     ("deaths_v2", include_str!("trials/deaths_v2.sh"), &[]),
