@@ -22,4 +22,5 @@ while read -r trial; do
   sleep 1
   pkill -P $told
   echo "trial $trial: status $(cat /results/$trial.status), $((SECONDS - begin)) s"
+  [ "$(cat /results/$trial.status)" = 0 ] || tail -n 20 /results/$trial.txt
 done < /work/list

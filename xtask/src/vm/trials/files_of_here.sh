@@ -22,6 +22,6 @@ heapr snapshot leaks core.heapr | grep -qE 'in [78] blocks leaked'
 heapr snapshot holders core.heapr --top 3 | grep -q 'crashes!head'
 # What the core file names, for its readers elsewhere.
 mkdir -p /results/root
-for file in /work/bin/crashes /lib/*/libc.so.6 /lib/ld-linux-*.so.*; do
+for file in /work/bin/crashes /usr/lib/*/libc.so.6 /usr/lib/*/ld-linux-*.so.*; do
   cp --parents -L $file /results/root
 done
