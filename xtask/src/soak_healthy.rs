@@ -27,14 +27,15 @@ const FIRST_LIMIT_MIB: u64 = 2048;
 
 /// Server with its load, as lines of sh. Caches with a size of their own are filled first
 /// (PostgreSQL's shared buffers, Node's orders). Until then memory grows, and a warning is right.
+/// A client of redis may come to wait for itself without end: it gets a minute.
 /// `$PORT`, `$PYTHON` (with FastAPI), `$FOLDER` and `$BENCHES` are set; `$CLIENT` is a client of
 /// HTTP or of lines.
 const SERVERS: [(&str, &str, &str); 6] = [
     (
         "redis",
         "exec redis-server --port $PORT --save '' --appendonly no",
-        "until redis-benchmark -p $PORT -q -n 100000 -r 20000 -d 1000 -t set; do sleep 1; done
-         while :; do redis-benchmark -p $PORT -q -n 2000 -c 4 -r 20000 -d 1000 -t set,get,lpush,lpop; sleep 1; done",
+        "until timeout 60 redis-benchmark -p $PORT -q -n 100000 -r 20000 -d 1000 -t set; do sleep 1; done
+         while :; do timeout 60 redis-benchmark -p $PORT -q -n 2000 -c 4 -r 20000 -d 1000 -t set,get,lpush,lpop; sleep 1; done",
     ),
     (
         "nginx",
