@@ -22,6 +22,7 @@ use crate::dump_error::DumpError;
 use crate::dumped_heap::DumpedHeap;
 use crate::python::Contents;
 use objects::Objects;
+pub(crate) use snapshot::is_of_ruby;
 
 /// Number of bytes from which a dump of Ruby is recognised.
 pub const RUBY_BEGINNING_BYTES: usize = 32;
