@@ -16,8 +16,8 @@ use crate::snapshot_take::Format;
 /// Arguments of `heapr snapshot graph`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GraphOfArguments {
-    /// A core file of a 64-bit x86 process: of the kernel, systemd-coredump (coredumpctl dump) or
-    /// gcore
+    /// A core file of a 64-bit process of x86 or Arm: of the kernel, systemd-coredump (coredumpctl
+    /// dump) or gcore
     #[arg(long, value_name = "FILE")]
     core: PathBuf,
     /// The program that it is of, where that is not at its path any more
