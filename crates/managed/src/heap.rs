@@ -141,7 +141,7 @@ pub struct Edge {
 /// Kind of a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootKind {
-    /// What the program owns for good: its modules, classes, global variables.
+    /// References of what the program owns for good: its modules, classes, global variables.
     Owner,
     /// Part of the program that passes: a thread, a running frame.
     Program,

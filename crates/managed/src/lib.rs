@@ -43,8 +43,7 @@ pub use heap::{
 pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
 pub use hprof::{HPROF_BEGINNING_BYTES, OpenDump, is_hprof, read_hprof};
 pub use interpreter::Interpreter;
-pub use python::Contents;
-pub use request::HeapRequest;
+pub use request::{Contents, HeapRequest};
 pub use ruby_dump::{RUBY_BEGINNING_BYTES, is_ruby_dump, read_ruby_dump};
 pub use snapshot_file::write_snapshot;
 pub use strings::Strings;

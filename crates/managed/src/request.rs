@@ -4,7 +4,6 @@ use heapr_native::Memory;
 use heapr_proc::Mapping;
 
 use crate::heap::NativeBlock;
-use crate::python::Contents;
 
 /// Number of times that walks may visit each word of the memory, and visits that any memory has.
 const VISITS_OF_WORD: u64 = 64;
@@ -13,6 +12,17 @@ const VISITS_LEAST: u64 = 1 << 20;
 const EDGES_OF_WORD: u64 = 4;
 /// Largest number of nodes, and of references.
 pub(crate) const COUNT_MAX: usize = u32::MAX as usize - 1;
+
+/// Contents of objects that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Contents {
+    /// Names of modules, classes, attributes and variables, and keys of small dicts that could be
+    /// such names.
+    #[default]
+    Names,
+    /// Names, and the beginning of each text.
+    Strings,
+}
 
 /// Input of a reading.
 pub struct HeapRequest<'a> {

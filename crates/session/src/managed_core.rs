@@ -53,8 +53,8 @@ pub fn managed_heap_of_core(request: &ManagedCoreRequest) -> Result<ManagedHeap,
     Ok(heap)
 }
 
-/// Returns the version of the interpreter that the process of a core file ran; `None` if no heap of one
-/// can be read in it.
+/// Returns the version of the interpreter that the process of a core file ran; `None` if no heap of
+/// one can be read in it.
 #[must_use]
 pub fn managed_runtime_of_core(request: &ManagedCoreRequest) -> Option<String> {
     let (core, _) =

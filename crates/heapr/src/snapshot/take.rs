@@ -99,8 +99,8 @@ fn is_of_objects(
         && pids.iter().all(|&pid| managed::is_chosen(pid, v8.options.is_quiet()))
 }
 
-/// Whether `every` takes an interpreter's objects: nothing asks for another heap, no session records
-/// the processes, and all run an interpreter whose objects can be read.
+/// Whether `every` takes an interpreter's objects. It does if nothing asks for another heap, no
+/// session records the processes, and all run an interpreter whose objects can be read.
 fn is_every_of_objects(
     asked: &EveryQuestion,
     v8: &OnlyOf<EveryOptions>,

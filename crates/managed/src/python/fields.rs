@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::Contents;
+use crate::request::Contents;
 use super::dict::{self, DICT_USED, Keys};
 use super::objects::{self, MODULE_DICT, flag, is_pointer, type_of};
 use super::reader::Reader;

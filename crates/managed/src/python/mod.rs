@@ -40,17 +40,6 @@ use crate::request::{HeapRequest, visits};
 use reader::Reader;
 use runtime::Runtime;
 
-/// Contents of objects that are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Contents {
-    /// Names of modules, classes, attributes and variables, and keys of small dicts that could be
-    /// such names.
-    #[default]
-    Names,
-    /// Names, and the beginning of each text.
-    Strings,
-}
-
 /// Finds a CPython whose heap can be read, without reading it. Returns its version.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use super::ids::number_of;
 use super::reader::Reader;
 use super::slots::Found;
-use super::values::{CLASS, CONTENTS, HAS_VARIABLES_BESIDE, Kind, OUTSIDE_OR_INSIDE, SHARED};
+use super::values::{CLASS, CONSTANT_VALUE, CONTENTS, HAS_VARIABLES_BESIDE, Kind, OUTSIDE_OR_INSIDE, SHARED};
 use crate::error::Result;
 use crate::heap::{EdgeKind, EdgeName};
 
@@ -24,8 +24,6 @@ const MEMBERS: &str = "__members__";
 const CACHE_COUNT: u64 = 4;
 const CACHE_METHOD: u64 = 8;
 const CACHE_ENTRIES: u64 = 16;
-/// Constant: value and file, in an entry of its own.
-pub(super) const CONSTANT_VALUE: u64 = 8;
 
 impl Reader<'_, '_> {
     /// Adds the references of an object, and its size.
@@ -65,7 +63,8 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// A class of one object, or without a name, is held by its instances; others by their constants.
+    /// A class of one object, or without a name, is held by its instances. Others are held by their
+    /// constants.
     fn read_class_of(&mut self, avma: u64) -> Result<()> {
         let class = self.values.word(avma, CLASS);
         if self.slots.get(class).is_none() {

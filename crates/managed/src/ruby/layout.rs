@@ -1,6 +1,6 @@
 //! Layouts of Ruby's objects by version: offsets in bytes, 64-bit release builds.
 
-/// Where the parts of an object are.
+/// Places of the parts of objects.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// Version: `0x0301`.

@@ -7,8 +7,10 @@
 //! threads                  running methods with their variables
 //! other memory             objects that only native code holds
 //! ```
-//! Names and kinds are those of a dump (`ruby_dump`), with the names of variables that a dump lacks.
+//! Names and kinds are those of a dump (`ruby_dump`). The names of variables are added, which a
+//! dump lacks.
 
+mod class_names;
 mod fields;
 mod ids;
 mod layout;

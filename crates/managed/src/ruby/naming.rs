@@ -2,12 +2,10 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
-
 use super::reader::Reader;
 use super::values::{CLASS, CONTENTS, Kind, OWN_FLAGS_SHIFT, SINGLETON};
 use crate::heap::{Label, NodeKind};
-use crate::python::Contents;
+use crate::request::Contents;
 use crate::ruby_dump::is_of_ruby;
 
 /// Largest number of superclasses that are passed on the way to a class with a name.
@@ -43,14 +41,6 @@ pub(super) const CODE: usize = 7;
 /// Number of the kind of an internal object.
 pub(super) fn internal_kind(flags: u64) -> usize {
     (flags >> OWN_FLAGS_SHIFT & 0xf) as usize
-}
-
-/// Names of classes that were asked for.
-#[derive(Debug, Default)]
-pub(super) struct ClassNames {
-    own: FxHashMap<u64, Option<Rc<str>>>,
-    /// Labels of instances, by class and kind.
-    labels: FxHashMap<(u64, Kind), u32>,
 }
 
 impl Reader<'_, '_> {

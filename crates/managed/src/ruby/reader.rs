@@ -2,12 +2,11 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::fields::CONSTANT_VALUE;
+use super::class_names::ClassNames;
 use super::ids::Ids;
-use super::naming::ClassNames;
 use super::runtime::{Runtime, Tables, is_class};
 use super::slots::{Found, Slots};
-use super::values::{HAS_VARIABLES_BESIDE, Values};
+use super::values::{CONSTANT_VALUE, HAS_VARIABLES_BESIDE, Values};
 use crate::block_table::Blocks;
 use crate::error::{Error, Result};
 use crate::heap::{Edge, EdgeKind, EdgeName, ManagedHeap, Node};

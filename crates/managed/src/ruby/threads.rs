@@ -66,7 +66,7 @@ impl Reader<'_, '_> {
     }
 
     /// Start of the stack of an execution context, its innermost control frame, and its end. `None`
-    /// if it has none, or is no execution context.
+    /// for memory of another form.
     pub(super) fn stack_of(&self, context: u64) -> Option<(u64, u64, u64)> {
         let (stack, frame) = (self.values.word(context, STACK), self.values.word(context, FRAME));
         let size = self.values.word(context, STACK_WORDS);

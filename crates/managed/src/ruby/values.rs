@@ -40,6 +40,8 @@ const ENTRY_BYTES: u64 = 24;
 const ID_ITEMS: u64 = 16;
 const ID_ITEM_BYTES: u64 = 16;
 const ID_TABLE_BYTES: u64 = 24;
+/// Constant: value and file, in an entry of its own.
+pub(super) const CONSTANT_VALUE: u64 = 8;
 /// Hash of a deleted entry.
 const DELETED: u64 = u64::MAX;
 
@@ -214,7 +216,7 @@ impl Values<'_, '_> {
         }
     }
 
-    /// Number of entries that an `st_table` has room for; `None` if it is none.
+    /// Number of entries that an `st_table` has room for; `None` for memory of another form.
     fn room_of(self, table: u64) -> Option<u64> {
         let power = self.pages.byte(table.wrapping_add(ENTRY_POWER))?;
         (table != 0 && power < 40).then(|| 1 << power)

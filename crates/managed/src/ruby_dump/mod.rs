@@ -20,7 +20,7 @@ use heapr_table::quantity::plural;
 
 use crate::dump_error::DumpError;
 use crate::dumped_heap::DumpedHeap;
-use crate::python::Contents;
+use crate::request::Contents;
 use objects::Objects;
 pub(crate) use snapshot::is_of_ruby;
 

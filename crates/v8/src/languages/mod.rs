@@ -55,8 +55,8 @@ pub(crate) trait Language: Debug + Sync {
         false
     }
 
-    /// Whether a name that would have too many fields begins at the nearest object of a class of the
-    /// program instead.
+    /// Whether a name that would have too many fields begins at the nearest object of a class of
+    /// the program instead.
     fn begins_at_program_objects(&self) -> bool {
         false
     }
