@@ -37,7 +37,8 @@ pub(crate) fn edges_to(heap: &ManagedHeap, nodes: &[u32], reached: &mut [bool]) 
 }
 
 /// Makes references of garbage to objects that live hold nothing, so that garbage is never an
-/// owner. `nodes`: those that no root leads to, garbage among them. `name`: that of such references.
+/// owner. `nodes`: those that no root leads to, garbage among them. `name`: that of such
+/// references.
 pub(crate) fn let_go(heap: &mut ManagedHeap, nodes: &[u32], lives: &[bool], name: EdgeName) {
     for &node in nodes.iter().filter(|&&node| !lives[node as usize]) {
         for edge in heap.edges_of_mut(node) {
