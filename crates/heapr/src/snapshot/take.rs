@@ -16,8 +16,8 @@ use crate::{containers, processes};
 pub(crate) struct TakeArguments {
     #[command(flatten)]
     asked: TakeQuestion,
-    /// Heap to take [default: python, ruby or javascript, if the processes run it, else native; java
-    /// and dotnet only if they are named]
+    /// Heap to take [default: python, ruby or javascript, if the processes run it, else native;
+    /// java and dotnet only if they are named]
     #[arg(long, value_enum, value_name = "HEAP")]
     heap: Option<HeapChoice>,
     #[command(flatten, next_help_heading = "JavaScript")]
@@ -78,8 +78,8 @@ pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Whether the snapshots are of an interpreter's objects, read from memory. They are if that is
-/// asked for. They also are if nothing asks for another heap, and all processes run an interpreter whose
-/// objects can be read.
+/// asked for. They also are if nothing asks for another heap, and all processes run an interpreter
+/// whose objects can be read.
 fn is_of_objects(
     asked: &TakeQuestion,
     heap: Option<HeapChoice>,
