@@ -1,4 +1,5 @@
-//! `heapr snapshot every` of processes that run an interpreter: a snapshot of each in equal intervals.
+//! `heapr snapshot every` of processes that run an interpreter: a snapshot of each in equal
+//! intervals.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
