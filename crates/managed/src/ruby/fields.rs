@@ -2,15 +2,15 @@
 
 use super::ids::number_of;
 use super::reader::Reader;
-use super::slots::Found;
-use super::values::{CLASS, CONSTANT_VALUE, CONTENTS, HAS_VARIABLES_BESIDE, Kind, OUTSIDE_OR_INSIDE, SHARED};
+use super::slots::Slot;
+use super::values::{CLASS, CONTENTS, HAS_VARIABLES_BESIDE, Kind, OUTSIDE_OR_INSIDE, SHARED};
 use crate::error::Result;
 use crate::heap::{EdgeKind, EdgeName};
 
 /// Largest number of entries of a hash whose keys are told as names.
 const NAMED_ENTRIES_MAX: usize = 64;
 /// Largest number of instance variables of an object.
-const VARIABLES_MAX: u64 = 1 << 16;
+pub(super) const VARIABLES_MAX: u64 = 1 << 16;
 /// Flags of contents that soon move: of objects and arrays, and of structs.
 const IS_PASSING: u64 = 1 << 25;
 const IS_PASSING_STRUCT: u64 = 1 << 15;
@@ -20,21 +20,17 @@ pub(super) const PASSING_BYTES: u64 = 32 << 10;
 const SUPERCLASSES_MAX: usize = 16;
 /// Variable of a class that has the names of a struct's members.
 const MEMBERS: &str = "__members__";
-/// Cache of a method: number of entries, method, entries of two objects.
-const CACHE_COUNT: u64 = 4;
-const CACHE_METHOD: u64 = 8;
-const CACHE_ENTRIES: u64 = 16;
 
 impl Reader<'_, '_> {
     /// Adds the references of an object, and its size.
-    pub(super) fn read_object(&mut self, node: u32, found: Found) -> Result<()> {
-        let avma = found.avma;
+    pub(super) fn read_object(&mut self, node: u32, slot: Slot) -> Result<()> {
+        let avma = slot.avma;
         let flags = self.values.flags(avma);
         let kind = Kind::of(flags);
         match kind {
             Kind::Object => self.read_variables(avma, flags)?,
             Kind::Class | Kind::Module => self.read_class(avma)?,
-            Kind::Included => self.read_included(found)?,
+            Kind::Included => self.read_included(slot)?,
             Kind::Array => self.read_array(avma, flags)?,
             Kind::Hash => self.read_hash(avma)?,
             Kind::Struct => self.read_struct(avma, flags)?,
@@ -46,10 +42,10 @@ impl Reader<'_, '_> {
                 let name = self.internal("(text)");
                 self.refer(self.values.word(avma, 24), name)?;
             }
-            Kind::Internal => self.read_internal(found, flags)?,
-            Kind::Data => self.read_data(found)?,
+            Kind::Internal => self.read_internal(slot, flags)?,
+            Kind::Data => self.read_data(slot)?,
             Kind::Text | Kind::Float | Kind::Bignum | Kind::None => {}
-            Kind::Pattern | Kind::File | Kind::Match | Kind::Pair => self.read_words(found, CONTENTS)?,
+            Kind::Pattern | Kind::File | Kind::Match | Kind::Pair => self.read_words(slot, CONTENTS)?,
         }
         if flags & HAS_VARIABLES_BESIDE != 0 {
             self.read_variables_beside(avma, flags)?;
@@ -57,7 +53,7 @@ impl Reader<'_, '_> {
         if kind != Kind::Internal {
             self.read_class_of(avma)?;
         }
-        let bytes = self.size_of(found, flags);
+        let bytes = self.size_of(slot, flags);
         self.heap.set_own_bytes(node, bytes);
         self.claim_parts(avma, flags);
         Ok(())
@@ -79,10 +75,10 @@ impl Reader<'_, '_> {
 
     /// Adds references for all words of an object's slot from an offset on that are objects, and
     /// for native blocks.
-    pub(super) fn read_words(&mut self, found: Found, from: u64) -> Result<()> {
+    pub(super) fn read_words(&mut self, slot: Slot, from: u64) -> Result<()> {
         let name = self.internal("(native)");
-        for offset in (from..found.slot_bytes).step_by(8) {
-            let word = self.values.word(found.avma, offset);
+        for offset in (from..slot.bytes).step_by(8) {
+            let word = self.values.word(slot.avma, offset);
             if !self.refer(word, name)? {
                 self.refer_to_block(word, name)?;
             }
@@ -90,7 +86,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    fn read_positions(&mut self, first_avma: u64, names: &[u64], count: u64) -> Result<()> {
+    pub(super) fn read_positions(&mut self, first_avma: u64, names: &[u64], count: u64) -> Result<()> {
         for number in 0..count.min(VARIABLES_MAX) {
             if !self.values.pages.spend(1) {
                 break;
@@ -104,7 +100,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    fn read_table(&mut self, table: u64) -> Result<()> {
+    pub(super) fn read_table(&mut self, table: u64) -> Result<()> {
         let mut entries = Vec::new();
         self.values.entries(table, |id, value| entries.push((id, value)));
         for (id, value) in entries {
@@ -150,86 +146,6 @@ impl Reader<'_, '_> {
         let positions = self.values.word(self.values.class_rest(self.values.word(avma, CLASS)), 0);
         let names = self.ids.by_table(self.values, positions);
         self.read_positions(table.wrapping_add(8), &names, count)
-    }
-
-    fn read_class(&mut self, avma: u64) -> Result<()> {
-        let layout = self.values.layout;
-        let superclass = self.internal("(superclass)");
-        self.refer(self.values.word(avma, CONTENTS), superclass)?;
-        let rest = self.values.class_rest(avma);
-        if rest == 0 {
-            return Ok(());
-        }
-        let variables = self.values.word(rest, layout.class_variables);
-        if layout.has_shapes {
-            match self.ids.by_shape(self.values, self.values.flags(avma)) {
-                Some(names) => self.read_positions(variables, &names, names.len() as u64)?,
-                None => self.read_table(variables)?,
-            }
-        } else {
-            self.read_table(variables)?;
-        }
-        for (offset, name) in [(layout.class_path, "(name)"), (layout.attached, "(attached)")] {
-            if let Some(offset) = offset {
-                let name = self.internal(name);
-                self.refer(self.values.word(rest, offset), name)?;
-            }
-        }
-        let mut constants = Vec::new();
-        self.values.id_entries(self.values.word(rest, layout.constants), |key, entry| {
-            constants.push((key, entry));
-        });
-        for (key, entry) in constants {
-            let name = self.attribute(key);
-            self.refer(self.values.word(entry, CONSTANT_VALUE), name)?;
-            let file = self.internal("(file)");
-            self.refer(self.values.word(entry, CONSTANT_VALUE + 8), file)?;
-            self.claim(entry);
-        }
-        self.read_methods(avma)
-    }
-
-    fn read_methods(&mut self, class_avma: u64) -> Result<()> {
-        let called = self.values.word(self.values.class_rest(class_avma), self.values.layout.called_methods);
-        let mut methods = Vec::new();
-        for table in [self.values.methods(class_avma), called] {
-            self.values.id_entries(table, |_, method| methods.push(method));
-        }
-        let name = self.internal("(method)");
-        for method in methods {
-            self.refer(method, name)?;
-        }
-        self.read_method_cache(self.values.class_rest(class_avma))
-    }
-
-    /// Caches of methods that were called by instances of a class.
-    fn read_method_cache(&mut self, rest: u64) -> Result<()> {
-        let mut caches = Vec::new();
-        let table = self.values.word(rest, self.values.layout.called_methods + 8);
-        self.values.id_entries(table, |_, cache| caches.push(cache));
-        let name = self.internal("(method cache)");
-        for cache in caches {
-            self.refer(self.values.word(cache, CACHE_METHOD), name)?;
-            let count = u64::from(self.values.pages.half(cache.wrapping_add(CACHE_COUNT)).unwrap_or(0));
-            let entries = self.values.word(cache, CACHE_ENTRIES);
-            let mut words = Vec::new();
-            self.values.pages.words(entries, count.min(VARIABLES_MAX) * 2, |_, word| words.push(word));
-            for word in words {
-                self.refer(word, name)?;
-            }
-            self.claim(cache);
-            self.claim(entries);
-        }
-        if table != 0 {
-            self.claim(table);
-            self.claim(self.values.id_items(table));
-        }
-        Ok(())
-    }
-
-    fn read_included(&mut self, found: Found) -> Result<()> {
-        self.read_words(found, CONTENTS)?;
-        if self.values.class_rest(found.avma) != 0 { self.read_methods(found.avma) } else { Ok(()) }
     }
 
     fn read_array(&mut self, avma: u64, flags: u64) -> Result<()> {
@@ -345,36 +261,13 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn claim_table(&mut self, table: u64) {
+    pub(super) fn claim_table(&mut self, table: u64) {
         if table == 0 {
             return;
         }
         self.claim(table);
         for part in self.values.parts_of_table(table) {
             self.claim(part);
-        }
-    }
-
-    fn claim_class(&mut self, avma: u64) {
-        let layout = self.values.layout;
-        let rest = self.values.class_rest(avma);
-        self.claim(rest);
-        let tables = [
-            self.values.methods(avma),
-            self.values.word(rest, layout.constants),
-            self.values.word(rest, layout.called_methods),
-        ];
-        for table in tables.into_iter().filter(|&table| table != 0) {
-            self.claim(table);
-            self.claim(self.values.id_items(table));
-        }
-        let variables = self.values.word(rest, layout.class_variables);
-        if layout.has_shapes {
-            self.claim(variables);
-        } else {
-            self.claim_table(variables);
-            // Positions of instance variables.
-            self.claim_table(self.values.word(rest, 0));
         }
     }
 }

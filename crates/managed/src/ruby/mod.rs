@@ -11,6 +11,7 @@
 //! dump lacks.
 
 mod class_names;
+mod classes;
 mod fields;
 mod ids;
 mod layout;

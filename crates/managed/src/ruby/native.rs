@@ -165,10 +165,6 @@ impl Reader<'_, '_> {
         self.slots.is_in_page(avma) || self.passing.contains(&(avma / PASSING_BYTES))
     }
 
-    pub(super) fn is_dead(&self, node: u32) -> bool {
-        self.found.get(node as usize).is_some_and(|found| found.is_dead)
-    }
-
     /// Adds the blocks that no object holds, as a root of their own.
     pub(super) fn add_other_blocks(&mut self, reached: &mut Vec<bool>) -> Result<()> {
         let mut edges = Vec::new();

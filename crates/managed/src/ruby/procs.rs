@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use super::ids::number_of;
 use super::naming::{CALL, CALL_CACHE, CODE, METHOD, VARIABLES, internal_kind};
 use super::reader::Reader;
-use super::slots::Found;
+use super::slots::Slot;
 use super::values::CONTENTS;
 use crate::error::Result;
 use crate::heap::{EdgeKind, EdgeName};
@@ -46,13 +46,13 @@ const SIZES: [(&str, u64); 6] =
 const STRUCTURE_WORDS_MAX: u64 = 1 << 14;
 
 impl Reader<'_, '_> {
-    pub(super) fn read_internal(&mut self, found: Found, flags: u64) -> Result<()> {
+    pub(super) fn read_internal(&mut self, slot: Slot, flags: u64) -> Result<()> {
         match internal_kind(flags) {
-            VARIABLES => self.read_block_variables(found.avma),
-            CODE => self.read_code(found),
+            VARIABLES => self.read_block_variables(slot.avma),
+            CODE => self.read_code(slot),
             METHOD => {
-                self.read_words(found, 8)?;
-                let definition = self.values.word(found.avma, DEFINITION);
+                self.read_words(slot, 8)?;
+                let definition = self.values.word(slot.avma, DEFINITION);
                 let name = self.internal("(method)");
                 for number in 1..=DEFINITION_WORDS {
                     self.refer(self.values.word(definition, number * 8), name)?;
@@ -61,9 +61,9 @@ impl Reader<'_, '_> {
                 Ok(())
             }
             // Its class is no reference: it is forgotten when the class goes.
-            CALL_CACHE => self.read_words(found, CACHED_METHOD),
+            CALL_CACHE => self.read_words(slot, CACHED_METHOD),
             CALL => Ok(()),
-            _ => self.read_words(found, 8),
+            _ => self.read_words(slot, 8),
         }
     }
 
@@ -112,9 +112,9 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    fn read_code(&mut self, found: Found) -> Result<()> {
-        self.read_words(found, 8)?;
-        let body = self.values.word(found.avma, BODY);
+    fn read_code(&mut self, slot: Slot) -> Result<()> {
+        self.read_words(slot, 8)?;
+        let body = self.values.word(slot.avma, BODY);
         if body == 0 {
             return Ok(());
         }
@@ -157,16 +157,16 @@ impl Reader<'_, '_> {
     }
 
     /// Adds the references of an object with a native structure.
-    pub(super) fn read_data(&mut self, found: Found) -> Result<()> {
-        let (name, data) = self.values.structure(found.avma);
-        if data == found.avma + 32 {
-            return self.read_words(found, CONTENTS + 16);
+    pub(super) fn read_data(&mut self, slot: Slot) -> Result<()> {
+        let (name, data) = self.values.structure(slot.avma);
+        if data == slot.avma + 32 {
+            return self.read_words(slot, CONTENTS + 16);
         }
         let name = name.as_deref();
         let is_machine = name.is_some_and(|name| OF_THE_MACHINE.contains(&name));
         if name.is_some_and(|name| WITH_VARIABLES.contains(&name)) {
             let variables = self.values.word(data, PROC_VARIABLES);
-            let held = if found.avma == self.main_binding {
+            let held = if slot.avma == self.main_binding {
                 self.named(EdgeKind::Weak, "(variables)")
             } else {
                 self.internal("(variables)")

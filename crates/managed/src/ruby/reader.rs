@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::class_names::ClassNames;
 use super::ids::Ids;
 use super::runtime::{Runtime, Tables, is_class};
-use super::slots::{Found, Slots};
+use super::slots::{Found, Slot, Slots};
 use super::values::{CONSTANT_VALUE, HAS_VARIABLES_BESIDE, Values};
 use crate::block_table::Blocks;
 use crate::error::{Error, Result};
@@ -25,8 +25,10 @@ pub(super) struct Reader<'p, 'm> {
     pub(super) runtime: &'p Runtime,
     pub(super) request: &'p HeapRequest<'p>,
     pub(super) slots: Slots,
-    /// Objects by number: nodes of the heap that come first.
-    pub(super) found: Vec<Found>,
+    /// Sizes of the slots of the objects, which are the first nodes of the heap, by number.
+    pub(super) slot_bytes: Vec<u16>,
+    /// Numbers of objects that are dead and not swept, in order.
+    dead: Vec<u32>,
     pub(super) ids: Ids,
     pub(super) tables: Tables,
     pub(super) classes: ClassNames,
@@ -84,7 +86,8 @@ impl<'p, 'm> Reader<'p, 'm> {
             runtime,
             request,
             slots,
-            found,
+            slot_bytes: Vec::new(),
+            dead: Vec::new(),
             ids,
             tables,
             classes: ClassNames::default(),
@@ -99,7 +102,7 @@ impl<'p, 'm> Reader<'p, 'm> {
             edges_max: edges_max(request.mappings),
         };
         reader.main_binding = reader.constant(runtime.object_class, MAIN_BINDING);
-        reader.add_nodes()?;
+        reader.add_nodes(&found)?;
         Ok(reader)
     }
 
@@ -119,16 +122,27 @@ impl<'p, 'm> Reader<'p, 'm> {
         if (self.request.goes_on)() { Ok(()) } else { Err(Error::GivenUp) }
     }
 
-    fn add_nodes(&mut self) -> Result<()> {
-        for number in 0..self.found.len() {
+    fn add_nodes(&mut self, found: &[Found]) -> Result<()> {
+        for (number, &Found { avma, slot_bytes, is_dead }) in found.iter().enumerate() {
             if number.is_multiple_of(ASK_EACH) {
                 self.check()?;
             }
-            let avma = self.found[number].avma;
             let label = self.label_of(avma);
             self.heap.nodes.push(Node::new(avma, label));
+            self.slot_bytes.push(slot_bytes);
+            self.dead.extend(is_dead.then_some(number as u32));
         }
         Ok(())
+    }
+
+    /// Addresses of all objects, by number.
+    pub(super) fn objects(&self) -> impl Iterator<Item = u64> {
+        self.heap.nodes[..self.slot_bytes.len()].iter().map(|node| node.address_avma)
+    }
+
+    /// Whether the collector has found that nothing refers to an object.
+    pub(super) fn is_dead(&self, node: u32) -> bool {
+        self.dead.binary_search(&node).is_ok()
     }
 
     /// Follows the references of all nodes, also of those that are found meanwhile.
@@ -140,8 +154,9 @@ impl<'p, 'm> Reader<'p, 'm> {
                 self.check()?;
             }
             self.heap.first_edges.push(self.heap.edges.len() as u32);
-            match self.found.get(node).copied() {
-                Some(found) => self.read_object(node as u32, found)?,
+            let avma = self.heap.nodes[node].address_avma;
+            match self.slot_bytes.get(node).copied() {
+                Some(slot_bytes) => self.read_object(node as u32, Slot { avma, bytes: slot_bytes.into() })?,
                 None => self.read_block(node as u32)?,
             }
             node += 1;

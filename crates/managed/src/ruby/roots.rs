@@ -52,7 +52,7 @@ impl Reader<'_, '_> {
                 words.extend(self.values.pages.word(at_avma));
             }
         }
-        let machine = (0..self.found.len()).map(|number| self.found[number].avma).find(|&avma| {
+        let machine = self.objects().find(|&avma| {
             self.values.kind(avma) == Kind::Data && self.values.structure(avma).0.as_deref() == Some(MACHINE)
         });
         if let Some(machine) = machine {
@@ -114,8 +114,8 @@ impl Reader<'_, '_> {
             let name = self.internal("(class)");
             let mut new = Vec::new();
             let mut classes = FxHashSet::default();
-            for (number, found) in self.found.iter().enumerate().filter(|&(number, _)| reached[number]) {
-                let class = self.slots.get(self.values.word(found.avma, CLASS));
+            for (number, avma) in self.objects().enumerate().filter(|&(number, _)| reached[number]) {
+                let class = self.slots.get(self.values.word(avma, CLASS));
                 let Some(target) = class.filter(|&class| !reached[class as usize]) else { continue };
                 classes.insert(target);
                 new.push((number as u32, Edge { target, name }));

@@ -117,12 +117,11 @@ fn is_beside(values: Values<'_, '_>, slots: &Slots, table: u64) -> bool {
         return false;
     }
     let (mut count, mut right) = (0, 0);
-    values.entries(table, |key, _| {
-        if count < VOTERS {
-            count += 1;
-            let is_key = slots.get(key).is_some() && values.flags(key) & HAS_VARIABLES_BESIDE != 0;
-            right += usize::from(is_key);
-        }
+    values.entries_while(table, |key, _| {
+        let is_key = slots.get(key).is_some() && values.flags(key) & HAS_VARIABLES_BESIDE != 0;
+        count += 1;
+        right += usize::from(is_key);
+        is_key && count < VOTERS
     });
     count > 0 && right == count
 }
@@ -134,12 +133,12 @@ fn is_globals(values: Values<'_, '_>, table: u64) -> bool {
         return false;
     }
     let (mut count, mut right) = (0, 0);
-    values.id_entries(table, |key, value| {
-        if count < VOTERS {
-            count += 1;
-            let id = values.word(value, 8);
-            right += usize::from(value != 0 && ids::number_of(id) == key && ids::is_global(id));
-        }
+    values.id_entries_while(table, |key, value| {
+        let id = values.word(value, 8);
+        let is_variable = value != 0 && ids::number_of(id) == key && ids::is_global(id);
+        count += 1;
+        right += usize::from(is_variable);
+        is_variable && count < VOTERS
     });
     count > 8 && right == count
 }

@@ -2,7 +2,7 @@
 
 use super::naming::{CODE, VARIABLES, internal_kind};
 use super::reader::Reader;
-use super::slots::Found;
+use super::slots::Slot;
 use super::values::{
     CONTENTS, HAS_VARIABLES_BESIDE, Kind, NOT_FREED, OUTSIDE_OR_INSIDE, SHARED, TABLE_BYTES,
 };
@@ -17,19 +17,19 @@ const SMALL_TABLE_BYTES: u64 = 128;
 const CLASS_REST_BYTES: u64 = 112;
 
 impl Reader<'_, '_> {
-    pub(super) fn size_of(&self, found: Found, flags: u64) -> u64 {
-        let mut parts = self.parts_bytes(found, flags);
+    pub(super) fn size_of(&self, slot: Slot, flags: u64) -> u64 {
+        let mut parts = self.parts_bytes(slot, flags);
         if flags & HAS_VARIABLES_BESIDE != 0
-            && let Some(&table) = self.beside.get(&found.avma)
+            && let Some(&table) = self.beside.get(&slot.avma)
         {
             parts = parts.saturating_add(8 + u64::from(self.values.pages.half(table).unwrap_or(0)) * 8);
         }
-        found.slot_bytes + if parts < PART_BYTES_MAX { parts } else { 0 }
+        slot.bytes + if parts < PART_BYTES_MAX { parts } else { 0 }
     }
 
-    fn parts_bytes(&self, found: Found, flags: u64) -> u64 {
+    fn parts_bytes(&self, slot: Slot, flags: u64) -> u64 {
         let (values, layout) = (self.values, self.values.layout);
-        let avma = found.avma;
+        let avma = slot.avma;
         let is_flagged = flags & OUTSIDE_OR_INSIDE != 0;
         match Kind::of(flags) {
             Kind::Text if is_flagged && flags & (SHARED | NOT_FREED) == 0 => {

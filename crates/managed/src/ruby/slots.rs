@@ -33,11 +33,19 @@ struct Page {
     first: usize,
 }
 
+/// A slot: its address and size.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    pub(super) avma: u64,
+    pub(super) bytes: u64,
+}
+
 /// A slot with an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub(super) avma: u64,
-    pub(super) slot_bytes: u64,
+    /// At most [`SLOT_BYTES_MAX`].
+    pub(super) slot_bytes: u16,
     /// The collector has found that nothing refers to it.
     pub(super) is_dead: bool,
 }
@@ -122,7 +130,7 @@ impl Slots {
                 }
                 self.nodes[page.first + number as usize] = found.len() as u32;
                 let is_dead = flags & BEFORE_SWEEP != 0 && !is_marked(avma);
-                found.push(Found { avma, slot_bytes: page.slot_bytes, is_dead });
+                found.push(Found { avma, slot_bytes: page.slot_bytes as u16, is_dead });
             }
         }
         found

@@ -39,8 +39,8 @@ const MAIN: &str = "<main>";
 impl Reader<'_, '_> {
     /// Adds a root for each thread and running method, and returns what their stacks have besides.
     pub(super) fn add_threads(&mut self) -> Result<Vec<u64>> {
-        let threads: Vec<u64> = (0..self.found.len())
-            .map(|number| self.found[number].avma)
+        let threads: Vec<u64> = self
+            .objects()
             .filter(|&avma| {
                 self.values.kind(avma) == Kind::Data
                     && self.values.structure(avma).0.as_deref() == Some(THREAD)

@@ -204,14 +204,22 @@ impl Values<'_, '_> {
 
     /// Calls `take` with the keys and values of an `st_table`.
     pub(super) fn entries(self, table: u64, mut take: impl FnMut(u64, u64)) {
+        self.entries_while(table, |key, value| {
+            take(key, value);
+            true
+        });
+    }
+
+    /// Calls `take` with the keys and values of an `st_table` until it returns false.
+    pub(super) fn entries_while(self, table: u64, mut take: impl FnMut(u64, u64) -> bool) {
         let Some(room) = self.room_of(table) else { return };
         let entries = self.word(table, ENTRIES);
         let end = self.word(table, ENTRIES_END).min(room);
         for number in self.word(table, FIRST_ENTRY)..end {
             let at_avma = entries.wrapping_add(number.wrapping_mul(ENTRY_BYTES));
             let (Some(hash), true) = (self.pages.word(at_avma), self.pages.spend(1)) else { return };
-            if hash != DELETED {
-                take(self.word(at_avma, 8), self.word(at_avma, 16));
+            if hash != DELETED && !take(self.word(at_avma, 8), self.word(at_avma, 16)) {
+                return;
             }
         }
     }
@@ -243,12 +251,20 @@ impl Values<'_, '_> {
 
     /// Calls `take` with the keys (numbers of names) and values of an `rb_id_table`.
     pub(super) fn id_entries(self, table: u64, mut take: impl FnMut(u64, u64)) {
+        self.id_entries_while(table, |key, value| {
+            take(key, value);
+            true
+        });
+    }
+
+    /// Calls `take` with the keys and values of an `rb_id_table` until it returns false.
+    pub(super) fn id_entries_while(self, table: u64, mut take: impl FnMut(u64, u64) -> bool) {
         let items = self.word(table, ID_ITEMS);
         for number in 0..self.id_room(table) {
             let at_avma = items.wrapping_add(number * ID_ITEM_BYTES);
             let (Some(key), true) = (self.pages.half(at_avma), self.pages.spend(1)) else { return };
-            if key != 0 {
-                take(key.into(), self.word(at_avma, 8));
+            if key != 0 && !take(key.into(), self.word(at_avma, 8)) {
+                return;
             }
         }
     }

@@ -120,7 +120,7 @@ fn memory_of_ruby_that_lies_ends_no_reading_badly() {
     let pid = churning.0.id();
     let mappings = heapr_proc::mappings::read(pid).unwrap();
     let mut read_count = 0;
-    for round in 0..24_u64 {
+    for round in 0..12_u64 {
         let memory = Bent {
             file: File::open(format!("/proc/{pid}/mem")).unwrap(),
             state: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (round + 1) << 32),
@@ -140,5 +140,5 @@ fn memory_of_ruby_that_lies_ends_no_reading_badly() {
             write_snapshot(&mut heap, &mut file).unwrap();
         }
     }
-    assert!(read_count > 5, "{read_count}");
+    assert!(read_count > 3, "{read_count}");
 }
