@@ -3,6 +3,8 @@
 //! Growth is judged by the program's work, which is measured in allocated blocks, and not by time.
 //! A service that waits does not grow, and has not stopped growing either.
 
+mod beside_steps;
+mod stopped;
 mod told;
 
 use std::cell::OnceCell;
@@ -11,6 +13,7 @@ use heapr_query::{Confidence, Trend};
 use heapr_table::SortRows as _;
 use heapr_trace::{ProcessIndex, StackIndex, half_interval};
 
+use self::beside_steps::beside_steps;
 use crate::doubling::{Doubling, doubling};
 use crate::recording::Recording;
 use crate::site::{Held, Site};
@@ -92,6 +95,7 @@ pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
             doubles(times_ns, work_done, site, work)
                 .or_else(|| judge(times_ns, work_done, site, work))
                 .or_else(|| part(stays_of(site.process)?, site))
+                .or_else(|| beside_steps(times_ns, stays_of(site.process)?, site))
         })
         .collect();
     found.sort_rows_by_key(|growing| std::cmp::Reverse(growing.growth_bytes));

@@ -2,8 +2,9 @@
 
 use heapr_query::{FrameSink, OwnCode, PackageSource, SourceFrame, Suppressions, SymbolSource};
 use heapr_trace::{
-    Action, Event, HeapId, HeapName, Loss, Mapping, Module, ModuleIndex, Process, ProcessIndex,
-    ProcessOrigin, ResidentSample, Session, StackIndex, StackNode, Thread, ThreadIndex, Trace, TraceWriter,
+    Action, Event, HeapId, HeapName, Loss, Mapping, MemoryAccount, MemoryPart, Module, ModuleIndex, PartKind,
+    Process, ProcessIndex, ProcessOrigin, ResidentSample, Session, StackIndex, StackNode, Thread,
+    ThreadIndex, Trace, TraceWriter,
 };
 
 use crate::{Found, Judged, Kind, of_recording};
@@ -23,6 +24,8 @@ struct Made {
     loss: Loss,
     heap_name: Option<HeapName>,
     resident_bytes: u64,
+    /// Memory in the heap of a Java virtual machine.
+    jvm_bytes: u64,
     is_cut: bool,
 }
 
@@ -34,6 +37,7 @@ impl Default for Made {
             loss: Loss::default(),
             heap_name: None,
             resident_bytes: 0,
+            jvm_bytes: 0,
             is_cut: false,
         }
     }
@@ -142,6 +146,21 @@ fn written(made: &Made, calls: &[Call], bytes: &mut Vec<u8>) -> heapr_trace::Res
             })?;
         }
     }
+    if made.jvm_bytes > 0 {
+        let kind = PartKind::Mapped { owners: vec!["JVM heap".to_owned()], by: "libjvm.so".to_owned() };
+        writer.memory_account(&MemoryAccount {
+            time_ns: end_ns,
+            process,
+            anonymous_bytes: made.resident_bytes,
+            agent_bytes: 0,
+            parts: vec![MemoryPart {
+                kind,
+                bytes: made.jvm_bytes,
+                stack: StackIndex::EMPTY,
+                is_unseen: true,
+            }],
+        })?;
+    }
     writer.flush()
 }
 
@@ -206,6 +225,9 @@ fn memory_in_no_block_is_told_only_if_it_is_much_and_was_never_in_blocks() {
     let resident = |mib: u64| Made { resident_bytes: mib << 20, ..Made::default() };
     assert!(tells(&found(&resident(200), &loaded(20)), words));
     assert!(!tells(&found(&resident(60), &loaded(20)), words), "40 MiB are too little");
+    let java = |jvm_mib: u64| Made { jvm_bytes: jvm_mib << 20, ..resident(200) };
+    assert!(!tells(&found(&java(160), &loaded(20)), words), "a heap that has a name");
+    assert!(tells(&found(&java(60), &loaded(20)), words), "most of it has none");
     let in_blocks = found(&resident(200), &loaded(190));
     assert!(!tells(&in_blocks, words), "{:?}", in_blocks.findings);
 }

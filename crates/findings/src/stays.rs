@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use heapr_query::Trend;
 use heapr_trace::{CourseRow, ProcessIndex, StackIndex};
 
+use crate::growth::judge;
 use crate::recording::Recording;
 use crate::site::{Held, Site};
 use crate::sites::NO_SITE;
@@ -32,6 +33,8 @@ pub(crate) struct Stays {
     pub(crate) work: WorkTime,
     /// By number of a site: the part that stays.
     parts: HashMap<u32, Part>,
+    /// By number of a site: the part of it whose stacks grow evenly, each by itself.
+    even_parts: HashMap<u32, Part>,
 }
 
 /// Part of a site that stays.
@@ -73,18 +76,15 @@ impl Stays {
             .map(|window| ends[window] + 1 - if window == 0 { first } else { ends[window - 1] + 1 })
             .collect();
         let times_ns: Vec<u64> = ends.iter().map(|&end| recording.times_ns[end]).collect();
-        let mut parts: HashMap<u32, Part> = HashMap::new();
+        let work_done: Vec<u64> = ends.iter().map(|&end| recording.work_done[end]).collect();
+        let (mut parts, mut even_parts) = (HashMap::new(), HashMap::new());
         for (&stack, windows) in &mut least {
             windows.iter_mut().zip(&lengths).for_each(|(least, &length)| least.end(length));
             let Some(growth_bytes) = growth(&times_ns, windows) else { continue };
             let Some(number) = site_of(stack) else { continue };
-            let held = vec![Held::default(); ends.len()];
-            let part = parts.entry(number).or_insert_with(|| Part { held, stack, growth_bytes });
-            if (growth_bytes, stack) > (part.growth_bytes, part.stack) {
-                (part.growth_bytes, part.stack) = (growth_bytes, stack);
-            }
-            for (sum, least) in part.held.iter_mut().zip(windows.iter()) {
-                *sum += least.held;
+            add(&mut parts, number, (stack, growth_bytes), windows);
+            if recording.sites.first().is_some_and(|site| is_even(&times_ns, &work_done, site, windows)) {
+                add(&mut even_parts, number, (stack, growth_bytes), windows);
             }
         }
         let live = |window: usize| {
@@ -98,20 +98,57 @@ impl Stays {
             still: of_process.still,
             ..WorkTime::default()
         };
-        let work_done = ends.iter().map(|&end| recording.work_done[end]).collect();
-        Some(Self { times_ns, work_done, work, parts, ends })
+        Some(Self { times_ns, work_done, work, parts, even_parts, ends })
     }
 
     /// Site with the part that stays in place of the amounts by moment. Its stack is the one that
     /// grows most.
     pub(crate) fn site(&self, site: &Site) -> Option<Site> {
-        let part = self.parts.get(&site.number)?;
+        Some(self.with(self.parts.get(&site.number)?, site))
+    }
+
+    /// Variant of [`Stays::site`] with the stacks alone that grow evenly.
+    pub(crate) fn even(&self, site: &Site) -> Option<Site> {
+        Some(self.with(self.even_parts.get(&site.number)?, site))
+    }
+
+    fn with(&self, part: &Part, site: &Site) -> Site {
         let mut held = part.held.clone();
         for (held, &end) in held.iter_mut().zip(&self.ends) {
             held.made = site.held[end].made;
         }
-        Some(Site { held, stack: part.stack, ..site.clone() })
+        Site { held, stack: part.stack, ..site.clone() }
     }
+}
+
+/// Adds a stack to the part of its site.
+fn add(
+    parts: &mut HashMap<u32, Part>,
+    number: u32,
+    (stack, growth_bytes): (StackIndex, u64),
+    windows: &[Least],
+) {
+    let held = vec![Held::default(); windows.len()];
+    let part = parts.entry(number).or_insert_with(|| Part { held, stack, growth_bytes });
+    if (growth_bytes, stack) > (part.growth_bytes, part.stack) {
+        (part.growth_bytes, part.stack) = (growth_bytes, stack);
+    }
+    for (sum, least) in part.held.iter_mut().zip(windows) {
+        *sum += least.held;
+    }
+}
+
+/// Whether the least amounts of one stack pass the rules of growth. Of the site only the form is
+/// used.
+fn is_even(times_ns: &[u64], work_done: &[u64], site: &Site, windows: &[Least]) -> bool {
+    let held: Vec<Held> = windows.iter().map(|least| least.held).collect();
+    let work = WorkTime {
+        end: windows.len(),
+        live_bytes: held.iter().map(|held| held.bytes).collect(),
+        ..WorkTime::default()
+    };
+    let alone = Site { held, ..site.clone() };
+    judge(times_ns, work_done, &alone, &work).is_some()
 }
 
 /// Growth of a stack's least amounts; `None` if they do not rise.
