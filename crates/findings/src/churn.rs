@@ -21,8 +21,8 @@ const TURNOVER_SHARE_MIN: f64 = 0.25;
 const TURNOVER_MIN: u64 = 50;
 
 /// Smallest share of the recording's time in which so many blocks were made, and smallest number of
-/// them in a second: of some 50 ns each, these take half a percent of the time. Below it they matter
-/// little, whatever their share of all allocations.
+/// them in a second. Below these they matter little, whatever their share of all allocations: of
+/// some 50 ns each, 100,000 take half a percent of a second.
 const SPAN_MIN: f64 = 0.1;
 const PER_SECOND_MIN: f64 = 100_000.0;
 
@@ -55,8 +55,8 @@ pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
     found
 }
 
-/// Lowers the confidence of a finding whose allocations take little of the time: a burst, or few in a
-/// second.
+/// Lowers the confidence of a finding whose allocations take little of the time: a burst, or few
+/// in a second.
 fn weighed(recording: &Recording<'_>, part: u64, finding: Finding) -> Finding {
     let whole_ns = recording.trace.duration_ns();
     if recording.trace.sampling().untold().times || whole_ns == 0 {

@@ -18,7 +18,7 @@ use crate::doubling::{Doubling, doubling};
 use crate::recording::Recording;
 use crate::site::{Held, Site};
 use crate::sites::NO_SITE;
-use crate::stays::Stays;
+use crate::stays::{PassesRules, Stays};
 use crate::whole_course::MOMENTS_MIN;
 use crate::work_time::{GROWTH_MIN_BYTES, WorkTime};
 
@@ -82,8 +82,10 @@ const KEPT_ALL: f64 = 0.98;
 pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
     // Only needed for sites that neither double nor grow as a whole.
     let stays: Vec<OnceCell<Option<Stays>>> = recording.processes.iter().map(|_| OnceCell::new()).collect();
+    let passes: PassesRules =
+        |times_ns, work_done, site, work| judge(times_ns, work_done, site, work).is_some();
     let stays_of = |process: ProcessIndex| {
-        stays[process.0 as usize].get_or_init(|| Stays::of(recording, process)).as_ref()
+        stays[process.0 as usize].get_or_init(|| Stays::of(recording, process, passes)).as_ref()
     };
     let mut found: Vec<Growing<'a>> = recording
         .sites

@@ -70,6 +70,19 @@ impl SymbolSource for Names {
     }
 }
 
+/// Account of a process with the heap of a Java virtual machine.
+fn account(made: &Made, process: ProcessIndex, time_ns: u64) -> MemoryAccount {
+    let kind = PartKind::Likely { owners: vec!["JVM heap".to_owned()] };
+    let (bytes, stack) = (made.jvm_bytes, StackIndex::EMPTY);
+    MemoryAccount {
+        time_ns,
+        process,
+        anonymous_bytes: made.resident_bytes,
+        agent_bytes: 0,
+        parts: vec![MemoryPart { kind, bytes, stack, is_unseen: true }],
+    }
+}
+
 fn written(made: &Made, calls: &[Call], bytes: &mut Vec<u8>) -> heapr_trace::Result<()> {
     let mut writer = TraceWriter::new(bytes)?;
     writer.set_session(&Session {
@@ -116,6 +129,20 @@ fn written(made: &Made, calls: &[Call], bytes: &mut Vec<u8>) -> heapr_trace::Res
     if let Some(name) = &made.heap_name {
         writer.heap_name(name)?;
     }
+    write_events(&mut writer, made, calls, (process, &stacks))?;
+    if made.jvm_bytes > 0 {
+        writer.memory_account(&account(made, process, end_ns))?;
+    }
+    writer.flush()
+}
+
+/// Writes the calls, and the resident memory at each.
+fn write_events<W: std::io::Write>(
+    writer: &mut TraceWriter<W>,
+    made: &Made,
+    calls: &[Call],
+    (process, stacks): (ProcessIndex, &[StackIndex]),
+) -> heapr_trace::Result<()> {
     for (number, call) in calls.iter().enumerate() {
         let time_ns = number as u64 * STEP_NS;
         let address_avma = |block: u64| 0x1000_0000 + block * 0x10_0000;
@@ -146,22 +173,7 @@ fn written(made: &Made, calls: &[Call], bytes: &mut Vec<u8>) -> heapr_trace::Res
             })?;
         }
     }
-    if made.jvm_bytes > 0 {
-        let kind = PartKind::Mapped { owners: vec!["JVM heap".to_owned()], by: "libjvm.so".to_owned() };
-        writer.memory_account(&MemoryAccount {
-            time_ns: end_ns,
-            process,
-            anonymous_bytes: made.resident_bytes,
-            agent_bytes: 0,
-            parts: vec![MemoryPart {
-                kind,
-                bytes: made.jvm_bytes,
-                stack: StackIndex::EMPTY,
-                is_unseen: true,
-            }],
-        })?;
-    }
-    writer.flush()
+    Ok(())
 }
 
 /// Findings of a made recording. The file has no summary, so that all is replayed.

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use heapr_query::Trend;
 use heapr_trace::{CourseRow, ProcessIndex, StackIndex};
 
-use crate::growth::judge;
 use crate::recording::Recording;
 use crate::site::{Held, Site};
 use crate::sites::NO_SITE;
@@ -21,6 +20,9 @@ const WINDOWS: usize = 12;
 const WINDOW_MIN: usize = 2;
 /// Largest probability of the order of a stack's least amounts, if it kept nothing.
 const CHANCE_MAX: f64 = 0.01;
+
+/// Whether a site passes the rules of growth, by the times and the work of its amounts.
+pub(crate) type PassesRules = fn(&[u64], &[u64], &Site, &WorkTime) -> bool;
 
 /// Least amounts of the sites of a process, by window.
 #[derive(Debug)]
@@ -48,8 +50,8 @@ struct Part {
 }
 
 impl Stays {
-    /// `None` if the process has too few moments.
-    pub(crate) fn of(recording: &Recording<'_>, process: ProcessIndex) -> Option<Self> {
+    /// `None` if the process has too few moments. `passes`: the rules of growth.
+    pub(crate) fn of(recording: &Recording<'_>, process: ProcessIndex, passes: PassesRules) -> Option<Self> {
         let of_process = &recording.processes[process.0 as usize];
         let (first, end) = (of_process.first, of_process.end);
         let length = end.saturating_sub(first).div_ceil(WINDOWS);
@@ -83,7 +85,11 @@ impl Stays {
             let Some(growth_bytes) = growth(&times_ns, windows) else { continue };
             let Some(number) = site_of(stack) else { continue };
             add(&mut parts, number, (stack, growth_bytes), windows);
-            if recording.sites.first().is_some_and(|site| is_even(&times_ns, &work_done, site, windows)) {
+            if recording
+                .sites
+                .first()
+                .is_some_and(|site| is_even(passes, (&times_ns, &work_done), site, windows))
+            {
                 add(&mut even_parts, number, (stack, growth_bytes), windows);
             }
         }
@@ -140,15 +146,19 @@ fn add(
 
 /// Whether the least amounts of one stack pass the rules of growth. Of the site only the form is
 /// used.
-fn is_even(times_ns: &[u64], work_done: &[u64], site: &Site, windows: &[Least]) -> bool {
+fn is_even(
+    passes: PassesRules,
+    (times_ns, work_done): (&[u64], &[u64]),
+    site: &Site,
+    windows: &[Least],
+) -> bool {
     let held: Vec<Held> = windows.iter().map(|least| least.held).collect();
     let work = WorkTime {
         end: windows.len(),
         live_bytes: held.iter().map(|held| held.bytes).collect(),
         ..WorkTime::default()
     };
-    let alone = Site { held, ..site.clone() };
-    judge(times_ns, work_done, &alone, &work).is_some()
+    passes(times_ns, work_done, &Site { held, ..site.clone() }, &work)
 }
 
 /// Growth of a stack's least amounts; `None` if they do not rise.

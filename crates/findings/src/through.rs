@@ -115,8 +115,8 @@ impl Recording<'_> {
             })
     }
 
-    /// Name of a frame with the package that it belongs to, and with the package that the user's
-    /// line calls for it, if that is another one. `inner`: the frames below the line.
+    /// Name of a frame with its package, and with the one that the user's line calls, if that is
+    /// another. `inner`: the frames below the line.
     fn in_package(&self, view: &FrameView<'_>, inner: &[FrameView<'_>]) -> String {
         let name = frame_name(view);
         let Some(package) = self.package(view) else { return name };

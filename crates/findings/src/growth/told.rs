@@ -147,8 +147,8 @@ impl Growing<'_> {
         (is_whole && end_ns.saturating_sub(known.start_ns) <= SOON_NS).then_some(end_ns)
     }
 
-    /// Time without growth at the end of the judged span, while the program worked on. Estimates rise
-    /// and fall by chance: they do not tell it.
+    /// Time without growth at the end of the judged span, while the program worked on. Estimates
+    /// rise and fall by chance: they do not tell it.
     fn stopped(&self, recording: &Recording<'_>) -> Option<Stopped> {
         let is_told = self.manner == Manner::Whole
             && recording.said.tells_counts()
