@@ -153,7 +153,7 @@ impl WorkTime {
         // where nearly all is freed.
         let frees_nearly_all = |from: u64, freed: u64| freed as f64 >= from as f64 * NEARLY_ALL;
         let later = found.and_then(|(_, (bytes, _))| {
-            begins.filter_map(teardown).filter(|(_, (freed, _))| frees_nearly_all(bytes, *freed)).next_back()
+            begins.filter_map(teardown).rfind(|(_, (freed, _))| frees_nearly_all(bytes, *freed))
         });
         if let Some((begin, teardown)) = later.or(found) {
             self.teardown = Some(teardown);
