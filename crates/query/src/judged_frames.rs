@@ -49,7 +49,7 @@ impl<'r> JudgedFrames<'r> {
         (0..self.begins.len() as u32).map(|frame| self.rules.may_pass(&text(FrameId(frame)))).collect()
     }
 
-    /// Whether a rule may match a stack that has none of [`Self::passed_frames`]; frames innermost
+    /// Whether a rule may match a stack without any of [`Self::passed_frames`]; frames innermost
     /// first. The first few frames tell of nearly all stacks that none does.
     pub(crate) fn may_begin<'t>(
         &mut self,
