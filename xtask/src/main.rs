@@ -68,9 +68,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          --target: for another processor (aarch64-unknown-linux-gnu), from a program that is there.
                          --check installs and uses each: Debian 11 to 13 (as root), a venv, an npm project,
                          containers (podman), a root with nothing but musl. --twice: two builds are equal
-  emulated [all | WORD…] heapr built for aarch64, and the victims under qemu-aarch64: thirteen of them, all, or those
-                         whose names have a word; needs rustup's library of the target, and root, as it registers
-                         the emulator in the kernel (binfmt_misc)
+  emulated [--where-possible] [all | WORD…]
+                         heapr built for aarch64, and the victims under qemu-aarch64: thirteen of them and the lints,
+                         all, or those whose names have a word; needs rustup's library of the target, and root, as it
+                         registers the emulator in the kernel (binfmt_misc). --where-possible: says what is missing
   fuzz [--seconds N] TARGET…
                          readers of data from outside under libFuzzer and the address sanitizer, two minutes each
                          (fuzz/fuzz_targets): runs, code that was reached, what was found

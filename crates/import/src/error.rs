@@ -22,7 +22,8 @@ pub enum Error {
     V8(#[from] heapr_v8::Error),
     /// The file's format is unknown.
     #[error(
-        "not a heapr trace: {}; nor a file of heaptrack, massif, DHAT, jemalloc, gperftools, Go, pprof or V8",
+        "not a heapr trace: {}; nor a file of heaptrack, massif, DHAT, jemalloc, gperftools, Go or pprof, nor a \
+         heap of V8, Java, Ruby or .NET",
         beginning(.found)
     )]
     Unknown {

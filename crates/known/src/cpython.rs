@@ -4,6 +4,8 @@
 //! The agent reads frames by them, and the reader of whole heaps reads objects. From 3.13 on the
 //! interpreter states many of them itself, and these are what it does not state, or a check.
 
+use crate::arch::MUTEX_BYTES;
+
 /// Location of the collector's generations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generations {
@@ -42,7 +44,8 @@ pub enum Values {
 pub struct Layout {
     /// Version, for example `0x030b`.
     pub version: u32,
-    /// Size of `_PyRuntime`, for versions that do not state their number; else 0.
+    /// Size of `_PyRuntime` with locks of 40 bytes, for versions that do not state their number;
+    /// else 0.
     pub runtime_bytes: u64,
     /// Runtime: the first interpreter.
     pub first_interpreter: u64,
@@ -353,10 +356,20 @@ pub fn of_version(version: u32) -> Option<&'static Layout> {
     LAYOUTS.iter().find(|layout| layout.version == version)
 }
 
-/// Returns the layout of an old version, whose `_PyRuntime` has `runtime_bytes` bytes.
+/// Bytes by which the interpreter's lock is larger on this processor than in the tables. It has two
+/// locks of the C library, of 40 bytes each there. To 3.11 it lies in the runtime.
+pub const LOCK_MORE_BYTES: u64 = 2 * (MUTEX_BYTES - 40);
+
+/// Returns the size of `_PyRuntime` on this processor; 0 for versions that state their number.
 #[must_use]
-pub fn of_runtime_bytes(runtime_bytes: u64) -> Option<&'static Layout> {
-    LAYOUTS.iter().find(|layout| layout.runtime_bytes != 0 && layout.runtime_bytes == runtime_bytes)
+pub const fn runtime_bytes(layout: &Layout) -> u64 {
+    if layout.runtime_bytes == 0 { 0 } else { layout.runtime_bytes + LOCK_MORE_BYTES }
+}
+
+/// Returns the layout of an old version, whose `_PyRuntime` has `bytes` bytes.
+#[must_use]
+pub fn of_runtime_bytes(bytes: u64) -> Option<&'static Layout> {
+    LAYOUTS.iter().find(|layout| layout.runtime_bytes != 0 && runtime_bytes(layout) == bytes)
 }
 
 #[cfg(test)]
@@ -368,7 +381,7 @@ mod tests {
         for layout in &LAYOUTS {
             assert_eq!(of_version(layout.version).map(|it| it.modules), Some(layout.modules));
         }
-        assert_eq!(of_runtime_bytes(656).map(|it| it.version), Some(0x0309));
+        assert_eq!(of_runtime_bytes(656 + LOCK_MORE_BYTES).map(|it| it.version), Some(0x0309));
         assert!(of_runtime_bytes(0).is_none() && of_version(0x0307).is_none());
     }
 }

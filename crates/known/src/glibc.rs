@@ -3,8 +3,8 @@
 //! Offsets in a descriptor count from the thread pointer, in bytes.
 
 pub use crate::arch::{
-    DESCRIPTOR_BEGIN, KEY_VALUES_NEAR, KEY_VALUES_OFFSET, STACK_BOUNDS_NEAR, STACK_END_ABOVE,
-    THREAD_ID_OFFSET,
+    DESCRIPTOR_BEGIN, KEY_VALUES_NEAR, KEY_VALUES_OFFSET, MUTEX_BYTES, STACK_BOUNDS_NEAR, STACK_END_ABOVE,
+    THREAD_ID_OFFSET, VARIABLES_LIST_AT,
 };
 
 /// Size and alignment of a heap of an arena that is not the main one, in bytes (`HEAP_MAX_SIZE` of

@@ -11,6 +11,10 @@ pub use crate::machine_facts::{Columns, Machine, ThreadLocalPlace, ThreadRegiste
 /// are equal modulo this. The kernel's own size is `heapr_proc::page_bytes`.
 pub const SMALLEST_PAGE_BYTES: u64 = 4096;
 
+/// Exclusive upper bound of the addresses of programs of all processors, as a core file may be of
+/// another one than heapr.
+pub const ADDRESS_LIMIT_MAX: u64 = 1 << 48;
+
 /// Facts about the processor with this machine number in ELF files; `None` if heapr knows none.
 #[must_use]
 pub fn of_elf(number: u16) -> Option<&'static Machine> {
@@ -26,6 +30,7 @@ mod tests {
         for &machine in ALL {
             let Machine { registers, columns, .. } = machine;
             assert_eq!(registers.names.len(), registers.kernel_indices.len(), "{}", machine.name);
+            assert!(machine.address_limit <= ADDRESS_LIMIT_MAX);
             assert!(registers.stack_pointer < registers.names.len());
             assert!(registers.thread_pointer < registers.names.len());
             assert!(columns.thread_indices.iter().all(|&index| index < registers.names.len()));

@@ -6,7 +6,7 @@
 //! ```
 //! Both tables use memory only where blocks exist.
 
-use heapr_known::machine::HERE;
+use heapr_known::machine::{HERE, Machine};
 
 /// A live block, as the scan needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct KnownBlock {
 /// Map of live blocks; its tables are drawn in the module's documentation.
 #[derive(Debug)]
 pub struct BlockMap {
+    /// Exclusive upper bound of the addresses of the process: a power of two.
+    limit_avma: u64,
     starts: Vec<u64>,
     sizes: Vec<u64>,
     /// Bytes of each block between its requested and its usable size, at most `u16::MAX`. A cut
@@ -35,8 +37,6 @@ pub struct BlockMap {
 const UNIT_BITS: u32 = 24;
 const PAGE_BITS: u32 = 12;
 const PAGES_PER_UNIT: usize = 1 << (UNIT_BITS - PAGE_BITS);
-/// Exclusive upper bound of the addresses of programs.
-pub(crate) const ADDRESS_LIMIT: u64 = HERE.address_limit;
 
 /// The block that a word leads into, and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,20 +46,28 @@ pub(crate) struct Hit {
 }
 
 impl BlockMap {
-    /// Builds the map. Blocks are sorted; of two at one address one is dropped.
-    pub fn new(mut blocks: Vec<KnownBlock>) -> Self {
-        blocks.retain(|block| block.address_avma < ADDRESS_LIMIT);
+    /// Builds the map of a process of this machine. Blocks are sorted; of two at one address one is
+    /// dropped.
+    pub fn new(blocks: Vec<KnownBlock>) -> Self {
+        Self::of_machine(blocks, &HERE)
+    }
+
+    /// Builds the map like [`Self::new`], for a process of another kind of machine.
+    pub fn of_machine(mut blocks: Vec<KnownBlock>, machine: &Machine) -> Self {
+        let limit_avma = machine.address_limit;
+        blocks.retain(|block| block.address_avma < limit_avma);
         blocks.sort_unstable_by_key(|block| block.address_avma);
         blocks.dedup_by_key(|block| block.address_avma);
         blocks.truncate(u32::MAX as usize - 1);
         let mut map = Self {
+            limit_avma,
             starts: Vec::with_capacity(blocks.len()),
             sizes: Vec::with_capacity(blocks.len()),
             slack: Vec::with_capacity(blocks.len()),
-            units: vec![0; (ADDRESS_LIMIT >> UNIT_BITS) as usize],
+            units: vec![0; (limit_avma >> UNIT_BITS) as usize],
             rows: Vec::new(),
         };
-        let nexts = blocks.iter().skip(1).map(|block| block.address_avma).chain([ADDRESS_LIMIT]);
+        let nexts = blocks.iter().skip(1).map(|block| block.address_avma).chain([limit_avma]);
         let nexts: Vec<u64> = nexts.collect();
         for (block, next_avma) in blocks.iter().zip(nexts) {
             // A block whose free was missed may overlap the next one: each is cut where the next
@@ -75,11 +83,17 @@ impl BlockMap {
         map
     }
 
+    /// Exclusive upper bound of the addresses of the process.
+    #[inline(always)]
+    pub(crate) fn limit_avma(&self) -> u64 {
+        self.limit_avma
+    }
+
     fn index(&mut self) {
         for block in 0..self.starts.len() {
             let start_avma = self.starts[block];
             // A pointer just behind the block's end counts as a reference to it.
-            let last_avma = start_avma.saturating_add(self.sizes[block]).min(ADDRESS_LIMIT - 1);
+            let last_avma = start_avma.saturating_add(self.sizes[block]).min(self.limit_avma - 1);
             for unit in start_avma >> UNIT_BITS..=last_avma >> UNIT_BITS {
                 let number = &mut self.units[unit as usize];
                 if *number == 0 {
@@ -152,7 +166,7 @@ impl BlockMap {
     /// Whether the unit of a word holds any block; a cheap filter before [`find`](Self::find).
     #[inline(always)]
     pub(crate) fn may_hit(&self, word: u64) -> bool {
-        word < ADDRESS_LIMIT && self.units[(word >> UNIT_BITS) as usize] != 0
+        word < self.limit_avma && self.units[(word >> UNIT_BITS) as usize] != 0
     }
 
     /// Finds the block that a word leads into, or just behind whose end the word leads.
@@ -188,6 +202,16 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_another_processor_lie_above_the_addresses_of_this_one() {
+        const AARCH64: u16 = 183;
+        let machine = heapr_known::machine::of_elf(AARCH64).unwrap();
+        let start_avma = machine.address_limit - 0x1000;
+        let map = BlockMap::of_machine(vec![block(0x10_0000, 8), block(start_avma, 24)], machine);
+        assert_eq!(map.find(start_avma + 8), Some(Hit { block: 1, offset_bytes: 8 }));
+        assert_eq!(map.find(0x10_0000), Some(Hit { block: 0, offset_bytes: 0 }));
+    }
+
+    #[test]
     fn a_word_finds_its_block_at_all_distances() {
         let blocks = [(0x10_0000, 24), (0x10_0020, 0), (0x10_0040, 100_000), (0xffff_f000, 1 << 26)];
         let map = BlockMap::new(blocks.into_iter().rev().map(|(at, size)| block(at, size)).collect());
@@ -200,7 +224,7 @@ mod tests {
         for offset in [0, 1, (1 << 24) + 5, (1 << 26) - 1, 1 << 26] {
             assert_eq!(find(0xffff_f000 + offset), Some((3, offset)));
         }
-        assert_eq!((find(u64::MAX), find(ADDRESS_LIMIT), find(0)), (None, None, None));
+        assert_eq!((find(u64::MAX), find(HERE.address_limit), find(0)), (None, None, None));
     }
 
     #[test]

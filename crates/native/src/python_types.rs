@@ -11,8 +11,9 @@
 
 use std::collections::HashMap;
 
+use heapr_known::machine::ADDRESS_LIMIT_MAX;
+
 use crate::areas::Regions;
-use crate::block_map::ADDRESS_LIMIT;
 use crate::memory::Memory;
 
 /// Cache of addresses that were tested for a type.
@@ -46,7 +47,7 @@ impl<'a> PythonTypes<'a> {
     }
 
     fn is_type(&mut self, memory: &impl Memory, type_avma: u64) -> bool {
-        if !type_avma.is_multiple_of(8) || !(4096..ADDRESS_LIMIT).contains(&type_avma) {
+        if !type_avma.is_multiple_of(8) || !(4096..ADDRESS_LIMIT_MAX).contains(&type_avma) {
             return false;
         }
         if let Some(known) = self.known.get(&type_avma) {

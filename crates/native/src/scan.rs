@@ -7,7 +7,7 @@ use heapr_proc::page_bytes;
 use heapr_trace::{EdgeGrade, RootEdge};
 
 use crate::areas::{Area, Regions};
-use crate::block_map::{ADDRESS_LIMIT, BlockMap, Hit};
+use crate::block_map::{BlockMap, Hit};
 use crate::heuristics::{Inside, Inspector};
 use crate::memory::Memory;
 use crate::python_types::PythonTypes;
@@ -449,7 +449,7 @@ impl Window {
 /// The block that a word leads into, with the grade of the reference before further evidence.
 #[inline(always)]
 fn reference(map: &BlockMap, word: u64) -> Option<(Hit, EdgeGrade)> {
-    if word < ADDRESS_LIMIT {
+    if word < map.limit_avma() {
         let hit = map.find(word)?;
         let grade = match hit.offset_bytes {
             0 => EdgeGrade::Start,
@@ -464,12 +464,12 @@ fn reference(map: &BlockMap, word: u64) -> Option<(Hit, EdgeGrade)> {
 /// Finds the block for a word with bits that no address has: tags, counters, boxed values.
 #[inline(always)]
 fn tagged(map: &BlockMap, word: u64) -> Option<(Hit, EdgeGrade)> {
-    const SIGN: u64 = !(ADDRESS_LIMIT - 1);
+    let sign = !(map.limit_avma() - 1);
     // Small negative numbers, and addresses of the kernel.
-    if word & SIGN == SIGN {
+    if word & sign == sign {
         return None;
     }
-    let hit = map.find(word & (ADDRESS_LIMIT - 1))?;
+    let hit = map.find(word & !sign)?;
     // Low bits may be a tag, too. A larger offset is not accepted: numbers would lead into blocks
     // too easily.
     (hit.offset_bytes < 8).then_some((hit, EdgeGrade::Tagged))

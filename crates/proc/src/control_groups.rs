@@ -1,10 +1,10 @@
 //! Memory limits of a process's control groups and all their ancestors, in both versions.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::first_thread::folder;
 use crate::mounts::{Mount, mounts};
+use crate::whole_file;
 
 /// A memory limit of a group, and the memory left below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ const NO_LIMIT: u64 = 1 << 60;
 
 /// Returns the readable memory limits of a process's groups.
 pub fn memory_limits(pid: u32) -> Vec<GroupLimit> {
-    let groups = fs::read_to_string(folder(pid).join("cgroup")).unwrap_or_default();
+    let groups = whole_file::text(folder(pid).join("cgroup")).unwrap_or_default();
     let mounts = mounts();
     let places = groups.lines().filter_map(|line| place(line, &mounts));
     places.flat_map(|(top, group, files)| limits_from(&top, &group, files)).collect()
@@ -49,22 +49,22 @@ pub fn memory_limits(pid: u32) -> Vec<GroupLimit> {
 /// True if a control group's freezer stops the process (either version), as far as that can be
 /// read.
 pub fn is_frozen(pid: u32) -> bool {
-    let groups = fs::read_to_string(folder(pid).join("cgroup")).unwrap_or_default();
+    let groups = whole_file::text(folder(pid).join("cgroup")).unwrap_or_default();
     let mounts = mounts();
     let unified = groups.lines().filter(|line| line.starts_with("0::"));
     let places = unified.filter_map(|line| place(line, &mounts));
     let mut events =
-        places.filter_map(|(top, group, _)| fs::read_to_string(top.join(group).join("cgroup.events")).ok());
+        places.filter_map(|(top, group, _)| whole_file::text(top.join(group).join("cgroup.events")).ok());
     let is_of_v2 = events.any(|events| events.lines().any(|line| line == "frozen 1"));
     // In version 1 the threads of a frozen process wait in a function of this name.
-    let waits_in = || fs::read_to_string(folder(pid).join("wchan")).unwrap_or_default();
+    let waits_in = || whole_file::text(folder(pid).join("wchan")).unwrap_or_default();
     is_of_v2 || waits_in().trim() == "__refrigerator"
 }
 
 /// Returns the group that counts a process's memory: mount point of the hierarchy, group below it,
 /// and whether it is version 2.
 pub(crate) fn memory_group(pid: u32) -> Option<(PathBuf, PathBuf, bool)> {
-    let groups = fs::read_to_string(folder(pid).join("cgroup")).unwrap_or_default();
+    let groups = whole_file::text(folder(pid).join("cgroup")).unwrap_or_default();
     let mounts = mounts();
     let places = groups.lines().filter_map(|line| place(line, &mounts));
     let mut found: Vec<_> = places.map(|(top, group, files)| (top, group, files == V2)).collect();
@@ -117,12 +117,12 @@ fn limits_from(top: &Path, group: &Path, files: [Files; 2]) -> Vec<GroupLimit> {
 
 fn limit(top: &Path, group: &Path, (limit, used, pages): Files) -> Option<GroupLimit> {
     let folder = if group.as_os_str().is_empty() { top.to_owned() } else { top.join(group) };
-    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let number = |name: &str| whole_file::text(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit_bytes = number(limit).filter(|&limit| limit < NO_LIMIT)?;
     let used_bytes = number(used)?;
     // The kernel takes pages of files back before it kills. Those that processes have mapped are
     // mostly the programs themselves, which would be read from the disk again and again.
-    let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let statistics = whole_file::text(folder.join("memory.stat")).unwrap_or_default();
     let counter = |name: &str| {
         let line = statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
@@ -136,6 +136,8 @@ fn limit(top: &Path, group: &Path, (limit, used, pages): Files) -> Option<GroupL
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,5 +1,5 @@
 //! A process at its end, from a core file by the kernel or a debugger: memory, mappings, threads
-//! with their registers. 64-bit x86 only.
+//! with their registers. 64-bit x86 and Arm only.
 //!
 //! ```text
 //! ELF header | program headers: notes, one a mapping | notes: threads, auxiliary vector, mapped files | memory
@@ -50,7 +50,7 @@ pub enum CoreError {
         end_off: u64,
     },
     /// The file has another format.
-    #[error("it is no core file of a 64-bit x86 process: {0}")]
+    #[error("it is no core file of a 64-bit process of x86 or Arm: {0}")]
     NotCore(&'static str),
 }
 
@@ -79,14 +79,19 @@ struct Segment {
 /// Reads the program headers, after a check that the file is a core of this kind of machine.
 fn program_headers(source: &Source) -> Result<(Vec<u8>, &'static Machine), CoreError> {
     let mut header = [0; HEADER_BYTES];
-    if source.read_at(0, &mut header) < HEADER_BYTES || header[..6] != *b"\x7fELF\x02\x01" {
+    let is_whole = source.read_at(0, &mut header) == HEADER_BYTES;
+    if is_whole && header.starts_with(b"\x7fELF\x01") {
+        return Err(CoreError::NotCore("it is of a 32-bit program"));
+    }
+    if !is_whole || header[..6] != *b"\x7fELF\x02\x01" {
         return Err(CoreError::NotCore("it does not begin as one"));
     }
     let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
     const ET_CORE: u16 = 4;
-    let machine = machine::of_elf(half(18)).filter(|_| half(16) == ET_CORE);
-    let machine = machine.filter(|_| usize::from(half(54)) == PROGRAM_HEADER_BYTES);
-    let machine = machine.ok_or(CoreError::NotCore("it is an ELF file of another kind"))?;
+    if half(16) != ET_CORE || usize::from(half(54)) != PROGRAM_HEADER_BYTES {
+        return Err(CoreError::NotCore("it is an ELF file of another kind"));
+    }
+    let machine = machine::of_elf(half(18)).ok_or(CoreError::NotCore("it is of another processor"))?;
     let word = |at: usize| word_at(&header, at);
     let mut count = u64::from(half(56));
     if count == 0xffff {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::control_groups::{GroupLimit, limits_of_group, memory_group, memory_hierarchies};
 use crate::group_memory::{GroupMemory, group_pids, read};
+use crate::whole_file;
 
 /// Control group of the hierarchy that counts memory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,12 +108,12 @@ impl GroupFolder {
 
     /// Number in one of the group's files; `None` if it is no number, or cannot be read.
     pub fn number(&self, file: &str) -> Option<u64> {
-        fs::read_to_string(self.folder().join(file)).ok()?.trim().parse().ok()
+        whole_file::text(self.folder().join(file)).ok()?.trim().parse().ok()
     }
 
     /// Value of a name in one of the group's files of names and numbers.
     pub fn value(&self, file: &str, name: &str) -> Option<u64> {
-        let text = fs::read_to_string(self.folder().join(file)).ok()?;
+        let text = whole_file::text(self.folder().join(file)).ok()?;
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
         lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
     }

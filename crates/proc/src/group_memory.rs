@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::control_groups::memory_group;
+use crate::whole_file;
 
 /// Memory of a group and all groups below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -58,8 +59,8 @@ pub fn group_memory(pid: u32) -> Option<GroupMemory> {
 /// Reads the memory of a group below the mount point `top`.
 pub(crate) fn read(top: &Path, group: &Path, is_v2: bool) -> GroupMemory {
     let folder = if group.as_os_str().is_empty() { top.to_owned() } else { top.join(group) };
-    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
-    let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let number = |name: &str| whole_file::text(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let statistics = whole_file::text(folder.join("memory.stat")).unwrap_or_default();
     let statistics: BTreeMap<&str, u64> = statistics
         .lines()
         .filter_map(|line| line.split_once(' '))
@@ -113,7 +114,7 @@ pub(crate) fn group_pids(folder: &Path) -> Vec<u32> {
 fn add_pids(folder: &Path, depth: u32, pids: &mut Vec<u32>) {
     /// Largest depth of nested groups that is read.
     const MOST_DEPTH: u32 = 32;
-    let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    let text = whole_file::text(folder.join("cgroup.procs")).unwrap_or_default();
     pids.extend(text.lines().filter_map(|line| line.trim().parse::<u32>().ok()));
     // A folder has a link more for each folder in it. File systems that do not count have one.
     let has_none = folder.metadata().is_ok_and(|facts| facts.nlink() == 2);

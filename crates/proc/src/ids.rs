@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
+use crate::whole_file;
+
 /// Ids of all processes.
 pub fn pids() -> impl Iterator<Item = u32> {
     numbers(Path::new("/proc")).into_iter().flatten()
@@ -19,7 +21,7 @@ pub fn threads(pid: u32) -> io::Result<impl Iterator<Item = u32>> {
 /// Stack pointers of a process's threads that wait in the kernel, as far as they may be read.
 pub fn stack_pointers(pid: u32) -> Vec<u64> {
     let pointer = |tid| {
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
+        let text = whole_file::text(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
         // The file of a running thread contains only `running`.
         let pointer = text.split_ascii_whitespace().rev().nth(1)?;
         u64::from_str_radix(pointer.strip_prefix("0x")?, 16).ok()

@@ -1,6 +1,7 @@
 //! Words that a program has stored in the kernel: data of epoll events, values of timers.
 
 use crate::first_thread::folder;
+use crate::whole_file;
 
 /// Returns the words that the kernel stores for a process, each list with its owner: an epoll
 /// descriptor or the timers. Zeros are left out.
@@ -14,10 +15,10 @@ pub fn kernel_words(pid: u32) -> Vec<(String, Vec<u64>)> {
             continue;
         }
         let number = descriptor.file_name().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(folder.join("fdinfo").join(&number)).unwrap_or_default();
+        let text = whole_file::text(folder.join("fdinfo").join(&number)).unwrap_or_default();
         found.push((format!("epoll fd {number}"), epoll_words(&text)));
     }
-    let timers = std::fs::read_to_string(folder.join("timers")).unwrap_or_default();
+    let timers = whole_file::text(folder.join("timers")).unwrap_or_default();
     found.push(("timers".to_owned(), timer_words(&timers)));
     found.retain(|(_, words)| !words.is_empty());
     found

@@ -55,14 +55,14 @@ pub fn namespace(pid: u32, kind: &str) -> Option<u32> {
 /// Resident memory in bytes; `None` for a process that has released its memory, as an ending one
 /// has.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
-    let sizes = fs::read_to_string(folder(pid).join("statm")).ok()?;
+    let sizes = whole_file::text(folder(pid).join("statm")).ok()?;
     let pages: u64 = sizes.split_ascii_whitespace().nth(1)?.parse().ok()?;
     pages.checked_mul(rustix::param::page_size() as u64).filter(|&bytes| bytes > 0)
 }
 
 /// Soft limit of a process, by the kernel's name of it, such as `Max data size`.
 pub fn soft_limit(pid: u32, kind: &str) -> Option<u64> {
-    let limits = fs::read_to_string(folder(pid).join("limits")).ok()?;
+    let limits = whole_file::text(folder(pid).join("limits")).ok()?;
     limits.lines().find_map(|line| line.strip_prefix(kind))?.split_ascii_whitespace().next()?.parse().ok()
 }
 

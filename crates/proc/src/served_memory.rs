@@ -12,6 +12,7 @@ use std::path::Path;
 use crate::first_thread::folder;
 use crate::mappings::parse_line;
 use crate::mounts;
+use crate::whole_file;
 
 /// Start and exclusive end.
 type Range = (u64, u64);
@@ -75,7 +76,7 @@ impl ServedMemory {
             is_server |= target == Path::new("/dev/fuse");
             if target.as_os_str().as_bytes() == b"anon_inode:[userfaultfd]" {
                 self.has_userfaultfd = true;
-                let facts = fs::read_to_string(place.join("fdinfo").join(entry.file_name()));
+                let facts = whole_file::text(place.join("fdinfo").join(entry.file_name()));
                 self.forks_wait |= facts.map_or(true, |facts| asks_for_forks(&facts));
             }
         }

@@ -1,8 +1,7 @@
 //! System call in which a thread waits, and the time since when.
 
-use std::fs;
-
 use crate::stat::Stat;
+use crate::whole_file;
 
 /// A system call in which a thread sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +17,7 @@ pub struct SleepingCall {
 impl SleepingCall {
     /// Reads the call of a thread; `None` if it runs, is gone, or may not be read.
     pub fn of(pid: u32, tid: u32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?)
+        Self::parse(&whole_file::text(format!("/proc/{pid}/task/{tid}/syscall")).ok()?)
     }
 
     /// Parses `232 0x4 0x7f… 0x1 0xffffffff 0x0 0x0 0x7ffc… 0x7f…`: number, arguments, stack
@@ -52,7 +51,7 @@ impl LastRun {
     pub fn of(pid: u32, tid: u32) -> Option<Self> {
         /// Field number in proc(5).
         const PROCESSOR: usize = 39;
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/sched")).ok()?;
+        let text = whole_file::text(format!("/proc/{pid}/task/{tid}/sched")).ok()?;
         let processor = Stat::of_thread(pid, tid)?.number(PROCESSOR)?;
         Self::parse(&text, usize::try_from(processor).ok()?)
     }

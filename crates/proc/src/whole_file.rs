@@ -1,4 +1,4 @@
-//! Reading of whole files in `/proc`.
+//! Reading of whole files in `/proc` and of control groups.
 //!
 //! These files report a size of 0. A reader that asks for the size first, and then grows its buffer
 //! step by step, makes seven system calls instead of three.
@@ -16,6 +16,11 @@ pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     // Through `take`, because a file alone is first asked for its size. `/proc` does not know it.
     File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads a file of text.
+pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {
+    String::from_utf8(read(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 #[cfg(test)]

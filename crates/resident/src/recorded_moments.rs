@@ -60,7 +60,7 @@ fn of_recording(trace: &Trace) -> Result<Option<SavedMoments>, heapr_trace::Erro
     let recorded = trace.processes().get(process.0 as usize);
     let of = recorded.map_or_else(String::new, |process| format!("process {}", process.pid));
     let mut limits = vec![
-        "a recording keeps the kernel's counters alone: without a file and not live are freed blocks, stacks, written data and what is no malloc's"
+        "what makes up the unknown, as a recording has the kernel's counters alone: freed blocks, stacks, written data, mappings that are not malloc's"
             .to_owned(),
     ];
     let others = trace.processes().len().saturating_sub(1) as u64;

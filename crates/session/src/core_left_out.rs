@@ -9,13 +9,12 @@
 
 use std::collections::BTreeSet;
 
+use heapr_known::machine::SMALLEST_PAGE_BYTES;
 use heapr_native::{Area, BlockMap, LeakKind, Leaks, Verdicts};
 use heapr_proc::page_bytes;
 use heapr_proc::{CoreFile, LeftOut};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
-/// Upper bound of user addresses.
-const END_AVMA: u64 = 0x7fff_ffff_f000;
 /// Largest number of names in a note.
 const NAMES_MAX: usize = 5;
 
@@ -141,6 +140,7 @@ fn unnamed_pages(core: &CoreFile, areas: &[Area]) -> BTreeSet<u64> {
         area.root.class == RootClass::Global && core.executable_here() == Some(area.root.name.as_str())
     };
     let mappings = core.mappings();
+    let limit_avma = core.machine().address_limit - SMALLEST_PAGE_BYTES;
     let first_avma = mappings.first().map_or(0, |mapping| mapping.start_avma);
     let is_unnamed = |word: u64| {
         let place = mappings.partition_point(|mapping| mapping.end_avma <= word);
@@ -153,7 +153,9 @@ fn unnamed_pages(core: &CoreFile, areas: &[Area]) -> BTreeSet<u64> {
         let count = core.read_memory(start_avma, &mut words);
         for word in words[..count].as_chunks::<8>().0 {
             let word = u64::from_le_bytes(*word);
-            if word.is_multiple_of(page_bytes()) && (first_avma..END_AVMA).contains(&word) && is_unnamed(word)
+            if word.is_multiple_of(page_bytes())
+                && (first_avma..limit_avma).contains(&word)
+                && is_unnamed(word)
             {
                 found.insert(word);
             }

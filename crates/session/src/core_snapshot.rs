@@ -88,7 +88,7 @@ pub fn snapshot_of_core(request: &CoreRequest) -> Result<CoreTaken, Error> {
         ..ProcessFacts::default()
     };
     let sizes: Vec<(u64, u64)> = blocks.iter().map(|block| (block.address_avma, block.size_bytes)).collect();
-    let map = BlockMap::new(blocks);
+    let map = BlockMap::of_machine(blocks, core.machine());
     let mut areas = root_areas(&facts, &map, &core);
     let missing = MissingMemory::of(&core, &areas);
     areas.extend(missing.areas());

@@ -14,9 +14,13 @@ echo "kernel $(uname -r) on $(uname -m), $(nproc) processors, pages of $(getconf
 while read -r trial; do
   rm -rf /tmp/trial && mkdir -p /tmp/trial
   begin=$SECONDS
+  # What was measured is told at once: a machine that is ended later brings no results.
+  : > /results/$trial.txt
+  (tail -f /results/$trial.txt 2> /dev/null | grep --line-buffered '^= ') & told=$!
   (cd /tmp/trial && timeout $(cat /work/seconds) bash -eu /work/trials/$trial.sh) > /results/$trial.txt 2>&1
   echo $? > /results/$trial.status
+  sleep 1
+  pkill -P $told
   echo "trial $trial: status $(cat /results/$trial.status), $((SECONDS - begin)) s"
-  # What was measured is told at once: a machine that is ended later brings no results.
-  grep '^= ' /results/$trial.txt || true
+  [ "$(cat /results/$trial.status)" = 0 ] || tail -n 20 /results/$trial.txt
 done < /work/list

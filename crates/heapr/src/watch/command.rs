@@ -13,6 +13,7 @@ use super::kills::Kills;
 use super::objects::remove_left;
 use super::recorded::Recorded;
 use super::recorder::{Recorder, end_left};
+use super::recorder_again::Replacements;
 use super::report::Report;
 use super::scan::Watched;
 use super::targets::Targets;
@@ -61,7 +62,7 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
         sample: arguments.sample,
         report,
         recorder: Some(recorder),
-        recorder_replaced: None,
+        replacements: Replacements::default(),
         recorder_due: None,
         full_for: arguments.full_for(),
         full_until: None,

@@ -13,6 +13,7 @@ use super::facts::of_group;
 use super::kills::Kills;
 use super::recorded::Recorded;
 use super::recorder::Recorder;
+use super::recorder_again::Replacements;
 use super::report::Report;
 use super::scan::Watched;
 use super::targets::Targets;
@@ -39,8 +40,8 @@ pub(super) struct Watcher {
     pub(super) sample: SampleRate,
     pub(super) report: Report,
     pub(super) recorder: Option<Recorder>,
-    /// Time at which another recorder took the place of one.
-    pub(super) recorder_replaced: Option<Instant>,
+    /// Recorders that took the place of one that had ended.
+    pub(super) replacements: Replacements,
     /// Time at which another recorder is started.
     pub(super) recorder_due: Option<Instant>,
     /// Time for which all allocations are recorded after a warning; `None`: they are not.

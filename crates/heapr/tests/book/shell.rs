@@ -157,7 +157,9 @@ fn numbers_and_their_units_may_differ_and_words_may_not() {
 fn warnings_of_a_runtimes_own_memory_may_differ_and_others_may_not() {
     let [own, other] =
         ["7.8 MiB of its 46.2 MiB anonymous memory are in no recorded block: JVM heap", "3 events were lost"]
-            .map(|warning| without_varying(&format!("heapr: warning: a.heapr: java (7): {warning}\nMemory\n")));
+            .map(|warning| {
+                without_varying(&format!("heapr: warning: a.heapr: java (7): {warning}\nMemory\n"))
+            });
     assert_eq!(own, "Memory\n");
     assert!(other.contains("3 events were lost"));
 }

@@ -371,3 +371,36 @@ fn what_is_suppressed_is_not_counted() {
     std::fs::write(place("wrong"), "{\n   no kind\n}\n").unwrap();
     refuses(&recording, "report trace.heapr --suppress wrong", "wrong: line 1");
 }
+
+/// The recordings are of a Python script. `heapr symbolize` has written the names into them where
+/// they were recorded. Each file's name ends with its processor.
+#[test]
+fn a_file_of_any_processor_is_read_with_its_symbols_and_frames_of_languages() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/data");
+    let mut count = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let file = entry.unwrap().path();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let Some(processor) = name.strip_prefix("recorded-on-") else { continue };
+        count += 1;
+        let file = file.to_str().unwrap();
+        let read = |words: &[&str]| {
+            let Outcome { status, stdout, stderr } = run(&mut crate::recording::heapr(&folder, words));
+            assert_eq!(status, 0, "{processor}: {stderr}");
+            serde_json::from_str::<Value>(&stdout).unwrap()
+        };
+        let info = read(&["info", file, "--format", "json"]);
+        assert_eq!(info["system"]["machine"], processor);
+        let report =
+            read(&["report", file, "--stacks", "--size", "7778", "7779", "--top", "1", "--format", "json"]);
+        let group = &report["groups"][0];
+        assert_eq!(group["total_count"], 50, "{processor}");
+        let frames = group["frames"].as_array().unwrap();
+        let has = |symbol: &str, line: Option<u64>| {
+            frames.iter().any(|it| it["symbol"] == symbol && (line.is_none() || it["line"].as_u64() == line))
+        };
+        assert!(has("keep", Some(4)) && has("<module>", Some(5)), "{processor}: {group}");
+        assert!(has("_PyObject_MakeTpCall", None) && has("__libc_start_main", None), "{processor}: {group}");
+    }
+    assert!(count >= 2, "{}", folder.display());
+}

@@ -1,7 +1,7 @@
 //! Fields of objects that all versions share, and tests whether a word may be an object.
 
 use crate::pages::Pages;
-use heapr_known::machine::HERE;
+use heapr_known::machine::ADDRESS_LIMIT_MAX;
 
 pub(super) const TYPE: u64 = 8;
 /// Number of items of an object of variable size.
@@ -45,7 +45,7 @@ pub(super) mod flag {
 }
 
 /// Highest address of a program.
-const ADDRESS_LIMIT: u64 = HERE.address_limit;
+const ADDRESS_LIMIT: u64 = ADDRESS_LIMIT_MAX;
 
 /// Whether a word can be the address of an object or structure.
 pub(super) fn is_pointer(word: u64) -> bool {

@@ -68,6 +68,24 @@ fn threads_mappings_and_memory_come_back() {
 }
 
 #[test]
+fn a_core_of_another_processor_or_kind_is_refused_with_its_reason() {
+    let changed = |at: usize, value: u8| {
+        let mut core = made();
+        core[at] = value;
+        CoreFile::of_bytes(core).map(|_| ()).unwrap_err().to_string()
+    };
+    const AARCH64: u8 = 183;
+    const RISC_V: u8 = 243;
+    let mut of_aarch64 = made();
+    of_aarch64[18] = AARCH64;
+    assert!(CoreFile::of_bytes(of_aarch64).is_ok());
+    assert!(changed(18, RISC_V).ends_with("it is of another processor"));
+    assert!(changed(4, 1).ends_with("it is of a 32-bit program"));
+    assert!(changed(16, 2).ends_with("it is an ELF file of another kind"));
+    assert!(changed(1, b'e').ends_with("it does not begin as one"));
+}
+
+#[test]
 fn a_core_that_is_cut_or_changed_anywhere_is_read_or_refused() {
     let whole = made();
     for length in 0..whole.len().min(1200) {

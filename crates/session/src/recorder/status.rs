@@ -84,7 +84,7 @@ pub(crate) fn disable_text(reason: DisableReason) -> &'static str {
             "where it runs, the agent's file or the recorder is not seen (another root directory, mounts or user)"
         }
         DisableReason::Static => "it is statically linked, so nothing can be loaded into it",
-        DisableReason::OtherProcessor => "it is for another processor than x86-64",
+        DisableReason::OtherProcessor => "it is for another processor than heapr's",
         DisableReason::Forbidden => "it has forbidden itself what recording needs (seccomp, or PR_SET_TSC)",
     }
 }

@@ -73,6 +73,17 @@ pub(crate) fn thread_pointer() -> usize {
     pointer
 }
 
+/// True if `handle` is what `pthread_self` returns in the thread with this thread pointer: the
+/// begin of its descriptor, which ends at the thread pointer. The descriptor's size differs by C
+/// library. Other threads' descriptors are farther away, as a stack lies between.
+#[inline(always)]
+pub(crate) fn is_handle_of(handle: usize, thread_pointer: usize) -> bool {
+    /// Upper bound of a descriptor's size.
+    const DESCRIPTOR_BYTES_MAX: usize = 4096;
+    let distance = thread_pointer.wrapping_sub(handle);
+    distance != 0 && distance <= DESCRIPTOR_BYTES_MAX
+}
+
 /// Returns the address of the slot of a thread with this thread pointer.
 pub(crate) fn slot_place_of(thread_pointer: usize) -> usize {
     thread_pointer.wrapping_add(slot_offset())

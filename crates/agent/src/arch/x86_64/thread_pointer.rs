@@ -80,6 +80,13 @@ pub(crate) fn thread_pointer() -> usize {
     pointer
 }
 
+/// True if `handle` is what `pthread_self` returns in the thread with this thread pointer: the
+/// address of its descriptor.
+#[inline(always)]
+pub(crate) fn is_handle_of(handle: usize, thread_pointer: usize) -> bool {
+    handle == thread_pointer
+}
+
 /// Returns the address of the slot of a thread with this thread pointer.
 pub(crate) fn slot_place_of(thread_pointer: usize) -> usize {
     let offset: usize;

@@ -100,7 +100,7 @@ pub(crate) const CODE_VERSION: usize = 92;
 const fn with(known: &Known, rest: Layout) -> Layout {
     Layout {
         version: known.version,
-        runtime_bytes: known.runtime_bytes as usize,
+        runtime_bytes: cpython::runtime_bytes(known) as usize,
         thread_id: known.thread_id as usize,
         frame: known.thread_frame as usize,
         cframe_frame: match known.cframe {
@@ -118,14 +118,18 @@ const fn with(known: &Known, rest: Layout) -> Layout {
     }
 }
 
+/// Bytes by which the interpreter's lock is larger than in this table. To 3.11 it lies before the
+/// thread states' key.
+const LOCK_MORE: usize = cpython::LOCK_MORE_BYTES as usize;
+
 /// Fields of 3.8 that the common table lacks; [`with`] sets the others.
 const OLDEST: Layout = Layout {
     version: 0,
     runtime_bytes: 0,
     style: Style::Objects,
     lines: Lines::Increments,
-    thread_key: 1392,
-    current_thread: 1368,
+    thread_key: 1392 + LOCK_MORE,
+    current_thread: 1368 + LOCK_MORE,
     interpreter_id: 0,
     thread_id: 0,
     frame: 0,
@@ -169,17 +173,23 @@ pub(crate) const UNLOCKED_BYTES: usize = 16;
 
 static LAYOUTS: [Layout; 5] = [
     with(&cpython::V3_8, OLDEST),
-    with(&cpython::V3_9, Layout { thread_key: 584, current_thread: 568, ..OLDEST }),
+    with(&cpython::V3_9, Layout { thread_key: 584 + LOCK_MORE, current_thread: 568 + LOCK_MORE, ..OLDEST }),
     with(
         &cpython::V3_10,
-        Layout { lines: Lines::Ranges, thread_key: 584, current_thread: 568, instruction: 96, ..OLDEST },
+        Layout {
+            lines: Lines::Ranges,
+            thread_key: 584 + LOCK_MORE,
+            current_thread: 568 + LOCK_MORE,
+            instruction: 96,
+            ..OLDEST
+        },
     ),
     with(
         &cpython::V3_11,
         Layout {
             style: Style::Marked,
-            thread_key: 592,
-            current_thread: 576,
+            thread_key: 592 + LOCK_MORE,
+            current_thread: 576 + LOCK_MORE,
             interpreter_id: 0,
             previous_cframe: 16,
             instructions: 184,

@@ -48,12 +48,14 @@ impl State {
             let holder = unsafe { word(runtime.wrapping_add(layout.current_thread)) };
             if holder != state && holder != 0 && readable.has(holder, layout.thread_id.wrapping_add(8)) {
                 // SAFETY: readable.
-                let is_own = unsafe { word(holder.wrapping_add(layout.thread_id)) } == thread_pointer;
+                let handle = unsafe { word(holder.wrapping_add(layout.thread_id)) };
+                let is_own = thread_pointer::is_handle_of(handle, thread_pointer);
                 state = if is_own { holder } else { state };
             }
         }
         // SAFETY: the value of a key that only the interpreter sets, to its thread's state.
-        (unsafe { word(state.wrapping_add(layout.thread_id)) } == thread_pointer).then_some(Self(state))
+        let handle = unsafe { word(state.wrapping_add(layout.thread_id)) };
+        thread_pointer::is_handle_of(handle, thread_pointer).then_some(Self(state))
     }
 
     /// Returns the thread state of an interpreter that stores it in a thread-local variable.
@@ -64,8 +66,8 @@ impl State {
         let mut read = |address: usize| readable.word(address);
         let place = thread_variable::address(code, function, thread_pointer, &mut read)?;
         let state = readable.word(place).filter(|&state| state != 0)?;
-        let is_own = readable.word(state.wrapping_add(layout.thread_id)) == Some(thread_pointer);
-        is_own.then_some(Self(state))
+        let handle = readable.word(state.wrapping_add(layout.thread_id))?;
+        thread_pointer::is_handle_of(handle, thread_pointer).then_some(Self(state))
     }
 
     /// Returns the thread state before the value's offset is known, and determines the offset.
@@ -89,7 +91,8 @@ impl State {
             }
             has_value = true;
             // SAFETY: readable.
-            if unsafe { word(value.wrapping_add(layout.thread_id)) } == thread_pointer {
+            let handle = unsafe { word(value.wrapping_add(layout.thread_id)) };
+            if thread_pointer::is_handle_of(handle, thread_pointer) {
                 VALUE_OFFSET.store(offset, Relaxed);
                 return Some(Self(value));
             }

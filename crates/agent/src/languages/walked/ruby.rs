@@ -5,6 +5,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
+use heapr_known::glibc::VARIABLES_LIST_AT;
 use heapr_wire::LANGUAGE_RUBY;
 
 use crate::arch::{thread_pointer, thread_variable};
@@ -243,9 +244,8 @@ fn context(readable: &mut Readable) -> Option<usize> {
         return hidden_context(readable);
     }
     // The C library's list of the thread's blocks of such variables: two words each.
-    const LIST_AT: usize = 8;
-    // SAFETY: the thread's descriptor.
-    let list = unsafe { word(thread_pointer::thread_pointer().wrapping_add(LIST_AT)) };
+    // SAFETY: a word at the thread pointer.
+    let list = unsafe { word(thread_pointer::thread_pointer().wrapping_add(VARIABLES_LIST_AT)) };
     let block = readable.word(list.wrapping_add(module.wrapping_mul(16)))?;
     let context = readable.word(block.checked_add(EXPORTS.context.load(Relaxed))?)?;
     (context != 0).then_some(context)

@@ -209,7 +209,7 @@ mod tests {
                 let before = island.bytes.len();
                 let landing = island.add(prologue, &way).unwrap();
                 assert!(island.bytes.len() - before <= FUNCTION_BYTES_MAX);
-                assert!(landing.target_avma % 8 == 0 && landing.moved_avma % 8 == 0);
+                assert!(landing.target_avma.is_multiple_of(8) && landing.moved_avma.is_multiple_of(8));
                 assert_eq!(
                     word(&island, landing.target_avma),
                     landing.target_avma + super::super::GATE_OFFSET

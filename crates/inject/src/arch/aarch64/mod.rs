@@ -5,6 +5,7 @@ mod assembly;
 mod basic_functions;
 mod countdown;
 mod elf;
+mod extended;
 mod gadgets;
 mod interrupted;
 mod island;

@@ -24,6 +24,10 @@ const AUTIASP: u32 = 0xd503_23bf;
 const PACIBSP: u32 = 0xd503_237f;
 const AUTIBSP: u32 = 0xd503_23ff;
 
+/// Instructions that sign the return address with their own address as well, and the one that lets
+/// `paciasp` do so: `pacm`, `paciasppc`, `pacibsppc`, `pacnbiasppc`, `pacnbibsppc`.
+const SIGNING_AT_AN_ADDRESS: [u32; 5] = [0xd503_24ff, 0xdac1_a3fe, 0xdac1_a7fe, 0xdac1_83fe, 0xdac1_87fe];
+
 const NOT_MOVED: &str = "it begins with an instruction that cannot be moved";
 
 /// Instruction that signs the return address, with the one that takes the signature away.
@@ -198,6 +202,7 @@ impl Moving {
                 0x6b1 => return Err("it begins with a call"),
                 _ => return Err(NOT_MOVED),
             },
+            _ if SIGNING_AT_AN_ADDRESS.contains(&instruction) => return Err(NOT_MOVED),
             // svc, brk, hlt
             0xd4 => return Err(NOT_MOVED),
             _ => Self::Plain,
@@ -288,8 +293,8 @@ mod tests {
         assert_eq!(moved(&[0x3718_0080]), [0x3718_0040, 0x17ff_fc00, 0x17ff_fc02]);
         // b +16
         assert_eq!(moved(&[0x1400_0004]), [0x17ff_fc04]);
-        // bl, blr, svc, ldr q0: not moved.
-        for refused in [0x9400_0004, 0xd63f_0260, SVC, 0x9c00_0080] {
+        // bl, blr, svc, ldr q0, paciasppc: not moved.
+        for refused in [0x9400_0004, 0xd63f_0260, SVC, 0x9c00_0080, 0xdac1_a3fe] {
             assert!(plan(&[refused]).is_err(), "{refused:#x}");
         }
         assert!(plan(&[]).is_err());

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::assembly::SVC;
+use super::extended::{SCALABLE_BYTES_MAX, VECTORS_BYTES, is_scalable_in_use, scalable_of};
 use super::registers::{AroundCall, NO_CALL, Registers};
 use crate::ptrace_request::request;
 
@@ -10,6 +11,8 @@ use crate::ptrace_request::request;
 const NT_PRSTATUS: usize = 1;
 /// Kind of the registers of floating-point numbers and vectors (`struct user_fpsimd_state`).
 const NT_PRFPREG: usize = 2;
+/// Kind of the scalable vector registers (SVE): a head, then the registers if they are in use.
+const NT_ARM_SVE: usize = 0x405;
 /// Kind of the thread pointer.
 const NT_ARM_TLS: usize = 0x401;
 /// Kind of the number of the system call that the thread is in.
@@ -59,17 +62,41 @@ pub(crate) fn write_registers(tid: u32, registers: &Registers) -> io::Result<()>
     set(tid, NT_ARM_SYSTEM_CALL, &registers.call)
 }
 
-/// Reads the floating-point and vector registers in the kernel's layout.
+/// Reads the floating-point and vector registers in the kernel's layout, and behind them the
+/// scalable ones, if the thread uses them ([`super::extended`]). A system call makes the kernel
+/// forget all but the first 16 bytes of each of these.
 pub(crate) fn extended_state(tid: u32) -> io::Result<Vec<u8>> {
-    let mut bytes = [0_u8; 528];
-    let count = get(tid, NT_PRFPREG, &mut bytes)?;
-    Ok(bytes[..count.min(bytes.len())].to_vec())
+    let mut bytes = vec![0_u8; VECTORS_BYTES];
+    let count = get_bytes(tid, NT_PRFPREG, &mut bytes)?;
+    bytes.truncate(count);
+    if count == VECTORS_BYTES {
+        let mut scalable = vec![0_u8; SCALABLE_BYTES_MAX];
+        // Processors without these registers, and kernels that do not know them, refuse it.
+        let count = get_bytes(tid, NT_ARM_SVE, &mut scalable).unwrap_or(0);
+        scalable.truncate(count);
+        if is_scalable_in_use(&scalable) {
+            bytes.extend(scalable);
+        }
+    }
+    Ok(bytes)
 }
 
 /// Sets the floating-point and vector registers.
 pub(crate) fn set_extended_state(tid: u32, bytes: &[u8]) -> io::Result<()> {
+    // The scalable registers' first bytes are the others.
+    let (kind, bytes) = match scalable_of(bytes) {
+        Some(scalable) => (NT_ARM_SVE, scalable),
+        None => (NT_PRFPREG, bytes),
+    };
     let mut piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    request(libc::PTRACE_SETREGSET, tid, NT_PRFPREG, &raw mut piece as usize)
+    request(libc::PTRACE_SETREGSET, tid, kind, &raw mut piece as usize)
+}
+
+/// Reads a set of registers into bytes; returns its size.
+fn get_bytes(tid: u32, kind: usize, into: &mut [u8]) -> io::Result<usize> {
+    let mut piece = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    request(libc::PTRACE_GETREGSET, tid, kind, &raw mut piece as usize)?;
+    Ok(piece.iov_len.min(into.len()))
 }
 
 /// Reads a set of registers into a value of plain words; returns its size in bytes.

@@ -15,6 +15,9 @@ const fn before(offset: usize) -> usize {
     offset.wrapping_sub(DESCRIPTOR_BYTES)
 }
 
+/// Offset of the address of the list with the thread's blocks of thread-local variables (`dtv`).
+pub const VARIABLES_LIST_AT: usize = 0;
+
 /// Offset of the thread's id (`tid`) in `struct pthread`, from the thread pointer.
 pub const THREAD_ID_OFFSET: usize = before(0xd0);
 
@@ -34,3 +37,6 @@ pub const STACK_END_ABOVE: Range<usize> = 16..0x10_0000;
 
 /// Size in bytes of `struct pthread` in musl 1.2, which ends at the thread pointer.
 pub const MUSL_DESCRIPTOR_BYTES: u64 = 200;
+
+/// Size in bytes of `pthread_mutex_t` in glibc and musl.
+pub const MUTEX_BYTES: u64 = 48;

@@ -5,6 +5,9 @@ use core::ops::Range;
 /// Offset from the thread pointer at which a descriptor begins, whatever its size.
 pub const DESCRIPTOR_BEGIN: usize = 0;
 
+/// Offset of the address of the list with the thread's blocks of thread-local variables (`dtv`).
+pub const VARIABLES_LIST_AT: usize = 8;
+
 /// Offset of the thread's id (`tid`) in `struct pthread`, which begins at the thread pointer
 /// (nptl/descr.h of glibc 2.31 to 2.43).
 pub const THREAD_ID_OFFSET: usize = 0x2d0;
@@ -27,3 +30,6 @@ pub const STACK_END_ABOVE: Range<usize> = 0x8c0..0x2000;
 
 /// Size in bytes of `struct pthread` in musl 1.2, which begins at the thread pointer.
 pub const MUSL_DESCRIPTOR_BYTES: u64 = 200;
+
+/// Size in bytes of `pthread_mutex_t` in glibc and musl.
+pub const MUTEX_BYTES: u64 = 40;
