@@ -102,8 +102,3 @@ pub use run_alone::{RunsAlone, program_starts};
 pub use standstill::{StillProcess, stand_still};
 pub use stopped_process::StoppedProcess;
 pub use thread_modules::{ThreadModule, thread_modules};
-
-/// A processor's refusal; `None` in trials, for which the variable `HEAPR_UNTRIED_ATTACH` lifts it.
-fn outside_of_trials(refusal: Option<&'static str>) -> Option<&'static str> {
-    refusal.filter(|_| std::env::var_os("HEAPR_UNTRIED_ATTACH").is_none())
-}

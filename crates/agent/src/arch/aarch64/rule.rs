@@ -244,8 +244,8 @@ impl Rule {
                 let Some(caller_sp) = read(bp.wrapping_sub(8)) else { return Step::Unreadable };
                 let Some(caller_pc) = read(bp.wrapping_add(8)) else { return Step::Unreadable };
                 let Some(caller_fp) = read(bp) else { return Step::Unreadable };
-                // An interpreter reserves all operands of a method below its stack pointer. The
-                // frame of a call lies among them, above that pointer, where the caller's part ends.
+                // An interpreter reserves room for all operands of a method. The frame of a call
+                // lies among them, above the caller's stack pointer.
                 let sp = caller_sp.max(bp.wrapping_add(FRAME_RECORD_BYTES));
                 return Step::Caller { pc: unsigned(caller_pc), sp, bp: caller_fp };
             }

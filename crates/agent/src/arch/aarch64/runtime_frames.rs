@@ -33,7 +33,6 @@ pub(crate) mod luajit {
 
 /// PHP's globals (`executor_globals`).
 pub(crate) mod php {
-    /// Size in bytes of 8.2's and 8.4's, by which the version is recognised; 0: unknown. They lack a
-    /// control word of the processor.
+    /// Size in bytes of 8.2's and 8.4's, by which the version is recognised; 0: unknown.
     pub(crate) const GLOBALS_BYTES: [usize; 2] = [1776, 0];
 }
