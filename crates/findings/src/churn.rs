@@ -1,7 +1,7 @@
 //! Memory that is freed soon after allocation, or resized step by step, again and again.
 
 use heapr_query::Confidence;
-use heapr_table::quantity::{bytes, count, percent};
+use heapr_table::quantity::{bytes, count, duration, percent, plural};
 use heapr_trace::{BlockEstimate, Estimate};
 
 use crate::finding::{Chosen, Finding, Kind};
@@ -20,6 +20,12 @@ const SITE_SHARE_MIN: f64 = 0.25;
 const TURNOVER_SHARE_MIN: f64 = 0.25;
 const TURNOVER_MIN: u64 = 50;
 
+/// Smallest share of the recording's time in which so many blocks were made, and smallest number of
+/// them in a second. Below these they matter little, whatever their share of all allocations: of
+/// some 50 ns each, 100,000 take half a percent of a second.
+const SPAN_MIN: f64 = 0.1;
+const PER_SECOND_MIN: f64 = 100_000.0;
+
 /// Findings about temporary blocks and about reallocations, or else one about turnover.
 pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
     let totals = recording.summary.totals;
@@ -32,12 +38,12 @@ pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
     if is_much(totals.temporary_count)
         && let Some(site) = most(|site| site.amounts.temporary_count, totals.temporary_count)
     {
-        found.push(temporary(recording, site));
+        found.push(weighed(recording, site.amounts.temporary_count, temporary(recording, site)));
     }
     if is_much(totals.realloc_count)
         && let Some(site) = most(|site| site.amounts.realloc_count, totals.realloc_count)
     {
-        found.push(resized(recording, site));
+        found.push(weighed(recording, site.amounts.realloc_count, resized(recording, site)));
     }
     if found.is_empty()
         && let Some(site) = recording.sites.iter().max_by_key(|site| site.amounts.total_count)
@@ -47,6 +53,53 @@ pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
         found.push(turnover(recording, site));
     }
     found
+}
+
+/// Lowers the confidence of a finding whose allocations take little of the time: a burst, or few
+/// in a second.
+fn weighed(recording: &Recording<'_>, part: u64, finding: Finding) -> Finding {
+    let whole_ns = recording.trace.duration_ns();
+    if recording.trace.sampling().untold().times || whole_ns == 0 {
+        return finding;
+    }
+    let per_second = part as f64 / whole_ns as f64 * 1e9;
+    let moments = &recording.summary.course.moments;
+    let span_ns = shortest_span(moments.iter().map(|moment| (moment.time_ns, moment.total_count)), part);
+    let little = match span_ns {
+        Some(span_ns) if (span_ns as f64) < whole_ns as f64 * SPAN_MIN => format!(
+            "all allocations of {} of the {} are as many: it may be no more than a burst",
+            duration(span_ns),
+            duration(whole_ns)
+        ),
+        _ if per_second < PER_SECOND_MIN => {
+            format!(
+                "{} a second: that takes little of the time",
+                plural(per_second as u64, "such allocation")
+            )
+        }
+        _ => return finding,
+    };
+    let evidence = finding.evidence.into_iter().chain([little]).collect();
+    Finding { confidence: Confidence::Low, evidence, ..finding }
+}
+
+/// Shortest time between two moments in which at least so many blocks were made. The beginning is a
+/// moment, too. `None`: too few were made until the last one.
+fn shortest_span(moments: impl Iterator<Item = (u64, u64)>, part: u64) -> Option<u64> {
+    let moments: Vec<(u64, u64)> = std::iter::once((0, 0)).chain(moments).collect();
+    let mut begin = 0;
+    let mut shortest_ns = None::<u64>;
+    for &(time_ns, made) in &moments {
+        while moments.get(begin + 1).is_some_and(|(_, begun)| made.saturating_sub(*begun) >= part) {
+            begin += 1;
+        }
+        let (begin_ns, begun) = moments[begin];
+        if made.saturating_sub(begun) >= part {
+            let span_ns = time_ns.saturating_sub(begin_ns);
+            shortest_ns = Some(shortest_ns.map_or(span_ns, |known| known.min(span_ns)));
+        }
+    }
+    shortest_ns
 }
 
 /// Largest amount that a site held.
@@ -199,4 +252,14 @@ fn blocks_are_told_to_be_turned_over_only_where_what_is_held_is_known() {
     assert!(is_turned_over(&site, 100_000), "counted");
     site.amounts.variances.total_bytes = (100 << 10) * 500;
     assert!(!is_turned_over(&site, 100_000), "estimated");
+}
+
+#[test]
+fn the_shortest_time_of_as_many_blocks_tells_a_burst() {
+    let even = || (1..=40).map(|at: u64| (at * 100, at * 1000));
+    assert_eq!(shortest_span(even(), 20_000), Some(2000));
+    assert_eq!(shortest_span(even(), 50_000), None, "fewer were made");
+    let burst = || (1..=40).map(|at: u64| (at * 100, at * 100 + if at > 3 { 20_000 } else { 0 }));
+    assert_eq!(shortest_span(burst(), 20_000), Some(100));
+    assert_eq!(shortest_span(std::iter::once((100, 20_000)), 20_000), Some(100), "before the first moment");
 }

@@ -303,8 +303,11 @@ pub(crate) fn verdict(
         (true, ..) => String::new(),
         // A card of growth that is only possible stands below.
         (false, NoGrowth::Seen, false) if may_grow => format!("No growth is certain{seen}."),
-        (false, NoGrowth::Seen, false) => format!("Nothing grows{seen}; other things stand out."),
-        (false, NoGrowth::Seen, true) => format!("Nothing grows{seen}; nothing stands out.{}", largest()),
+        (false, NoGrowth::Seen, false) => format!("Nothing grows{seen}."),
+        // What holds most answers more than what is not there.
+        (false, NoGrowth::Seen, true) => {
+            format!("{} Nothing grows{seen}; nothing stands out.", largest()).trim_start().to_owned()
+        }
         (false, NoGrowth::Sampled { up_to, unseen }, is_empty) => {
             let rest = match unseen {
                 Some(unseen) => format!(" Whether memory outside of blocks grows is not known: {unseen}."),
@@ -388,10 +391,10 @@ mod tests {
         let said = |findings: &[Finding], sight| {
             verdict(findings, sight, NoGrowth::Seen, || Some("f holds 9.".to_owned()))
         };
-        assert_eq!(said(&[], Sight::Whole), "Nothing grows; nothing stands out. f holds 9.");
+        assert_eq!(said(&[], Sight::Whole), "f holds 9. Nothing grows; nothing stands out.");
         assert_eq!(
             said(&[of(Kind::Peak, Confidence::High, None, 1)], Sight::Part),
-            "Nothing grows in the part that was recorded and read; other things stand out."
+            "Nothing grows in the part that was recorded and read."
         );
         assert_eq!(said(&[of(Kind::Growth, Confidence::Medium, None, 1)], Sight::Whole), "");
         // A finding of low confidence does not count as growth, and is not denied either.

@@ -3,6 +3,8 @@
 //! Growth is judged by the program's work, which is measured in allocated blocks, and not by time.
 //! A service that waits does not grow, and has not stopped growing either.
 
+mod beside_steps;
+mod stopped;
 mod told;
 
 use std::cell::OnceCell;
@@ -11,11 +13,12 @@ use heapr_query::{Confidence, Trend};
 use heapr_table::SortRows as _;
 use heapr_trace::{ProcessIndex, StackIndex, half_interval};
 
+use self::beside_steps::beside_steps;
 use crate::doubling::{Doubling, doubling};
 use crate::recording::Recording;
 use crate::site::{Held, Site};
 use crate::sites::NO_SITE;
-use crate::stays::Stays;
+use crate::stays::{PassesRules, Stays};
 use crate::whole_course::MOMENTS_MIN;
 use crate::work_time::{GROWTH_MIN_BYTES, WorkTime};
 
@@ -79,8 +82,10 @@ const KEPT_ALL: f64 = 0.98;
 pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
     // Only needed for sites that neither double nor grow as a whole.
     let stays: Vec<OnceCell<Option<Stays>>> = recording.processes.iter().map(|_| OnceCell::new()).collect();
+    let passes: PassesRules =
+        |times_ns, work_done, site, work| judge(times_ns, work_done, site, work).is_some();
     let stays_of = |process: ProcessIndex| {
-        stays[process.0 as usize].get_or_init(|| Stays::of(recording, process)).as_ref()
+        stays[process.0 as usize].get_or_init(|| Stays::of(recording, process, passes)).as_ref()
     };
     let mut found: Vec<Growing<'a>> = recording
         .sites
@@ -92,6 +97,7 @@ pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
             doubles(times_ns, work_done, site, work)
                 .or_else(|| judge(times_ns, work_done, site, work))
                 .or_else(|| part(stays_of(site.process)?, site))
+                .or_else(|| beside_steps(times_ns, stays_of(site.process)?, site))
         })
         .collect();
     found.sort_rows_by_key(|growing| std::cmp::Reverse(growing.growth_bytes));

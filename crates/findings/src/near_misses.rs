@@ -2,8 +2,9 @@
 
 use heapr_query::{FrameSink, OwnCode, PackageSource, SourceFrame, Suppressions, SymbolSource};
 use heapr_trace::{
-    Action, Event, HeapId, HeapName, Loss, Mapping, Module, ModuleIndex, Process, ProcessIndex,
-    ProcessOrigin, ResidentSample, Session, StackIndex, StackNode, Thread, ThreadIndex, Trace, TraceWriter,
+    Action, Event, HeapId, HeapName, Loss, Mapping, MemoryAccount, MemoryPart, Module, ModuleIndex, PartKind,
+    Process, ProcessIndex, ProcessOrigin, ResidentSample, Session, StackIndex, StackNode, Thread,
+    ThreadIndex, Trace, TraceWriter,
 };
 
 use crate::{Found, Judged, Kind, of_recording};
@@ -23,6 +24,8 @@ struct Made {
     loss: Loss,
     heap_name: Option<HeapName>,
     resident_bytes: u64,
+    /// Memory in the heap of a Java virtual machine.
+    jvm_bytes: u64,
     is_cut: bool,
 }
 
@@ -34,6 +37,7 @@ impl Default for Made {
             loss: Loss::default(),
             heap_name: None,
             resident_bytes: 0,
+            jvm_bytes: 0,
             is_cut: false,
         }
     }
@@ -63,6 +67,19 @@ impl SymbolSource for Names {
             let symbol = FUNCTIONS.get((svma / 16) as usize).copied();
             sink(number, &[SourceFrame { symbol, file: Some("shop.cc"), line: Some(7), is_inlined: false }]);
         }
+    }
+}
+
+/// Account of a process with the heap of a Java virtual machine.
+fn account(made: &Made, process: ProcessIndex, time_ns: u64) -> MemoryAccount {
+    let kind = PartKind::Likely { owners: vec!["JVM heap".to_owned()] };
+    let (bytes, stack) = (made.jvm_bytes, StackIndex::EMPTY);
+    MemoryAccount {
+        time_ns,
+        process,
+        anonymous_bytes: made.resident_bytes,
+        agent_bytes: 0,
+        parts: vec![MemoryPart { kind, bytes, stack, is_unseen: true }],
     }
 }
 
@@ -112,6 +129,20 @@ fn written(made: &Made, calls: &[Call], bytes: &mut Vec<u8>) -> heapr_trace::Res
     if let Some(name) = &made.heap_name {
         writer.heap_name(name)?;
     }
+    write_events(&mut writer, made, calls, (process, &stacks))?;
+    if made.jvm_bytes > 0 {
+        writer.memory_account(&account(made, process, end_ns))?;
+    }
+    writer.flush()
+}
+
+/// Writes the calls, and the resident memory at each.
+fn write_events<W: std::io::Write>(
+    writer: &mut TraceWriter<W>,
+    made: &Made,
+    calls: &[Call],
+    (process, stacks): (ProcessIndex, &[StackIndex]),
+) -> heapr_trace::Result<()> {
     for (number, call) in calls.iter().enumerate() {
         let time_ns = number as u64 * STEP_NS;
         let address_avma = |block: u64| 0x1000_0000 + block * 0x10_0000;
@@ -142,7 +173,7 @@ fn written(made: &Made, calls: &[Call], bytes: &mut Vec<u8>) -> heapr_trace::Res
             })?;
         }
     }
-    writer.flush()
+    Ok(())
 }
 
 /// Findings of a made recording. The file has no summary, so that all is replayed.
@@ -206,6 +237,9 @@ fn memory_in_no_block_is_told_only_if_it_is_much_and_was_never_in_blocks() {
     let resident = |mib: u64| Made { resident_bytes: mib << 20, ..Made::default() };
     assert!(tells(&found(&resident(200), &loaded(20)), words));
     assert!(!tells(&found(&resident(60), &loaded(20)), words), "40 MiB are too little");
+    let java = |jvm_mib: u64| Made { jvm_bytes: jvm_mib << 20, ..resident(200) };
+    assert!(!tells(&found(&java(160), &loaded(20)), words), "a heap that has a name");
+    assert!(tells(&found(&java(60), &loaded(20)), words), "most of it has none");
     let in_blocks = found(&resident(200), &loaded(190));
     assert!(!tells(&in_blocks, words), "{:?}", in_blocks.findings);
 }

@@ -16,8 +16,10 @@ const PEAK_MORE_BYTES: u64 = 256 << 10;
 /// no spike.
 const STAYS_SHARE: f64 = 0.2;
 /// Smallest peak that is reported without being a spike, if one function or part of the calls holds
-/// at least 40 % of it.
+/// `MOST_SHARE` of it.
 const LARGE_BYTES: u64 = 64 << 20;
+/// Smallest share of the peak for a function that explains it.
+const MOST_SHARE: f64 = 0.4;
 
 /// Smallest share of the peak for a function by itself. Below it, the finding names the part of the
 /// calls that holds most.
@@ -50,7 +52,7 @@ pub(crate) fn peak(
     let (usual, last) = recording.usual(work);
     let is_spike = is_spike(recording, work, usual)
         && has_passed(totals.peak_bytes, last, |bytes| said.half_of_bytes(bytes));
-    let is_large = totals.peak_bytes >= LARGE_BYTES && share >= 0.4;
+    let is_large = totals.peak_bytes >= LARGE_BYTES && share >= MOST_SHARE;
     if !is_spike && !is_large {
         return None;
     }
@@ -73,7 +75,12 @@ pub(crate) fn peak(
     let finding = Finding {
         kind: Kind::Peak,
         sentence,
-        confidence: if is_sure { Confidence::High } else { Confidence::Medium },
+        confidence: match (is_sure, together.is_some() || share >= MOST_SHARE) {
+            (true, _) => Confidence::High,
+            (false, true) => Confidence::Medium,
+            // The rest of the peak is of others.
+            (false, false) => Confidence::Low,
+        },
         curve_plus_minus: if together.is_none() { recording.halves(site) } else { Vec::new() },
         bytes_plus_minus: match together {
             Some(_) => 0,

@@ -5,7 +5,7 @@ use heapr_known::allocator_libraries::LANGUAGE_HEAPS;
 use heapr_known::machine::SMALLEST_PAGE_BYTES;
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
-use heapr_trace::{HeapId, Loss, ProcessIndex, ProcessOrigin};
+use heapr_trace::{HeapId, Loss, MemoryAccount, MemoryPart, ProcessIndex, ProcessOrigin};
 
 use crate::allocator_advice::advice;
 use crate::finding::{Chosen, Finding, Kind, quoted};
@@ -49,7 +49,8 @@ pub(crate) fn resident(recording: &Recording<'_>, at_peak: &AtPeak<'_, '_>) -> O
     let peak = work.live_bytes[..end].iter().copied().max().unwrap_or(0);
     let peak = peak.max(peak_of(recording, process, sample.time_ns));
     if (peak as f64) < resident as f64 * 0.5 {
-        if unexplained < UNSEEN_MIN_BYTES {
+        // The heap of a runtime is told by its name, above the findings or by the recorder.
+        if unexplained.saturating_sub(named_heap_bytes(recording, process)) < UNSEEN_MIN_BYTES {
             return None;
         }
         let kept = Kept::never_in_blocks(recording, work, (process, until_ns), peak);
@@ -206,6 +207,16 @@ fn evidence(
 fn agent_bytes(recording: &Recording<'_>, process: ProcessIndex) -> u64 {
     let accounts = recording.trace.memory_accounts().iter().filter(|account| account.process == process);
     accounts.map(|account| account.agent_bytes).max().unwrap_or(0)
+}
+
+/// Memory of a process in heaps of runtimes and allocators that have a name and no recorded blocks.
+fn named_heap_bytes(recording: &Recording<'_>, process: ProcessIndex) -> u64 {
+    let accounts = recording.trace.memory_accounts().iter().filter(|account| account.process == process);
+    let is_named = |part: &&MemoryPart| part.is_unseen && !part.kind.owners().is_empty();
+    let named = |account: &MemoryAccount| {
+        account.parts.iter().filter(is_named).fold(0_u64, |sum, part| sum.saturating_add(part.bytes))
+    };
+    accounts.map(named).max().unwrap_or(0)
 }
 
 /// Blocks that were made on the way to a process's peak, or since, and are live at `at_ns`.

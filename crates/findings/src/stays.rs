@@ -21,6 +21,9 @@ const WINDOW_MIN: usize = 2;
 /// Largest probability of the order of a stack's least amounts, if it kept nothing.
 const CHANCE_MAX: f64 = 0.01;
 
+/// Whether a site passes the rules of growth, by the times and the work of its amounts.
+pub(crate) type PassesRules = fn(&[u64], &[u64], &Site, &WorkTime) -> bool;
+
 /// Least amounts of the sites of a process, by window.
 #[derive(Debug)]
 pub(crate) struct Stays {
@@ -32,6 +35,8 @@ pub(crate) struct Stays {
     pub(crate) work: WorkTime,
     /// By number of a site: the part that stays.
     parts: HashMap<u32, Part>,
+    /// By number of a site: the part of it whose stacks grow evenly, each by itself.
+    even_parts: HashMap<u32, Part>,
 }
 
 /// Part of a site that stays.
@@ -45,8 +50,8 @@ struct Part {
 }
 
 impl Stays {
-    /// `None` if the process has too few moments.
-    pub(crate) fn of(recording: &Recording<'_>, process: ProcessIndex) -> Option<Self> {
+    /// `None` if the process has too few moments. `passes`: the rules of growth.
+    pub(crate) fn of(recording: &Recording<'_>, process: ProcessIndex, passes: PassesRules) -> Option<Self> {
         let of_process = &recording.processes[process.0 as usize];
         let (first, end) = (of_process.first, of_process.end);
         let length = end.saturating_sub(first).div_ceil(WINDOWS);
@@ -73,18 +78,19 @@ impl Stays {
             .map(|window| ends[window] + 1 - if window == 0 { first } else { ends[window - 1] + 1 })
             .collect();
         let times_ns: Vec<u64> = ends.iter().map(|&end| recording.times_ns[end]).collect();
-        let mut parts: HashMap<u32, Part> = HashMap::new();
+        let work_done: Vec<u64> = ends.iter().map(|&end| recording.work_done[end]).collect();
+        let (mut parts, mut even_parts) = (HashMap::new(), HashMap::new());
         for (&stack, windows) in &mut least {
             windows.iter_mut().zip(&lengths).for_each(|(least, &length)| least.end(length));
             let Some(growth_bytes) = growth(&times_ns, windows) else { continue };
             let Some(number) = site_of(stack) else { continue };
-            let held = vec![Held::default(); ends.len()];
-            let part = parts.entry(number).or_insert_with(|| Part { held, stack, growth_bytes });
-            if (growth_bytes, stack) > (part.growth_bytes, part.stack) {
-                (part.growth_bytes, part.stack) = (growth_bytes, stack);
-            }
-            for (sum, least) in part.held.iter_mut().zip(windows.iter()) {
-                *sum += least.held;
+            add(&mut parts, number, (stack, growth_bytes), windows);
+            if recording
+                .sites
+                .first()
+                .is_some_and(|site| is_even(passes, (&times_ns, &work_done), site, windows))
+            {
+                add(&mut even_parts, number, (stack, growth_bytes), windows);
             }
         }
         let live = |window: usize| {
@@ -98,20 +104,61 @@ impl Stays {
             still: of_process.still,
             ..WorkTime::default()
         };
-        let work_done = ends.iter().map(|&end| recording.work_done[end]).collect();
-        Some(Self { times_ns, work_done, work, parts, ends })
+        Some(Self { times_ns, work_done, work, parts, even_parts, ends })
     }
 
     /// Site with the part that stays in place of the amounts by moment. Its stack is the one that
     /// grows most.
     pub(crate) fn site(&self, site: &Site) -> Option<Site> {
-        let part = self.parts.get(&site.number)?;
+        Some(self.with(self.parts.get(&site.number)?, site))
+    }
+
+    /// Variant of [`Stays::site`] with the stacks alone that grow evenly.
+    pub(crate) fn even(&self, site: &Site) -> Option<Site> {
+        Some(self.with(self.even_parts.get(&site.number)?, site))
+    }
+
+    fn with(&self, part: &Part, site: &Site) -> Site {
         let mut held = part.held.clone();
         for (held, &end) in held.iter_mut().zip(&self.ends) {
             held.made = site.held[end].made;
         }
-        Some(Site { held, stack: part.stack, ..site.clone() })
+        Site { held, stack: part.stack, ..site.clone() }
     }
+}
+
+/// Adds a stack to the part of its site.
+fn add(
+    parts: &mut HashMap<u32, Part>,
+    number: u32,
+    (stack, growth_bytes): (StackIndex, u64),
+    windows: &[Least],
+) {
+    let held = vec![Held::default(); windows.len()];
+    let part = parts.entry(number).or_insert_with(|| Part { held, stack, growth_bytes });
+    if (growth_bytes, stack) > (part.growth_bytes, part.stack) {
+        (part.growth_bytes, part.stack) = (growth_bytes, stack);
+    }
+    for (sum, least) in part.held.iter_mut().zip(windows) {
+        *sum += least.held;
+    }
+}
+
+/// Whether the least amounts of one stack pass the rules of growth. Of the site only the form is
+/// used.
+fn is_even(
+    passes: PassesRules,
+    (times_ns, work_done): (&[u64], &[u64]),
+    site: &Site,
+    windows: &[Least],
+) -> bool {
+    let held: Vec<Held> = windows.iter().map(|least| least.held).collect();
+    let work = WorkTime {
+        end: windows.len(),
+        live_bytes: held.iter().map(|held| held.bytes).collect(),
+        ..WorkTime::default()
+    };
+    passes(times_ns, work_done, &Site { held, ..site.clone() }, &work)
 }
 
 /// Growth of a stack's least amounts; `None` if they do not rise.

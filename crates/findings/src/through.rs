@@ -72,7 +72,7 @@ impl Recording<'_> {
             let is_other = |view: &&FrameView<'_>| view.is_of_language() && view.file != views[own].file;
             inner.iter().copied().find(is_other).filter(|_| is_users)
         });
-        let library = library.map(|view| self.in_package(view));
+        let library = library.map(|view| self.in_package(view, &views[..own]));
         Through { library, path: self.path(&views[own], &inner), ..Through::default() }
     }
 
@@ -92,7 +92,7 @@ impl Recording<'_> {
             let key = self.package(view).unwrap_or_else(|| module_of(view).to_owned());
             match parts.iter_mut().find(|(known, ..)| *known == key) {
                 Some((.., sum)) => *sum = sum.saturating_add(bytes),
-                None => parts.push((key, self.in_package(view), bytes)),
+                None => parts.push((key, self.in_package(view, &views[..own]), bytes)),
             }
         }
         let (_, name, bytes) = parts.into_iter().max_by_key(|(.., bytes)| *bytes)?;
@@ -115,13 +115,13 @@ impl Recording<'_> {
             })
     }
 
-    /// Name of a frame with the package that it belongs to.
-    fn in_package(&self, view: &FrameView<'_>) -> String {
+    /// Name of a frame with its package, and with the one that the user's line calls, if that is
+    /// another. `inner`: the frames below the line.
+    fn in_package(&self, view: &FrameView<'_>, inner: &[FrameView<'_>]) -> String {
         let name = frame_name(view);
-        match self.package(view) {
-            Some(package) => format!("{name} ({package})"),
-            None => name,
-        }
+        let Some(package) = self.package(view) else { return name };
+        let libraries = inner.iter().rev().filter(|view| self.owner_of(view) == Owner::Library);
+        credited(&name, &package, libraries.filter_map(|view| self.package(view)))
     }
 
     /// Package of a frame's code. Crates are told by their source: they are part of the program.
@@ -178,6 +178,15 @@ impl Recording<'_> {
     }
 }
 
+/// Name of a frame with its package, and with the outermost of the packages that call it, the
+/// outermost first.
+fn credited(name: &str, package: &str, mut callers: impl Iterator<Item = String>) -> String {
+    match callers.next().filter(|caller| caller != package) {
+        Some(caller) => format!("{name} ({package}, for {caller})"),
+        None => format!("{name} ({package})"),
+    }
+}
+
 fn module_of<'v>(view: &'v FrameView<'v>) -> &'v str {
     match view.is_of_language() {
         true => view.file.unwrap_or_default(),
@@ -201,4 +210,18 @@ fn frame_name(view: &FrameView<'_>) -> String {
         (Some(module), ..) if !view.is_of_language() => format!("{}!{name}", file_name(module)),
         _ => name,
     }
+}
+
+#[test]
+fn the_package_that_the_user_calls_is_named_beside_the_one_that_allocates() {
+    let credited = |callers: &[&str]| {
+        credited("libxml2.so.2!xmlNewDoc", "libxml2 2.9.14", callers.iter().map(|&name| name.to_owned()))
+    };
+    assert_eq!(
+        credited(&["nokogiri 1.13.10", "libxml2 2.9.14"]),
+        "libxml2.so.2!xmlNewDoc (libxml2 2.9.14, for nokogiri 1.13.10)"
+    );
+    let alone = "libxml2.so.2!xmlNewDoc (libxml2 2.9.14)";
+    assert_eq!(credited(&["libxml2 2.9.14", "libz 1.2"]), alone);
+    assert_eq!(credited(&[]), alone);
 }

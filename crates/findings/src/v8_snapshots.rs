@@ -60,8 +60,7 @@ fn growth(suspect: &Suspect, command: &str) -> Option<Finding> {
         // Low confidence means only that the object grew.
         analysis::Confidence::Low => return None,
     };
-    let steps: Vec<String> =
-        suspect.growth_bytes_at.iter().map(|&bytes| signed_bytes(i128::from(bytes))).collect();
+    let steps: Vec<String> = suspect.growth_by_interval().map(signed_bytes).collect();
     let collects = suspect.collects.first().map(|collected| {
         format!(
             " and collects {} more of {}",

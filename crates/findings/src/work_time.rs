@@ -20,6 +20,9 @@ const EXIT_SHARE_MAX: f64 = 0.55;
 const TEARDOWN_FREED_MIN: f64 = 0.3;
 const EXIT_FREED_MIN: f64 = 0.05;
 
+/// Share of what a fall frees that a later one must free, for the end to begin with that.
+const NEARLY_ALL: f64 = 0.9;
+
 /// Share of the bytes before the fall that may be freed after its end. A last event may follow a
 /// wait.
 const SETTLED_SHARE: f64 = 0.05;
@@ -145,8 +148,14 @@ impl WorkTime {
         let mut begins = (earliest..self.live_bytes.len()).filter(is_begin);
         let of = (times, made, start_ns);
         let teardown = |begin: usize| Some((begin, self.teardown_from(of, begin, left_bytes, is_over)?));
-        let found = begins.find_map(teardown);
-        if let Some((begin, teardown)) = found {
+        let found = begins.by_ref().find_map(teardown);
+        // Memory that hardly falls and then stays for a while is not freed by the end: that begins
+        // where nearly all is freed.
+        let frees_nearly_all = |from: u64, freed: u64| freed as f64 >= from as f64 * NEARLY_ALL;
+        let later = found.and_then(|(_, (bytes, _))| {
+            begins.filter_map(teardown).rfind(|(_, (freed, _))| frees_nearly_all(bytes, *freed))
+        });
+        if let Some((begin, teardown)) = later.or(found) {
             self.teardown = Some(teardown);
             self.end = self.first + begin + 1;
             self.live_bytes.truncate(begin + 1);
@@ -287,6 +296,9 @@ mod tests {
         let made: Vec<u64> = even_work(40).into_iter().map(|made| made.min(29_000)).collect();
         let kib = [rising(30), vec![2900, 1500, 1500, 1400, 10]].concat();
         assert_eq!(work_left(&kib, &made[..35], Ended, 35 * STEP_NS), 30);
+        // A little is freed, the rest stays for a while and is freed then.
+        let kib = [rising(30), vec![2900, 2900, 2900, 2900, 2900, 10]].concat();
+        assert_eq!(work_left(&kib, &made[..36], Ended, 36 * STEP_NS), 35);
         // Half is freed long before the end: the rest is the end.
         let kib = [rising(10), vec![500; 28], vec![200, 0]].concat();
         assert_eq!(work_left(&kib, &even_work(40), Ended, 40 * STEP_NS), 38);

@@ -13,6 +13,10 @@ pub trait IncomingEdges {
     fn edges_into(&self, node: u32) -> Cow<'_, [u32]>;
     /// Returns the source of `edge`.
     fn source(&self, edge: u32) -> u32;
+    /// Least number of edges from a root to `node`, or less; `u32::MAX` if no root leads to it.
+    fn steps_from_root(&self, _node: u32) -> u32 {
+        0
+    }
 }
 
 impl IncomingEdges for (&Graph, &Retainers) {
@@ -33,6 +37,10 @@ impl<Edges: IncomingEdges> IncomingEdges for &Edges {
     fn source(&self, edge: u32) -> u32 {
         (**self).source(edge)
     }
+
+    fn steps_from_root(&self, node: u32) -> u32 {
+        (**self).steps_from_root(node)
+    }
 }
 
 /// Path up: the edges from the node to the root; the first one leads into the node.
@@ -51,6 +59,8 @@ pub struct PathBounds {
     pub nodes: usize,
     /// Largest number of partial paths from one node.
     pub paths_of_node: usize,
+    /// Largest number of edges of a path.
+    pub length: u32,
 }
 
 /// Search for paths from one node to the roots, against the direction of the edges.
@@ -71,6 +81,7 @@ pub struct PathSearch<Edges, IsRoot, IsFollowed> {
     found: VecDeque<Step>,
     bounds: PathBounds,
     is_cut: bool,
+    has_longer: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +128,13 @@ impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32
             found: VecDeque::new(),
             bounds,
             is_cut: false,
+            has_longer: false,
         }
+    }
+
+    /// Whether paths may exist that are longer than the bound.
+    pub fn has_longer(&self) -> bool {
+        self.has_longer
     }
 
     /// Whether paths may be missing because a bound was reached.
@@ -136,6 +153,10 @@ impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32
         for &edge in self.edges.edges_into(node).iter() {
             let source = self.edges.source(edge);
             if !(self.is_followed)(edge, source, node) {
+                continue;
+            }
+            if self.edges.steps_from_root(source) > self.bounds.length.saturating_sub(depth + 1) {
+                self.has_longer = true;
                 continue;
             }
             let mut step = Step { node: source, edge, below: at, depth: depth + 1, jump, earlier: NO_STEP };
@@ -227,7 +248,8 @@ mod tests {
 
     use super::*;
 
-    const WIDE: PathBounds = PathBounds { partial_paths: 1000, nodes: 1000, paths_of_node: 1000 };
+    const WIDE: PathBounds =
+        PathBounds { partial_paths: 1000, nodes: 1000, paths_of_node: 1000, length: u32::MAX };
 
     /// Returns all paths by definition: every sequence of edges without a repeated node that ends
     /// at the root.
@@ -267,6 +289,41 @@ mod tests {
         assert!(expected.iter().all(|path| found.contains(path)));
     }
 
+    /// Edges with the distances from the root.
+    struct Guided<'a>((&'a Graph, &'a Retainers), Vec<u32>);
+
+    impl IncomingEdges for Guided<'_> {
+        fn edges_into(&self, node: u32) -> Cow<'_, [u32]> {
+            self.0.edges_into(node)
+        }
+
+        fn source(&self, edge: u32) -> u32 {
+            self.0.source(edge)
+        }
+
+        fn steps_from_root(&self, node: u32) -> u32 {
+            self.1[node as usize]
+        }
+    }
+
+    #[test]
+    fn a_bound_of_the_length_leaves_the_shorter_paths_in_their_order() {
+        // 0 -> 1, 2; 1 -> 2, 3; 2 -> 1, 3; 3 -> 1 (loops 1-2, 1-3).
+        let graph = Graph::new(vec![0, 2, 4, 6, 7], vec![1, 2, 2, 3, 1, 3, 1]).unwrap();
+        let retainers = Retainers::of(&graph);
+        let edges = Guided((&graph, &retainers), vec![0, 1, 1, 2]);
+        let paths = |length: u32| {
+            let bounds = PathBounds { length, ..WIDE };
+            let mut search = PathSearch::new(&edges, 3, |node| node == 0, |_, _, _| true, bounds);
+            (search.by_ref().collect::<Vec<Path>>(), search.has_longer())
+        };
+        let (all, has_longer) = paths(u32::MAX);
+        assert!(all.len() == 4 && !has_longer);
+        assert_eq!(paths(2), (all[..2].to_vec(), true));
+        assert_eq!(paths(3).0, all);
+        assert_eq!(paths(1), (Vec::new(), true));
+    }
+
     #[test]
     fn an_ignored_node_is_not_passed() {
         let graph = Graph::new(vec![0, 2, 3, 4, 4], vec![1, 2, 3, 3]).unwrap();
@@ -283,7 +340,7 @@ mod tests {
         let targets = (0..rungs).flat_map(|node| [node + 1, node + 1]).collect();
         let graph = Graph::new(first_edge, targets).unwrap();
         let retainers = Retainers::of(&graph);
-        let bounds = PathBounds { partial_paths: 10_000, nodes: 10_000, paths_of_node: 8 };
+        let bounds = PathBounds { partial_paths: 10_000, nodes: 10_000, paths_of_node: 8, length: u32::MAX };
         let mut search =
             PathSearch::new((&graph, &retainers), rungs, |node| node == 0, |_, _, _| true, bounds);
         assert!(search.by_ref().take(8).all(|path| path.edges.len() == rungs as usize));
@@ -318,7 +375,8 @@ mod tests {
             let graph = Graph::new(first_edge, targets).unwrap();
             let retainers = Retainers::of(&graph);
             let edges = Counted((&graph, &retainers), Cell::new(0));
-            let bounds = PathBounds { partial_paths: 100, nodes: usize::MAX, paths_of_node: 8 };
+            let bounds =
+                PathBounds { partial_paths: 100, nodes: usize::MAX, paths_of_node: 8, length: u32::MAX };
             let mut search = PathSearch::new(&edges, length / 2, |node| node == 0, |_, _, _| true, bounds);
             let lengths: Vec<usize> = search.by_ref().map(|path| path.edges.len()).collect();
             assert_eq!(lengths, [length as usize / 2, length as usize / 2 + 1]);

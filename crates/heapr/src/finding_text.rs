@@ -7,7 +7,8 @@ use heapr_findings::Finding;
 use crate::plain_text::{error_line_width, line_width, page_columns};
 use crate::style::Style;
 
-/// Writes the verdict and the findings, with evidence and confidence if `is_whole`.
+/// Writes the findings, with evidence and confidence if `is_whole`, and then the verdict: what was
+/// found comes before what was not.
 pub(crate) fn write(
     out: &mut dyn Write,
     verdict: &str,
@@ -17,11 +18,6 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     let width = if is_whole { line_width() } else { error_line_width() };
     let columns = page_columns(width).clamp(60, 110);
-    if !verdict.is_empty() {
-        for line in wrapped(verdict, columns) {
-            writeln!(out, "{}", style.bold(&line))?;
-        }
-    }
     for (number, finding) in findings.iter().enumerate() {
         for (line, text) in wrapped(&finding.sentence, columns - 3).iter().enumerate() {
             let lead = if line == 0 { format!("{}. ", number + 1) } else { "   ".to_owned() };
@@ -37,6 +33,11 @@ pub(crate) fn write(
         }
         // A command is never cut, so that it can be copied.
         writeln!(out, "   {}", style.faint(&finding.command))?;
+    }
+    if !verdict.is_empty() {
+        for line in wrapped(verdict, columns) {
+            writeln!(out, "{}", style.bold(&line))?;
+        }
     }
     Ok(())
 }

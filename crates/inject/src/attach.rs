@@ -93,9 +93,6 @@ fn attach_here(
 ) -> Result<AttachReport> {
     let pid = request.pid;
     target::check(pid, held.is_some())?;
-    if let Some(reason) = crate::refusal() {
-        return Err(Error::Unsupported { pid, reason });
-    }
     if heapr_proc::is_frozen(pid) {
         return Err(Error::Unsupported { pid, reason: "its control group is frozen: thaw it first" });
     }

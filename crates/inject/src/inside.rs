@@ -19,9 +19,7 @@ use heapr_wire::{
     BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, INNER_FUNCTIONS, INNER_HEAPS, Injection, InnerFunction,
 };
 
-use crate::arch::{
-    AllRegistersCountdown, Countdown, INSIDE_REFUSAL, Place, Prologue, Sampling, Way, island_of,
-};
+use crate::arch::{AllRegistersCountdown, Countdown, Place, Prologue, Sampling, Way, island_of};
 use crate::areas::{Ground, TOO_MANY};
 use crate::change::Change;
 use crate::detach::find_record_among;
@@ -188,18 +186,12 @@ impl Planned {
     }
 }
 
-/// Hooks functions of a process, whose agent may wait for that. On a processor without such hooks
-/// the report has the reason for each function, and the process is left alone.
+/// Hooks functions of a process, whose agent may wait for that.
 ///
 /// # Errors
 /// Returns an error if the process may not be traced, has no agent of heapr, or gave no suitable
 /// moment. It then runs on unchanged.
 pub fn hook_inside(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
-    if let Some(reason) = crate::outside_of_trials(INSIDE_REFUSAL) {
-        let mut report = InsideReport::default();
-        functions.iter().for_each(|function| report.refuse(function, reason));
-        return Ok(report);
-    }
     let _change = Change::begin(pid);
     in_own_thread(|| hook_here(pid, functions))
 }

@@ -102,15 +102,3 @@ pub use run_alone::{RunsAlone, program_starts};
 pub use standstill::{StillProcess, stand_still};
 pub use stopped_process::StoppedProcess;
 pub use thread_modules::{ThreadModule, thread_modules};
-
-/// Reason why no running program is attached to on this processor; `None` if some are. The variable
-/// `HEAPR_UNTRIED_ATTACH` lifts it, for trials.
-#[must_use]
-pub fn refusal() -> Option<&'static str> {
-    outside_of_trials(arch::REFUSAL)
-}
-
-/// A processor's refusal; `None` in trials.
-fn outside_of_trials(refusal: Option<&'static str>) -> Option<&'static str> {
-    refusal.filter(|_| std::env::var_os("HEAPR_UNTRIED_ATTACH").is_none())
-}

@@ -61,7 +61,7 @@ impl Process {
     /// programs with V8 only if their inspector is open.
     pub fn runs_javascript(&self) -> bool {
         match self.runtime {
-            Runtime::Jvm | Runtime::Python | Runtime::Go | Runtime::Other => false,
+            Runtime::Jvm | Runtime::Python | Runtime::Ruby | Runtime::Go | Runtime::Other => false,
             Runtime::Embedder => {
                 self.standstill().is_none()
                     && listeners_of(self).is_ok_and(|listeners| find_open(self, &listeners).is_some())
@@ -132,7 +132,7 @@ pub(crate) fn refuse_without_signal(process: &Process, options: &OpenOptions) ->
             return Err(Error::NeedsPort { pid, runtime: "Chrome", option: "--remote-debugging-port=9222" });
         }
         Runtime::Bun => return Err(Error::Bun { pid }),
-        Runtime::Embedder | Runtime::Jvm | Runtime::Python | Runtime::Go | Runtime::Other => {
+        Runtime::Embedder | Runtime::Jvm | Runtime::Python | Runtime::Ruby | Runtime::Go | Runtime::Other => {
             return Err(Error::NotV8 { pid, program: process.program.clone() });
         }
         Runtime::Node | Runtime::Electron => {}

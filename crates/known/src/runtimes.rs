@@ -19,6 +19,8 @@ pub enum Runtime {
     Jvm,
     /// CPython.
     Python,
+    /// Ruby, the implementation in C.
+    Ruby,
     /// Go, which is recognised by its heap's addresses.
     Go,
     /// Any other, or an unknown program.
@@ -126,7 +128,7 @@ pub const RUNTIMES: &[Row] = &[
         ShownBy::Words("dotnet-gcdump"),
     ),
     row(Runtime::Other, &["mono", "libmono", "libmonosgen"], "Mono's heap", ShownBy::Mappings),
-    row(Runtime::Other, &["ruby", "libruby"], "Ruby's heap of objects", ShownBy::Words("ObjectSpace")),
+    row(Runtime::Ruby, &["ruby", "libruby"], "Ruby's heap of objects", TAKE),
     row(Runtime::Other, &["libxul"], "Firefox' allocator", ShownBy::Words("about:memory")),
     row(Runtime::Other, &["libc-client"], "c-client's memory", ShownBy::Mappings),
     row(Runtime::Other, &["cc1", "cc1plus"], "the compiler's collected pages", ShownBy::Mappings),

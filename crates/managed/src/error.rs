@@ -37,6 +37,25 @@ pub enum Error {
         /// Structure that was not found.
         what: &'static str,
     },
+    /// No module defines Ruby's version.
+    #[error("no module of it defines ruby_api_version: it does not run Ruby, or hides its symbols")]
+    NoRuby,
+    /// Version of Ruby that the table of layouts lacks.
+    #[error("it runs Ruby {}.{}, whose objects are not known here: 3.1 and 3.3 are", .version >> 8, .version & 0xff)]
+    UnknownRuby {
+        /// Version, for example `0x0302`.
+        version: u32,
+    },
+    /// Structures of Ruby that do not have the form of the version's release builds.
+    #[error(
+        "its Ruby {}.{} is not laid out as release builds are ({what} is not where it belongs)", .version >> 8, .version & 0xff
+    )]
+    OtherRuby {
+        /// Version, for example `0x0301`.
+        version: u32,
+        /// Structure that was not found.
+        what: &'static str,
+    },
     /// More objects or references than can be numbered.
     #[error("it has more references than its memory has room for, or more than 4 billion")]
     TooLarge,

@@ -1,6 +1,6 @@
 //! The graph of a managed heap.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use heapr_known::machine::HERE;
 use rustc_hash::FxHashMap;
@@ -19,6 +19,10 @@ pub enum NodeKind {
     Function,
     /// A text whose contents are the node's name.
     Text,
+    /// Contents that belong to another object, such as the variables of a block of code.
+    Store,
+    /// Code and caches of the runtime.
+    Code,
     /// Native memory that an object holds.
     Block,
 }
@@ -137,7 +141,9 @@ pub struct Edge {
 /// Kind of a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootKind {
-    /// Part of the program: its modules, a thread, a running frame.
+    /// References of what the program owns for good: its modules, classes, global variables.
+    Owner,
+    /// Part of the program that passes: a thread, a running frame.
     Program,
     /// The runtime's own references.
     Runtime,
@@ -172,6 +178,10 @@ pub struct Place {
 pub struct ManagedHeap {
     /// Runtime and version: `CPython 3.11.2`.
     pub runtime: String,
+    /// Name of the language, as analyses know it; empty for Python.
+    pub language: &'static str,
+    /// Names of classes of the program, where they are told by their names.
+    pub program: BTreeSet<String>,
     /// Nodes.
     pub nodes: Vec<Node>,
     /// Labels of nodes.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod allocation_stacks;
+mod block_table;
 mod dotnet;
 mod dump;
 mod dump_error;
@@ -15,10 +16,14 @@ mod heap;
 mod hotspot;
 mod hprof;
 mod id_map;
+mod interpreter;
 mod object_map;
 mod own_slots;
 mod pages;
 mod python;
+mod reach;
+mod request;
+mod ruby;
 mod ruby_dump;
 mod snapshot_file;
 mod strings;
@@ -37,7 +42,8 @@ pub use heap::{
 };
 pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
 pub use hprof::{HPROF_BEGINNING_BYTES, OpenDump, is_hprof, read_hprof};
-pub use python::{Contents, PythonRequest, check_python, read_python};
+pub use interpreter::Interpreter;
+pub use request::{Contents, HeapRequest};
 pub use ruby_dump::{RUBY_BEGINNING_BYTES, is_ruby_dump, read_ruby_dump};
 pub use snapshot_file::write_snapshot;
 pub use strings::Strings;

@@ -16,8 +16,8 @@ use std::io::{self, BufWriter, Write};
 
 use heapr_table::json_text::write_json;
 use heapr_v8::graph_rows::{
-    CLOSURE, CONTEXT, ELEMENT, INTERNAL, NATIVE, OBJECT, PROPERTY, SHORTCUT, STRING, SYNTHETIC, WEAK, edge,
-    node, traced_node,
+    ARRAY, CLOSURE, CODE, CONTEXT, ELEMENT, INTERNAL, NATIVE, OBJECT, PROPERTY, SHORTCUT, STRING, SYNTHETIC,
+    WEAK, edge, node, traced_node,
 };
 use heapr_v8::{NODE_FIELDS, NODE_KINDS, snapshot_header};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
     for ((root, &name), id) in heap.roots.iter().zip(&root_names).zip(ids_of_roots(heap)) {
         // Distances count from the modules. Other roots hold for the moment, or for the runtime, as
         // V8's own ones do.
-        let is_plain = is_of_modules(root) || root.kind == RootKind::Garbage;
+        let is_plain = is_owner(root) || root.kind == RootKind::Garbage;
         let kind = if is_plain { NATIVE } else { SYNTHETIC };
         node(out, false, [kind.into(), name.into(), id, 0, root.edges.len() as u64])?;
     }
@@ -68,6 +68,8 @@ fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
             NodeKind::Object => OBJECT,
             NodeKind::Function => CLOSURE,
             NodeKind::Text => STRING,
+            NodeKind::Store => ARRAY,
+            NodeKind::Code => CODE,
             NodeKind::Block => NATIVE,
         };
         let degree = heap.edges_of(number as u32).len() as u64;
@@ -80,7 +82,7 @@ fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
     }
     write!(out, "],\n\"edges\":[")?;
     for (number, root) in heap.roots.iter().enumerate() {
-        let kind = if is_of_modules(root) { SHORTCUT } else { ELEMENT };
+        let kind = if is_owner(root) { SHORTCUT } else { ELEMENT };
         // As an index: the target has the name.
         let name = if kind == SHORTCUT { u64::from(root_names[number]) } else { number as u64 };
         edge(out, number == 0, [kind.into(), name, 1 + number as u64])?;
@@ -105,9 +107,9 @@ fn write_all(heap: &mut ManagedHeap, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"]}\n")
 }
 
-/// Whether a root has the modules of an interpreter, which own what they lead to.
-fn is_of_modules(root: &Root) -> bool {
-    root.kind == RootKind::Program && root.name.starts_with("(modules")
+/// Whether a root owns what it leads to, as the modules of an interpreter do.
+fn is_owner(root: &Root) -> bool {
+    root.kind == RootKind::Owner
 }
 
 fn kind_of(name: EdgeName) -> (u32, u64) {
@@ -145,11 +147,14 @@ fn ids_of_roots(heap: &ManagedHeap) -> Vec<u64> {
 
 /// Describes the heap to heapr's own commands.
 fn dialect(heap: &ManagedHeap) -> Value {
+    let language = if heap.language.is_empty() { Value::Null } else { heap.language.into() };
     let texts = |names: &[u32]| -> Vec<String> {
         names.iter().map(|&name| heap.strings.get(name).to_owned()).collect()
     };
     json!({
         "runtime": heap.runtime,
+        "language": language,
+        "program": heap.program,
         "ids": "addresses",
         "identity_bit": IDENTITY_BIT,
         "collections": texts(&heap.collections),

@@ -146,6 +146,20 @@ pub(crate) fn module_starts(mappings: &[Mapping]) -> impl Iterator<Item = (u64, 
         .map(|mapping| (mapping.start_avma, mapping.name.as_str()))
 }
 
+/// Written memory of a module: mappings of its file, and the anonymous one behind them.
+pub(crate) fn data_of<'a>(mappings: &'a [Mapping], module: &'a str) -> impl Iterator<Item = (u64, u64)> + 'a {
+    let mut last_end_avma = 0;
+    mappings.iter().filter_map(move |mapping| {
+        let is_own = mapping.inode != 0 && mapping.name == module;
+        let is_behind = mapping.inode == 0 && mapping.name.is_empty() && mapping.start_avma == last_end_avma;
+        if is_own || is_behind {
+            last_end_avma = mapping.end_avma;
+        }
+        let is_data = mapping.is_readable && mapping.is_writable && !mapping.is_shared;
+        ((is_own || is_behind) && is_data).then_some((mapping.start_avma, mapping.end_avma))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use heapr_native::Memory;

@@ -31,11 +31,16 @@ pub fn chosen_stacks(stacks: &(impl StackSource + ?Sized), tree: &SymbolTree, fi
     let mut may_be_left_out = vec![false; if names_lines { tree.count() } else { 0 }];
     if !rules.is_empty() {
         let mut judged = JudgedFrames::new(rules, tree.frames.count());
+        let is_passed = tree.stacks_with(&judged.passed_frames(|frame| tree.text(frame)));
         let mut frames: Vec<FrameId> = Vec::new();
         for (number, is_chosen) in chosen.iter_mut().enumerate().filter(|(_, is_chosen)| **is_chosen) {
-            frames.clear();
-            frames.extend(tree.frames_of(number as NamedStack));
-            let is_left_out = judged.rule_for(&frames, |frame| tree.text(frame)).is_some();
+            let of_stack = || tree.frames_of(number as NamedStack);
+            let may_be = is_passed[number] || judged.may_begin(of_stack(), |frame| tree.text(frame));
+            let is_left_out = may_be && {
+                frames.clear();
+                frames.extend(of_stack());
+                judged.rule_for(&frames, |frame| tree.text(frame)).is_some()
+            };
             match may_be_left_out.get_mut(number) {
                 Some(may_be) => *may_be = is_left_out,
                 None => *is_chosen = !is_left_out,

@@ -234,6 +234,39 @@ impl Suppressions {
         }
     }
 
+    /// Whether a rule may begin with a frame: as it is written, or without its allocating lines.
+    pub(crate) fn may_begin_with(&self, frame: &FrameText<'_>) -> bool {
+        self.beginnings().any(|lines| match lines.first() {
+            None => true,
+            Some(Line::Any) => false,
+            Some(line) => line.matches(frame),
+        })
+    }
+
+    /// Whether a rule that begins with any frames may go on with this one.
+    pub(crate) fn may_pass(&self, frame: &FrameText<'_>) -> bool {
+        let is_anywhere = |rule: usize| {
+            matches!(self.rules[rule].what, What::Anywhere(_)) && self.says(Part { rule, line: 1 }, frame)
+        };
+        (0..self.rules.len()).any(is_anywhere)
+            || self.beginnings().filter(|lines| matches!(lines.first(), Some(Line::Any))).any(|lines| {
+                let named = lines.iter().find(|line| !matches!(line, Line::Any));
+                named.is_none_or(|line| line.matches(frame))
+            })
+    }
+
+    /// The lines of each rule for stacks, as they are written and without the allocating ones.
+    fn beginnings(&self) -> impl Iterator<Item = &[Line]> {
+        let lines = self.rules.iter().filter_map(|rule| match &rule.what {
+            What::Anywhere(_) => None,
+            What::Stack(lines) => Some(lines.as_slice()),
+        });
+        lines.flat_map(|lines| {
+            let named = lines.iter().take_while(|line| line.is_allocating()).count();
+            [lines, &lines[named..]]
+        })
+    }
+
     /// Number of parts of each rule.
     pub(crate) fn part_counts(&self) -> impl Iterator<Item = usize> {
         self.rules.iter().map(|rule| match &rule.what {

@@ -42,8 +42,8 @@ fn is_candidate(mapping: &Mapping) -> bool {
         && mapping.bytes() <= ARENA_HEAP_BYTES
 }
 
-/// True for the header of a heap. The sizes are held against the largest heap, not against the
-/// mapping: the program runs, and the heap may have grown since its mappings were read.
+/// True for the header of a heap. The largest heap bounds the sizes. The mapping does not, as the
+/// heap may have grown since its mappings were read.
 fn is_header(words: &[Option<u64>; HEADER_WORDS]) -> bool {
     let &[Some(arena), Some(before), Some(size), Some(usable)] = words else { return false };
     // An arena follows the header of its first heap.
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn other_words_are_no_header() {
         let header = [START_AVMA + 0x20, 0, 0x21000, 0x22000];
-        // Word, and its other value: an arena elsewhere, a heap before that is none, sizes.
+        // Words with other values: the arena, the heap before, the sizes.
         for (place, word) in
             [(0, 0), (0, START_AVMA), (0, START_AVMA + 0x1000), (1, 8), (2, 0), (2, 0x23000), (2, 0x21008)]
         {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use heapr_glibc_heap::Plan;
-use heapr_managed::{Contents, ManagedHeap, NativeBlock, PythonRequest, check_python, read_python};
+use heapr_managed::{Contents, HeapRequest, Interpreter, ManagedHeap, NativeBlock};
 use heapr_proc::CoreFile;
 
 use crate::Error;
@@ -13,6 +13,8 @@ use crate::snapshots::managed_capture::native_blocks;
 /// Input of [`managed_heap_of_core`].
 #[derive(Debug, Clone)]
 pub struct ManagedCoreRequest {
+    /// Interpreter whose heap is read.
+    pub interpreter: Interpreter,
     /// Path of the core file.
     pub core: PathBuf,
     /// Program of the core file, if it is not at its path any more.
@@ -38,7 +40,7 @@ pub fn managed_heap_of_core(request: &ManagedCoreRequest) -> Result<ManagedHeap,
             Vec::new()
         }
     };
-    let read = read_python(&PythonRequest {
+    let read = request.interpreter.read(&HeapRequest {
         memory: &core,
         mappings: core.mappings(),
         blocks: &blocks,
@@ -51,13 +53,13 @@ pub fn managed_heap_of_core(request: &ManagedCoreRequest) -> Result<ManagedHeap,
     Ok(heap)
 }
 
-/// Returns the version of the CPython that the process of a core file ran; `None` if no heap of one
-/// can be read in it.
+/// Returns the version of the interpreter that the process of a core file ran; `None` if no heap of
+/// one can be read in it.
 #[must_use]
 pub fn managed_runtime_of_core(request: &ManagedCoreRequest) -> Option<String> {
     let (core, _) =
         open_core(&request.core, request.executable.as_deref(), request.sysroot.as_deref()).ok()?;
-    check_python(&core, core.mappings()).ok()
+    request.interpreter.check(&core, core.mappings()).ok()
 }
 
 fn blocks_of(core: &CoreFile) -> Result<Vec<NativeBlock>, heapr_glibc_heap::Error> {

@@ -56,7 +56,7 @@ pub use packages::{CodeShare, CodeUnit, code_shares};
 pub use path::PathStep;
 pub use pending::{Pending, Waiting, pending};
 pub(crate) use retaining_paths::path_from_root;
-pub use retaining_paths::{RetainingPaths, retaining_paths};
+pub use retaining_paths::{RetainingPaths, RootSteps, retaining_paths};
 pub use scripts::{Place, is_of_the_runtime};
 pub use shapes::{Shape, shapes};
 pub use stored_answers::{NativeAnswer, StoredAnswers};

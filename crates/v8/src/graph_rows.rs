@@ -4,10 +4,14 @@ use std::io::{self, Write};
 
 use crate::format::NODE_FIELDS;
 
+/// Index of the kind of stores among the kinds in the header.
+pub const ARRAY: u32 = 1;
 /// Index of the string kind among the kinds in the header.
 pub const STRING: u32 = 2;
 /// Index of the kind of objects.
 pub const OBJECT: u32 = 3;
+/// Index of the kind of code.
+pub const CODE: u32 = 4;
 /// Index of the kind of functions.
 pub const CLOSURE: u32 = 5;
 /// Index of the kind of native memory.

@@ -1032,6 +1032,7 @@ export interface SpanColumns {
   bytes: number[];
   realloc_count: number[];
   temporary_count: number[];
+  temporary_bytes: number[];
 }
 
 /** Culled stacks as a tree of frames, the outermost first; parents come before their children. */
@@ -1048,6 +1049,12 @@ export interface SpanStacks {
   node: number[];
   /** Index of the innermost frame of user code, from the innermost one; -1 for none. */
   own: number[];
+  /** File (a number of a name) and line of that frame; 0 for unknown. Lines of a stack that sums several are those of one. */
+  own_file: number[];
+  own_line: number[];
+  /** Bytes and blocks of the stack at the peak of the recording. */
+  peak_bytes: number[];
+  peak_count: number[];
 }
 
 export interface SpansAnswer {

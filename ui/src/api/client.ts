@@ -107,7 +107,7 @@ async function errorOf(response: Response): Promise<ApiError> {
 }
 
 /** Requests that sums by time may answer. */
-const SPANNED = new Set(['/api/report', '/api/functions', '/api/flame', '/api/timeline']);
+const SPANNED = new Set(['/api/report', '/api/functions', '/api/flame', '/api/frame', '/api/timeline']);
 
 function ofSums(sums: SpanSums | null, path: string, body: unknown): unknown {
   return sums === null ? undefined : answerOfSpans(sums, path, body);
@@ -115,7 +115,9 @@ function ofSums(sums: SpanSums | null, path: string, body: unknown): unknown {
 
 function recordedAnswer<T>(answers: RecordedAnswers, path: string, body: unknown): T {
   const sums = () => spanSums((body as { file?: number } | undefined)?.file ?? 0);
-  const answer = answers.find(path, body) ?? (SPANNED.has(path) ? ofSums(sums(), path, body) : undefined);
+  const isSpanned = SPANNED.has(path);
+  // Sums have all rows. Where they do not answer, the first rows of a long table are what there is.
+  const answer = answers.find(path, body, isSpanned) ?? (isSpanned ? (ofSums(sums(), path, body) ?? answers.find(path, body)) : undefined);
   if (answer === undefined) {
     throw new ApiError('this is not in the page: it was written by heapr view --static; open the file itself with heapr view', 0);
   }

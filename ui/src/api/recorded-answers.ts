@@ -53,8 +53,11 @@ export class RecordedAnswers {
     return answer;
   }
 
-  /** Returns the answer to a request, with the requested rows; undefined if it was not recorded. */
-  find(path: string, body: unknown): unknown {
+  /**
+   * Returns the answer to a request, with the requested rows; undefined if it was not recorded.
+   * `isWhole`: not from the first rows of a table in another order.
+   */
+  find(path: string, body: unknown, isWhole = false): unknown {
     const asked = (body ?? {}) as { match?: string; by_own?: boolean; sort?: string; descending?: boolean; offset?: number; limit?: number; same?: boolean };
     const text = (asked.match ?? '').toLowerCase();
     const bare = { ...asked, match: null, by_own: null };
@@ -64,6 +67,7 @@ export class RecordedAnswers {
     const isInOrder = known !== undefined && asked.descending !== false && !asked.by_own;
     const answer = known ?? (asked.sort === undefined ? undefined : this.get(this.inAnyOrder.get(recordedKey(path, { ...bare, sort: null }))));
     if (typeof answer !== 'object' || answer === null) return answer;
+    if (isWhole && !known && !hasAllRows(answer as Record<string, unknown>)) return undefined;
     const found: Record<string, unknown> = { ...answer };
     const { offset, limit } = asked;
     for (const [name, count] of ROWS) {
@@ -85,6 +89,11 @@ export class RecordedAnswers {
     }
     return found;
   }
+}
+
+/** Whether an answer has all rows of its table. */
+function hasAllRows(answer: Record<string, unknown>): boolean {
+  return ROWS.every(([name, count]) => !Array.isArray(answer[name]) || (count !== '' && answer[name].length >= Number(answer[count] ?? 0)));
 }
 
 /** Whether one of a row's names contains a text. */

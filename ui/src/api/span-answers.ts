@@ -2,7 +2,8 @@
 import { parseTimeNs, shellWords, timeArgument } from '../format';
 import type { SpansAnswer } from './answers';
 import { METRICS } from './metrics';
-import { SpanSums, type StackAmounts, TOLD } from './span-sums';
+import { neighbours } from './span-frame';
+import { SpanSums, type StackAmounts, TEMPORARY_BYTES, TOLD } from './span-sums';
 import type { Filter } from './trace-types';
 
 interface Asked {
@@ -21,6 +22,7 @@ interface Asked {
   direction?: string;
   root?: string | null;
   focus?: string | null;
+  frame?: string;
   collapse_recursion?: boolean;
   bins?: number;
   from_ns?: number | null;
@@ -71,29 +73,34 @@ export function answerOfSpans(sums: SpanSums, path: string, body: unknown): unkn
   if (path === '/api/timeline') return timeline(sums, asked, patterns);
   const amounts = () => sums.amounts({ first, end, patterns });
   const words = [...(filter.range ? ['--range', ...snapped(sums, filter.range)] : []), ...patterns.flatMap((pattern) => ['--require-frames', pattern])];
-  const command = (action: string) => (sums.answer.path === '' ? null : shellWords(['heapr', 'report', sums.answer.path, ...action.split(' '), ...words]));
+  const command = (action: string) => (sums.answer.path === '' ? null : [shellWords(['heapr', 'report', sums.answer.path]), action, ...(words.length > 0 ? [shellWords(words)] : [])].join(' '));
   if (path === '/api/report') return report(sums, asked, amounts(), command);
   if (path === '/api/functions' && !asked.by_line) return functions(sums, asked, amounts(), command);
-  if (path === '/api/flame' && !asked.by_line && !asked.root && !asked.focus && !asked.collapse_recursion) return flame(sums, asked, amounts(), command);
+  if (path === '/api/flame' && !asked.by_line && !asked.root && !asked.focus) return flame(sums, asked, amounts(), command);
+  if (path === '/api/frame' && !asked.by_line) return frameAnswer(sums, asked, amounts(), command);
   return undefined;
 }
 
-const none = (): Amounts => ({ ...Object.fromEntries(TOLD.map((name) => [name, 0])), peak_bytes: null, peak_count: null });
+/** Amounts of nothing. A range has no peak of its own here. */
+const none = (amounts: StackAmounts): Amounts => Object.fromEntries(TOLD.map((name, at) => [name, amounts[at] === undefined ? null : 0]));
 
 function add(into: Amounts, amounts: StackAmounts, stack: number): void {
-  TOLD.forEach((name, at) => { into[name] = (into[name] ?? 0) + (amounts[at]?.[stack] ?? 0); });
+  TOLD.forEach((name, at) => {
+    const column = amounts[at];
+    if (column) into[name] = (into[name] ?? 0) + (column[stack] ?? 0);
+  });
 }
 
-/** Name of the metric of a sort key; a range has no peak of its own here. */
-function metricOf(sort: string | undefined): string {
+/** Name of the metric of a sort key, if it is known. */
+function metricOf(sort: string | undefined, amounts: StackAmounts): string {
   const name = METRICS.find((metric) => metric.key === sort)?.name ?? 'outstanding_bytes';
-  return name.startsWith('peak') ? 'outstanding_bytes' : name;
+  return amounts[TOLD.indexOf(name)] === undefined ? 'outstanding_bytes' : name;
 }
 
 function totalsOf(all: Amounts) {
   return {
     alloc_count: all['total_count'], alloc_bytes: all['total_bytes'], free_count: null, realloc_count: all['realloc_count'], failed_count: 0, outstanding_count: all['outstanding_count'],
-    outstanding_bytes: all['outstanding_bytes'], temporary_count: all['temporary_count'], peak_bytes: null, peak_count: null, peak_time_ns: 0, unmatched_frees: 0, inherited_frees: 0, implied_frees: 0,
+    outstanding_bytes: all['outstanding_bytes'], temporary_count: all['temporary_count'], peak_bytes: all['peak_bytes'], peak_count: all['peak_count'], peak_time_ns: 0, unmatched_frees: 0, inherited_frees: 0, implied_frees: 0,
   };
 }
 
@@ -104,10 +111,18 @@ function frameOf(sums: SpanSums, frame: number) {
   return { module: name(told?.module), symbol: name(told?.symbol), file: null, line: null, inlined: false, offset: told?.offset ?? 0 };
 }
 
+/** The own frame of a stack, with its line. */
+function ownOf(sums: SpanSums, stack: number, frames: number[]) {
+  const { names, stacks } = sums.answer;
+  const place = stacks.own[stack] ?? -1;
+  if (place < 0) return {};
+  return { own: { place, ...frameOf(sums, frames[place] ?? -1), file: names[stacks.own_file[stack] ?? 0] || null, line: stacks.own_line[stack] || null } };
+}
+
 interface SpanGroup {
   id: string | null;
+  stack: number;
   frames: number[];
-  own: number;
   amounts: Amounts;
 }
 
@@ -123,8 +138,7 @@ function groupsOf(sums: SpanSums, by: string, amounts: StackAmounts): SpanGroup[
     const key = by === 'stacks' ? id : by === 'frames' ? String(inner) : (names[frames[inner]?.module ?? 0] ?? '');
     let group = groups.get(key);
     if (!group) {
-      const own = stacks.own[stack] ?? -1;
-      group = { id: by === 'stacks' ? id : by === 'frames' ? (frames[inner]?.id ?? null) : null, frames: by === 'stacks' ? path : path.slice(0, 1), own: by === 'stacks' ? own : -1, amounts: none() };
+      group = { id: by === 'stacks' ? id : by === 'frames' ? (frames[inner]?.id ?? null) : null, stack: by === 'stacks' ? stack : -1, frames: by === 'stacks' ? path : path.slice(0, 1), amounts: none(amounts) };
       groups.set(key, group);
     }
     add(group.amounts, amounts, stack);
@@ -135,8 +149,8 @@ function groupsOf(sums: SpanSums, by: string, amounts: StackAmounts): SpanGroup[
 function report(sums: SpanSums, asked: Asked, amounts: StackAmounts, command: (action: string) => string | null) {
   const by = asked.by ?? 'stacks';
   if (!['stacks', 'frames', 'images'].includes(by)) return undefined;
-  const metric = metricOf(asked.sort);
-  const all = none();
+  const metric = metricOf(asked.sort, amounts);
+  const all = none(amounts);
   sums.answer.stacks.id.forEach((_, stack) => add(all, amounts, stack));
   const groups = groupsOf(sums, by, amounts).sort((a, b) => (b.amounts[metric] ?? 0) - (a.amounts[metric] ?? 0));
   const text = (asked.match ?? '').toLowerCase();
@@ -146,13 +160,15 @@ function report(sums: SpanSums, asked: Asked, amounts: StackAmounts, command: (a
   });
   const wanted = text === '' ? groups : groups.filter(hasText);
   const ordered = asked.descending === false ? [...wanted].reverse() : wanted;
-  const matched = none();
-  for (const group of wanted) TOLD.forEach((name) => { matched[name] = (matched[name] ?? 0) + (group.amounts[name] ?? 0); });
+  const matched = none(amounts);
+  for (const group of wanted) {
+    for (const name of TOLD) if (group.amounts[name] != null) matched[name] = (matched[name] ?? 0) + (group.amounts[name] ?? 0);
+  }
   const [offset, limit] = [asked.offset ?? 0, asked.limit ?? 200];
-  const row = ({ id, frames, own, amounts: of }: SpanGroup) => {
+  const row = ({ id, frames, stack, amounts: of }: SpanGroup) => {
     const images = by === 'images';
     const shown = frames.slice(0, asked.frames_max ?? 16).map((frame) => (images ? { ...frameOf(sums, frame), symbol: null, offset: 0 } : frameOf(sums, frame)));
-    return { id, frames: shown, frame_count: frames.length, ...(own >= 0 ? { own: { place: own, ...frameOf(sums, frames[own] ?? -1) } } : {}), ...of };
+    return { id, frames: shown, frame_count: frames.length, ...ownOf(sums, stack, frames), ...of };
   };
   return {
     schema: 'heapr.view.report/1', command: command(`--${by} ${asked.sort ?? 'so'}`), totals: totalsOf(all), heaps: [], group_count: groups.length, match_count: wanted.length, all, matched, offset,
@@ -163,19 +179,19 @@ function report(sums: SpanSums, asked: Asked, amounts: StackAmounts, command: (a
 function functions(sums: SpanSums, asked: Asked, amounts: StackAmounts, command: (action: string) => string | null) {
   const { frames, stacks } = sums.answer;
   const rows = new Map<number, { inclusive: Amounts; own: Amounts }>();
-  const all = none();
+  const all = none(amounts);
   stacks.id.forEach((_, stack) => {
     if ((amounts[3]?.[stack] ?? 0) === 0) return;
     add(all, amounts, stack);
     const path = sums.framesOf(stack);
     for (const frame of new Set(path)) {
-      const row = rows.get(frame) ?? { inclusive: none(), own: none() };
+      const row = rows.get(frame) ?? { inclusive: none(amounts), own: none(amounts) };
       rows.set(frame, row);
       add(row.inclusive, amounts, stack);
       if (frame === path[0]) add(row.own, amounts, stack);
     }
   });
-  const metric = metricOf(asked.sort);
+  const metric = metricOf(asked.sort, amounts);
   const part = asked.by_own ? 'own' : 'inclusive';
   const text = (asked.match ?? '').toLowerCase();
   const wanted = [...rows]
@@ -187,13 +203,31 @@ function functions(sums: SpanSums, asked: Asked, amounts: StackAmounts, command:
   return { schema: 'heapr.view.functions/1', command: command(`--functions ${asked.sort ?? 'so'}`), totals: totalsOf(all), function_count: rows.size, match_count: wanted.length, offset, functions: wanted.slice(offset, offset + limit) };
 }
 
+/** A frame with its callers and callees. */
+function frameAnswer(sums: SpanSums, asked: Asked, amounts: StackAmounts, command: (action: string) => string | null) {
+  const { frames } = sums.answer;
+  const wanted = frames.findIndex((frame) => frame.id === asked.frame);
+  if (wanted < 0) return undefined;
+  const metric = metricOf(asked.sort, amounts);
+  const found = neighbours(sums, amounts, wanted, () => none(amounts), (into, stack) => add(into, amounts, stack));
+  const listed = (groups: Map<number, Amounts>) => [...groups]
+    .sort(([first, a], [second, b]) => (b[metric] ?? 0) - (a[metric] ?? 0) || first - second)
+    .map(([frame, of]) => ({ id: frames[frame]?.id ?? '', frame: frameOf(sums, frame), ...of }));
+  const [callers, callees] = [listed(found.callers), listed(found.callees)];
+  const limit = asked.limit ?? 200;
+  const frame = frameOf(sums, wanted);
+  return {
+    schema: 'heapr.view.frame/1', command: frame.symbol === null ? null : command(`--callers ${shellWords([frame.symbol])} ${asked.sort ?? 'so'}`), id: asked.frame, frame, inclusive: found.inclusive, self: found.own,
+    callers: callers.slice(0, limit), caller_count: callers.length, callees: callees.slice(0, limit), callee_count: callees.length,
+  };
+}
+
 /** Least share of the whole that a box has. */
 const LEAST_SHARE = 0.0005;
 
 function flame(sums: SpanSums, asked: Asked, amounts: StackAmounts, command: (action: string) => string | null) {
   const { frames, names, stacks } = sums.answer;
-  const metric = asked.value === 'temporary_bytes' || (asked.value ?? '').startsWith('peak') ? -1 : TOLD.indexOf((asked.value ?? 'outstanding_bytes') as typeof TOLD[number]);
-  const column = amounts[metric];
+  const column = amounts[asked.value === 'temporary_bytes' ? TEMPORARY_BYTES : TOLD.indexOf((asked.value ?? 'outstanding_bytes') as typeof TOLD[number])];
   if (!column) return undefined;
   interface Box { frame: number; parent: Box | null; value: number; own: number; below: Map<number, Box> }
   const root: Box = { frame: -1, parent: null, value: 0, own: 0, below: new Map() };
@@ -205,6 +239,7 @@ function flame(sums: SpanSums, asked: Asked, amounts: StackAmounts, command: (ac
     let box = root;
     box.value += value;
     for (const frame of path) {
+      if (asked.collapse_recursion && frame === box.frame) continue;
       let next = box.below.get(frame);
       if (!next) {
         next = { frame, parent: box, value: 0, own: 0, below: new Map() };

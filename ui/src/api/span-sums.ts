@@ -11,12 +11,14 @@ export interface SpanFilter {
   patterns: string[];
 }
 
-/** Amounts that the sums tell, in this order. */
-export const TOLD = ['outstanding_bytes', 'outstanding_count', 'total_bytes', 'total_count', 'realloc_count', 'temporary_count'] as const;
+/** Amounts that the sums tell, in this order. Those at the peak are of the whole time alone. */
+export const TOLD = ['outstanding_bytes', 'outstanding_count', 'total_bytes', 'total_count', 'realloc_count', 'temporary_count', 'peak_bytes', 'peak_count'] as const;
 const [LIVE_BYTES, LIVE_COUNT, BYTES, COUNT, REALLOCS, TEMPORARY] = [0, 1, 2, 3, 4, 5] as const;
+/** Column of the bytes of temporary allocations, of flame graphs alone. */
+export const TEMPORARY_BYTES = TOLD.length;
 
-/** Amounts of stacks, as columns by stack. */
-export type StackAmounts = Float64Array[];
+/** Amounts of stacks, as columns by stack; none of what is not known. */
+export type StackAmounts = (Float64Array | undefined)[];
 
 export class SpanSums {
   readonly answer: SpansAnswer;
@@ -57,7 +59,11 @@ export class SpanSums {
   amounts({ first, end, patterns }: SpanFilter): StackAmounts {
     const { sums, stacks } = this.answer;
     const passes = patterns.length === 0 ? null : this.stacksWith(patterns);
-    const found = TOLD.map(() => new Float64Array(stacks.id.length));
+    const found = [...TOLD, 'temporary_bytes'].map((name) => (name.startsWith('peak') ? undefined : new Float64Array(stacks.id.length)));
+    if (first === 0 && end === this.bordersNs.length - 1) {
+      const ofPeak = (column: number[]) => Float64Array.from(column, (amount, stack) => (passes === null || passes[stack] === 1 ? amount : 0));
+      [found[TOLD.indexOf('peak_bytes')], found[TOLD.indexOf('peak_count')]] = [ofPeak(stacks.peak_bytes), ofPeak(stacks.peak_count)];
+    }
     for (let row = 0; row < this.stack.length; row += 1) {
       const [stack, born, freed] = [this.stack[row] ?? 0, this.born[row] ?? 0, this.freed[row] ?? 0];
       if (born < first || born >= end || (passes !== null && passes[stack] === 0)) continue;
@@ -74,6 +80,7 @@ export class SpanSums {
       add(COUNT, count);
       add(REALLOCS, sums.realloc_count[row] ?? 0);
       add(TEMPORARY, sums.temporary_count[row] ?? 0);
+      add(TEMPORARY_BYTES, sums.temporary_bytes[row] ?? 0);
     }
     return found;
   }

@@ -27,11 +27,12 @@ export function FindingCards({ file }: { file: OpenFile }) {
   if (opened) return <FindingStory file={file} finding={opened} />;
   return (
     <section class="findings" aria-label="Findings">
-      {data.verdict && <p class="verdict">{data.verdict}</p>}
+      {data.verdict && data.findings.length === 0 && <p class="verdict">{data.verdict}</p>}
       {typeof data.until_ns === 'number' && data.until_ns < (file.trace?.duration_ns ?? 0) && (
         <p class="quiet">Told of the first {formatDuration(data.until_ns)}; it is looked for again when twice as much is recorded.</p>
       )}
       {data.findings.map((finding, at) => <FindingCard key={finding.sentence} finding={finding} file={file} number={at} />)}
+      {data.verdict && data.findings.length > 0 && <p class="quiet">{data.verdict}</p>}
     </section>
   );
 }

@@ -18,7 +18,9 @@ import { StackName } from './stack-name';
 import { StackPane } from './stack-pane';
 import type { TraceViewProps } from './view-props';
 
-export function LeakView({ file, filter, onCommand }: TraceViewProps) {
+export function LeakView({ file, filter: given, onCommand }: TraceViewProps) {
+  // Leaks are of the end: a moment or a type of allocation chooses none of them.
+  const { at: _at, temporary: _temporary, type: _type, snapshot: _snapshot, ...filter } = given;
   const address = useAddress();
   const [whole, setWhole] = useTold<Amounts | null>(null);
   const sort = address.sort || 'bytes';

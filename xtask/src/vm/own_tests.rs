@@ -47,11 +47,7 @@ pub(super) fn make(
             "{trial} --list {filter} | grep -q ': test$' || {{ echo 'no test is named so'; exit 1; }}\n\
              {trial} {filter}\n"
         );
-        let script = if test.is_some() {
-            format!("export HEAPR_UNTRIED_ATTACH=1\ncd {}\n{run}", folder.display())
-        } else {
-            run
-        };
+        let script = if test.is_some() { format!("cd {}\n{run}", folder.display()) } else { run };
         fs::write(work.join("trials").join(format!("{trial}.sh")), script)?;
         names.push(trial);
     }

@@ -37,6 +37,7 @@ const TRIALS: &[(&str, &str, &[Source])] = &[
         &[("crashes", include_str!("trials/crashes.c"))],
     ),
     ("python_frames", include_str!("trials/python_frames.sh"), &[]),
+    ("inside_exact", include_str!("trials/inside_exact.sh"), &[("counts", include_str!("trials/counts.c"))]),
     ("languages", include_str!("trials/languages.sh"), &[]),
     ("doctor", include_str!("trials/doctor.sh"), &[]),
     ("deaths_v2", include_str!("trials/deaths_v2.sh"), &[]),

@@ -53,7 +53,7 @@ impl Registers {
     /// Makes registers that are all known, with these values.
     #[cfg(test)]
     pub(super) fn of(values: [u64; COLUMNS], is_exact: bool) -> Self {
-        Self { values, known: (1 << COLUMNS) - 1, link: None, is_exact }
+        Self { values, known: u32::MAX >> (32 - COLUMNS), link: None, is_exact }
     }
 
     pub(super) fn get(&self, column: usize) -> Option<u64> {

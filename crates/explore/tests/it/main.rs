@@ -6,3 +6,4 @@ mod intervals;
 mod made_trace;
 #[path = "../../../query/tests/it/random_steps.rs"]
 mod random_steps;
+mod sums;

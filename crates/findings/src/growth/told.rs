@@ -1,8 +1,10 @@
 //! Sentences on growth.
 
-use heapr_table::quantity::{duration, percent};
+use heapr_query::Confidence;
+use heapr_table::quantity::{duration, percent, plural};
 use heapr_trace::{BlockEstimate, Estimate};
 
+use super::stopped::{Stopped, stopped};
 use super::{Growing, KEPT_ALL, Manner};
 use crate::estimated::as_many_as;
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
@@ -54,10 +56,16 @@ impl Growing<'_> {
             require_frames: recording.required(&own_frame),
             ..Chosen::default()
         };
+        // What one late phase has loaded may be all that its work needs.
+        let most_sure = match (self.stopped(recording).is_some(), self.begins_late) {
+            (true, true) => Confidence::Low,
+            (true, false) => Confidence::Medium,
+            (false, _) => Confidence::High,
+        };
         let finding = Finding {
             kind: Kind::Growth,
             sentence,
-            confidence: self.confidence(work),
+            confidence: self.confidence(work).min(most_sure),
             own_frame: Some(own_frame),
             bytes: last.bytes,
             bytes_plus_minus: last.live().bytes_plus_minus(),
@@ -85,12 +93,18 @@ impl Growing<'_> {
                 };
                 format!("Memory grows: {name} holds {held}{at_peak}, {pace}{rest}.")
             }
-            Manner::Whole => {
-                format!(
+            Manner::Whole => match self.stopped(recording) {
+                Some(stopped) => format!(
+                    "Memory grew: {name} holds {held} {after}, as much as {} before; the program made {} meanwhile; {}.",
+                    duration(stopped.quiet_ns),
+                    plural(stopped.made, "block"),
+                    self.fate(recording, is_left)
+                ),
+                None => format!(
                     "Memory grows: {name} holds {held} {after}, {pace}; {}.",
                     self.fate(recording, is_left)
-                )
-            }
+                ),
+            },
             Manner::Part => format!(
                 "Memory grows: of what {name} makes, {} stay {after} that did not {}, {pace}{}.",
                 recording.said.held(self.grown()),
@@ -131,6 +145,25 @@ impl Growing<'_> {
         let is_whole = !session.command_line.is_empty() && session.buffer_bytes > 0;
         let end_ns = known.end_ns?;
         (is_whole && end_ns.saturating_sub(known.start_ns) <= SOON_NS).then_some(end_ns)
+    }
+
+    /// Time without growth at the end of the judged span, while the program worked on. Estimates
+    /// rise and fall by chance: they do not tell it.
+    fn stopped(&self, recording: &Recording<'_>) -> Option<Stopped> {
+        let is_told = self.manner == Manner::Whole
+            && recording.said.tells_counts()
+            && self.last.live().bytes_plus_minus() == 0;
+        let work = &recording.processes[self.site.process.0 as usize];
+        let moments = &recording.summary.course.moments;
+        let made: Vec<u64> = match recording.processes.len() {
+            1 => moments.iter().map(|moment| moment.total_count).collect(),
+            _ => {
+                let before = std::iter::repeat_n(0, work.first);
+                before.chain(work.made_own.iter().copied()).collect()
+            }
+        };
+        let by_moment = (&recording.times_ns[..], &made[..], &self.site.held[..]);
+        stopped(by_moment, work.first, (self.from, self.to)).filter(|_| is_told)
     }
 
     /// True if the site holds as much at the end of the judged span as at any moment until then.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use heapr_managed::Interpreter;
 use heapr_session::{CoreRequest, ManagedCoreRequest, managed_runtime_of_core, snapshot_of_core};
 use heapr_table::quantity::{bytes, plural};
 use serde_json::json;
@@ -25,7 +26,7 @@ pub(crate) struct GraphOfArguments {
     /// Root of the files of the machine that it is from
     #[arg(long, value_name = "DIR")]
     sysroot: Option<PathBuf>,
-    /// Heap to read: blocks of the C library, or objects of CPython
+    /// Heap to read: blocks of the C library, or objects of CPython or Ruby
     #[arg(long, value_enum, value_name = "HEAP", default_value_t = CoreHeap::Native)]
     heap: CoreHeap,
     /// The trace or the snapshot to write [default: the core's name with .heapr or .heapsnapshot]
@@ -52,12 +53,24 @@ enum CoreHeap {
     Native,
     /// Objects of CPython, 3.8 to 3.15
     Python,
+    /// Objects of Ruby, 3.1 and 3.3
+    Ruby,
+}
+
+impl CoreHeap {
+    const fn interpreter(self) -> Option<Interpreter> {
+        match self {
+            Self::Native => None,
+            Self::Python => Some(Interpreter::Python),
+            Self::Ruby => Some(Interpreter::Ruby),
+        }
+    }
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: GraphOfArguments) -> anyhow::Result<ExitCode> {
-    if arguments.heap == CoreHeap::Python {
-        return run_of_python(arguments);
+    if let Some(interpreter) = arguments.heap.interpreter() {
+        return run_of_objects(interpreter, arguments);
     }
     let GraphOfArguments { core, executable, sysroot, output, contents: asked, force, quiet, format, .. } =
         arguments;
@@ -95,28 +108,31 @@ pub(crate) fn run(arguments: GraphOfArguments) -> anyhow::Result<ExitCode> {
         for note in &taken.notes {
             say!("  not seen: {note}");
         }
-        tell_of_python(&request);
+        tell_of_objects(&request);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says that the process ran a CPython whose objects can be read.
-fn tell_of_python(request: &CoreRequest) {
-    let CoreRequest { core, executable, sysroot, .. } = request.clone();
-    let asked = ManagedCoreRequest { core, executable, sysroot, contents: heapr_managed::Contents::Names };
-    if let Some(version) = managed_runtime_of_core(&asked) {
-        say!("  it ran CPython {version}: --heap python writes its objects");
+/// Says that the process ran an interpreter whose objects can be read.
+fn tell_of_objects(request: &CoreRequest) {
+    for (interpreter, name) in [(Interpreter::Python, "CPython"), (Interpreter::Ruby, "Ruby")] {
+        let CoreRequest { core, executable, sysroot, .. } = request.clone();
+        let contents = heapr_managed::Contents::Names;
+        let asked = ManagedCoreRequest { interpreter, core, executable, sysroot, contents };
+        if let Some(version) = managed_runtime_of_core(&asked) {
+            say!("  it ran {name} {version}: --heap {} writes its objects", interpreter.language());
+        }
     }
 }
 
-fn run_of_python(arguments: GraphOfArguments) -> anyhow::Result<ExitCode> {
+fn run_of_objects(interpreter: Interpreter, arguments: GraphOfArguments) -> anyhow::Result<ExitCode> {
     let GraphOfArguments { core, executable, sysroot, output, contents: asked, force, quiet, format, .. } =
         arguments;
     let contents = match asked {
         Some(Contents::Strings) => heapr_managed::Contents::Strings,
         None => heapr_managed::Contents::Names,
     };
-    let request = ManagedCoreRequest { core, executable, sysroot, contents };
+    let request = ManagedCoreRequest { interpreter, core, executable, sysroot, contents };
     let output =
         CoreOutput { path: output, overwrites: force, is_json: format == Format::Json, is_quiet: quiet };
     take_of_core(&request, output)

@@ -16,8 +16,8 @@ use crate::{containers, processes};
 pub(crate) struct TakeArguments {
     #[command(flatten)]
     asked: TakeQuestion,
-    /// Heap to take [default: python or javascript, if the processes run it, else native; java and
-    /// dotnet only if they are named]
+    /// Heap to take [default: python, ruby or javascript, if the processes run it, else native;
+    /// java and dotnet only if they are named]
     #[arg(long, value_enum, value_name = "HEAP")]
     heap: Option<HeapChoice>,
     #[command(flatten, next_help_heading = "JavaScript")]
@@ -54,10 +54,10 @@ pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
         return take(&asked, &options);
     }
     let with_pause = ["--pause", "--max-pause", "--contents"];
-    if is_of_python(&asked, heap, &v8, &native) {
-        v8.refuse_but(&[], "python's heap has no such option")?;
-        native.refuse_but(&with_pause, "python's heap has no such option")?;
-        return managed::take(&asked, &native.options, v8.options.is_quiet());
+    if is_of_objects(&asked, heap, &v8, &native) {
+        v8.refuse_but(&[], "a heap of objects has no such option")?;
+        native.refuse_but(&with_pause, "a heap of objects has no such option")?;
+        return managed::take(&asked, heap, &native.options, v8.options.is_quiet());
     }
     native.options.check()?;
     match heap {
@@ -77,16 +77,17 @@ pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Whether the snapshots are of CPython's objects. They are if that is asked for. They also are if
-/// nothing asks for another heap, and all processes run a CPython whose objects can be read.
-fn is_of_python(
+/// Whether the snapshots are of an interpreter's objects, read from memory. They are if that is
+/// asked for. They also are if nothing asks for another heap, and all processes run an interpreter
+/// whose objects can be read.
+fn is_of_objects(
     asked: &TakeQuestion,
     heap: Option<HeapChoice>,
     v8: &OnlyOf<TakeOptions>,
     native: &OnlyOf<NativeTakeOptions>,
 ) -> bool {
     if let Some(heap) = heap {
-        return heap == HeapChoice::Python;
+        return heap.interpreter().is_some();
     }
     let is_trace = asked.output.as_deref().and_then(Path::extension).is_some_and(|end| end == "heapr");
     if is_trace || v8.is_given() || native.has_other_than(&["--pause", "--max-pause", "--contents"]) {
@@ -98,9 +99,9 @@ fn is_of_python(
         && pids.iter().all(|&pid| managed::is_chosen(pid, v8.options.is_quiet()))
 }
 
-/// Whether `every` takes CPython's objects: nothing asks for another heap, no session records the
-/// processes, and all run a CPython whose objects can be read.
-fn is_every_of_python(
+/// Whether `every` takes an interpreter's objects. It does if nothing asks for another heap, no
+/// session records the processes, and all run an interpreter whose objects can be read.
+fn is_every_of_objects(
     asked: &EveryQuestion,
     v8: &OnlyOf<EveryOptions>,
     native: &OnlyOf<NativeEveryOptions>,
@@ -119,7 +120,7 @@ fn is_every_of_python(
 /// Runs `every`.
 pub(crate) fn every(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
     let EveryArguments { asked, v8, native } = arguments;
-    if is_every_of_python(&asked, &v8, &native) {
+    if is_every_of_objects(&asked, &v8, &native) {
         let limits = managed::Limits { count: v8.options.count, keep: v8.options.keep };
         return managed::every(&asked, &NativeTakeOptions::usual_managed(), limits, v8.options.is_quiet());
     }

@@ -13,7 +13,7 @@ use super::kills::Kills;
 use super::objects::remove_left;
 use super::recorded::Recorded;
 use super::recorder::{Recorder, end_left};
-use super::recorder_again::Replacements;
+use super::replacements::Replacements;
 use super::report::Report;
 use super::scan::Watched;
 use super::targets::Targets;

@@ -29,6 +29,7 @@ mod readings;
 mod recorded;
 mod recorder;
 mod recorder_again;
+mod replacements;
 mod report;
 mod room;
 mod scan;

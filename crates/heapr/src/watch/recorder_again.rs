@@ -1,37 +1,12 @@
 //! Another recorder in place of one that has ended.
 
-use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::earlier::left_path;
 use super::recorder::Recorder;
+use super::replacements::{AT_ONCE, REPLACED_EVERY};
 use super::watched_process::WatchedProcess;
 use super::watcher::Watcher;
-
-/// Mean time between two replacements, at least: each one attaches to all processes, and what ended
-/// the recorder may last.
-const REPLACED_EVERY: Duration = Duration::from_secs(60);
-/// Number of replacements that may follow one another at once.
-const AT_ONCE: usize = 3;
-
-/// Times of the last replacements, oldest first.
-#[derive(Debug, Default)]
-pub(super) struct Replacements(VecDeque<Instant>);
-
-impl Replacements {
-    /// Earliest time of the next replacement, if it must wait.
-    fn due(&self, now: Instant) -> Option<Instant> {
-        let oldest = self.0.front().filter(|_| self.0.len() == AT_ONCE)?;
-        Some(*oldest + REPLACED_EVERY * AT_ONCE as u32).filter(|due| *due > now)
-    }
-
-    fn note(&mut self, now: Instant) {
-        if self.0.len() == AT_ONCE {
-            self.0.pop_front();
-        }
-        self.0.push_back(now);
-    }
-}
 
 impl Watcher {
     /// Lets go of a recorder that has ended, and has another one started.
@@ -76,25 +51,5 @@ impl Watcher {
         let pids: Vec<u32> = self.watched.processes.iter().map(WatchedProcess::pid).collect();
         self.watched.have_recorded(&pids, self.recorder.as_ref());
         self.is_journal_old = true;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn three_replacements_follow_at_once_and_then_one_a_minute() {
-        let begin = Instant::now();
-        let second = |second: u64| begin + Duration::from_secs(second);
-        let mut replacements = Replacements::default();
-        for at in [0, 10, 20] {
-            assert_eq!(replacements.due(second(at)), None);
-            replacements.note(second(at));
-        }
-        assert_eq!(replacements.due(second(30)), Some(second(180)));
-        assert_eq!(replacements.due(second(180)), None);
-        replacements.note(second(180));
-        assert_eq!(replacements.due(second(181)), Some(second(190)));
     }
 }

@@ -13,7 +13,7 @@ use super::facts::of_group;
 use super::kills::Kills;
 use super::recorded::Recorded;
 use super::recorder::Recorder;
-use super::recorder_again::Replacements;
+use super::replacements::Replacements;
 use super::report::Report;
 use super::scan::Watched;
 use super::targets::Targets;

@@ -109,7 +109,7 @@ pub(crate) fn run(page: &mut Page, shown: &str, wrong: &mut Vec<String>) -> usiz
     count
 }
 
-/// Returns the text without warnings of memory that no recorded block explains: how much a runtime
+/// Returns the text without warnings of memory that no recorded block explains. How much a runtime
 /// keeps for itself differs from machine to machine, as with huge pages.
 fn without_varying(text: &str) -> String {
     let varies = |line: &str| {

@@ -1,4 +1,5 @@
-//! Ruby's heaps: `victims/ruby/heaps/class-variable` writes its dumps itself.
+//! Ruby's heaps: `victims/ruby/heaps/class-variable` writes its dumps itself, and is read while it
+//! waits.
 
 use std::path::Path;
 use std::process::Command;
@@ -57,4 +58,30 @@ fn counts_are_those_of_the_interpreter_and_texts_shown_on_demand() {
     let largest: Vec<Value> = rows(&stage, &["collections", "0.json"]);
     let first = &largest[0];
     assert_eq!((&first["class"], &first["reference_count"]), (&"Hash".into(), &20_000.into()), "{first}");
+}
+
+#[test]
+fn a_running_ruby_is_taken_with_the_names_of_its_variables() {
+    let stage = Stage::new(HEAPR);
+    let Some(mut program) = events(&stage) else { return };
+    let pid = program.pid().to_string();
+    let mut taken = Vec::new();
+    for file in ["0.heapsnapshot", "1.heapsnapshot", "2.heapsnapshot"] {
+        if !taken.is_empty() {
+            program.step();
+        }
+        taken.push(stage.json(&["snapshot", "take", "--heap", "ruby", "-o", file, &pid]));
+    }
+    let first = &taken[0]["snapshots"][0];
+    let is_known = |version: &str| ["3.1", "3.3"].iter().any(|known| version.starts_with(known));
+    let runtime = first["runtime"].as_str().and_then(|runtime| runtime.strip_prefix("Ruby "));
+    assert!(first["heap"] == "ruby" && runtime.is_some_and(is_known), "{first:#}");
+    let words = ["snapshot", "suspects", "0.heapsnapshot", "1.heapsnapshot", "2.heapsnapshot"];
+    let found = stage.json(&words);
+    let first = &found["suspects"][0];
+    assert_eq!(first["name"], "class Event: @@seen (Hash)", "{first:#}");
+    assert_eq!(first["confidence"], "high", "{first:#}");
+    let collects = first["collects"].as_array().unwrap();
+    let events = collects.iter().find(|it| it["class"] == "Event").unwrap_or_else(|| panic!("{first:#}"));
+    assert_eq!(events["count"], 20_000, "{first:#}");
 }

@@ -130,6 +130,11 @@ fn names_are_read_before_their_callers_and_leave_no_crumbs() {
 }
 
 #[test]
+fn a_card_of_a_java_program_names_its_own_method() {
+    run_browser_tests("e2e/java.test.mjs");
+}
+
+#[test]
 fn each_kind_of_recording_has_the_cells_of_its_commands() {
     run_browser_tests("e2e/kinds.test.mjs");
 }

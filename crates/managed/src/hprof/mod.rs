@@ -32,7 +32,7 @@ use rustc_hash::FxHashSet;
 
 use crate::dump_error::DumpError;
 use crate::dumped_heap::DumpedHeap;
-use crate::python::Contents;
+use crate::request::Contents;
 use census::Census;
 use classes::Class;
 use graph::Objects;

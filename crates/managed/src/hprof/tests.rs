@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::parts::Division;
 use super::{DumpError, DumpedHeap, read_divided};
-use crate::python::Contents;
+use crate::request::Contents;
 
 const OBJECT: u8 = 2;
 const INT: u8 = 10;

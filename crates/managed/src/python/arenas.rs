@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 use super::objects::is_pointer;
 use super::runtime::Runtime;
 use crate::pages::Pages;
+use crate::symbols::data_of;
 use heapr_known::cpython::{ArenaList, Layout};
 
 const ARENA_BYTES: u64 = 48;
@@ -194,20 +195,6 @@ fn hidden_list(
     // The list doubles when it is full.
     let least = greatest.next_power_of_two().max(ARENAS_LEAST);
     (best.0 * 2 > voters.len()).then_some((best.1, least))
-}
-
-/// Written memory of a module: mappings of its file, and the anonymous one behind them.
-pub(super) fn data_of<'a>(mappings: &'a [Mapping], module: &'a str) -> impl Iterator<Item = (u64, u64)> + 'a {
-    let mut last_end_avma = 0;
-    mappings.iter().filter_map(move |mapping| {
-        let is_own = mapping.inode != 0 && mapping.name == module;
-        let is_behind = mapping.inode == 0 && mapping.name.is_empty() && mapping.start_avma == last_end_avma;
-        if is_own || is_behind {
-            last_end_avma = mapping.end_avma;
-        }
-        let is_data = mapping.is_readable && mapping.is_writable && !mapping.is_shared;
-        ((is_own || is_behind) && is_data).then_some((mapping.start_avma, mapping.end_avma))
-    })
 }
 
 /// Appends the pools of an arena of which a block is in use.

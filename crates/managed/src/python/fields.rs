@@ -2,7 +2,6 @@
 
 use rustc_hash::FxHashSet;
 
-use super::Contents;
 use super::dict::{self, DICT_USED, Keys};
 use super::objects::{self, MODULE_DICT, flag, is_pointer, type_of};
 use super::reader::Reader;
@@ -10,6 +9,7 @@ use super::text::Text;
 use super::types::{Form, Type};
 use crate::error::Result;
 use crate::heap::{EdgeName, Label, NodeKind};
+use crate::request::Contents;
 
 /// Name of the table of names, which is no collection of the program.
 const TABLE_OF_NAMES: &str = "(table of names)";

@@ -8,10 +8,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::block_table::InsideWord;
 use super::native_blocks::NATIVE;
 use super::objects::{is_pointer, reference_count};
 use super::reader::Reader;
+use crate::block_table::InsideWord;
 use crate::error::Result;
 use crate::heap::{Edge, EdgeKind, NodeKind};
 

@@ -8,7 +8,6 @@
 //! ```
 
 mod arenas;
-mod block_table;
 mod collector;
 mod data_fields;
 mod debug_offsets;
@@ -35,51 +34,17 @@ use heapr_native::Memory;
 use heapr_proc::Mapping;
 
 use crate::error::{Error, Result};
-use crate::heap::{ManagedHeap, NativeBlock};
+use crate::heap::ManagedHeap;
 use crate::pages::Pages;
+use crate::request::{HeapRequest, visits};
 use reader::Reader;
 use runtime::Runtime;
-
-/// Number of times that walks may visit each word of the memory, and visits that any memory has.
-const VISITS_OF_WORD: u64 = 64;
-const VISITS_LEAST: u64 = 1 << 20;
-
-/// Contents of objects that are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Contents {
-    /// Names of modules, classes, attributes and variables, and keys of small dicts that could be
-    /// such names.
-    #[default]
-    Names,
-    /// Names, and the beginning of each text.
-    Strings,
-}
-
-/// Input of a reading.
-pub struct PythonRequest<'a> {
-    /// Memory of the process, or of a copy.
-    pub memory: &'a dyn Memory,
-    /// Mappings of the process at that moment.
-    pub mappings: &'a [Mapping],
-    /// Blocks of the C library's heap, by address; empty if they are unknown.
-    pub blocks: &'a [NativeBlock],
-    /// Contents to be written.
-    pub contents: Contents,
-    /// Returns whether the reading may continue.
-    pub goes_on: &'a dyn Fn() -> bool,
-}
-
-impl std::fmt::Debug for PythonRequest<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PythonRequest").field("contents", &self.contents).finish_non_exhaustive()
-    }
-}
 
 /// Finds a CPython whose heap can be read, without reading it. Returns its version.
 ///
 /// # Errors
 /// The reason why it cannot be read.
-pub fn check_python(memory: &dyn Memory, mappings: &[Mapping]) -> Result<String> {
+pub(crate) fn check_python(memory: &dyn Memory, mappings: &[Mapping]) -> Result<String> {
     Runtime::find(&Pages::of(memory), mappings).map(|runtime| runtime.version_text)
 }
 
@@ -87,11 +52,10 @@ pub fn check_python(memory: &dyn Memory, mappings: &[Mapping]) -> Result<String>
 ///
 /// # Errors
 /// The reason why it cannot be read.
-pub fn read_python(request: &PythonRequest<'_>) -> Result<ManagedHeap> {
+pub(crate) fn read_python(request: &HeapRequest<'_>) -> Result<ManagedHeap> {
     let pages = Pages::of(request.memory);
     let runtime = Runtime::find(&pages, request.mappings)?;
-    let words = reader::word_count(request.mappings);
-    pages.limit(words.saturating_mul(VISITS_OF_WORD).saturating_add(VISITS_LEAST));
+    pages.limit(visits(request.mappings));
     let mut reader = Reader::of(&pages, &runtime, request);
     reader.find_objects()?;
     reader.follow_references()?;

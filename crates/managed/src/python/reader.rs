@@ -2,28 +2,27 @@
 
 use std::rc::Rc;
 
-use heapr_proc::Mapping;
 use rustc_hash::FxHashMap;
 
-use super::block_table::{Blocks, InsideWord};
 use super::name_cache::NameCache;
 use super::objects::{self, flag, is_count, is_pointer, type_of};
 use super::runtime::Runtime;
 use super::text::Text;
 use super::types::{Form, Type, Types};
-use super::{PythonRequest, arenas, collector, dict};
+use super::{arenas, collector, dict};
+use crate::block_table::{Blocks, InsideWord};
 use crate::error::{Error, Result};
 use crate::heap::{Edge, EdgeName, Label, ManagedHeap, Node, NodeKind};
 use crate::object_map::ObjectMap;
 use crate::pages::Pages;
+pub(super) use crate::request::COUNT_MAX;
+use crate::request::{HeapRequest, edges_max};
 use heapr_known::cpython::Layout;
 
 /// Number of objects between two questions whether the reading may continue.
 pub(super) const ASK_EACH: usize = 1 << 14;
 /// Number of pools between two such questions.
 const ASK_EACH_POOLS: usize = 1 << 6;
-/// Largest number of nodes, and of references.
-pub(super) const COUNT_MAX: usize = u32::MAX as usize - 1;
 
 /// Bytes that the checks of memory put before a block: its size, its kind, and guards. Half as many
 /// guards are behind it, at least.
@@ -31,15 +30,12 @@ const DEBUG_PREFIX_BYTES: u64 = 16;
 /// Number of the collector's objects that show where objects are in their blocks.
 const PREFIX_VOTERS: usize = 256;
 
-/// Largest number of references for each word of the memory.
-const EDGES_OF_WORD: u64 = 4;
-
 /// State of a reading.
 pub(super) struct Reader<'p, 'm> {
     pub(super) pages: &'p Pages<'m>,
     pub(super) runtime: &'p Runtime,
     pub(super) layout: &'p Layout,
-    pub(super) request: &'p PythonRequest<'p>,
+    pub(super) request: &'p HeapRequest<'p>,
     pub(super) types: Types<'p, 'm>,
     pub(super) names: NameCache,
     pub(super) map: ObjectMap,
@@ -66,24 +62,8 @@ pub(super) struct Reader<'p, 'm> {
     root_edge_count: usize,
 }
 
-/// Number of words in readable mappings.
-pub(super) fn word_count(mappings: &[Mapping]) -> u64 {
-    let readable = mappings.iter().filter(|mapping| mapping.is_readable);
-    let bytes = readable
-        .map(|mapping| mapping.end_avma.saturating_sub(mapping.start_avma))
-        .fold(0, u64::saturating_add);
-    bytes / 8
-}
-
-/// Largest number of references that mappings can hold. A word is one reference, and more than one
-/// only where a dict's entries are shown in several ways.
-fn edges_max(mappings: &[Mapping]) -> usize {
-    let count = word_count(mappings).saturating_mul(EDGES_OF_WORD);
-    usize::try_from(count).map_or(COUNT_MAX, |count| count.min(COUNT_MAX))
-}
-
 impl<'p, 'm> Reader<'p, 'm> {
-    pub(super) fn of(pages: &'p Pages<'m>, runtime: &'p Runtime, request: &'p PythonRequest<'p>) -> Self {
+    pub(super) fn of(pages: &'p Pages<'m>, runtime: &'p Runtime, request: &'p HeapRequest<'p>) -> Self {
         let heap =
             ManagedHeap { runtime: format!("CPython {}", runtime.version_text), ..ManagedHeap::default() };
         Self {

@@ -2,7 +2,6 @@
 
 use rustc_hash::FxHashSet;
 
-use super::arenas::data_of;
 use super::dict;
 use super::frames::untagged;
 use super::objects::{is_pointer, reference_count, type_of};
@@ -11,7 +10,7 @@ use super::types::Form;
 use super::unreached::Unreached;
 use crate::error::Result;
 use crate::heap::{Edge, EdgeKind, EdgeName, Root, RootKind};
-use crate::symbols::{end_of_module, module_starts};
+use crate::symbols::{data_of, end_of_module, module_starts};
 
 const THREADS_MAX: usize = 1 << 16;
 const FRAMES_MAX: usize = 1 << 14;
@@ -76,7 +75,7 @@ impl Reader<'_, '_> {
             let name = self.internal(name);
             self.root_edge(&mut own, word, name)?;
         }
-        self.push_root(format!("(modules{of})"), RootKind::Program, 0, edges);
+        self.push_root(format!("(modules{of})"), RootKind::Owner, 0, edges);
         self.push_root(format!("(interpreter{of})"), RootKind::Runtime, 0, own);
         Ok(())
     }

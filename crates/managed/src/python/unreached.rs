@@ -6,7 +6,8 @@
 
 use super::objects::reference_count;
 use super::reader::Reader;
-use crate::heap::{Edge, EdgeKind, EdgeName, NodeKind, RootKind};
+use crate::heap::{EdgeKind, NodeKind, RootKind};
+use crate::reach::{edges_to, let_go, reach, reached_by_roots};
 
 /// Nodes that no root leads to, and the number of references to each from the others.
 #[derive(Debug)]
@@ -43,24 +44,12 @@ impl Reader<'_, '_> {
 
     /// Returns which nodes the roots lead to.
     pub(super) fn reached_by_roots(&self) -> Vec<bool> {
-        let mut reached = vec![false; self.heap.nodes.len()];
-        let targets: Vec<u32> =
-            self.heap.roots.iter().flat_map(|root| root.edges.iter().map(|edge| edge.target)).collect();
-        self.reach(&targets, &mut reached);
-        reached
+        reached_by_roots(&self.heap)
     }
 
     /// Marks nodes, and all that they lead to.
     pub(super) fn reach(&self, from: &[u32], reached: &mut [bool]) {
-        let mut pending: Vec<u32> = from.to_vec();
-        while let Some(node) = pending.pop() {
-            match reached.get_mut(node as usize) {
-                Some(is_reached) if !*is_reached => *is_reached = true,
-                _ => continue,
-            }
-            let strong = self.heap.edges_of(node).iter().filter(|edge| edge.name.kind() != EdgeKind::Weak);
-            pending.extend(strong.map(|edge| edge.target).filter(|&target| !reached[target as usize]));
-        }
+        reach(&self.heap, from, reached);
     }
 
     /// Adds roots for the objects that no other root leads to.
@@ -79,38 +68,14 @@ impl Reader<'_, '_> {
             is_held.then_some(*node)
         };
         let held: Vec<u32> = nodes.iter().zip(&inner).filter_map(is_held_outside).collect();
-        let outside = self.edges_to(&held, reached);
-        self.let_go_by_garbage(&nodes, reached);
+        let outside = edges_to(&self.heap, &held, reached);
+        let weak = self.weak("(garbage)");
+        let_go(&mut self.heap, &nodes, reached, weak);
         // The rest is garbage: first what no other garbage refers to, then one of each circle.
         let alone = nodes.iter().zip(&inner).filter(|&(_, &inner)| inner == 0).map(|(&node, _)| node);
         let order: Vec<u32> = alone.chain(nodes.iter().copied()).collect();
-        let edges = self.edges_to(&order, reached);
+        let edges = edges_to(&self.heap, &order, reached);
         self.push_root("(held by native code)".to_owned(), RootKind::Runtime, 0, outside);
         self.push_root("(garbage, not yet collected)".to_owned(), RootKind::Garbage, 0, edges);
-    }
-
-    /// Makes references of garbage to objects that live hold nothing, so that garbage is never an
-    /// owner. `nodes`: those that no root leads to, garbage among them.
-    fn let_go_by_garbage(&mut self, nodes: &[u32], lives: &[bool]) {
-        let name = self.weak("(garbage)");
-        for &node in nodes.iter().filter(|&&node| !lives[node as usize]) {
-            for edge in self.heap.edges_of_mut(node) {
-                if lives[edge.target as usize] {
-                    edge.name = name;
-                }
-            }
-        }
-    }
-
-    /// Marks nodes with all that they lead to; returns references to those that were not marked.
-    fn edges_to(&self, nodes: &[u32], reached: &mut [bool]) -> Vec<Edge> {
-        let mut edges = Vec::new();
-        for &node in nodes {
-            if !reached[node as usize] {
-                edges.push(Edge { target: node, name: EdgeName::item(edges.len() as u64) });
-                self.reach(&[node], reached);
-            }
-        }
-        edges
     }
 }

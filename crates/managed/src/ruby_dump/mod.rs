@@ -20,8 +20,9 @@ use heapr_table::quantity::plural;
 
 use crate::dump_error::DumpError;
 use crate::dumped_heap::DumpedHeap;
-use crate::python::Contents;
+use crate::request::Contents;
 use objects::Objects;
+pub(crate) use snapshot::is_of_ruby;
 
 /// Number of bytes from which a dump of Ruby is recognised.
 pub const RUBY_BEGINNING_BYTES: usize = 32;

@@ -150,7 +150,7 @@ fn program(heap: &GraphColumns, first_node: u32) -> Vec<String> {
 }
 
 /// Whether a class comes with Ruby.
-fn is_of_ruby(name: &str) -> bool {
+pub(crate) fn is_of_ruby(name: &str) -> bool {
     /// Outermost modules of Ruby itself and of the libraries that it loads at its start.
     const OF_RUBY: [&str; 36] = [
         "BasicObject",

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{is_ruby_dump, read_ruby_dump};
 use crate::dump_error::DumpError;
 use crate::dumped_heap::DumpedHeap;
-use crate::python::Contents;
+use crate::request::Contents;
 
 /// A class with a Hash of two instances, one of which a singleton class belongs to; garbage.
 const DUMP: &str = r#"{"type":"ROOT", "root":"vm", "references":["0x7f0000001000", "0x7f0000001028"]}

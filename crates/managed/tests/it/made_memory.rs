@@ -5,7 +5,7 @@
 //! MODULE: ELF header, dynamic symbols | _PyRuntime | types | interpreter    HEAP: four pools
 //! ```
 
-use heapr_managed::{Contents, ManagedHeap, NativeBlock, PythonRequest, read_python};
+use heapr_managed::{Contents, HeapRequest, Interpreter, ManagedHeap, NativeBlock};
 use heapr_native::Memory;
 use heapr_proc::Mapping;
 
@@ -139,7 +139,7 @@ impl MadeMemory {
     /// Reads the heap.
     ///
     /// # Errors
-    /// Those of [`read_python`].
+    /// Those of a reading.
     pub(crate) fn read(&self, contents: Contents) -> heapr_managed::Result<ManagedHeap> {
         let mapping = |start_avma: u64, bytes: usize, inode: u64| Mapping {
             start_avma,
@@ -158,8 +158,8 @@ impl MadeMemory {
             .map(|number| NativeBlock { address_avma: HEAP_AVMA + 64 + number * 0x1000, usable_bytes: 0x800 })
             .collect();
         let request =
-            PythonRequest { memory: self, mappings: &mappings, blocks: &blocks, contents, goes_on: &|| true };
-        read_python(&request)
+            HeapRequest { memory: self, mappings: &mappings, blocks: &blocks, contents, goes_on: &|| true };
+        Interpreter::Python.read(&request)
     }
 
     fn put(&mut self, at: u64, word: u64) {

@@ -7,6 +7,8 @@ mod live;
 mod made_memory;
 mod memory;
 mod native;
+mod ruby;
+mod ruby_stops;
 mod slots;
 mod stops;
 mod victims;

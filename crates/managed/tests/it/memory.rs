@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use heapr_managed::{Contents, ManagedHeap, NativeBlock, PythonRequest, read_python};
+use heapr_managed::{Contents, HeapRequest, Interpreter, ManagedHeap, NativeBlock};
 use heapr_native::Memory;
 
 struct Process(File);
@@ -15,17 +15,31 @@ impl Memory for Process {
     }
 }
 
-/// Reads the heap of a process.
+/// Reads the heap of a process that runs CPython.
 pub(crate) fn heap_of(pid: u32) -> heapr_managed::Result<ManagedHeap> {
     heap_with_blocks(pid, &[])
 }
 
+/// Reads the heap of a process that runs Ruby.
+pub(crate) fn ruby_heap_of(pid: u32) -> heapr_managed::Result<ManagedHeap> {
+    read(Interpreter::Ruby, pid, &[])
+}
+
 /// Reads the heap of a process together with these blocks of the C library, which are by address.
 pub(crate) fn heap_with_blocks(pid: u32, blocks: &[NativeBlock]) -> heapr_managed::Result<ManagedHeap> {
+    read(Interpreter::Python, pid, blocks)
+}
+
+/// Reads the heap of an interpreter.
+pub(crate) fn read(
+    interpreter: Interpreter,
+    pid: u32,
+    blocks: &[NativeBlock],
+) -> heapr_managed::Result<ManagedHeap> {
     let memory = Process(File::open(format!("/proc/{pid}/mem")).unwrap());
     let mappings = heapr_proc::mappings::read(pid).unwrap();
     let goes_on = &|| true;
-    read_python(&PythonRequest {
+    interpreter.read(&HeapRequest {
         memory: &memory,
         mappings: &mappings,
         blocks,

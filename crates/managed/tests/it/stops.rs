@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use heapr_managed::{Contents, ManagedHeap, PythonRequest, RootKind, read_python};
+use heapr_managed::{Contents, HeapRequest, Interpreter, ManagedHeap, RootKind};
 use heapr_native::Memory;
 use heapr_testkit::{not_run, wait_until};
 use tempfile::NamedTempFile;
@@ -212,7 +212,7 @@ fn memory_that_lies_ends_no_reading_badly() {
             state: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (round + 1) << 32),
             rarity: [20, 200, 2_000, 20_000][round as usize % 4],
         };
-        let request = PythonRequest {
+        let request = HeapRequest {
             memory: &memory,
             mappings: &mappings,
             blocks: &[],
@@ -220,7 +220,7 @@ fn memory_that_lies_ends_no_reading_badly() {
             goes_on: &|| true,
         };
         // Bent anchors are refused; the rest is read.
-        read_count += u32::from(read_python(&request).is_ok_and(|heap| heap.nodes.len() > 1000));
+        read_count += u32::from(Interpreter::Python.read(&request).is_ok_and(|heap| heap.nodes.len() > 1000));
     }
     assert!(read_count > 5, "{read_count}");
 }

@@ -3,18 +3,19 @@
 
 use std::path::Path;
 
+use heapr_managed::Interpreter;
 use heapr_testkit::{Growing, not_run};
 use heapr_v8::analysis::{Confidence, Suspects, suspects};
 use heapr_v8::devtools::Heap;
 use heapr_v8::{ReadOptions, Snapshot};
 
-use crate::memory::{heap_of, interpreters};
+use crate::memory::{interpreters, read};
 
 /// Number of snapshots of each program.
 const SNAPSHOTS: usize = 3;
 
-fn snapshot(program: &Growing) -> Heap {
-    let mut heap = heap_of(program.pid()).unwrap_or_else(|error| panic!("{error}"));
+fn snapshot(program: &Growing, interpreter: Interpreter) -> Heap {
+    let mut heap = read(interpreter, program.pid(), &[]).unwrap_or_else(|error| panic!("{error}"));
     let mut file = Vec::new();
     heapr_managed::write_snapshot(&mut heap, &mut file).unwrap();
     let snapshot = Snapshot::read(std::io::Cursor::new(file), &ReadOptions::default()).unwrap();
@@ -24,21 +25,26 @@ fn snapshot(program: &Growing) -> Heap {
 
 /// Suspects of a program over three snapshots; `None` if it does not run here.
 fn suspects_of(python: &Path, name: &str) -> Option<Suspects> {
-    let mut program = Growing::start(python, name)?;
+    let program = Growing::start(python, name)?;
+    println!("{} {name}", python.display());
+    Some(suspects_between(program, Interpreter::Python))
+}
+
+/// Suspects of a program over three snapshots, between which it does a step.
+pub(crate) fn suspects_between(mut program: Growing, interpreter: Interpreter) -> Suspects {
     let mut heaps = Vec::new();
     for number in 0..SNAPSHOTS {
         if number > 0 {
             program.step();
         }
-        heaps.push(snapshot(&program));
+        heaps.push(snapshot(&program, interpreter));
     }
     let found = suspects(&heaps.iter().collect::<Vec<_>>(), 10);
     for suspect in &found.suspects {
         let collects: Vec<String> =
             suspect.collects.iter().map(|it| format!("{} {}", it.count, it.class)).collect();
         println!(
-            "{} {name}: {:?} {} x{} {:?} {}; {}",
-            python.display(),
+            "{:?} {} x{} {:?} {}; {}",
             suspect.confidence,
             suspect.name,
             suspect.owner_count,
@@ -47,7 +53,7 @@ fn suspects_of(python: &Path, name: &str) -> Option<Suspects> {
             suspect.reasons.join("; "),
         );
     }
-    Some(found)
+    found
 }
 
 /// Checks that the first suspect is this one, and that it collects so many of a class.

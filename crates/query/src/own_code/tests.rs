@@ -187,6 +187,11 @@ fn modules_of_debians_packages_are_no_part_of_the_interpreter() {
     assert_eq!(ruby("ruby/vendor_ruby/3.1.0/nokogiri/nokogiri.so"), Owner::Library);
     assert_eq!(ruby("ruby/3.1.0/stringio.so"), Owner::Runtime);
     assert_eq!(ruby("libruby-3.1.so.3.1"), Owner::Runtime);
+    let php = |module: &str| owner("/usr/bin/php8.2", module);
+    assert_eq!(php("/usr/lib/php/20220829/msgpack.so"), Owner::Library);
+    assert_eq!(php("/usr/lib/php/20220829/dom.so"), Owner::Runtime);
+    assert_eq!(php("/usr/lib/php/20220829/pdo_mysql.so"), Owner::Runtime);
+    assert_eq!(php("/opt/php/lib/php/extensions/no-debug-non-zts-20220829/redis.so"), Owner::Library);
 }
 
 #[test]

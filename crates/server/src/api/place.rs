@@ -93,6 +93,8 @@ pub(super) fn place(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let taken = if file.explorer.is_without_events() {
             of_snapshots(&file, process, page_bytes, &mut owners, is_cancelled)?
         } else {
+            // The table of the events tells most blocks that live at no moment.
+            file.wait_for_events(context.cancel)?;
             of_events(&file, process, page_bytes, &mut owners, is_cancelled)?
         };
         let answer = answer(&file, (process, process_count), page_bytes, owners.names, &taken);

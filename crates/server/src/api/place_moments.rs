@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use heapr_explore::LastingBlock;
 use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, StackIndex};
 
 use crate::error::{Error, Result};
@@ -132,7 +133,7 @@ fn is_of_pages(heap: HeapId) -> bool {
     !matches!(heap, HeapId::MMAP | HeapId::RUNTIME)
 }
 
-/// Replays the events once, and looks at the live blocks at moments of equal distance.
+/// Reads the events once, and looks at the live blocks at moments of equal distance.
 pub(super) fn of_events(
     file: &TraceFile,
     process: Option<ProcessIndex>,
@@ -141,10 +142,61 @@ pub(super) fn of_events(
     is_cancelled: IsCancelled<'_>,
 ) -> Result<Vec<Taken>> {
     let trace = file.trace();
-    let mut live = Live { blocks: hashbrown::HashMap::new(), pages: LivePages::new(page_bytes) };
     // Blocks that a process leaves at its end are not live after it.
     let end_ns = process.and_then(|of| trace.processes().get(of.0 as usize)).and_then(|of| of.end_ns);
     let whole_ns = end_ns.map_or(trace.duration_ns(), |end_ns| end_ns.min(trace.duration_ns()));
+    let moments_ns: Vec<u64> = (1..=MOMENTS).map(|number| moment_ns(whole_ns, number)).collect();
+    let lasting = file.explorer.lasting_blocks(process, &moments_ns, is_of_pages, is_cancelled)?;
+    match lasting {
+        Some(blocks) => of_lasting(file, &blocks, (whole_ns, page_bytes), owners, is_cancelled),
+        None => replayed(file, process, (whole_ns, page_bytes), owners, is_cancelled),
+    }
+}
+
+/// Takes the pages of the moments from the blocks that live at one.
+fn of_lasting(
+    file: &TraceFile,
+    blocks: &[LastingBlock],
+    (whole_ns, page_bytes): (u64, u64),
+    owners: &mut Owners,
+    is_cancelled: IsCancelled<'_>,
+) -> Result<Vec<Taken>> {
+    let mut live = LivePages::new(page_bytes);
+    let mut moments = Moments { whole_ns, ..Moments::default() };
+    let mut ends: Vec<usize> = (0..blocks.len()).filter(|&at| blocks[at].size_bytes > 0).collect();
+    ends.sort_by_key(|&at| blocks[at].end);
+    let (mut born, mut ended) = (0, 0);
+    for moment in 0..MOMENTS as usize {
+        check(is_cancelled)?;
+        // The places of those that end are free for those that begin.
+        while let Some(block) = ends.get(ended).map(|&at| &blocks[at]).filter(|block| block.end <= moment) {
+            live.remove(block.address_avma, block.size_bytes, block.stack.0 as usize);
+            ended += 1;
+        }
+        while let Some(block) = blocks.get(born).filter(|block| block.first <= moment) {
+            if block.size_bytes > 0 {
+                live.add(block.address_avma, block.size_bytes, block.stack.0 as usize);
+            }
+            born += 1;
+        }
+        if moments.next == moment as u64 + 1 {
+            moments.take(live.pages(|stack| owners.of(file, StackIndex(stack as u32))));
+        }
+    }
+    Ok(moments.taken)
+}
+
+/// Takes the pages of the moments from a replay: there is no table of the events, which are too
+/// many.
+fn replayed(
+    file: &TraceFile,
+    process: Option<ProcessIndex>,
+    (whole_ns, page_bytes): (u64, u64),
+    owners: &mut Owners,
+    is_cancelled: IsCancelled<'_>,
+) -> Result<Vec<Taken>> {
+    let trace = file.trace();
+    let mut live = Live { blocks: hashbrown::HashMap::new(), pages: LivePages::new(page_bytes) };
     let mut moments = Moments { whole_ns, ..Moments::default() };
     let mut look = |live: &Live| live.pages.pages(|stack| owners.of(file, StackIndex(stack as u32)));
     let processes: Vec<ProcessIndex> = trace.threads().iter().map(|thread| thread.process).collect();
@@ -168,6 +220,11 @@ pub(super) fn of_events(
     Ok(moments.taken)
 }
 
+/// Time of a moment, of all that are possible.
+fn moment_ns(whole_ns: u64, number: u64) -> u64 {
+    (u128::from(whole_ns) * u128::from(number) / u128::from(MOMENTS)) as u64
+}
+
 /// Moments of a replay up to the end of the process. They become half as many, and so on, if they
 /// would be too much work.
 struct Moments {
@@ -187,8 +244,7 @@ impl Default for Moments {
 impl Moments {
     /// Time of the next moment; `None` after the last one.
     fn next_ns(&self) -> Option<u64> {
-        let ns = u128::from(self.whole_ns) * u128::from(self.next) / u128::from(MOMENTS);
-        (self.next <= MOMENTS).then_some(ns as u64)
+        (self.next <= MOMENTS).then(|| moment_ns(self.whole_ns, self.next))
     }
 
     /// Takes the pages of the next moment.

@@ -7,7 +7,7 @@ use heapr_table::SortRows as _;
 use serde_json::{Value, json};
 
 use super::recorder::Recorder;
-use super::traces::ORDERS;
+use super::tables::tables;
 use crate::choices::TEMPORARY_BYTES;
 use crate::error::Result;
 
@@ -17,6 +17,8 @@ const OF_KIND_MAX: usize = 5;
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// Number of rows per table.
 const ROWS: usize = 200;
+/// Begin of the titles of functions.
+const FUNCTION: &str = "stacks with ";
 
 pub(super) fn record(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if !recorder.begin(&format!("filters of file {file}")) {
@@ -24,7 +26,10 @@ pub(super) fn record(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     }
     let begun = Instant::now();
     for (title, filter) in choices(recorder, file)? {
-        if begun.elapsed() > TIME_MAX {
+        if recorder.has_sums(file) && is_of_sums(&filter) {
+            of_blocks(recorder, file, &filter, &title)?;
+            recorder.add_choice(&title, file, &filter);
+        } else if begun.elapsed() > TIME_MAX {
             recorder.leave_out(&format!("{title} in file {file}"));
         } else if one(recorder, file, &filter)? {
             recorder.add_choice(&title, file, &filter);
@@ -44,7 +49,7 @@ fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Valu
         let Some(symbol) = frame["symbol"].as_str() else { continue };
         let module = frame["module"].as_str().map(heapr_query::file_name);
         let pattern = module.map_or_else(|| symbol.to_owned(), |module| format!("{module}!{symbol}"));
-        found.push((format!("stacks with {symbol}"), json!({"require_frames": [pattern]})));
+        found.push((format!("{FUNCTION}{symbol}"), json!({"require_frames": [pattern]})));
     }
     let body = json!({"file": file, "by": "stacks", "sort": "so", "limit": 500, "frames_max": 12});
     let report = recorder.read("report", body)?.unwrap_or_default();
@@ -91,6 +96,44 @@ fn list<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     answer[name].as_array().into_iter().flatten()
 }
 
+/// Whether the sums by time answer the tables, flame graphs and the timeline of a filter.
+fn is_of_sums(filter: &Value) -> bool {
+    filter.as_object().is_some_and(|filter| filter.keys().all(|name| name == "require_frames"))
+}
+
+/// Records the answers of a filter that need each block: those of findings alone.
+fn of_blocks(recorder: &mut Recorder<'_>, file: usize, filter: &Value, title: &str) -> Result<()> {
+    if title.starts_with(FUNCTION) {
+        return Ok(());
+    }
+    leaks(recorder, file, filter)?;
+    recorder.record("histograms", json!({"file": file, "filter": filter}))?;
+    recorder.record("types", json!({"file": file, "filter": filter})).map(drop)
+}
+
+/// Records leaks, which are of the end: a moment and temporary allocations choose none of them, and
+/// the page leaves these out.
+fn leaks(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<()> {
+    let mut filter = filter.clone();
+    if let Some(fields) = filter.as_object_mut() {
+        fields.retain(|name, _| !["at", "temporary", "type", "snapshot"].contains(&name.as_str()));
+        if fields.is_empty() {
+            return Ok(());
+        }
+    }
+    let work_end_ns = recorder.findings(file)?["work_end_ns"].as_u64();
+    for hides in [true, false] {
+        let mut leaks = json!({"file": file, "filter": filter, "limit": ROWS});
+        leaks["filter"]["hide_known"] = hides.into();
+        recorder.record("leaks", leaks.clone())?;
+        if let Some(end_ns) = work_end_ns {
+            leaks["filter"]["range"] = json!(["0", format!("{end_ns}ns")]);
+            recorder.record("leaks", leaks)?;
+        }
+    }
+    Ok(())
+}
+
 /// Records all answers of a filter. Returns whether all had room.
 fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool> {
     let with = |more: Value| {
@@ -100,20 +143,12 @@ fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool>
         }
         body
     };
-    for (by, sort) in ORDERS {
-        recorder.record("report", with(json!({"by": by, "sort": sort, "limit": ROWS, "frames_max": 12})))?;
-    }
-    recorder.record("functions", with(json!({"sort": "peak", "limit": ROWS})))?;
-    let work_end_ns = recorder.findings(file)?["work_end_ns"].as_u64();
-    for hides in [true, false] {
-        let mut leaks = with(json!({"limit": ROWS}));
-        leaks["filter"]["hide_known"] = hides.into();
-        recorder.record("leaks", leaks.clone())?;
-        if let Some(end_ns) = work_end_ns {
-            leaks["filter"]["range"] = json!(["0", format!("{end_ns}ns")]);
-            recorder.record("leaks", leaks)?;
-        }
-    }
+    tables(recorder, &|more| {
+        let mut body = with(more);
+        body["limit"] = ROWS.into();
+        body
+    })?;
+    leaks(recorder, file, filter)?;
     recorder.record("histograms", with(json!({})))?;
     recorder.record("types", with(json!({})))?;
     for value in ["outstanding_bytes", "peak_bytes", "total_bytes", TEMPORARY_BYTES] {

@@ -8,6 +8,7 @@ mod recorder;
 mod request;
 mod snapshots;
 mod stories;
+mod tables;
 mod traces;
 
 use std::time::Duration;

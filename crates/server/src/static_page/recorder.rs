@@ -53,6 +53,8 @@ pub(super) struct Recorder<'a> {
     choices: Vec<Value>,
     has_sources: bool,
     is_anonymous: bool,
+    /// Files whose sums by time are in the page.
+    with_sums: Vec<usize>,
 }
 
 /// Requests with a filter, and the fields of the filter that the page leaves out of them.
@@ -93,6 +95,7 @@ impl<'a> Recorder<'a> {
             choices: Vec::new(),
             has_sources: wanted.has_sources,
             is_anonymous: wanted.is_anonymous,
+            with_sums: Vec::new(),
         };
         recorder.put_raw(b"{\"/api/\":null").map_err(internal)?;
         Ok(recorder)
@@ -165,6 +168,33 @@ impl<'a> Recorder<'a> {
         let [shown, whole] = self.keys(path, &asked);
         let is_known = self.known.get(&shown) == Some(&whole);
         Ok(!self.is_full && (is_known || self.answer(path, body)?.is_some()))
+    }
+
+    /// Records the sums by time of a file, if it has them.
+    pub(super) fn sums(&mut self, file: usize) -> Result<()> {
+        if self.record("spans", json!({"file": file}))? {
+            self.with_sums.push(file);
+        }
+        Ok(())
+    }
+
+    /// Whether the page has the sums by time of a file.
+    pub(super) fn has_sums(&self, file: usize) -> bool {
+        self.with_sums.contains(&file)
+    }
+
+    /// Records a table. Returns whether all of its rows are in the page, so that it needs no other
+    /// order.
+    pub(super) fn has_all_rows(&mut self, path: &str, body: Value) -> Result<bool> {
+        #[derive(serde::Deserialize)]
+        struct Rows {
+            match_count: usize,
+            #[serde(alias = "functions")]
+            groups: Vec<serde::de::IgnoredAny>,
+        }
+        let Some(answer) = self.answer(path, body)? else { return Ok(false) };
+        let rows: Rows = serde_json::from_slice(&answer).map_err(told)?;
+        Ok(rows.groups.len() >= rows.match_count)
     }
 
     /// Key of a request in the page, and the key that it has with all names.

@@ -7,6 +7,7 @@ use heapr_trace::Snapshot;
 use serde_json::{Value, json};
 
 use super::recorder::Recorder;
+use super::tables::{tables, with};
 use crate::choices::TEMPORARY_BYTES;
 use crate::entry::Content;
 use crate::error::Result;
@@ -29,10 +30,6 @@ const SNAPSHOTS: usize = 12;
 /// Number of the last snapshots with references whose holders and leaks are recorded: each is read
 /// anew.
 const GRAPHS: usize = 2;
-
-/// Tables of a trace: grouping and sort key.
-pub(super) const ORDERS: [(&str, &str); 5] =
-    [("stacks", "so"), ("stacks", "peak"), ("images", "so"), ("stacks", "stc"), ("frames", "so")];
 
 /// Values of flame graphs.
 fn values() -> impl Iterator<Item = &'static str> {
@@ -58,12 +55,7 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         for value in ["outstanding_bytes", "peak_bytes"] {
             flame(recorder, file, value, "top-down", false)?;
         }
-        for (by, sort) in ORDERS {
-            report(recorder, file, by, sort)?;
-        }
-        for sort in ["so", "peak"] {
-            recorder.record("functions", json!({"file": file, "sort": sort, "limit": ROWS}))?;
-        }
+        tables(recorder, &|more| with(json!({"file": file, "limit": ROWS}), more))?;
         moments(recorder, file)?;
         recorder.record("types", json!({"file": file}))?;
         recorder.record("histograms", json!({"file": file}))?;
@@ -82,13 +74,18 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
 
 fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result<()> {
     if !recorder.is_as_seen() && recorder.begin(&format!("sums by time of file {file}")) {
-        recorder.record("spans", json!({"file": file}))?;
+        recorder.sums(file)?;
     }
+    // The page computes from sums what would be recorded in any order, direction and value.
+    let has_sums = !recorder.is_as_seen() && recorder.has_sums(file);
     if !recorder.is_as_seen() && recorder.begin(&format!("address space of file {file}")) {
         recorder.record("place", json!({"file": file}))?;
     }
     if recorder.begin(&format!("stacks and frames of file {file}")) {
         for (by, sort) in [("stacks", "so"), ("stacks", "peak"), ("stacks", "stc"), ("frames", "so")] {
+            if has_sums && (by == "frames" || sort == "stc") {
+                continue;
+            }
             let Some(answer) = recorder.read("report", report_body(file, by, sort))? else { break };
             let groups = answer["groups"].as_array().into_iter().flatten();
             for id in groups.take(if by == "frames" { FRAMES } else { STACKS }).map(|group| &group["id"]) {
@@ -105,7 +102,7 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
             }
         }
     }
-    if recorder.begin(&format!("functions of file {file} with their callers")) {
+    if !has_sums && recorder.begin(&format!("functions of file {file} with their callers")) {
         for sort in ["so", "peak"] {
             let body = json!({"file": file, "sort": sort, "limit": ROWS});
             let answer = recorder.read("functions", body)?.unwrap_or_default();
@@ -118,7 +115,7 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
             }
         }
     }
-    if recorder.begin(&format!("flame graphs of file {file}")) {
+    if !has_sums && recorder.begin(&format!("flame graphs of file {file}")) {
         for value in values() {
             for direction in ["top-down", "bottom-up"] {
                 flame(recorder, file, value, direction, false)?;
@@ -156,10 +153,14 @@ fn references(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Re
 }
 
 fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
+    let has_sums = !recorder.is_as_seen() && recorder.has_sums(file);
     if recorder.begin(&format!("tables of file {file} in other orders")) {
-        for by in ["by-thread", "images", "frames", "stacks"] {
+        let others = ["images", "frames", "stacks"].into_iter().filter(|_| !has_sums);
+        for by in ["by-thread"].into_iter().chain(others) {
             for sort in Metric::sort_keys() {
-                report(recorder, file, by, sort.key())?;
+                if recorder.has_all_rows("report", report_body(file, by, sort.key()))? {
+                    break;
+                }
             }
         }
     }
@@ -182,7 +183,7 @@ fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         }
         timeline(recorder, file, "none", "resident")?;
     }
-    if recorder.begin(&format!("flame graphs of file {file} without recursion")) {
+    if !has_sums && recorder.begin(&format!("flame graphs of file {file} without recursion")) {
         for value in values() {
             for direction in ["top-down", "bottom-up"] {
                 flame(recorder, file, value, direction, true)?;
@@ -226,17 +227,8 @@ fn moments(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
 /// Records the view behind the button of the peak.
 fn peak(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     let filter = json!({"at": "peak"});
-    for (by, sort) in
-        [("stacks", "so"), ("stacks", "peak"), ("images", "so"), ("stacks", "stc"), ("frames", "so")]
-    {
-        recorder.record(
-            "report",
-            json!({"file": file, "filter": filter, "by": by, "sort": sort, "limit": ROWS, "frames_max": 12}),
-        )?;
-    }
-    for sort in ["so", "peak"] {
-        recorder.record("functions", json!({"file": file, "filter": filter, "sort": sort, "limit": ROWS}))?;
-    }
+    let of_peak = json!({"file": file, "filter": filter, "limit": ROWS});
+    tables(recorder, &|more| with(of_peak.clone(), more))?;
     let body = json!({"file": file, "filter": filter, "value": "outstanding_bytes", "direction": "top-down", "nodes_max": 10_000});
     recorder.record("flame", body)?;
     Ok(())
@@ -323,13 +315,7 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
             continue;
         }
         let sides = json!({"before": {"file": first}, "after": {"file": other}});
-        let with = |more: Value| {
-            let mut body = sides.clone();
-            if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
-                body.extend(more);
-            }
-            body
-        };
+        let with = |more: Value| with(sides.clone(), more);
         // Lists are parts of a key as they are: the page's have a filter.
         let builds = json!([{"file": first, "filter": {}}, {"file": other, "filter": {}}]);
         let body = json!({"sides": builds, "sort": "so", "limit": ROWS, "same": true});

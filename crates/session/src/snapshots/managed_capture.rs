@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use heapr_glibc_heap::{Error as RundownError, HeapMemory, Plan, ReadStore};
 use heapr_inject::{HeldProcess, HoldRequest, Look, ReadFrom, StoppedProcess, hold};
 use heapr_known::glibc::ARENA_HEAP_BYTES;
-use heapr_managed::{Contents, ManagedHeap, NativeBlock, PythonRequest, check_python, read_python};
+use heapr_managed::{Contents, HeapRequest, Interpreter, ManagedHeap, NativeBlock};
 use heapr_native::Memory;
 use heapr_proc::{Mapping, mappings, not_as_it_is_in_forks};
 
@@ -25,6 +25,8 @@ const WALKED_IN_PAUSE_BYTES: u64 = 64 << 20;
 /// Options for capturing a managed heap.
 #[derive(Debug, Clone, Copy)]
 pub struct ManagedRequest {
+    /// Interpreter whose heap it is.
+    pub interpreter: Interpreter,
     /// Longest time for which the process may stand still, or a copy of it may live.
     pub max_pause: Duration,
     /// Whether the process runs on as soon as it is copied; else it stands still until all is read.
@@ -46,14 +48,14 @@ pub struct ManagedTaken {
     pub no_copy: Option<String>,
 }
 
-/// Returns the version of the CPython that a process runs, without stopping it.
+/// Returns the version of an interpreter that a process runs, without stopping it.
 ///
 /// # Errors
 /// The process cannot be read, or no heap can be read in it; the reason is part of the error.
-pub fn managed_runtime(pid: u32) -> Result<String, Error> {
+pub fn managed_runtime(pid: u32, interpreter: Interpreter) -> Result<String, Error> {
     let process = StoppedProcess::about_to_stop(pid);
     let found = mappings::read(pid).unwrap_or_default();
-    check_python(&Still::alone(&process), &found).map_err(|reason| Error::NoManagedHeap { pid, reason })
+    interpreter.check(&Still::alone(&process), &found).map_err(|reason| Error::NoManagedHeap { pid, reason })
 }
 
 /// Whether the memory of a process may be read: a byte of the first mapping of a file can be.
@@ -73,7 +75,7 @@ pub fn may_be_read(pid: u32) -> bool {
 pub fn managed_heap(pid: u32, request: &ManagedRequest) -> Result<ManagedTaken, Error> {
     // A process that may not be read is refused with the reason by `hold`.
     if may_be_read(pid) {
-        managed_runtime(pid)?;
+        managed_runtime(pid, request.interpreter)?;
     }
     let process = Arc::new(StoppedProcess::about_to_stop(pid));
     let allocator = Allocator::of(&process);
@@ -219,7 +221,7 @@ impl Looking {
         (blocks, notes): (Vec<NativeBlock>, Vec<String>),
         goes_on: &dyn Fn() -> bool,
     ) -> heapr_managed::Result<ManagedHeap> {
-        let mut heap = read_python(&PythonRequest {
+        let mut heap = self.request.interpreter.read(&HeapRequest {
             memory,
             mappings: &self.mappings,
             blocks: &blocks,

@@ -27,6 +27,48 @@ pub struct RetainingPaths {
     pub is_cut: bool,
 }
 
+/// Numbers of edges from the root to each node of a heap in memory: over all edges that hold, and
+/// over those of the program. They keep a search for paths to what can be on a short one.
+#[derive(Debug)]
+pub struct RootSteps {
+    over_all: Vec<u32>,
+    over_the_program: Vec<u32>,
+}
+
+impl RootSteps {
+    /// Walks over a heap from its root.
+    pub(crate) fn of<H: Objects + ?Sized>(heap: &H) -> Self {
+        let holds = |edge: u32| heap.edge_kind(edge) != EdgeKind::WEAK;
+        let is_program = |from: u32, to: u32| from == heap.root() || is_of_the_program(heap, from, to);
+        Self {
+            over_all: steps_from_root(heap, |edge, _, _| holds(edge)),
+            over_the_program: steps_from_root(heap, |edge, from, to| holds(edge) && is_program(from, to)),
+        }
+    }
+}
+
+fn steps_from_root<H: Objects + ?Sized>(heap: &H, is_followed: impl Fn(u32, u32, u32) -> bool) -> Vec<u32> {
+    let mut steps = vec![u32::MAX; heap.node_count() as usize];
+    let mut queue = vec![heap.root()];
+    steps[heap.root() as usize] = 0;
+    let mut next = 0;
+    while let Some(&from) = queue.get(next) {
+        next += 1;
+        for edge in heap.edges(from) {
+            let to = heap.target(edge);
+            if steps[to as usize] == u32::MAX && is_followed(edge, from, to) {
+                steps[to as usize] = steps[from as usize] + 1;
+                queue.push(to);
+            }
+        }
+    }
+    steps
+}
+
+/// Edges by which a path may be longer than the shortest one, in one search after the other; then
+/// any number. Few objects need more than the first.
+const LONGER: [u32; 4] = [0, 1, 3, 8];
+
 /// Returns the `top` shortest paths from the root to `node` that avoid the nodes of `ignored`. Weak
 /// references hold nothing.
 ///
@@ -38,6 +80,7 @@ pub fn retaining_paths<H: Objects + ?Sized>(
     node: u32,
     ignored: &HashSet<u32>,
     top: usize,
+    steps: Option<&RootSteps>,
 ) -> RetainingPaths {
     if node == heap.root() && top > 0 {
         return RetainingPaths { paths: vec![steps_of(heap, naming, node, &[])], is_cut: false };
@@ -47,10 +90,10 @@ pub fn retaining_paths<H: Objects + ?Sized>(
     // path.
     let (mut paths, mut is_cut) = match heap.devtools_distance(node) {
         BASE_SYSTEM_DISTANCE.. => (Vec::new(), false),
-        _ => shortest_paths(heap, node, ignored, top.min(1), true),
+        _ => shortest_paths(heap, (node, top.min(1)), ignored, true, steps),
     };
     if paths.len() < top {
-        let (others, is_cut_then) = shortest_paths(heap, node, ignored, top, false);
+        let (others, is_cut_then) = shortest_paths(heap, (node, top), ignored, false, steps);
         is_cut |= is_cut_then;
         let (of_the_program, others): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|path| leads_over_the_program(heap, node, path));
@@ -73,16 +116,17 @@ pub(crate) fn path_from_root<H: Objects + ?Sized>(
     naming: &Naming<'_, H>,
     node: u32,
 ) -> Vec<PathStep> {
-    retaining_paths(heap, naming, node, &HashSet::new(), 1).paths.pop().unwrap_or_default()
+    retaining_paths(heap, naming, node, &HashSet::new(), 1, None).paths.pop().unwrap_or_default()
 }
 
-/// Returns the edges of each path from the bottom up, and whether more paths may exist.
+/// Returns the edges of each of the `top` paths from the bottom up, and whether more paths may
+/// exist.
 fn shortest_paths<H: Objects + ?Sized>(
     heap: &H,
-    node: u32,
+    (node, top): (u32, usize),
     ignored: &HashSet<u32>,
-    top: usize,
     only_of_the_program: bool,
+    steps: Option<&RootSteps>,
 ) -> (Vec<Vec<u32>>, bool) {
     let root = heap.root();
     let is_root = |at: u32| at == root;
@@ -91,14 +135,29 @@ fn shortest_paths<H: Objects + ?Sized>(
             && (from == root
                 || !ignored.contains(&from) && (!only_of_the_program || is_of_the_program(heap, from, to)))
     };
-    let bounds = PathBounds {
-        partial_paths: if top > 1 { MAX_PARTIAL_PATHS } else { 0 },
-        nodes: MAX_NODES,
-        paths_of_node: top.saturating_add(SPARE_PATHS_OF_NODE),
-    };
-    let mut search = PathSearch::new(Incoming(heap), node, is_root, is_followed, bounds);
-    let paths = search.by_ref().take(top).map(|path| path.edges).collect();
-    (paths, search.is_cut())
+    let steps = steps.map(|steps| match only_of_the_program {
+        true => steps.over_the_program.as_slice(),
+        false => &steps.over_all,
+    });
+    let least = steps.and_then(|steps| steps.get(node as usize).copied());
+    let lengths = least.into_iter().flat_map(|least| LONGER.map(|more| least.saturating_add(more)));
+    let mut found = (Vec::new(), false);
+    for length in lengths.chain([u32::MAX]) {
+        let bounds = PathBounds {
+            partial_paths: if top > 1 { MAX_PARTIAL_PATHS } else { 0 },
+            nodes: MAX_NODES,
+            paths_of_node: top.saturating_add(SPARE_PATHS_OF_NODE),
+            length,
+        };
+        let mut search = PathSearch::new(Incoming { heap, steps }, node, is_root, is_followed, bounds);
+        let paths: Vec<Vec<u32>> = search.by_ref().take(top).map(|path| path.edges).collect();
+        let is_whole = paths.len() >= top || !search.has_longer();
+        found = (paths, search.is_cut());
+        if is_whole {
+            break;
+        }
+    }
+    found
 }
 
 /// Whether an edge belongs to the program. Roots other than the root itself count only for edges to
@@ -162,15 +221,23 @@ fn steps_of<H: Objects + ?Sized>(
     steps
 }
 
-struct Incoming<'a, H: ?Sized>(&'a H);
+struct Incoming<'a, H: ?Sized> {
+    heap: &'a H,
+    /// Numbers of edges from the root, if they are known.
+    steps: Option<&'a [u32]>,
+}
 
 impl<H: Objects + ?Sized> IncomingEdges for Incoming<'_, H> {
     fn edges_into(&self, node: u32) -> Cow<'_, [u32]> {
-        self.0.edges_into(node, usize::MAX)
+        self.heap.edges_into(node, usize::MAX)
     }
 
     fn source(&self, edge: u32) -> u32 {
-        self.0.source(edge)
+        self.heap.source(edge)
+    }
+
+    fn steps_from_root(&self, node: u32) -> u32 {
+        self.steps.and_then(|steps| steps.get(node as usize).copied()).unwrap_or(0)
     }
 }
 

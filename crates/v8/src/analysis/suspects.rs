@@ -71,6 +71,14 @@ pub struct Suspect {
     pub reasons: Vec<String>,
 }
 
+impl Suspect {
+    /// Growth in bytes from each snapshot to the next.
+    pub fn growth_by_interval(&self) -> impl Iterator<Item = i128> {
+        let before = std::iter::once(0).chain(self.growth_bytes_at.iter().copied());
+        self.growth_bytes_at.iter().zip(before).map(|(at, before)| i128::from(*at) - i128::from(before))
+    }
+}
+
 /// Class of objects that a suspect gained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Collected {

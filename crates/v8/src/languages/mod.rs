@@ -55,6 +55,12 @@ pub(crate) trait Language: Debug + Sync {
         false
     }
 
+    /// Whether a name that would have too many fields begins at the nearest object of a class of
+    /// the program instead.
+    fn begins_at_program_objects(&self) -> bool {
+        false
+    }
+
     /// Returns how a reference appears in a name; `None` for plumbing.
     fn field(&self, _step: Step<'_>) -> Option<String> {
         None

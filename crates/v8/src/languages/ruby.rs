@@ -1,10 +1,10 @@
 //! Ruby, as a dump of `ObjectSpace` shows it.
 //!
 //! ```text
-//! class Event: (Hash)      module Shop: (Shop::Cart).(Array)
+//! class Event: (Hash)      class Event: @@seen (Hash)      $sessions (Hash)
 //! ```
 //! A dump has no names of constants, variables and instance variables: a reference is named by the
-//! class that it leads to.
+//! class that it leads to. A heap that was read from memory has them.
 
 use super::{Language, Step};
 use crate::{EdgeKind, NodeKind};
@@ -17,7 +17,7 @@ pub(crate) struct Ruby;
 pub(crate) static RUBY: Ruby = Ruby;
 
 /// Beginnings of the names of nodes by which objects are named.
-const NAMED: [&str; 3] = ["class ", "module ", "("];
+const NAMED: [&str; 5] = ["class ", "module ", "thread ", "frame ", "("];
 
 impl Language for Ruby {
     fn name(&self) -> &'static str {
@@ -25,11 +25,19 @@ impl Language for Ruby {
     }
 
     fn is_passing(&self, root: &str) -> bool {
-        root == "(stack)"
+        root == "(stack)" || ["thread ", "frame "].iter().any(|start| root.starts_with(start))
     }
 
     fn begins_names(&self, node: &str) -> bool {
         node.is_empty() || NAMED.iter().any(|start| node.starts_with(start))
+    }
+
+    fn reference_begins_names(&self, reference: &str) -> bool {
+        reference.starts_with('$')
+    }
+
+    fn begins_at_program_objects(&self) -> bool {
+        true
     }
 
     fn field(&self, step: Step<'_>) -> Option<String> {

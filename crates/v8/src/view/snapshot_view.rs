@@ -1,9 +1,10 @@
 //! View of one snapshot.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::analysis::{Naming, RetainingPaths, retaining_paths};
+use crate::analysis::{Naming, RetainingPaths, RootSteps, retaining_paths};
 use crate::call_tree::allocation_stack;
 use crate::devtools::{Heap, RetainersView};
 use crate::objects::{NodeNumber, ObjectOrder, Objects, Page};
@@ -29,6 +30,10 @@ pub struct SnapshotView {
     name_units: usize,
     listed: Arc<ListedIds>,
     source_maps: Option<Arc<SourceMaps>>,
+    /// Numbers of edges from the root. A page asks for paths of many objects; for those of one, a
+    /// walk over the whole heap would be too dear.
+    root_steps: Arc<OnceLock<RootSteps>>,
+    has_paths: Arc<AtomicBool>,
 }
 
 /// Source of the objects.
@@ -83,6 +88,8 @@ impl SnapshotView {
             name_units: usize::MAX,
             listed: Arc::default(),
             source_maps: None,
+            root_steps: Arc::default(),
+            has_paths: Arc::default(),
         }
     }
 
@@ -96,6 +103,8 @@ impl SnapshotView {
             name_units: usize::MAX,
             listed: Arc::default(),
             source_maps: None,
+            root_steps: Arc::default(),
+            has_paths: Arc::default(),
         }
     }
 
@@ -256,7 +265,11 @@ impl SnapshotView {
     /// Returns the `top` shortest paths from a root to an object that avoid the `ignored` nodes.
     pub fn retaining_paths(&self, node: u32, ignored: &HashSet<u32>, top: usize) -> Result<RetainingPaths> {
         let naming = Naming::of(self.objects());
-        let paths = retaining_paths(self.objects(), &naming, node, ignored, top);
+        // An index is read object by object: a walk over all would read the whole of it.
+        let is_asked_again = self.has_paths.swap(true, Ordering::Relaxed);
+        let steps = (is_asked_again && matches!(self.source, Source::Memory(_)))
+            .then(|| self.root_steps.get_or_init(|| RootSteps::of(self.objects())));
+        let paths = retaining_paths(self.objects(), &naming, node, ignored, top, steps);
         self.unless_damaged(paths)
     }
 

@@ -1,5 +1,4 @@
 # Attaches to a busy program, looks at it, and detaches.
-export HEAPR_UNTRIED_ATTACH=1
 busy > busy.txt & pid=$!
 sleep 1
 heapr start one --pid $pid -o one.heapr

@@ -1,5 +1,4 @@
 # Attaches to redis at work: functions have names, and the server answers as before.
-export HEAPR_UNTRIED_ATTACH=1
 redis-server --port 7000 --save '' --daemonize no > redis.txt 2>&1 & pid=$!
 until redis-cli -p 7000 ping 2>/dev/null | grep -q PONG; do sleep 0.5; done
 redis-benchmark -p 7000 -n 3000 -r 1000 -t set,lpush -q > before.txt

@@ -1,6 +1,5 @@
 # Fifty rounds of attach and detach on each of three programs at work: none fails, no event is lost,
 # and no mapping of the agent is left in them.
-export HEAPR_UNTRIED_ATTACH=1
 
 # Numbers of the agent's mappings, and of descriptors.
 of_agent() { grep -c -e heapr -e memfd /proc/$1/maps || true; }

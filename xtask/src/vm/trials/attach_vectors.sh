@@ -1,5 +1,4 @@
 # Attaches to, and detaches from, a program whose one thread has numbers in all vector registers.
-export HEAPR_UNTRIED_ATTACH=1
 vectors > vectors.txt & pid=$!
 sleep 2
 if kill -0 $pid 2>/dev/null; then

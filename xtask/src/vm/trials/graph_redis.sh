@@ -1,5 +1,4 @@
 # A graph of redis's heap: copy, registers, stacks, thread-local variables.
-export HEAPR_UNTRIED_ATTACH=1
 redis-server --port 7000 --save '' --daemonize no > redis.txt 2>&1 & pid=$!
 until redis-cli -p 7000 ping 2>/dev/null | grep -q PONG; do sleep 0.5; done
 heapr start server --pid $pid -o redis.heapr

@@ -86,7 +86,7 @@ frames ruby kept.rb:3 ruby kept.rb
 frames perl kept.pl:5 perl kept.pl
 frames lua5.4 kept.lua:4 lua5.4 kept.lua
 frames lua5.1 kept.lua:4 lua5.1 kept.lua
-HEAPR_UNTRIED_ATTACH=1 frames php kept.php:6 php kept.php
+frames php kept.php:6 php kept.php
 javac Kept.java
 frames java Kept.java:5 java -Xint Kept
 frames node kept.js:4 node kept.js

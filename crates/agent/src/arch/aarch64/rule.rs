@@ -16,7 +16,7 @@ use crate::arch::packed_rule::{Base, PackedRule, Step};
 /// | `GUESS` | fp + 16 | at fp + 8 | at fp |
 /// | `OTHER_STACK` | as `GUESS`, on another stack | | |
 /// | `ROOT` | there is no caller | | |
-/// | `LINKED` | at fp - 8 | at fp + 8 | at fp |
+/// | `LINKED` | at fp - 8, or fp + 16 if that is higher | at fp + 8 | at fp |
 /// | `SLOW` | more registers are needed | | |
 ///
 /// A return address may be signed (pointer authentication); a step returns it unsigned.
@@ -244,7 +244,10 @@ impl Rule {
                 let Some(caller_sp) = read(bp.wrapping_sub(8)) else { return Step::Unreadable };
                 let Some(caller_pc) = read(bp.wrapping_add(8)) else { return Step::Unreadable };
                 let Some(caller_fp) = read(bp) else { return Step::Unreadable };
-                return Step::Caller { pc: unsigned(caller_pc), sp: caller_sp, bp: caller_fp };
+                // An interpreter reserves room for all operands of a method. The frame of a call
+                // lies among them, above the caller's stack pointer.
+                let sp = caller_sp.max(bp.wrapping_add(FRAME_RECORD_BYTES));
+                return Step::Caller { pc: unsigned(caller_pc), sp, bp: caller_fp };
             }
             _ => return Step::Slow,
         };
@@ -260,5 +263,27 @@ impl Rule {
             return Step::Root;
         }
         Step::Caller { pc: unsigned(caller_pc), sp: cfa, bp: caller_fp }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caller_of_an_interpreted_frame_never_lies_below_it() {
+        const FP: usize = 0x7000;
+        for (stored_sp, wanted_sp) in [(0x7100, 0x7100), (FP - 0x80, FP + FRAME_RECORD_BYTES)] {
+            let read = |address: usize| match address - (FP - 8) {
+                0 => Some(stored_sp),
+                8 => Some(0x7200),
+                16 => Some(0x35_0000_0000_4444),
+                _ => None,
+            };
+            let Step::Caller { pc, sp, bp } = Rule::LINKED.step(0x1000, FP - 0x90, FP, false, read) else {
+                panic!("no caller")
+            };
+            assert_eq!((pc, sp, bp), (0x4444, wanted_sp, 0x7200));
+        }
     }
 }

@@ -18,8 +18,9 @@ pub(crate) mod v8 {
 pub(crate) mod java {
     /// The method.
     pub(crate) const METHOD_BELOW: usize = 24;
-    /// The address of the present instruction.
-    pub(crate) const INSTRUCTION_BELOW: usize = 64;
+    /// The address of the present instruction. A word without use keeps the frame's size a multiple
+    /// of two words.
+    pub(crate) const INSTRUCTION_BELOW: usize = 72;
 }
 
 /// LuaJIT's interpreter: offsets in its frame on the native stack (`lj_frame.h`).
@@ -28,4 +29,10 @@ pub(crate) mod luajit {
     pub(crate) const THREAD_AT: usize = 16;
     /// The address of the instruction after the present one.
     pub(crate) const SAVED_AT: usize = 8;
+}
+
+/// PHP's globals (`executor_globals`).
+pub(crate) mod php {
+    /// Size in bytes of 8.2's and 8.4's, by which the version is recognised; 0: unknown.
+    pub(crate) const GLOBALS_BYTES: [usize; 2] = [1776, 0];
 }

@@ -28,3 +28,9 @@ pub(crate) mod luajit {
     /// The address of the instruction after the present one.
     pub(crate) const SAVED_AT: usize = 24;
 }
+
+/// PHP's globals (`executor_globals`).
+pub(crate) mod php {
+    /// Size in bytes of 8.2's and 8.4's, by which the version is recognised.
+    pub(crate) const GLOBALS_BYTES: [usize; 2] = [1800, 1984];
+}

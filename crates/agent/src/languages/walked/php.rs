@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use heapr_wire::LANGUAGE_PHP;
 
+use crate::arch::runtime_frames::php::GLOBALS_BYTES;
 use crate::languages::readable::{Readable, word};
 use crate::languages::unknown;
 use crate::languages::walked::cached_frames::WalkedFrame;
@@ -13,8 +14,6 @@ use crate::modules::interpreters::PHP as EXPORTS;
 /// Offsets that differ between the known versions (without threads), from their headers.
 #[derive(Debug)]
 struct Layout {
-    /// Size of the globals in bytes, by which the version is recognised.
-    globals_bytes: usize,
     /// `zend_op_array`: number and address of its operations, file, first line.
     count: usize,
     operations: usize,
@@ -22,12 +21,12 @@ struct Layout {
     first_line: usize,
 }
 
-/// Versions of [`LAYOUTS`].
+/// Versions of [`LAYOUTS`]; the size of the globals tells which.
 pub(crate) const VERSIONS: [&str; 2] = ["8.2", "8.4"];
 
 static LAYOUTS: [Layout; VERSIONS.len()] = [
-    Layout { globals_bytes: 1800, count: 80, operations: 88, file: 152, first_line: 160 },
-    Layout { globals_bytes: 1984, count: 96, operations: 104, file: 168, first_line: 176 },
+    Layout { count: 80, operations: 88, file: 152, first_line: 160 },
+    Layout { count: 96, operations: 104, file: 168, first_line: 176 },
 ];
 
 /// Offset, in the globals, of the innermost frame.
@@ -79,7 +78,8 @@ impl Dialect for Php {
             return false;
         }
         let globals_bytes = EXPORTS.globals_bytes.load(Relaxed);
-        let number = LAYOUTS.iter().position(|layout| layout.globals_bytes == globals_bytes);
+        let is_known = |&bytes: &usize| bytes != 0 && bytes == globals_bytes;
+        let number = GLOBALS_BYTES.iter().position(is_known);
         match number {
             Some(number) => CHOSEN.store(number, Relaxed),
             None => unknown::note(LANGUAGE_PHP, 0),

@@ -1,4 +1,5 @@
-//! `heapr snapshot every` of processes that run CPython: a snapshot of each in equal intervals.
+//! `heapr snapshot every` of processes that run an interpreter: a snapshot of each in equal
+//! intervals.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use heapr_session::ManagedRequest;
 
-use super::take::{output_after, take_one};
+use super::take::{interpreter_of, output_after, take_one};
 use crate::processes;
 use crate::snapshot_take::{EveryQuestion, interrupt};
 
@@ -42,7 +43,7 @@ pub(crate) fn every(
     let (period, names) = asked.interval_and_names()?;
     let folder = asked.output.as_deref().unwrap_or(Path::new(""));
     if asked.output.is_some() && !folder.is_dir() {
-        bail!("-o names no directory, and each snapshot of python's heap has a file of its own");
+        bail!("-o names no directory, and each snapshot of objects has a file of its own");
     }
     let pids = processes::named_with_children(names, asked.tree)?;
     let is_cancelled = interrupt::watch()?;
@@ -69,7 +70,8 @@ pub(crate) fn every(
 impl Watched {
     fn look(&mut self, folder: &Path, request: &ManagedRequest, limits: Limits, is_quiet: bool) {
         let (path, number) = output_after(self.last_number, folder, self.pid);
-        match take_one(self.pid, path, false, request) {
+        let interpreter = interpreter_of(self.pid).unwrap_or(request.interpreter);
+        match take_one(self.pid, path, false, &ManagedRequest { interpreter, ..*request }) {
             Ok(facts) => {
                 self.rounds += 1;
                 self.last_number = number;

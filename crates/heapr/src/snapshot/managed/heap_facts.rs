@@ -44,6 +44,7 @@ struct Amount {
 /// Contents of a written snapshot.
 pub(super) struct HeapFacts {
     runtime: String,
+    language: &'static str,
     objects: Amount,
     /// Native blocks, and data of arrays.
     native: Amount,
@@ -66,6 +67,7 @@ impl HeapFacts {
         let garbage = heap.roots.iter().filter(|root| root.kind == RootKind::Garbage);
         Self {
             runtime: heap.runtime.clone(),
+            language: if heap.language.is_empty() { "python" } else { heap.language },
             objects,
             native,
             stack_count: heap.stack_count(),
@@ -119,7 +121,7 @@ impl HeapFacts {
     pub(super) fn json(&self, path: &Path, contents: Contents) -> Value {
         json!({
             "file": path.to_string_lossy(),
-            "heap": "python",
+            "heap": self.language,
             "runtime": self.runtime,
             "object_count": self.objects.count,
             "object_bytes": self.objects.bytes,

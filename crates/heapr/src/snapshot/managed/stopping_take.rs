@@ -67,7 +67,7 @@ pub(crate) fn of_stopping(heap: HeapChoice) -> Option<(&'static str, Take)> {
     match heap {
         HeapChoice::Java => Some((Attached::HEAP, take::<Attached>)),
         HeapChoice::Dotnet => Some((DotnetProcess::HEAP, take::<DotnetProcess>)),
-        HeapChoice::Python | HeapChoice::Javascript | HeapChoice::Native => None,
+        HeapChoice::Python | HeapChoice::Ruby | HeapChoice::Javascript | HeapChoice::Native => None,
     }
 }
 

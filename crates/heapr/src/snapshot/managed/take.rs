@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use heapr_known::runtimes::{self, Runtime};
-use heapr_managed::{Contents, ManagedHeap};
+use heapr_managed::{Contents, Interpreter, ManagedHeap};
 use heapr_session::{ManagedRequest, ManagedTaken, managed_heap, managed_runtime, may_be_read};
 use heapr_table::quantity::duration;
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ use crate::snapshot_take::{Format, TakeQuestion};
 pub(crate) enum HeapChoice {
     /// Objects of CPython, 3.8 to 3.15
     Python,
+    /// Objects of Ruby, 3.1 and 3.3
+    Ruby,
     /// Objects of a HotSpot Java virtual machine, which stops to write them
     Java,
     /// Objects of .NET (3.1 and 8 tried), which stops to tell them
@@ -32,14 +34,23 @@ pub(crate) enum HeapChoice {
     Native,
 }
 
-/// Whether a snapshot without `--heap` is of CPython's objects: the process runs CPython, and its
-/// objects can be read. If they cannot, the reason is told.
-pub(crate) fn is_chosen(pid: u32, is_quiet: bool) -> bool {
-    if !is_python(pid) {
-        return false;
+impl HeapChoice {
+    /// Interpreter whose objects are read from memory; `None` for other heaps.
+    pub(crate) const fn interpreter(self) -> Option<Interpreter> {
+        match self {
+            Self::Python => Some(Interpreter::Python),
+            Self::Ruby => Some(Interpreter::Ruby),
+            Self::Java | Self::Dotnet | Self::Javascript | Self::Native => None,
+        }
     }
+}
+
+/// Whether a snapshot without `--heap` is of an interpreter's objects: the process runs one, and
+/// its objects can be read. If they cannot, the reason is told.
+pub(crate) fn is_chosen(pid: u32, is_quiet: bool) -> bool {
+    let Some(interpreter) = interpreter_of(pid) else { return false };
     // A process that may not be read is refused by either heap, with advice.
-    match managed_runtime(pid) {
+    match managed_runtime(pid, interpreter) {
         Err(reason) if may_be_read(pid) => {
             if !is_quiet {
                 tell!("heapr: {reason}; so its native heap is taken");
@@ -50,19 +61,24 @@ pub(crate) fn is_chosen(pid: u32, is_quiet: bool) -> bool {
     }
 }
 
-/// Whether a process's program or one of its libraries is CPython's, by their names.
-fn is_python(pid: u32) -> bool {
+/// Interpreter that a process's program or one of its libraries is, by their names.
+pub(super) fn interpreter_of(pid: u32) -> Option<Interpreter> {
     let mappings = heapr_proc::mappings::read(pid).unwrap_or_default();
     let mut files = mappings.iter().filter(|mapping| mapping.is_executable && mapping.inode != 0);
-    files.any(|mapping| {
+    files.find_map(|mapping| {
         let name = mapping.name.rsplit('/').next().unwrap_or_default();
-        runtimes::of_file(name).is_some_and(|row| row.runtime == Runtime::Python)
+        match runtimes::of_file(name)?.runtime {
+            Runtime::Python => Some(Interpreter::Python),
+            Runtime::Ruby => Some(Interpreter::Ruby),
+            _ => None,
+        }
     })
 }
 
 /// Runs the command.
 pub(crate) fn take(
     asked: &TakeQuestion,
+    heap: Option<HeapChoice>,
     options: &NativeTakeOptions,
     is_quiet: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -70,9 +86,7 @@ pub(crate) fn take(
     let (pause, request) = options.managed()?;
     let named = asked.output.as_deref().filter(|path| !path.is_dir());
     if named.and_then(Path::extension).is_some_and(|end| end == "heapr") {
-        bail!(
-            "-o names a .heapr, and objects of python are written as .heapsnapshot: --heap native writes a .heapr"
-        );
+        bail!("-o names a .heapr, and objects are written as .heapsnapshot: --heap native writes a .heapr");
     }
     if named.is_some() && pids.len() > 1 {
         bail!("-o names one file, and these are {} processes: each has a file of its own", pids.len());
@@ -80,8 +94,11 @@ pub(crate) fn take(
     let mut status = ExitCode::SUCCESS;
     let mut taken = Vec::new();
     for pid in pids {
+        let interpreter = heap.and_then(HeapChoice::interpreter).or_else(|| interpreter_of(pid));
+        let request = ManagedRequest { interpreter: interpreter.unwrap_or_default(), ..request };
         // A process that is refused is not stopped.
-        let is_told = !is_quiet && asked.format == Format::Text && managed_runtime(pid).is_ok();
+        let is_told =
+            !is_quiet && asked.format == Format::Text && managed_runtime(pid, request.interpreter).is_ok();
         if let Some(told) = told_before(pid, pause).filter(|_| is_told) {
             tell!("heapr: {told}");
         }
@@ -149,9 +166,9 @@ pub(super) fn take_one(
 /// which the process stood still, too.
 ///
 /// # Errors
-/// It runs no CPython whose heap can be read, or may not be stopped.
+/// It runs no interpreter whose heap can be read, or may not be stopped.
 pub(crate) fn heap_with_stacks(pid: u32) -> anyhow::Result<(ManagedHeap, Duration)> {
-    if !is_python(pid) {
+    if interpreter_of(pid) != Some(Interpreter::Python) {
         bail!("it runs no CPython, and objects of others are not read here");
     }
     let recorded = RecordedStacks::before(pid);

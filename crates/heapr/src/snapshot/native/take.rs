@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
+use heapr_managed::Interpreter;
 use heapr_session::{
     Answer, Failure, GraphPause, GraphRequest, HeapTrace, LoggingMode, ManagedRequest, Request,
     SessionProperties, SnapshotTaken, StartRequest,
@@ -106,13 +107,17 @@ impl NativeTakeOptions {
         };
         let copies = self.pause == Pause::Copy;
         let max_pause = Duration::from_millis(self.max_pause);
-        Ok((self.graph_pause(), ManagedRequest { max_pause, copies, contents }))
+        Ok((
+            self.graph_pause(),
+            ManagedRequest { interpreter: Interpreter::default(), max_pause, copies, contents },
+        ))
     }
 
     /// Returns the options of snapshots of a managed heap for which none were given.
     pub(in crate::snapshot) fn usual_managed() -> ManagedRequest {
         let max_pause = Duration::from_millis(MAX_PAUSE_MS);
-        ManagedRequest { max_pause, copies: true, contents: heapr_managed::Contents::Names }
+        let (interpreter, contents) = (Interpreter::default(), heapr_managed::Contents::Names);
+        ManagedRequest { interpreter, max_pause, copies: true, contents }
     }
 
     fn graph_pause(&self) -> GraphPause {

@@ -40,11 +40,3 @@ pub(crate) use register_access::{
 pub(crate) use registers::Registers;
 pub(crate) use return_frame::{FRAME_BYTES_MAX, is_return_frame, return_frame};
 pub(crate) use way::{COUNTING_BYTES, Way};
-
-/// Reason why no running program is attached to on this processor.
-pub(crate) const REFUSAL: Option<&str> =
-    Some("attaching was never seen to work on aarch64: heapr run records programs that the loader starts");
-
-/// Reason why no embedded allocator is hooked on this processor.
-pub(crate) const INSIDE_REFUSAL: Option<&str> =
-    Some("hooks of embedded allocators were never seen to work on aarch64");

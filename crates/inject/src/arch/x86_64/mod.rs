@@ -41,9 +41,3 @@ pub(crate) use register_access::{
 pub(crate) use registers::Registers;
 pub(crate) use return_frame::{FRAME_BYTES_MAX, is_return_frame, return_frame};
 pub(crate) use way::{COUNTING_BYTES, Way};
-
-/// Reason why no running program is attached to on this processor.
-pub(crate) const REFUSAL: Option<&str> = None;
-
-/// Reason why no embedded allocator is hooked on this processor.
-pub(crate) const INSIDE_REFUSAL: Option<&str> = None;

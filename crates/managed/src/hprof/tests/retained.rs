@@ -4,7 +4,7 @@ use heapr_v8::devtools::Heap;
 use proptest::prelude::*;
 
 use super::{Made, read_by};
-use crate::python::Contents;
+use crate::request::Contents;
 
 const COUNT: usize = 9;
 const ARRAY_CLASS: u64 = 7;

@@ -3,7 +3,7 @@
 use heapr_v8::{EdgeKind, NodeKind, Snapshot};
 
 use super::{LOADER, Made, check, read_by};
-use crate::python::Contents;
+use crate::request::Contents;
 
 /// References of an object: kind, name, target.
 type Edges = Vec<(EdgeKind, String, u32)>;

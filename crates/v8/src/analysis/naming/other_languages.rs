@@ -19,10 +19,15 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         // Name of a reference that the name begins with.
         let mut by_reference = None;
         let is_root = self.begins_names(node);
+        // Nearest holder of a class of the program, and the number of fields from there.
+        let mut of_program = None;
         for _ in 0..MAX_HOLDERS_OF_A_NAME {
             let is_named = way.at != node && self.begins_names(way.at);
             if is_root || is_named || way.fields.len() >= MAX_FIELDS_IN_NAME || passed.contains(&way.at) {
                 break;
+            }
+            if of_program.is_none() && way.at != node && self.is_of_program_class(way.at) {
+                of_program = Some((way.at, way.fields.len()));
             }
             passed.push(way.at);
             let Some(edge) = self.naming_edge(way.at) else { break };
@@ -32,6 +37,15 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             }
             way.fields.extend(self.field_in_other_language(edge));
             way.at = self.heap.source(edge);
+        }
+        if self.heap.meta().language().begins_at_program_objects()
+            && by_reference.is_none()
+            && !is_root
+            && !self.begins_names(way.at)
+            && let Some((at, count)) = of_program
+        {
+            way.at = at;
+            way.fields.truncate(count);
         }
         let Way { at, mut fields, .. } = way;
         fields.reverse();

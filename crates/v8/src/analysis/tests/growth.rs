@@ -73,6 +73,7 @@ fn a_state_that_is_made_anew_with_each_change_grows_in_its_field() {
     let first = &found.suspects[0];
     assert_eq!(first.name, "state.todos (variable in a function)", "{found:#?}");
     assert_eq!(first.growth_bytes_at, [640, 1280]);
+    assert_eq!(first.growth_by_interval().collect::<Vec<_>>(), [640, 640]);
 }
 
 /// Program of Bun: Maps and Sets have no references to their entries, which are unreachable.

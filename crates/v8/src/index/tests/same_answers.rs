@@ -140,10 +140,11 @@ fn lists_are_the_same_from_an_index() {
         assert_eq!(stored.details(node).unwrap(), memory.details(node).unwrap());
         assert_eq!(stored.dominators(node).unwrap(), memory.dominators(node).unwrap());
         let none = std::collections::HashSet::new();
-        assert_eq!(
-            stored.retaining_paths(node, &none, 4).unwrap(),
-            memory.retaining_paths(node, &none, 4).unwrap()
-        );
+        let of = |view: &SnapshotView| view.retaining_paths(node, &none, 4).unwrap();
+        let (from_index, in_memory) = (of(&stored), of(&memory));
+        assert_eq!(from_index.paths, in_memory.paths);
+        // In memory a search knows how far the root is, and gives up less.
+        assert!(from_index.is_cut || !in_memory.is_cut);
         let path = |objects: &dyn Objects| path_from_root(objects, &Naming::of(objects), node);
         assert_eq!(path(stored.objects()), path(memory.objects()));
     }

@@ -78,8 +78,7 @@ fn write_suspect(out: &mut impl Write, number: usize, suspect: &Suspect) -> std:
         0 | 1 => String::new(),
         more => format!(" in {} owners", count(more)),
     };
-    let steps: Vec<String> =
-        suspect.growth_bytes_at.iter().map(|&bytes| signed_bytes(i128::from(bytes))).collect();
+    let steps: Vec<String> = suspect.growth_by_interval().map(signed_bytes).collect();
     writeln!(out, "   grew by    {}{owners}", steps.join(", then "))?;
     let collected: Vec<String> = suspect.collects.iter().map(collected_in_words).collect();
     for (line, text) in collected.iter().enumerate() {

@@ -1,0 +1,3 @@
+#!/bin/sh
+cd "$(dirname "$0")" || exit 77
+exec "$@" "$ANSWERS_CACHE/udatetime/bin/python" prog.py 300000
