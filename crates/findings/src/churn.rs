@@ -25,6 +25,9 @@ const TURNOVER_MIN: u64 = 50;
 /// some 50 ns each, 100,000 take half a percent of a second.
 const SPAN_MIN: f64 = 0.1;
 const PER_SECOND_MIN: f64 = 100_000.0;
+/// Smallest number of bytes in a second of blocks that take time for their size, as pages are
+/// zeroed or contents copied: at some 4 GB a second, 256 MiB take a sixteenth.
+const BYTES_PER_SECOND_MIN: f64 = (256 << 20) as f64;
 
 /// Findings about temporary blocks and about reallocations, or else one about turnover.
 pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
@@ -38,12 +41,12 @@ pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
     if is_much(totals.temporary_count)
         && let Some(site) = most(|site| site.amounts.temporary_count, totals.temporary_count)
     {
-        found.push(weighed(recording, site.amounts.temporary_count, temporary(recording, site)));
+        found.push(weighed(recording, (site, site.amounts.temporary_count), temporary(recording, site)));
     }
     if is_much(totals.realloc_count)
         && let Some(site) = most(|site| site.amounts.realloc_count, totals.realloc_count)
     {
-        found.push(weighed(recording, site.amounts.realloc_count, resized(recording, site)));
+        found.push(weighed(recording, (site, site.amounts.realloc_count), resized(recording, site)));
     }
     if found.is_empty()
         && let Some(site) = recording.sites.iter().max_by_key(|site| site.amounts.total_count)
@@ -56,13 +59,15 @@ pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
 }
 
 /// Lowers the confidence of a finding whose allocations take little of the time: a burst, or few
-/// in a second.
-fn weighed(recording: &Recording<'_>, part: u64, finding: Finding) -> Finding {
+/// and small ones in a second. `part`: their number in the site.
+fn weighed(recording: &Recording<'_>, (site, part): (&Site, u64), finding: Finding) -> Finding {
     let whole_ns = recording.trace.duration_ns();
     if recording.trace.sampling().untold().times || whole_ns == 0 {
         return finding;
     }
     let per_second = part as f64 / whole_ns as f64 * 1e9;
+    let amounts = &site.amounts;
+    let bytes_per_second = per_second * amounts.total_bytes as f64 / amounts.total_count.max(1) as f64;
     let moments = &recording.summary.course.moments;
     let span_ns = shortest_span(moments.iter().map(|moment| (moment.time_ns, moment.total_count)), part);
     let little = match span_ns {
@@ -71,9 +76,9 @@ fn weighed(recording: &Recording<'_>, part: u64, finding: Finding) -> Finding {
             duration(span_ns),
             duration(whole_ns)
         ),
-        _ if per_second < PER_SECOND_MIN => {
+        _ if per_second < PER_SECOND_MIN && bytes_per_second < BYTES_PER_SECOND_MIN => {
             format!(
-                "{} a second: that takes little of the time",
+                "{} a second: that likely takes little of the time",
                 plural(per_second as u64, "such allocation")
             )
         }
