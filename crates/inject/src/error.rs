@@ -176,6 +176,12 @@ pub enum Error {
         /// Description of the fault.
         what: &'static str,
     },
+    /// The target lacks a function that the agent calls.
+    #[error("the agent calls {name}, which the program does not have: heapr cannot record it")]
+    MissingFunction {
+        /// Name of the function.
+        name: String,
+    },
     /// A test requested the failure.
     #[error("step {step} failed because a test asked for it")]
     MadeToFail {

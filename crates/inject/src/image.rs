@@ -132,7 +132,7 @@ impl Image {
             let symbol = || -> Result<u64> {
                 let own = self.exports.get(&relocation.symbol).map(|offset| base_avma.wrapping_add(*offset));
                 own.or_else(|| if relocation.is_weak { Some(0) } else { import(&relocation.symbol) })
-                    .ok_or(Error::BadAgent { what: "it needs a function that the target does not have" })
+                    .ok_or_else(|| Error::MissingFunction { name: relocation.symbol.clone() })
             };
             let value = match RelocationKind::of(relocation.kind) {
                 Some(RelocationKind::Relative) => base_avma.wrapping_add_signed(relocation.addend),

@@ -18,12 +18,14 @@ pub(crate) const BASIC_BYTES: usize = 256;
 pub(crate) fn basic_functions(start_avma: u64, program: ProgramHeaders) -> Result<PlacedCode, &'static str> {
     let mut a = Assembler::default();
     let info = a.label();
+    let features = no_features(&mut a);
     let functions = write(&mut a, info);
     // The structure follows the code.
     a.quad(info, 0);
     let info_offset = a.offset(info).ok_or(NOT_ASSEMBLED)?;
-    let offsets: Option<Vec<u64>> = functions.iter().map(|&function| a.offset(function)).collect();
-    let names = BASIC_NAMES.into_iter().zip(offsets.ok_or(NOT_ASSEMBLED)?);
+    let all = [features].into_iter().chain(functions);
+    let offsets: Option<Vec<u64>> = all.map(|function| a.offset(function)).collect();
+    let names = ["getauxval"].into_iter().chain(BASIC_NAMES).zip(offsets.ok_or(NOT_ASSEMBLED)?);
     let names = names.map(|(name, offset)| (name.to_owned(), start_avma + offset)).collect();
     let mut bytes = a.finish()?;
     bytes.truncate(info_offset as usize);
@@ -40,6 +42,15 @@ fn ldrb_after(to: u32, base: u32) -> u32 {
 /// `strb w, [x], 1`.
 fn strb_after(from: u32, base: u32) -> u32 {
     0x3800_1400 | base << 5 | from
+}
+
+/// Writes `getauxval` with the answer 0; returns its label. The compiler's part of the agent asks for
+/// the processor's features, and uses none of those that it is not told.
+fn no_features(a: &mut Assembler) -> Label {
+    let function = a.here();
+    a.put(mov_number(0, 0));
+    a.put(RET);
+    function
 }
 
 /// Writes the functions; returns their labels.
