@@ -46,6 +46,8 @@ proptest! {
         let first = range.0 % count;
         let end = first + 1 + range.1 % (count - first);
         let from = first.checked_sub(1).map_or(0, |before| found.ends_ns[before]);
+        // A recording of few nanoseconds has spans without any.
+        prop_assume!(from < found.ends_ns[end - 1]);
         let filter = Filter { range: Some(Span { from, to: found.ends_ns[end - 1] }), ..Filter::default() };
         let expected = totals(&explorer, &filter);
         let inside = |sum: &&heapr_explore::SpanSum| (first..end).contains(&usize::from(sum.born));

@@ -85,7 +85,8 @@ fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
     assert!(compared > 10, "{compared}");
     for key in [
         r#"/api/report {"by":"stacks","file":0,"sort":"so"}"#,
-        r#"/api/flame {"direction":"bottom-up","file":1,"value":"peak_bytes"}"#,
+        r#"/api/flame {"direction":"top-down","file":1,"value":"peak_bytes"}"#,
+        r#"/api/spans {"file":1}"#,
         r#"/api/timeline {"by":"image","file":0,"value":"bytes"}"#,
         r#"/api/diff {"after":{"file":1},"before":{"file":0},"by":"stacks","sort":"so"}"#,
     ] {
