@@ -25,8 +25,8 @@ const TURNOVER_MIN: u64 = 50;
 /// some 50 ns each, 100,000 take half a percent of a second.
 const SPAN_MIN: f64 = 0.1;
 const PER_SECOND_MIN: f64 = 100_000.0;
-/// Smallest number of bytes in a second of blocks that take time for their size, as pages are
-/// zeroed or contents copied: at some 4 GB a second, 256 MiB take a sixteenth.
+/// Smallest number of bytes in a second that take time by themselves, to be zeroed or copied. At
+/// some 4 GB a second, 256 MiB take a sixteenth.
 const BYTES_PER_SECOND_MIN: f64 = (256 << 20) as f64;
 
 /// Findings about temporary blocks and about reallocations, or else one about turnover.

@@ -85,6 +85,18 @@ impl Course {
         last.held_bytes > most.saturating_add((most / BEYOND_PART).max(BEYOND_BYTES_MIN))
     }
 
+    /// True if held memory has risen for as long as it takes to rise by `left_bytes` more, at a
+    /// rate in bytes a minute.
+    #[must_use]
+    pub fn has_risen_as_long(&self, rate: i64, left_bytes: u64) -> bool {
+        let (Some(last), Some(from)) = (self.points.last(), self.rising_since()) else { return false };
+        // Memory may have rested before it rose.
+        let begin =
+            self.points.iter().rev().find(|point| point.held_bytes <= from.held_bytes).unwrap_or(&from);
+        let risen_ns = last.unix_ns.saturating_sub(begin.unix_ns);
+        rate > 0 && left_bytes as f64 / rate as f64 * 60e9 <= risen_ns as f64
+    }
+
     /// Time since which held memory rises to its last value, and the value then. Small falls do not
     /// end a rise. `None`: it does not rise.
     #[must_use]
@@ -135,6 +147,17 @@ mod tests {
         let newest: Vec<u64> =
             points.iter().rev().take(FINE - 1).map(|point| point.held_bytes / MIB).collect();
         assert!(newest.windows(2).all(|pair| pair[0] == pair[1] + 1), "{newest:?}");
+    }
+
+    #[test]
+    fn a_rise_foretells_no_more_time_than_it_has_lasted() {
+        // A mebibyte a second for twenty seconds, after a time of rest.
+        let rising = course([50; 10].into_iter().chain(50..=70));
+        let rate = 60 * MIB as i64;
+        assert!(rising.has_risen_as_long(rate, 20 * MIB));
+        assert!(!rising.has_risen_as_long(rate, 30 * MIB));
+        assert!(!rising.has_risen_as_long(-rate, 0));
+        assert!(!course([70, 60, 50]).has_risen_as_long(rate, MIB));
     }
 
     #[test]

@@ -256,15 +256,18 @@ impl WatchedGroup {
         Some((nearest.limit_bytes, of_it.events.high?))
     }
 
-    /// Rate of the last minute; `None` before the group was watched for half of it, and while it
-    /// holds no more than it had before.
+    /// Rate of the last minute. `None` before the group was watched for half of it, and while it
+    /// holds no more than it had before. A rise must also have lasted as long as it is foretold to
+    /// last: a collected heap rises for minutes, too.
     fn rate(&self, from_unix_ns: u64) -> Option<i64> {
         let first = self.course.points().first()?;
         let last = self.course.points().last()?;
+        let left_bytes = self.facts.limit_bytes.map_or(0, |limit| limit.saturating_sub(self.held_bytes()));
         (last.unix_ns.saturating_sub(first.unix_ns) >= TREND_NS / 2)
             .then(|| self.course.rate(from_unix_ns))
             .flatten()
             .filter(|_| self.course.rises_beyond(self.peak_bytes))
+            .filter(|&rate| self.course.has_risen_as_long(rate, left_bytes))
     }
 
     /// Time until the next reading.

@@ -50,10 +50,19 @@ impl super::Install<'_> {
         record.end_key = u64::from(key) + 1;
         self.keep(record)?;
         thread.call_function(record.stub_avma, record.scratch_avma, set, [u64::from(key), MARK, 0])?;
-        let descriptor = self
-            .memory
-            .read_vec(thread_pointer.wrapping_add(DESCRIPTOR_BEGIN as u64), DESCRIPTOR_BYTES)
-            .map_err(|source| Error::Memory { pid, source })?;
+        let begin_avma = thread_pointer.wrapping_add(DESCRIPTOR_BEGIN as u64);
+        let page_bytes = heapr_proc::page_bytes();
+        let descriptor = self.memory.read_vec(begin_avma, DESCRIPTOR_BYTES).or_else(|error| {
+            // A small descriptor that ends at the thread pointer may begin where its mapping does,
+            // as in the heap of a static program.
+            let skipped = (begin_avma.next_multiple_of(page_bytes) - begin_avma) as usize;
+            let rest =
+                DESCRIPTOR_BYTES.checked_sub(skipped).filter(|_| DESCRIPTOR_BEGIN != 0).ok_or(error)?;
+            let mut descriptor = vec![0; skipped];
+            descriptor.extend(self.memory.read_vec(begin_avma + skipped as u64, rest)?);
+            Ok(descriptor)
+        });
+        let descriptor = descriptor.map_err(|source| Error::Memory { pid, source })?;
         thread.call_function(record.stub_avma, record.scratch_avma, set, [u64::from(key), 0, 0])?;
         let place = descriptor.chunks_exact(8).position(|word| word == MARK.to_le_bytes());
         match place {

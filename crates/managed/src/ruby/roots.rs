@@ -82,7 +82,7 @@ impl Reader<'_, '_> {
         for (key, data) in found {
             let name = self.attribute(key);
             let text = self.ids.name(self.values, key).unwrap_or_default();
-            let is_of_program = text[1.min(text.len())..].starts_with(char::is_lowercase);
+            let is_of_program = text.chars().nth(1).is_some_and(char::is_lowercase);
             if is_of_program && !STREAMS.contains(&text.as_str()) {
                 self.heap.program.insert(text);
             }

@@ -44,8 +44,8 @@ fn strb_after(from: u32, base: u32) -> u32 {
     0x3800_1400 | base << 5 | from
 }
 
-/// Writes `getauxval` with the answer 0; returns its label. The compiler's part of the agent asks for
-/// the processor's features, and uses none of those that it is not told.
+/// Writes `getauxval` with the answer 0; returns its label. The compiler's part of the agent asks
+/// for the processor's features, and uses none of those that it is not told.
 fn no_features(a: &mut Assembler) -> Label {
     let function = a.here();
     a.put(mov_number(0, 0));
