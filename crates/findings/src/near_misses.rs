@@ -1,6 +1,6 @@
 //! Sentences on small made recordings, each beside a near miss in which it must not be told.
 
-use heapr_query::{FrameSink, OwnCode, PackageSource, SourceFrame, Suppressions, SymbolSource};
+use heapr_query::{Confidence, FrameSink, OwnCode, PackageSource, SourceFrame, Suppressions, SymbolSource};
 use heapr_trace::{
     Action, Event, HeapId, HeapName, Loss, Mapping, MemoryAccount, MemoryPart, Module, ModuleIndex, PartKind,
     Process, ProcessIndex, ProcessOrigin, ResidentSample, Session, StackIndex, StackNode, Thread,
@@ -347,4 +347,21 @@ fn idle_memory_and_small_blocks_are_told_only_of_a_good_part_of_what_is_live() {
     assert!(tells(&held(8, 100_000, 1), "Many small blocks: load"));
     assert!(!tells(&held(8, 30_000, 1), "Many small blocks"), "less than 1 MiB is the allocator's");
     assert!(!tells(&held(200, 200_000, 1), "Many small blocks"), "a small part of it");
+}
+
+#[test]
+fn the_little_that_a_short_program_frees_at_its_end_is_no_sure_growth() {
+    // Each tenth block is large, and these alone are freed.
+    let growth = |large_bytes: u64, frees: bool| {
+        let size = |block: u64| if block.is_multiple_of(10) { large_bytes } else { 500 };
+        let made = (0..400).map(|block| Call::Make { block, size_bytes: size(block), function: 1 });
+        let freed = (0..400).step_by(10).filter(|_| frees).map(|block| Call::Free { block });
+        let calls: Vec<Call> = made.chain(freed).collect();
+        let found = found(&Made::default(), &calls);
+        let growth = found.findings.iter().find(|finding| finding.sentence.starts_with("Memory grows"));
+        growth.map(|finding| finding.confidence)
+    };
+    assert_eq!(growth(10_000, true), Some(Confidence::Low));
+    assert!(growth(10_000, false) > Some(Confidence::Low), "nothing is freed");
+    assert!(growth(100_000, true) > Some(Confidence::Low), "it is much");
 }

@@ -15,6 +15,8 @@ use crate::slices::slices_of;
 
 /// Time of a process, in nanoseconds, up to which its work may need all that it holds.
 const SOON_NS: u64 = 2_000_000_000;
+/// Bytes below which the growth of such a process is no sure finding, if it frees them at its end.
+const LITTLE_BYTES: u64 = 1 << 20;
 
 impl Growing<'_> {
     /// Finding with the name of the site's own frame.
@@ -56,8 +58,11 @@ impl Growing<'_> {
             require_frames: recording.required(&own_frame),
             ..Chosen::default()
         };
-        // What one late phase has loaded may be all that its work needs.
+        // What one late phase has loaded may be all that its work needs. So may be the little that a
+        // program frees at its early end.
+        let is_little = last.bytes < LITTLE_BYTES && !is_left && self.ends_soon(recording).is_some();
         let most_sure = match (self.stopped(recording).is_some(), self.begins_late) {
+            _ if is_little => Confidence::Low,
             (true, true) => Confidence::Low,
             (true, false) => Confidence::Medium,
             (false, _) => Confidence::High,
