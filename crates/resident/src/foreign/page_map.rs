@@ -135,24 +135,51 @@ impl PageMap {
                 continue;
             }
             let pages_avma = mapping.start_avma.next_multiple_of(1 << self.shape.page_bits)..mapping.end_avma;
-            let slot_bytes = (pages_avma.start >> self.shape.page_bits >> LEAF_BITS) * 8;
-            let words = words::run(memory, self.data_avma.start + slot_bytes, (room / 8 + 1) as usize);
-            let mut seen = HashSet::new();
-            let leaves = words.iter().enumerate().filter(|(_, word)| may_be_leaf(**word, mappings));
-            let mut leaves: Vec<(usize, &u64)> = leaves.collect();
-            // Leaves are large and usually begin at a page: other candidates are examined last.
-            leaves.sort_by_key(|(_, word)| !word.is_multiple_of(page_bytes()));
-            for (place, word) in leaves {
-                if !seen.insert(*word) {
-                    continue;
+            for part_avma in self.by_leaf(&pages_avma) {
+                let found = self.root_of(&part_avma, room, mappings, memory, &mut leaves_left);
+                if found.is_some() {
+                    return found;
                 }
-                if leaves_left == 0 {
-                    return None;
-                }
-                leaves_left -= 1;
-                if self.is_leaf(*word, &pages_avma, memory) {
-                    return Some(self.data_avma.start + place as u64 * 8);
-                }
+            }
+        }
+        None
+    }
+
+    /// The pages from the first on, and those from the begin of the second leaf on: few may be
+    /// before it, and the allocator's own.
+    fn by_leaf(&self, pages_avma: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
+        let leaf_bytes = 1_u64 << (self.shape.page_bits + LEAF_BITS);
+        let second_avma = (pages_avma.start + 1).next_multiple_of(leaf_bytes);
+        [pages_avma.start, second_avma]
+            .map(|start| start..pages_avma.end)
+            .into_iter()
+            .filter(|part| !part.is_empty())
+    }
+
+    /// Address of the root, by some pages that a leaf describes. `leaves_left`: number of leaves
+    /// that may be examined.
+    fn root_of(
+        &self,
+        pages_avma: &Range<u64>,
+        room: u64,
+        mappings: &[MappingPages],
+        memory: &impl HeapMemory,
+        leaves_left: &mut u32,
+    ) -> Option<u64> {
+        let slot_bytes = (pages_avma.start >> self.shape.page_bits >> LEAF_BITS) * 8;
+        let words = words::run(memory, self.data_avma.start + slot_bytes, (room / 8 + 1) as usize);
+        let mut seen = HashSet::new();
+        let leaves = words.iter().enumerate().filter(|(_, word)| may_be_leaf(**word, mappings));
+        let mut leaves: Vec<(usize, &u64)> = leaves.collect();
+        // Leaves are large and usually begin at a page: other candidates are examined last.
+        leaves.sort_by_key(|(_, word)| !word.is_multiple_of(page_bytes()));
+        for (place, word) in leaves {
+            if !seen.insert(*word) {
+                continue;
+            }
+            *leaves_left = leaves_left.checked_sub(1)?;
+            if self.is_leaf(*word, pages_avma, memory) {
+                return Some(self.data_avma.start + place as u64 * 8);
             }
         }
         None
