@@ -38,7 +38,7 @@ impl Explorer {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Vec<LastingBlock>>> {
         let Some(table) = self.table().filter(|table| table.damage.is_empty()) else { return Ok(None) };
-        // What happens at a moment has happened.
+        // Events at the time of a moment count as before it.
         let borders: Vec<u32> =
             moments_ns.iter().map(|&ns| table.times.count_before(ns.saturating_add(1))).collect();
         let moment_of = |sequence: u32| borders.partition_point(|&border| border <= sequence);

@@ -304,7 +304,7 @@ pub(crate) fn verdict(
         // A card of growth that is only possible stands below.
         (false, NoGrowth::Seen, false) if may_grow => format!("No growth is certain{seen}."),
         (false, NoGrowth::Seen, false) => format!("Nothing grows{seen}."),
-        // What holds most answers more than what is not there.
+        // The largest holder answers more than the absence of growth.
         (false, NoGrowth::Seen, true) => {
             format!("{} Nothing grows{seen}; nothing stands out.", largest()).trim_start().to_owned()
         }

@@ -21,7 +21,7 @@ const WINDOW_MIN: usize = 2;
 /// Largest probability of the order of a stack's least amounts, if it kept nothing.
 const CHANCE_MAX: f64 = 0.01;
 
-/// Whether a site passes the rules of growth, by the times and the work of its amounts.
+/// Rules of growth: true if a site passes them, by the times and the work of its amounts.
 pub(crate) type PassesRules = fn(&[u64], &[u64], &Site, &WorkTime) -> bool;
 
 /// Least amounts of the sites of a process, by window.
@@ -144,7 +144,7 @@ fn add(
     }
 }
 
-/// Whether the least amounts of one stack pass the rules of growth. Of the site only the form is
+/// True if the least amounts of one stack pass the rules of growth. Of the site only the form is
 /// used.
 fn is_even(
     passes: PassesRules,

@@ -132,7 +132,7 @@ impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32
         }
     }
 
-    /// Whether paths may exist that are longer than the bound.
+    /// True if paths may exist that are longer than the bound.
     pub fn has_longer(&self) -> bool {
         self.has_longer
     }

@@ -25,6 +25,7 @@ mod memory;
 mod modules;
 mod packed_pages;
 mod python_types;
+mod references;
 mod scan;
 mod scanned;
 mod shape_nodes;

@@ -58,8 +58,8 @@ impl Growing<'_> {
             require_frames: recording.required(&own_frame),
             ..Chosen::default()
         };
-        // What one late phase has loaded may be all that its work needs. So may be the little that
-        // a program frees at its early end.
+        // A late phase may have loaded all that its work needs. A program that ends early may have
+        // needed the little that it frees then.
         let is_little = last.bytes < LITTLE_BYTES && !is_left && self.ends_soon(recording).is_some();
         let most_sure = match (self.stopped(recording).is_some(), self.begins_late) {
             _ if is_little => Confidence::Low,

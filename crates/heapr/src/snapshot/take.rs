@@ -77,7 +77,7 @@ pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Whether the snapshots are of an interpreter's objects, read from memory. They are if that is
+/// True if the snapshots are of an interpreter's objects, read from memory. They are if that is
 /// asked for. They also are if nothing asks for another heap, and all processes run an interpreter
 /// whose objects can be read.
 fn is_of_objects(

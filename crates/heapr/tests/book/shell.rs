@@ -27,22 +27,7 @@ pub(crate) fn run(page: &mut Page, shown: &str, wrong: &mut Vec<String>) -> usiz
     for (name, program) in [("heapr", heapr), ("cargo-heapr", cargo_heapr)] {
         std::os::unix::fs::symlink(program, scratch.path().join("bin").join(name)).unwrap();
     }
-    let mut script = String::from("exec 2>&1\n");
-    for block in page.blocks() {
-        match block {
-            Block::Text(_) => {}
-            Block::File { name, content, .. } => {
-                let path = folder.join(name);
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(path, content).unwrap();
-            }
-            Block::Console { steps } => {
-                for step in steps {
-                    script.push_str(&format!("{}\necho '{END}'\n", step.command));
-                }
-            }
-        }
-    }
+    let script = script_of(page, &folder);
     let path = std::env::join_paths(
         std::iter::once(scratch.path().join("bin"))
             .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
@@ -107,6 +92,28 @@ pub(crate) fn run(page: &mut Page, shown: &str, wrong: &mut Vec<String>) -> usiz
         }
     }
     count
+}
+
+/// Writes the files of a page into its folder, and returns its commands as a script that prints
+/// [`END`] after each.
+fn script_of(page: &Page, folder: &Path) -> String {
+    let mut script = String::from("exec 2>&1\n");
+    for block in page.blocks() {
+        match block {
+            Block::Text(_) => {}
+            Block::File { name, content, .. } => {
+                let path = folder.join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, content).unwrap();
+            }
+            Block::Console { steps } => {
+                for step in steps {
+                    script.push_str(&format!("{}\necho '{END}'\n", step.command));
+                }
+            }
+        }
+    }
+    script
 }
 
 /// Returns the text without warnings of memory that no recorded block explains. How much a runtime

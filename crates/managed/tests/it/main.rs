@@ -4,6 +4,7 @@ mod bent;
 mod dotnet;
 mod java;
 mod live;
+mod lying_memory;
 mod made_memory;
 mod memory;
 mod native;

@@ -1,17 +1,14 @@
 //! A Ruby that is stopped in the middle of its work, and memory that lies.
 
-use std::cell::Cell;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use heapr_managed::{Contents, HeapRequest, Interpreter, ManagedHeap, RootKind, write_snapshot};
-use heapr_native::Memory;
+use heapr_managed::{Interpreter, ManagedHeap, RootKind, write_snapshot};
 use heapr_testkit::{not_run, wait_until};
 
+use crate::lying_memory::lying_heaps;
 use crate::memory::ruby_heap_of;
 use crate::ruby::rubies;
 
@@ -75,70 +72,16 @@ fn a_ruby_stopped_at_any_moment_has_what_it_holds() {
     }
 }
 
-/// Memory of a process of which some words are bent at each reading.
-struct Bent {
-    file: File,
-    state: Cell<u64>,
-    rarity: u64,
-}
-
-impl Bent {
-    fn next(&self) -> u64 {
-        let mut state = self.state.get();
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        self.state.set(state);
-        state
-    }
-}
-
-impl Memory for Bent {
-    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
-        let count = self.file.read_at(into, address_avma).unwrap_or(0);
-        for word in into[..count].chunks_exact_mut(8) {
-            let random = self.next();
-            if random.is_multiple_of(self.rarity) {
-                let bent = match random >> 8 & 3 {
-                    0 => random >> 16,
-                    1 => u64::MAX,
-                    2 => address_avma + (random >> 50),
-                    _ => random >> 40,
-                };
-                word.copy_from_slice(&bent.to_le_bytes());
-            }
-        }
-        count
-    }
-}
-
 #[test]
 fn memory_of_ruby_that_lies_ends_no_reading_badly() {
     let Some(ruby) = rubies().into_iter().next() else { return not_run("no ruby is installed") };
     let churning = Churning::start(&ruby);
     churning.signal("-STOP");
-    let pid = churning.0.id();
-    let mappings = heapr_proc::mappings::read(pid).unwrap();
     let mut read_count = 0;
-    for round in 0..12_u64 {
-        let memory = Bent {
-            file: File::open(format!("/proc/{pid}/mem")).unwrap(),
-            state: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (round + 1) << 32),
-            rarity: [200, 2_000, 20_000, 200_000][round as usize % 4],
-        };
-        let request = HeapRequest {
-            memory: &memory,
-            mappings: &mappings,
-            blocks: &[],
-            contents: Contents::Strings,
-            goes_on: &|| true,
-        };
-        // Bent anchors are refused; the rest is read.
-        if let Ok(mut heap) = Interpreter::Ruby.read(&request) {
-            read_count += u32::from(kept(&heap) > 1_000);
-            let mut file = Vec::new();
-            write_snapshot(&mut heap, &mut file).unwrap();
-        }
+    for mut heap in lying_heaps(Interpreter::Ruby, churning.0.id(), 12, [200, 2_000, 20_000, 200_000]) {
+        read_count += u32::from(kept(&heap) > 1_000);
+        let mut file = Vec::new();
+        write_snapshot(&mut heap, &mut file).unwrap();
     }
     assert!(read_count > 3, "{read_count}");
 }

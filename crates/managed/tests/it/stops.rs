@@ -1,18 +1,16 @@
 //! A program that is stopped in the middle of its work, and memory that lies.
 
-use std::cell::Cell;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use heapr_managed::{Contents, HeapRequest, Interpreter, ManagedHeap, RootKind};
-use heapr_native::Memory;
+use heapr_managed::{Interpreter, ManagedHeap, RootKind};
 use heapr_testkit::{not_run, wait_until};
 use tempfile::NamedTempFile;
 
+use crate::lying_memory::lying_heaps;
 use crate::memory::{heap_of, interpreters};
 
 /// Number of moments at which the program is stopped; `HEAPR_STOPS` names another, as `cargo xtask
@@ -159,68 +157,12 @@ fn check(heap: &ManagedHeap, stop: u32) {
     assert!(garbage < 10_000, "stop {stop}: {garbage}");
 }
 
-/// Memory of which some words are others.
-struct Bent {
-    file: File,
-    /// State of the sequence by which words are bent.
-    state: Cell<u64>,
-    /// One word of so many is bent.
-    rarity: u64,
-}
-
-impl Bent {
-    fn next(&self) -> u64 {
-        let mut state = self.state.get();
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        self.state.set(state);
-        state
-    }
-}
-
-impl Memory for Bent {
-    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
-        let count = self.file.read_at(into, address_avma).unwrap_or(0);
-        for word in into[..count].chunks_exact_mut(8) {
-            let random = self.next();
-            if random.is_multiple_of(self.rarity) {
-                let bent = match random >> 8 & 3 {
-                    0 => random >> 16,
-                    1 => u64::MAX,
-                    2 => address_avma + (random >> 50),
-                    _ => random >> 40,
-                };
-                word.copy_from_slice(&bent.to_le_bytes());
-            }
-        }
-        count
-    }
-}
-
 #[test]
 fn memory_that_lies_ends_no_reading_badly() {
     let Some(python) = interpreters().into_iter().next() else { return not_run("no python3 is installed") };
     let churning = Churning::start(&python);
     churning.stop();
-    let pid = churning.pid();
-    let mappings = heapr_proc::mappings::read(pid).unwrap();
-    let mut read_count = 0;
-    for round in 0..30_u64 {
-        let memory = Bent {
-            file: File::open(format!("/proc/{pid}/mem")).unwrap(),
-            state: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (round + 1) << 32),
-            rarity: [20, 200, 2_000, 20_000][round as usize % 4],
-        };
-        let request = HeapRequest {
-            memory: &memory,
-            mappings: &mappings,
-            blocks: &[],
-            contents: Contents::Strings,
-            goes_on: &|| true,
-        };
-        // Bent anchors are refused; the rest is read.
-        read_count += u32::from(Interpreter::Python.read(&request).is_ok_and(|heap| heap.nodes.len() > 1000));
-    }
+    let heaps = lying_heaps(Interpreter::Python, churning.pid(), 30, [20, 200, 2_000, 20_000]);
+    let read_count = heaps.filter(|heap| heap.nodes.len() > 1000).count();
     assert!(read_count > 5, "{read_count}");
 }

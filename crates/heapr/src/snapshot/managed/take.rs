@@ -45,7 +45,7 @@ impl HeapChoice {
     }
 }
 
-/// Whether a snapshot without `--heap` is of an interpreter's objects: the process runs one, and
+/// True if a snapshot without `--heap` is of an interpreter's objects: the process runs one, and
 /// its objects can be read. If they cannot, the reason is told.
 pub(crate) fn is_chosen(pid: u32, is_quiet: bool) -> bool {
     let Some(interpreter) = interpreter_of(pid) else { return false };
