@@ -129,20 +129,25 @@ impl PageMap {
         let (most_candidates, mut leaves_left) = if is_named { (8, 1 << 14) } else { (3, 1 << 11) };
         let root_bytes = 8_u64 << self.shape.root_bits;
         let room = (self.data_avma.end - self.data_avma.start).checked_sub(root_bytes)?;
-        for candidate in candidates(mappings).into_iter().take(most_candidates) {
-            let mapping = &candidate.mapping;
-            if self.data_avma.contains(&mapping.start_avma) {
-                continue;
-            }
-            let pages_avma = mapping.start_avma.next_multiple_of(1 << self.shape.page_bits)..mapping.end_avma;
-            for part_avma in self.by_leaf(&pages_avma) {
-                let found = self.root_of(&part_avma, room, mappings, memory, &mut leaves_left);
-                if found.is_some() {
-                    return found;
-                }
-            }
-        }
-        None
+        let own = |found: &&MappingPages| self.data_avma.contains(&found.mapping.start_avma);
+        let parts_avma: Vec<Range<u64>> = candidates(mappings)
+            .into_iter()
+            .take(most_candidates)
+            .filter(|found| !own(found))
+            .flat_map(|MappingPages { mapping, .. }| {
+                let first_avma = mapping.start_avma.next_multiple_of(1 << self.shape.page_bits);
+                self.by_leaf(&(first_avma..mapping.end_avma))
+            })
+            .collect();
+        // Leaves are large and usually begin at a page: these are examined first, of all mappings.
+        [true, false].into_iter().find_map(|at_page| {
+            let mut found = parts_avma.iter().map(|part_avma| {
+                let may_be =
+                    |word: u64| word.is_multiple_of(page_bytes()) == at_page && may_be_leaf(word, mappings);
+                self.root_of(part_avma, room, may_be, memory, &mut leaves_left)
+            });
+            found.find_map(|root_avma| root_avma)
+        })
     }
 
     /// The pages from the first on, and those from the begin of the second leaf on: few may be
@@ -156,29 +161,25 @@ impl PageMap {
             .filter(|part| !part.is_empty())
     }
 
-    /// Address of the root, by some pages that a leaf describes. `leaves_left`: number of leaves
-    /// that may be examined.
+    /// Address of the root, by some pages that a leaf describes. `may_be`: chooses words by what may
+    /// be leaves; `leaves_left`: number of leaves that may be examined.
     fn root_of(
         &self,
         pages_avma: &Range<u64>,
         room: u64,
-        mappings: &[MappingPages],
+        may_be: impl Fn(u64) -> bool,
         memory: &impl HeapMemory,
         leaves_left: &mut u32,
     ) -> Option<u64> {
         let slot_bytes = (pages_avma.start >> self.shape.page_bits >> LEAF_BITS) * 8;
         let words = words::run(memory, self.data_avma.start + slot_bytes, (room / 8 + 1) as usize);
         let mut seen = HashSet::new();
-        let leaves = words.iter().enumerate().filter(|(_, word)| may_be_leaf(**word, mappings));
-        let mut leaves: Vec<(usize, &u64)> = leaves.collect();
-        // Leaves are large and usually begin at a page: other candidates are examined last.
-        leaves.sort_by_key(|(_, word)| !word.is_multiple_of(page_bytes()));
-        for (place, word) in leaves {
-            if !seen.insert(*word) {
+        for (place, &word) in words.iter().enumerate() {
+            if !may_be(word) || !seen.insert(word) {
                 continue;
             }
             *leaves_left = leaves_left.checked_sub(1)?;
-            if self.is_leaf(*word, pages_avma, memory) {
+            if self.is_leaf(word, pages_avma, memory) {
                 return Some(self.data_avma.start + place as u64 * 8);
             }
         }
