@@ -124,7 +124,7 @@ impl BackgroundSession {
     /// cancelled. `at_end` is called when the file is complete, before the stop is answered.
     pub fn run(self, stop: &AtomicBool, at_end: impl FnOnce(&SessionSummary)) -> Option<SessionSummary> {
         let Self { worker, listener, claim, orders, remarks: _ } = self;
-        let Ended { summary, report, order } = worker.run(stop);
+        let Ended { summary, report, order } = worker.run(stop, &|| claim.has_name());
         if let Some(summary) = &summary {
             at_end(summary);
         }

@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct NameClaim {
     directory: RuntimeDirectory,
     name: SessionName,
-    _lock: OwnedFd,
+    lock: OwnedFd,
 }
 
 impl NameClaim {
@@ -68,13 +68,19 @@ impl NameClaim {
             return Ok(None);
         }
         match lock(&directory, name.as_str(), true) {
-            Ok(Locked::Ours(lock)) => Ok(Some(Self { directory, name: name.clone(), _lock: lock })),
+            Ok(Locked::Ours(lock)) => Ok(Some(Self { directory, name: name.clone(), lock })),
             Ok(Locked::Taken) => Ok(None),
             Err(source) => {
                 let path = directory.path().join(format!("{name}{LOCK}"));
                 Err(Error::Control { path, source: source.into() })
             }
         }
+    }
+
+    /// False if the lock's file was removed, as with the whole directory at the end of a login: no
+    /// command finds the session by its name then.
+    pub(crate) fn has_name(&self) -> bool {
+        rustix::fs::fstat(&self.lock).is_ok_and(|facts| facts.st_nlink > 0)
     }
 
     /// Creates the socket, in place of one that a killed recorder left.

@@ -317,17 +317,23 @@ impl Worker {
     }
 
     /// Records until an order or `stop` ends the session, no sender of orders is left, or no target
-    /// was there for long.
-    pub(crate) fn run(self, stop: &AtomicBool) -> Ended {
-        self.run_until_forsaken(stop, FORSAKEN_AFTER)
+    /// was there for long. Without a target, it also ends if `is_reachable` tells that no command
+    /// can find it any more.
+    pub(crate) fn run(self, stop: &AtomicBool, is_reachable: &dyn Fn() -> bool) -> Ended {
+        self.run_until_forsaken(stop, is_reachable, FORSAKEN_AFTER)
     }
 
-    fn run_until_forsaken(mut self, stop: &AtomicBool, forsaken_after: Duration) -> Ended {
+    fn run_until_forsaken(
+        mut self,
+        stop: &AtomicBool,
+        is_reachable: &dyn Fn() -> bool,
+        forsaken_after: Duration,
+    ) -> Ended {
         let mut wanted_at = Instant::now();
         loop {
             if self.is_wanted() {
                 wanted_at = Instant::now();
-            } else if wanted_at.elapsed() > forsaken_after {
+            } else if wanted_at.elapsed() > forsaken_after || !is_reachable() {
                 return self.end(None);
             }
             self.session.hold_spare_time(self.holds_targets());
@@ -431,7 +437,19 @@ mod tests {
         let session = Session::start(SessionProperties::new(path.clone())).unwrap();
         let (_orders, receiver) = std::sync::mpsc::channel();
         let worker = Worker::new(session, receiver, None);
-        let ended = worker.run_until_forsaken(&AtomicBool::new(false), Duration::from_millis(150));
+        let ended = worker.run_until_forsaken(&AtomicBool::new(false), &|| true, Duration::from_millis(150));
+        assert!(ended.summary.is_some() && ended.report.write_error.is_none());
+        assert!(heapr_trace::Trace::open(&path).is_ok());
+    }
+
+    #[test]
+    fn a_session_without_targets_that_nobody_can_find_completes_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("unreachable.heapr");
+        let session = Session::start(SessionProperties::new(path.clone())).unwrap();
+        let (_orders, receiver) = std::sync::mpsc::channel();
+        let worker = Worker::new(session, receiver, None);
+        let ended = worker.run_until_forsaken(&AtomicBool::new(false), &|| false, FORSAKEN_AFTER);
         assert!(ended.summary.is_some() && ended.report.write_error.is_none());
         assert!(heapr_trace::Trace::open(&path).is_ok());
     }
