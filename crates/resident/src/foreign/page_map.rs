@@ -161,8 +161,8 @@ impl PageMap {
             .filter(|part| !part.is_empty())
     }
 
-    /// Address of the root, by some pages that a leaf describes. `may_be`: chooses words by what may
-    /// be leaves; `leaves_left`: number of leaves that may be examined.
+    /// Address of the root, by some pages that a leaf describes. `may_be` chooses words that may be
+    /// leaves; `leaves_left` is the number of those that may be examined.
     fn root_of(
         &self,
         pages_avma: &Range<u64>,

@@ -77,8 +77,8 @@ impl NameClaim {
         }
     }
 
-    /// False if the lock's file was removed, as with the whole directory at the end of a login: no
-    /// command finds the session by its name then.
+    /// False if the lock's file was removed, as with its directory at the end of a login. Then no
+    /// command finds the session.
     pub(crate) fn has_name(&self) -> bool {
         rustix::fs::fstat(&self.lock).is_ok_and(|facts| facts.st_nlink > 0)
     }
