@@ -1,13 +1,14 @@
 //! Numbers of objects by their ids.
 //!
-//! Ids are addresses, most of them 8 bytes or more apart in regions that are nearly full. A dump
-//! has them mostly in their order. A page is a set of bits for 2 KiB of addresses. It has the
-//! number of its first id if its ids are numbered in order, else a list of numbers.
+//! Ids are addresses, most of them 16 bytes or more apart in regions that are nearly full. A dump
+//! has them mostly in their order. A page is a set of bits for 2 KiB of addresses, in one line of
+//! the cache. It has the number of its first id if its ids are numbered in order, else a list of
+//! numbers.
 
 use rustc_hash::FxHashMap;
 
-/// Ids of a page: one for each 4 bytes.
-const PAGE_IDS: usize = 512;
+/// Ids of a page: one for each 8 bytes.
+const PAGE_IDS: usize = 256;
 const WORDS: usize = PAGE_IDS / 64;
 /// Stands for no page.
 const NO_PAGE: u64 = u64::MAX;
@@ -18,20 +19,57 @@ const PLACES_PER_PAGE: u64 = 32;
 
 /// Set of the ids of a page.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 struct Page {
     bits: [u64; WORDS],
     /// Number of ids before each word.
     before: [u16; WORDS],
     /// Number of the first id, or index of the list of numbers.
     first: u32,
-    is_numbered: bool,
+    /// Number of ids.
+    count: u16,
+    /// Greatest position of an id.
+    last_slot: u8,
+    /// Whether the ids are not numbered in order.
     is_listed: bool,
 }
 
-const EMPTY: Page =
-    Page { bits: [0; WORDS], before: [0; WORDS], first: 0, is_numbered: false, is_listed: false };
-
 impl Page {
+    /// A page whose first id will have this number.
+    fn beginning_at(first: u32) -> Self {
+        Self { bits: [0; WORDS], before: [0; WORDS], first, count: 0, last_slot: 0, is_listed: false }
+    }
+
+    /// Adds an id of this number. Returns whether it is new.
+    #[inline]
+    fn insert(&mut self, slot: usize, number: u32) -> bool {
+        let word = &mut self.bits[slot / 64];
+        let bit = 1 << (slot % 64);
+        if *word & bit != 0 {
+            return false;
+        }
+        *word |= bit;
+        let is_behind = self.count == 0 || slot > usize::from(self.last_slot);
+        self.is_listed |= !is_behind || number != self.first + u32::from(self.count);
+        self.count += 1;
+        self.last_slot = slot.max(self.last_slot.into()) as u8;
+        true
+    }
+
+    /// Adds the ids of a page of other ids, whose numbers are greater by `offset`.
+    fn unite(&mut self, next: &Self, offset: u32) {
+        let lowest = next.bits.iter().position(|&word| word != 0);
+        let lowest = lowest.map_or(0, |word| word * 64 + next.bits[word].trailing_zeros() as usize);
+        self.is_listed |= next.is_listed
+            || lowest <= usize::from(self.last_slot)
+            || self.first + u32::from(self.count) != next.first + offset;
+        for (bits, new) in self.bits.iter_mut().zip(&next.bits) {
+            *bits |= new;
+        }
+        self.count += next.count;
+        self.last_slot = self.last_slot.max(next.last_slot);
+    }
+
     /// Number of ids of the page that are smaller than that of a slot; `None` if the slot is empty.
     #[inline]
     fn rank(&self, slot: usize) -> Option<u32> {
@@ -42,10 +80,6 @@ impl Page {
         let inside = (word & ((1 << (slot % 64)) - 1)).count_ones();
         Some(u32::from(self.before[slot / 64]) + inside)
     }
-
-    fn count(&self) -> u32 {
-        u32::from(self.before[WORDS - 1]) + self.bits[WORDS - 1].count_ones()
-    }
 }
 
 /// Set of ids that gives each its number.
@@ -53,22 +87,23 @@ impl Page {
 pub(crate) struct IdMap {
     indexes: FxHashMap<u64, u32>,
     pages: Vec<Page>,
+    /// Number of ids.
+    count: u32,
     last: (u64, u32),
-    /// Index of each page of ids that are multiples of 4, from the lowest one on. Empty if they lie
-    /// too far apart.
+    /// Index of each page of ids that are multiples of 8, from the page `lowest` on.
     table: Vec<u32>,
     lowest: u64,
     /// Numbers of the ids of pages that are not numbered in order.
     numbers: Vec<u32>,
 }
 
-/// Page and position of an id. Ids that differ in the lowest two bits are on different pages.
+/// Page and position of an id. Ids that differ in the lowest three bits are on different pages.
 fn split(id: u64) -> (u64, usize) {
-    ((id >> 11) << 2 | id & 3, (id >> 2) as usize % PAGE_IDS)
+    ((id >> 11) << 3 | id & 7, (id >> 3) as usize % PAGE_IDS)
 }
 
 fn joined(page: u64, slot: usize) -> u64 {
-    (page >> 2) << 11 | (slot as u64) << 2 | page & 3
+    (page >> 3) << 11 | (slot as u64) << 3 | page & 7
 }
 
 impl IdMap {
@@ -76,6 +111,7 @@ impl IdMap {
         Self {
             indexes: FxHashMap::default(),
             pages: Vec::new(),
+            count: 0,
             last: (NO_PAGE, 0),
             table: Vec::new(),
             lowest: 0,
@@ -83,26 +119,24 @@ impl IdMap {
         }
     }
 
-    /// Adds an id. Returns whether it is new.
+    /// Adds an id, whose number is that of the ids before it. Returns whether it is new.
     pub(crate) fn insert(&mut self, id: u64) -> bool {
         let (page, slot) = split(id);
         if self.last.0 != page {
             let next = self.pages.len() as u32;
             let index = *self.indexes.entry(page).or_insert(next);
             if index == next {
-                self.pages.push(EMPTY);
+                self.pages.push(Page::beginning_at(self.count));
             }
             self.last = (page, index);
         }
-        let word = &mut self.pages[self.last.1 as usize].bits[slot / 64];
-        let bit = 1 << (slot % 64);
-        let is_new = *word & bit == 0;
-        *word |= bit;
+        let is_new = self.pages[self.last.1 as usize].insert(slot, self.count);
+        self.count += u32::from(is_new);
         is_new
     }
 
-    /// Adds the ids of another set, unless it has one that is known. Returns whether all of its ids
-    /// are new.
+    /// Adds the ids of another set, unless it has one that is known. Their numbers follow the own
+    /// ones. Returns whether all of its ids are new.
     pub(crate) fn unite(&mut self, other: &Self) -> bool {
         let mut known = other.indexes.iter().filter_map(|(page, &index)| {
             Some((&self.pages[*self.indexes.get(page)? as usize], &other.pages[index as usize]))
@@ -110,84 +144,83 @@ impl IdMap {
         if known.any(|(own, new)| own.bits.iter().zip(&new.bits).any(|(own, new)| own & new != 0)) {
             return false;
         }
+        self.pages.reserve(other.pages.len());
         for (&page, &index) in &other.indexes {
             let new = &other.pages[index as usize];
             let next = self.pages.len() as u32;
             match *self.indexes.entry(page).or_insert(next) {
-                own if own == next => self.pages.push(*new),
-                own => {
-                    for (bits, new) in self.pages[own as usize].bits.iter_mut().zip(&new.bits) {
-                        *bits |= new;
-                    }
-                }
+                own if own == next => self.pages.push(Page { first: new.first + self.count, ..*new }),
+                own => self.pages[own as usize].unite(new, self.count),
             }
         }
+        self.count += other.count;
         true
     }
 
     /// Ends the adding: `ids` are all ids in the order of their numbers.
     pub(crate) fn finish(&mut self, ids: &[u64]) {
+        let mut listed_count = 0;
         for page in &mut self.pages {
             let mut sum = 0;
             for (word, before) in page.bits.iter().zip(&mut page.before) {
                 *before = sum;
                 sum += word.count_ones() as u16;
             }
+            if page.is_listed {
+                page.first = listed_count;
+                listed_count += u32::from(page.count);
+            }
         }
         self.make_table();
-        // Numbers in order give one first number, whichever id it is counted from.
-        for (number, &id) in (0_u32..).zip(ids) {
-            let Some((index, rank)) = self.rank(id) else { continue };
-            let page = &mut self.pages[index];
-            // It is below 0 if an id that comes later is smaller.
-            let first = number.wrapping_sub(rank);
-            if !std::mem::replace(&mut page.is_numbered, true) {
-                page.first = first;
-            }
-            page.is_listed |= page.first != first;
-        }
-        let mut listed_count = 0;
-        for page in self.pages.iter_mut().filter(|page| page.is_listed) {
-            page.first = listed_count;
-            listed_count += page.count();
-        }
         self.numbers = vec![0; listed_count as usize];
         if listed_count == 0 {
             return;
         }
+        // Ids that follow each other are mostly on one page, and few pages are listed.
+        let mut last = (NO_PAGE, false);
         for (number, &id) in (0..).zip(ids) {
-            let Some((index, rank)) = self.rank(id) else { continue };
-            if self.pages[index].is_listed {
+            let (page, slot) = split(id);
+            if page != last.0 {
+                last = (page, self.index(page).is_some_and(|index| self.pages[index].is_listed));
+            }
+            if last.1
+                && let Some(index) = self.index(page)
+                && let Some(rank) = self.pages[index].rank(slot)
+            {
                 self.numbers[(self.pages[index].first + rank) as usize] = number;
             }
         }
     }
 
-    /// Makes the table of pages, if these lie near to each other.
+    /// Makes the table of pages, without those that lie far below most of them.
     fn make_table(&mut self) {
-        let aligned = || self.indexes.keys().filter(|&page| page & 3 == 0).map(|page| page >> 2);
-        let (Some(lowest), Some(highest)) = (aligned().min(), aligned().max()) else { return };
-        if highest - lowest >= (self.pages.len() as u64 + 1) * PLACES_PER_PAGE {
-            return;
-        }
+        let aligned: Vec<(u64, u32)> = self
+            .indexes
+            .iter()
+            .filter(|&(page, _)| page & 7 == 0)
+            .map(|(page, &index)| (page >> 3, index))
+            .collect();
+        let Some(highest) = aligned.iter().map(|&(page, _)| page).max() else { return };
+        let lowest_possible = highest.saturating_sub(self.pages.len() as u64 * PLACES_PER_PAGE);
+        let near = || aligned.iter().filter(|(page, _)| *page >= lowest_possible);
+        let lowest = near().map(|&(page, _)| page).min().unwrap_or(highest);
         let mut table = vec![NO_INDEX; (highest - lowest) as usize + 1];
-        for (page, &index) in self.indexes.iter().filter(|&(page, _)| page & 3 == 0) {
-            table[((page >> 2) - lowest) as usize] = index;
+        for &(page, index) in near() {
+            table[(page - lowest) as usize] = index;
         }
         (self.table, self.lowest) = (table, lowest);
     }
 
-    /// Index of the page of an id, and the number of smaller ids on it.
+    /// Index of a page.
     #[inline]
-    fn rank(&self, id: u64) -> Option<(usize, u32)> {
-        let (page, slot) = split(id);
-        let index = if page & 3 == 0 && !self.table.is_empty() {
-            *self.table.get(usize::try_from((page >> 2).wrapping_sub(self.lowest)).ok()?)?
-        } else {
-            *self.indexes.get(&page)?
-        };
-        let rank = self.pages.get(index as usize)?.rank(slot)?;
-        Some((index as usize, rank))
+    fn index(&self, page: u64) -> Option<usize> {
+        let place = (page >> 3).wrapping_sub(self.lowest);
+        if page & 7 == 0
+            && let Some(&index) = usize::try_from(place).ok().and_then(|place| self.table.get(place))
+        {
+            return (index != NO_INDEX).then_some(index as usize);
+        }
+        self.indexes.get(&page).map(|&index| index as usize)
     }
 
     /// Number of an id by its page and rank.
@@ -204,15 +237,16 @@ impl IdMap {
         if id == 0 {
             return None;
         }
-        let (index, rank) = self.rank(id)?;
-        Some(self.number(index, rank))
+        let (page, slot) = split(id);
+        let index = self.index(page)?;
+        Some(self.number(index, self.pages[index].rank(slot)?))
     }
 
-    /// Calls `visit` with all ids that are multiples of 4 and their numbers, by ascending id.
+    /// Calls `visit` with all ids that are multiples of 8 and their numbers, by ascending id.
     pub(crate) fn visit(&self, mut visit: impl FnMut(u64, u32)) {
         let mut sorted: Vec<(u64, u32)> = self.indexes.iter().map(|(&page, &index)| (page, index)).collect();
         sorted.sort_unstable();
-        for (page, index) in sorted.into_iter().filter(|(page, _)| page & 3 == 0) {
+        for (page, index) in sorted.into_iter().filter(|(page, _)| page & 7 == 0) {
             let mut rank = 0;
             for (at, &word) in self.pages[index as usize].bits.iter().enumerate() {
                 let mut rest = word;
@@ -245,7 +279,7 @@ mod tests {
             assert!(id >= last && ids[number as usize] == id);
             (last, count) = (id, count + 1);
         });
-        assert_eq!(count, ids.iter().filter(|&&id| id % 4 == 0).count());
+        assert_eq!(count, ids.iter().filter(|&&id| id % 8 == 0).count());
     }
 
     #[test]

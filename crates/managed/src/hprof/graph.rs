@@ -21,6 +21,8 @@ pub(super) const NO_CLASS: u32 = u32::MAX - 16;
 
 /// Largest number of references of a dump.
 const EDGES_MAX: usize = u32::MAX as usize - (1 << 24);
+/// Number of classes whose numbers are at hand.
+const LAST_CLASSES: usize = 256;
 /// Largest number of references of an object among which a field is searched.
 const NAMED_MAX: usize = 1 << 12;
 
@@ -67,6 +69,10 @@ pub(super) struct Objects<'a> {
     text_numbers: FxHashMap<&'static str, u32>,
     /// Classes by the id of their loader.
     loaded_by: FxHashMap<u64, Vec<u32>>,
+    /// A bit for each object: whether it is a loader of classes.
+    is_loader: Vec<u64>,
+    /// Numbers of the classes of the last objects, by a part of their ids.
+    last_classes: Box<[(u64, u32); LAST_CLASSES]>,
     /// Objects that soft or final references refer to, with the reference.
     pub(super) referents: Vec<(Reference, u32, u32)>,
     /// Collections that are part of another one.
@@ -94,6 +100,10 @@ impl<'a> Objects<'a> {
         for class in census.classes.iter().filter(|class| class.loader != 0) {
             loaded_by.entry(class.loader).or_default().extend(census.map.get(class.id));
         }
+        let mut is_loader = vec![0; object_count.div_ceil(64)];
+        for loader in loaded_by.keys().filter_map(|&loader| census.map.get(loader)) {
+            is_loader[loader as usize / 64] |= 1 << (loader % 64);
+        }
         let mut strings = Strings::default();
         strings.push(b"")?;
         // Room that is never touched costs nothing.
@@ -115,6 +125,8 @@ impl<'a> Objects<'a> {
             field_names: Vec::with_capacity(classes.len()),
             text_numbers: FxHashMap::default(),
             loaded_by,
+            is_loader,
+            last_classes: Box::new([(0, NO_CLASS); LAST_CLASSES]),
             referents: Vec::new(),
             inner: Vec::new(),
             thread_locals: Vec::new(),
@@ -275,14 +287,22 @@ impl<'a> Objects<'a> {
     }
 
     fn class_number(&mut self, id: u64) -> u32 {
-        self.census.class_of_id.get(&id).copied().unwrap_or_else(|| {
-            self.unknown_count += 1;
-            NO_CLASS
-        })
+        let last = &mut self.last_classes[(id >> 3) as usize % LAST_CLASSES];
+        if last.0 != id || last.1 == NO_CLASS {
+            let Some(&number) = self.census.class_of_id.get(&id) else {
+                self.unknown_count += 1;
+                return NO_CLASS;
+            };
+            *last = (id, number);
+        }
+        last.1
     }
 
     /// A loader holds all classes that it has loaded.
-    fn edges_to_loaded(&mut self, loader: u64) -> Result<()> {
+    fn edges_to_loaded(&mut self, number: u32, loader: u64) -> Result<()> {
+        if self.is_loader[number as usize / 64] >> (number % 64) & 1 == 0 {
+            return Ok(());
+        }
         for class in self.loaded_by.remove(&loader).unwrap_or_default() {
             let name = self.text("(class)")?;
             self.edge(EdgeKind::INTERNAL, name, class)?;
@@ -379,7 +399,7 @@ impl Visitor for Objects<'_> {
             }
             self.note(owner, class_facts, values, first_edge);
         }
-        self.edges_to_loaded(id)
+        self.edges_to_loaded(owner, id)
     }
 
     fn array(&mut self, array: ArrayRecord) -> Result<u64> {

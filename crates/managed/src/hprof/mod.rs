@@ -105,17 +105,23 @@ fn read_divided(
         .collect();
     let loader_names = loaders::names(&objects, &strings_of_loaders, &told_texts);
     let mut rows = rows::rows(&census, &names);
-    let (idle_edges, own_bytes) = std::thread::scope(|scope| {
-        let own_bytes = scope.spawn(|| sizes::sizes(&census, &objects));
+    let names_of_nodes = snapshot::Names { texts: texts_of_nodes.as_deref(), loaders: loader_names };
+    let mut strings = std::mem::take(&mut objects.strings);
+    let (idle_edges, named, own_bytes) = std::thread::scope(|scope| {
+        let of_nodes = scope.spawn(|| {
+            let named = snapshot::names_of_nodes(&census, &objects, &mut strings, &names_of_nodes);
+            (named, sizes::sizes(&census, &objects))
+        });
         let idle_edges = reach::add_unreached(&objects, &mut rows);
-        (idle_edges, own_bytes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let (named, own_bytes) = of_nodes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (idle_edges, named, own_bytes)
     });
+    objects.strings = strings;
     for edge in idle_edges {
         objects.edge_kinds[edge] = EdgeKind::WEAK;
     }
     let notes = notes(&census, &objects, &walked);
-    let names_of_nodes = snapshot::Names { texts: texts_of_nodes.as_deref(), loaders: loader_names };
-    let snapshot = snapshot::build(&census, objects, rows, own_bytes, &names_of_nodes, &walked)?;
+    let snapshot = snapshot::build(&census, objects, rows, (named?, own_bytes), &names_of_nodes, &walked)?;
     Ok(DumpedHeap { snapshot, notes, cut_at: walked.cut_at })
 }
 

@@ -43,35 +43,49 @@ pub(super) fn build(
     census: &Census,
     mut objects: Objects<'_>,
     rows: Vec<Row>,
-    mut own_bytes: OwnBytes,
+    (names, own_bytes): (Vec<u32>, OwnBytes),
     own_names: &Names<'_>,
     walked: &Walked,
 ) -> Result<Snapshot> {
-    let names = names_of_nodes(census, &mut objects, own_names)?;
+    mark_texts(&mut objects, own_names);
     // Each column is dropped as soon as nothing needs it any more.
     objects.class_of = Vec::new();
     objects.counts = Vec::new();
     let first_node = 1 + rows.len() as u32;
     let mut strings = std::mem::take(&mut objects.strings);
-    let mut columns = columns_of_rows(&mut strings, &rows)?;
-    let first_edge = columns.targets.len() as u32;
-    if columns.targets.len() + objects.targets.len() >= u32::MAX as usize {
+    let of_rows = columns_of_rows(&mut strings, &rows)?;
+    let first_edge = of_rows.targets.len() as u32;
+    if of_rows.targets.len() + objects.targets.len() >= u32::MAX as usize {
         return Err(DumpError::TooMany { what: "references" });
     }
-    objects.first_edges.iter_mut().for_each(|edge| *edge += first_edge);
-    objects.targets.iter_mut().for_each(|target| *target += first_node);
-    prepend(&mut columns.names, names);
-    prepend(&mut columns.kinds, std::mem::take(&mut objects.kinds));
-    prepend(&mut columns.first_edges, std::mem::take(&mut objects.first_edges));
-    prepend(&mut columns.targets, std::mem::take(&mut objects.targets));
-    prepend(&mut columns.edge_names, std::mem::take(&mut objects.edge_names));
-    prepend(&mut columns.edge_kinds, std::mem::take(&mut objects.edge_kinds));
-    columns.strings = strings;
-    columns.ids = ids(census, first_node, objects.memories.all.len() as u32);
-    columns.own_bytes = vec![0; first_node as usize];
-    prepend(&mut columns.own_bytes, std::mem::take(&mut own_bytes.narrow));
+    let memory_count = objects.memories.all.len() as u32;
     let wide = own_bytes.wide.iter().map(|(&node, &bytes)| (node + first_node, bytes));
-    columns.wide_bytes = wide.collect();
+    let wide_bytes = wide.collect();
+    let mut columns = std::thread::scope(|scope| {
+        let of_edges = scope.spawn(|| GraphColumns {
+            targets: joined_with_offset(of_rows.targets, objects.targets, first_node),
+            edge_names: joined(of_rows.edge_names, objects.edge_names),
+            edge_kinds: joined(of_rows.edge_kinds, objects.edge_kinds),
+            ..GraphColumns::default()
+        });
+        let of_nodes = GraphColumns {
+            names: joined(of_rows.names, names),
+            kinds: joined(of_rows.kinds, objects.kinds),
+            first_edges: joined_with_offset(of_rows.first_edges, objects.first_edges, first_edge),
+            ids: ids(census, first_node, memory_count),
+            own_bytes: joined(vec![0; first_node as usize], own_bytes.narrow),
+            wide_bytes,
+            strings,
+            ..GraphColumns::default()
+        };
+        let of_edges = of_edges.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        GraphColumns {
+            targets: of_edges.targets,
+            edge_names: of_edges.edge_names,
+            edge_kinds: of_edges.edge_kinds,
+            ..of_nodes
+        }
+    });
     let mut header = snapshot_header(&NODE_KINDS, columns.names.len() as u64, columns.targets.len() as u64);
     let of_classes = |is_one: fn(&super::classes::Class) -> bool| -> Vec<&str> {
         let mut names: Vec<&str> =
@@ -96,9 +110,15 @@ pub(super) fn build(
 }
 
 /// Puts the rows' part of a column before the objects' part, which is not copied.
-fn prepend<T: Copy>(rows: &mut Vec<T>, mut objects: Vec<T>) {
-    objects.splice(0..0, rows.iter().copied());
-    *rows = objects;
+fn joined<T>(rows: Vec<T>, mut objects: Vec<T>) -> Vec<T> {
+    objects.splice(0..0, rows);
+    objects
+}
+
+/// Joins the parts of a column of numbers. Those of the objects become greater by `offset`.
+fn joined_with_offset(rows: Vec<u32>, mut objects: Vec<u32>, offset: u32) -> Vec<u32> {
+    objects.iter_mut().for_each(|number| *number += offset);
+    joined(rows, objects)
 }
 
 /// Returns the columns of the root and the rows.
@@ -129,36 +149,58 @@ fn columns_of_rows(strings: &mut Strings, rows: &[Row]) -> Result<GraphColumns> 
     Ok(columns)
 }
 
-/// Returns the number of the name of each object. Strings whose texts are known become texts.
-fn names_of_nodes(census: &Census, objects: &mut Objects<'_>, own_names: &Names<'_>) -> Result<Vec<u32>> {
-    let texts = own_names.texts;
+/// Makes texts of the strings whose texts are known.
+fn mark_texts(objects: &mut Objects<'_>, own_names: &Names<'_>) {
+    if own_names.texts.is_none() {
+        return;
+    }
+    let is_string: Vec<bool> = objects.classes.iter().map(|class| &*class.name == STRING).collect();
+    for (kind, &class) in objects.kinds.iter_mut().zip(&objects.class_of) {
+        if is_string.get(class as usize) == Some(&true) {
+            *kind = NodeKind::STRING;
+        }
+    }
+}
+
+/// Returns the number of the name of each object. The name of a string whose text is known is the
+/// text.
+pub(super) fn names_of_nodes(
+    census: &Census,
+    objects: &Objects<'_>,
+    strings: &mut Strings,
+    own_names: &Names<'_>,
+) -> Result<Vec<u32>> {
     let mut known = TextNumbers::default();
     let mut of_classes = Vec::with_capacity(objects.classes.len());
     for class in objects.classes {
-        of_classes.push(known.number(&mut objects.strings, &class.name)?);
+        of_classes.push(known.number(strings, &class.name)?);
     }
-    let unknown = known.number(&mut objects.strings, "(unknown class)")?;
+    let unknown = known.number(strings, "(unknown class)")?;
+    let mut of_primitives = FxHashMap::default();
     let mut names = Vec::with_capacity(objects.class_of.len());
     for (node, &class) in objects.class_of.iter().enumerate() {
-        let is_text = texts.is_some()
-            && objects.classes.get(class as usize).is_some_and(|class| &*class.name == STRING);
-        names.push(if is_text {
-            objects.kinds[node] = NodeKind::STRING;
-            texts.and_then(|texts| texts.get(node)).copied().unwrap_or(0)
+        let facts = objects.classes.get(class as usize);
+        let text = own_names.texts.filter(|_| facts.is_some_and(|facts| &*facts.name == STRING));
+        names.push(if let Some(texts) = text {
+            texts.get(node).copied().unwrap_or(0)
+        } else if let Some(&name) = of_classes.get(class as usize).or_else(|| of_primitives.get(&class)) {
+            name
         } else if class == CLASS_OBJECT {
             let name = census.class_name(census.ids[node]);
-            known.number(&mut objects.strings, &format!("class {name}"))?
+            known.number(strings, &format!("class {name}"))?
         } else if let Some(kind) = primitive_of(class) {
-            known.number(&mut objects.strings, &format!("{}[]", kind.name()))?
+            let name = known.number(strings, &format!("{}[]", kind.name()))?;
+            of_primitives.insert(class, name);
+            name
         } else {
-            of_classes.get(class as usize).copied().unwrap_or(unknown)
+            unknown
         });
     }
     for (memory, name) in objects.memories.all.iter().zip(&mut names[census.ids.len()..]) {
-        *name = known.number(&mut objects.strings, memory.name())?;
+        *name = known.number(strings, memory.name())?;
     }
     for (&loader, name) in &own_names.loaders {
-        names[loader as usize] = known.number(&mut objects.strings, name)?;
+        names[loader as usize] = known.number(strings, name)?;
     }
     Ok(names)
 }

@@ -49,8 +49,6 @@ impl Snapshot {
     /// A header or edges that cannot be true.
     pub fn of_columns(header: &Value, columns: GraphColumns) -> Result<Self> {
         let meta = Meta::parse(header.to_string().as_bytes(), 0)?;
-        let edge_names = EdgeNames::of(&columns.edge_names);
-        drop(columns.edge_names);
         let kinds = columns.kinds.into_iter().map(NodeKind::number).collect();
         let nodes = NodeColumns::from_parts(
             columns.names,
@@ -59,8 +57,13 @@ impl Snapshot {
             (columns.ids, FxHashMap::default()),
             (columns.own_bytes, columns.wide_bytes),
         );
-        let words = edge_words(columns.targets, columns.edge_kinds.into_iter())
-            .ok_or(Error::TooMany { what: "nodes", count: MOST_NODES })?;
+        let (edge_names, words) = std::thread::scope(|scope| {
+            let names = columns.edge_names;
+            let edge_names = scope.spawn(move || EdgeNames::of(&names));
+            let words = edge_words(columns.targets, columns.edge_kinds.into_iter());
+            (edge_names.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), words)
+        });
+        let words = words.ok_or(Error::TooMany { what: "nodes", count: MOST_NODES })?;
         Ok(Self {
             meta,
             nodes,
