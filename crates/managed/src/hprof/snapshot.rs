@@ -61,7 +61,7 @@ pub(super) fn build(
     let memory_count = objects.memories.all.len() as u32;
     let wide = own_bytes.wide.iter().map(|(&node, &bytes)| (node + first_node, bytes));
     let wide_bytes = wide.collect();
-    let mut columns = std::thread::scope(|scope| {
+    let columns = std::thread::scope(|scope| {
         let of_edges = scope.spawn(|| GraphColumns {
             targets: joined_with_offset(of_rows.targets, objects.targets, first_node),
             edge_names: joined(of_rows.edge_names, objects.edge_names),
