@@ -78,7 +78,7 @@ pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
     if let Some(reason) = unsuited_program(&head) {
         return unsupported(reason);
     }
-    if has_shadow_stack(&status) {
+    if has_shadow_stack(pid, &status) {
         return unsupported("it runs with a shadow stack (start it without, in GLIBC_TUNABLES)");
     }
     if status.number("Seccomp") == Some(1) {

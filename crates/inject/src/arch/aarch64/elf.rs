@@ -29,8 +29,12 @@ impl RelocationKind {
     }
 }
 
-/// True if a process runs with a guarded control stack, in which a borrowed thread's returns would
-/// fail.
-pub(crate) fn has_shadow_stack(status: &Fields) -> bool {
-    status.words("arm64_gcs").any(|word| word != "0")
+/// True if a thread of a process has, or had, a guarded control stack, in which a borrowed thread's
+/// returns would fail. No line of its status tells it, so its mappings are asked, which takes time.
+pub(crate) fn has_shadow_stack(pid: u32, _status: &Fields) -> bool {
+    /// The processor and the kernel have such stacks (`HWCAP_GCS`).
+    const CAPABILITY: u64 = 1 << 32;
+    // SAFETY: reads a number that the C library keeps of this process.
+    let capabilities = unsafe { libc::getauxval(libc::AT_HWCAP) };
+    capabilities & CAPABILITY != 0 && heapr_proc::has_mapping_with_flag(pid, "ss")
 }

@@ -30,6 +30,6 @@ impl RelocationKind {
 }
 
 /// True if a process runs with a shadow stack, in which a borrowed thread's returns would fail.
-pub(crate) fn has_shadow_stack(status: &Fields) -> bool {
+pub(crate) fn has_shadow_stack(_pid: u32, status: &Fields) -> bool {
     status.words("x86_Thread_features").any(|feature| feature == "shstk")
 }
