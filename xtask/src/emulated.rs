@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 const TRIPLE: &str = "aarch64-unknown-linux-gnu";
 /// Prefix of the compilers, and name of the folder with the processor's libraries.
@@ -88,10 +88,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
 /// Installs what building and running needs.
 fn prepare() -> anyhow::Result<()> {
     crate::packages::install(PACKAGES)?;
-    let added = Command::new("rustup").args(["target", "add", TRIPLE]).output();
-    if !added.is_ok_and(|output| output.status.success()) {
-        bail!("there is no standard library for {TRIPLE}: rustup target add {TRIPLE} must work");
-    }
+    crate::packages::add_target(TRIPLE)?;
     register()
 }
 

@@ -84,6 +84,15 @@ pub(crate) fn install(packages: &[(&str, &str)]) -> anyhow::Result<()> {
     .context("the tests need these packages")
 }
 
+/// Makes sure of the standard library for a target.
+pub(crate) fn add_target(triple: &str) -> anyhow::Result<()> {
+    let added = Command::new("rustup").args(["target", "add", triple]).output();
+    if !added.is_ok_and(|output| output.status.success()) {
+        anyhow::bail!("there is no standard library for {triple}: rustup target add {triple} must work");
+    }
+    Ok(())
+}
+
 fn is_there(sign: &str) -> bool {
     if sign.starts_with('/') {
         return Path::new(sign).exists();

@@ -11,6 +11,11 @@ use anyhow::{Context as _, bail, ensure};
 
 /// Default number of rounds.
 const ROUNDS: u32 = 100;
+/// Least time within which a start is killed, and a session.
+const START: Duration = Duration::from_millis(60);
+const SESSION: Duration = Duration::from_millis(400);
+/// Rounds between two lines that tell how far it is.
+const PROGRESS_ROUNDS: u32 = 20;
 /// Longest time until a program ends that was not killed and was told to end.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Exit status by which the program reports success.
@@ -72,13 +77,16 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
             Way::Run => random.of(&[Killed::Recorder, Killed::Program]),
             _ => random.of(&[Killed::Recorder, Killed::Program, Killed::Starter, Killed::Stopper]),
         };
-        let delay =
-            Duration::from_micros(random.below(if killed == Killed::Starter { 60_000 } else { 400_000 }));
+        let delay_max = if killed == Killed::Starter { START } else { SESSION }.max(2 * stage.start);
+        let delay = Duration::from_micros(random.below(delay_max.as_micros() as u64));
         let rest_us = random.of(&[0, 0, 200]);
         stage.round(way, killed, delay, rest_us).with_context(|| {
             format!("round {round}: {way:?}, {killed:?} killed after {delay:?}, rest {rest_us}")
         })?;
         *counts.entry(format!("{way:?}, {killed:?}")).or_default() += 1;
+        if (round + 1).is_multiple_of(PROGRESS_ROUNDS) {
+            println!("soak kills: {} rounds", round + 1);
+        }
     }
     for (what, count) in counts {
         println!("  {count:>4}  {what}");
@@ -87,23 +95,40 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The program to try: `HEAPR`, or a release build.
+fn heapr() -> anyhow::Result<PathBuf> {
+    if let Some(program) = std::env::var_os("HEAPR") {
+        return Ok(program.into());
+    }
+    crate::run(crate::cargo().args(["build", "--release", "--quiet", "-p", "heapr"]))?;
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::root().join("target"), PathBuf::from);
+    Ok(target.join("release/heapr"))
+}
+
 struct Stage {
     folder: tempfile::TempDir,
     heapr: PathBuf,
     program: PathBuf,
+    /// About as long as a session's start takes: a slow machine is still starting when a quick one
+    /// is at work.
+    start: Duration,
 }
 
 impl Stage {
     fn new() -> anyhow::Result<Self> {
-        crate::run(crate::cargo().args(["build", "--release", "--quiet", "-p", "heapr"]))?;
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::root().join("target"), PathBuf::from);
+        let heapr = heapr()?;
         let folder = tempfile::tempdir()?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;
         let program = folder.path().join("steady");
         let source = crate::root().join("crates/heapr/tests/sessions/steady.c");
         crate::run(Command::new("gcc").args(["-g", "-O1", "-fno-builtin", "-o"]).arg(&program).arg(source))?;
-        Ok(Self { folder, heapr: target.join("release/heapr"), program })
+        let mut stage = Self { folder, heapr, program, start: Duration::ZERO };
+        let began = Instant::now();
+        // Three commands.
+        stage.check_free()?;
+        stage.start = began.elapsed() / 3;
+        Ok(stage)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -240,7 +265,8 @@ impl Stage {
                 break;
             }
             let said = String::from_utf8_lossy(&next.stderr).into_owned();
-            ensure!(started.elapsed() < Duration::from_secs(5), "the next session does not start: {said}");
+            let limit = Duration::from_secs(5).max(10 * self.start);
+            ensure!(started.elapsed() < limit, "the next session does not start: {said}");
             std::thread::sleep(Duration::from_millis(20));
         }
         let stopped = self.output(&["stop", "soak", "-q"])?;

@@ -17,4 +17,4 @@ pub use java::{JavaProgram, java_kits};
 pub use outcome::{Outcome, run, run_within};
 pub use skipped::{cannot_run_here, not_run};
 pub use stage::Stage;
-pub use waiting::{LIMIT, wait_until, within_limit};
+pub use waiting::{LIMIT, SLOWNESS, wait_until, within_limit};

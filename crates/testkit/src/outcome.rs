@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::waiting::wait_at_most;
+use crate::waiting::{SLOWNESS, wait_at_most};
 
 /// Largest time of a program that a test runs: far more than any needs beside thirty others.
-const RUN_LIMIT: Duration = Duration::from_secs(600);
+const RUN_LIMIT: Duration = Duration::from_secs(600 * SLOWNESS as u64);
 
 /// Outcome of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -4,8 +4,15 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+/// Factor of all limits of time: larger than 1 in an emulated machine, as the builder of its tests
+/// says.
+pub const SLOWNESS: u32 = match option_env!("HEAPR_TEST_EMULATED") {
+    Some(_) => 10,
+    None => 1,
+};
+
 /// Largest time that a test waits for a condition; far more than any needs on a busy machine.
-pub const LIMIT: Duration = Duration::from_secs(120);
+pub const LIMIT: Duration = Duration::from_secs(120 * SLOWNESS as u64);
 
 /// Calls `ask` until it returns a value.
 ///

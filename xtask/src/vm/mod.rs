@@ -25,6 +25,9 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     let processor =
         Processor::named(processor).with_context(|| format!("{processor}: {}", Processor::names()))?;
     crate::packages::install(processor.packages)?;
+    if !processor.is_here() {
+        crate::packages::add_target(processor.target)?;
+    }
     let folder = crate::root().join("target/vm").join(processor.name);
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     root::make(processor, &folder)?;

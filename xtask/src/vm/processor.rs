@@ -5,8 +5,12 @@ use std::process::Command;
 /// A processor that a machine can be made for.
 #[derive(Debug)]
 pub(super) struct Processor {
-    /// Name, as the kernel has it.
+    /// Name of the machine: the kernel's name of the processor, and what else is its own.
     pub(super) name: &'static str,
+    /// Debian's release.
+    pub(super) release: &'static str,
+    /// Package of the kernel.
+    pub(super) kernel: &'static str,
     /// Architecture, as Debian names it.
     pub(super) debian: &'static str,
     /// Target, as Rust names it.
@@ -21,26 +25,48 @@ pub(super) struct Processor {
     pub(super) console: &'static str,
 }
 
+/// Packages for building for aarch64 and emulating it, each with its sign.
+const OF_AARCH64: &[(&str, &str)] = &[
+    ("debootstrap", "debootstrap"),
+    ("e2fsprogs", "mke2fs"),
+    ("cpio", "cpio"),
+    ("kmod", "depmod"),
+    ("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
+    ("g++-aarch64-linux-gnu", "aarch64-linux-gnu-g++"),
+    ("qemu-system-arm", "qemu-system-aarch64"),
+];
+/// The emulator of aarch64, with the quick form of pointer authentication: the real one takes most
+/// of its time.
+const AARCH64_EMULATOR: &[&str] = &["qemu-system-aarch64", "-M", "virt", "-cpu", "max,pauth-impdef=on"];
+
 const ALL: &[Processor] = &[
     Processor {
         name: "aarch64",
+        release: "bookworm",
+        kernel: "linux-image-arm64",
         debian: "arm64",
         target: "aarch64-unknown-linux-gnu",
         prefix: "aarch64-linux-gnu",
-        packages: &[
-            ("debootstrap", "debootstrap"),
-            ("e2fsprogs", "mke2fs"),
-            ("cpio", "cpio"),
-            ("kmod", "depmod"),
-            ("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
-            ("qemu-system-arm", "qemu-system-aarch64"),
-        ],
-        // The quick form of pointer authentication: the real one takes most of the emulator's time.
-        emulator: &["qemu-system-aarch64", "-M", "virt", "-cpu", "max,pauth-impdef=on"],
+        packages: OF_AARCH64,
+        emulator: AARCH64_EMULATOR,
+        console: "ttyAMA0",
+    },
+    // Pages of 16 KiB, and a later glibc.
+    Processor {
+        name: "aarch64-16k",
+        release: "trixie",
+        kernel: "linux-image-arm64-16k",
+        debian: "arm64",
+        target: "aarch64-unknown-linux-gnu",
+        prefix: "aarch64-linux-gnu",
+        packages: OF_AARCH64,
+        emulator: AARCH64_EMULATOR,
         console: "ttyAMA0",
     },
     Processor {
         name: "x86_64",
+        release: "bookworm",
+        kernel: "linux-image-amd64",
         debian: "amd64",
         target: "x86_64-unknown-linux-gnu",
         prefix: "x86_64-linux-gnu",
@@ -88,6 +114,10 @@ impl Processor {
         let (target, compiler) = (self.target.replace('-', "_"), format!("{}-gcc", self.prefix));
         command.env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase()), &compiler);
         command.env(format!("CC_{target}"), &compiler);
+        // Under emulation an unoptimised program takes several times as long.
+        command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+        // Read by the crate of the tests' tools.
+        command.env("HEAPR_TEST_EMULATED", "1");
         command
     }
 

@@ -8,10 +8,9 @@ use anyhow::{Context as _, ensure};
 
 use super::processor::Processor;
 
-const RELEASE: &str = "bookworm";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-/// Packages of the machine beside Debian's smallest set; the kernel's has the architecture's name.
+/// Packages of the machine beside Debian's smallest set and the kernel.
 const PACKAGES: &[&str] = &[
     "busybox-static",
     "dbus",
@@ -43,7 +42,8 @@ const PACKAGES: &[&str] = &[
     "valgrind",
 ];
 
-/// Links that the packages' scripts would have made, as none of these runs.
+/// Links that the packages' scripts would have made, as none of these runs. Some are to programs
+/// of one release.
 const LINKS: &[(&str, &str)] = &[
     ("usr/bin/awk", "mawk"),
     ("usr/bin/c++", "g++"),
@@ -51,6 +51,7 @@ const LINKS: &[(&str, &str)] = &[
     ("usr/bin/java", "../lib/jvm/default-java/bin/java"),
     ("usr/bin/javac", "../lib/jvm/default-java/bin/javac"),
     ("usr/bin/php", "php8.2"),
+    ("usr/bin/php", "php8.4"),
     ("usr/bin/which", "which.debianutils"),
 ];
 
@@ -59,7 +60,7 @@ const MODULES: &[&str] = &["virtio_pci", "virtio_mmio", "virtio_blk", "crc32c_ge
 
 /// Text that says of what the disk was made.
 fn contents(processor: &Processor) -> String {
-    format!("{RELEASE} {} {}\n", processor.debian, PACKAGES.join(" "))
+    format!("{} {} {}\n", processor.release, processor.debian, PACKAGES.join(" "))
 }
 
 /// Makes disk, kernel and first file system, unless they are there.
@@ -85,8 +86,7 @@ pub(super) fn make(processor: &Processor, folder: &Path) -> anyhow::Result<()> {
 
 /// Fetches the packages and unpacks them. None of their scripts runs: they are another processor's.
 fn fetch(processor: &Processor, root: &Path) -> anyhow::Result<()> {
-    let kernel = format!("linux-image-{}", processor.debian);
-    let packages = [&[kernel.as_str()], PACKAGES].concat().join(",");
+    let packages = [&[processor.kernel], PACKAGES].concat().join(",");
     if root.exists() {
         fs::remove_dir_all(root).with_context(|| root.display().to_string())?;
     }
@@ -96,7 +96,7 @@ fn fetch(processor: &Processor, root: &Path) -> anyhow::Result<()> {
     let kept = root.with_file_name("archives");
     fs::create_dir_all(&kept).with_context(|| kept.display().to_string())?;
     fetch.arg(format!("--cache-dir={}", kept.display()));
-    fetch.arg(format!("--include={packages}")).arg(RELEASE).arg(root).arg(MIRROR);
+    fetch.arg(format!("--include={packages}")).arg(processor.release).arg(root).arg(MIRROR);
     let log = root.with_extension("log");
     fetch.stdout(fs::File::create(&log).with_context(|| log.display().to_string())?);
     crate::run(&mut fetch).with_context(|| format!("{} has the messages", log.display()))?;
@@ -127,7 +127,8 @@ fn complete(root: &Path) -> anyhow::Result<()> {
     }
     for (name, target) in LINKS {
         let place = root.join(name);
-        if !place.is_symlink() && !place.exists() {
+        let is_there = place.with_file_name(target).symlink_metadata().is_ok();
+        if is_there && !place.is_symlink() {
             std::os::unix::fs::symlink(target, &place).with_context(|| place.display().to_string())?;
         }
     }
@@ -154,7 +155,8 @@ fn first_file_system(root: &Path, version: &str, folder: &Path) -> anyhow::Resul
     for wanted in MODULES {
         let is_it = |path: &str| {
             let file = path.rsplit('/').next().unwrap_or(path);
-            file.strip_suffix(".ko").is_some_and(|name| name.replace('-', "_") == **wanted)
+            let name = file.strip_suffix(".xz").unwrap_or(file).strip_suffix(".ko");
+            name.is_some_and(|name| name.replace('-', "_") == **wanted)
         };
         // A module that is not listed is part of the kernel itself.
         let Some((path, needs)) =
@@ -172,8 +174,12 @@ fn first_file_system(root: &Path, version: &str, folder: &Path) -> anyhow::Resul
     let mut names = String::new();
     for path in &order {
         let name = path.rsplit('/').next().unwrap_or(path);
-        fs::copy(modules.join(path), first.join("modules").join(name)).with_context(|| path.clone())?;
-        names.push_str(name);
+        let copy = first.join("modules").join(name);
+        fs::copy(modules.join(path), &copy).with_context(|| path.clone())?;
+        if name.ends_with(".xz") {
+            crate::run(Command::new("unxz").arg(&copy))?;
+        }
+        names.push_str(name.trim_end_matches(".xz"));
         names.push('\n');
     }
     fs::write(first.join("order"), names)?;

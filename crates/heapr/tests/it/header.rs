@@ -112,7 +112,7 @@ impl Header {
             }
             "needs" => self.needs.extend(words()),
             "exit" => self.exit = number() as i32,
-            "seconds" => self.seconds = number(),
+            "seconds" => self.seconds = number() * u64::from(heapr_testkit::SLOWNESS),
             "verify" => self.verify = number() as u32,
             "untraced" => self.untraced = Some(value.into()),
             "notice" => (self.notice, self.is_notice_certain) = (Some(value.into()), true),
