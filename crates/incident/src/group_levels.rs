@@ -120,12 +120,25 @@ impl Levels {
         more.collect()
     }
 
-    /// Hard limit with the least memory left, of the group or of one above it.
+    /// True if a process of the groups was killed for lack of memory since the first reading.
     #[must_use]
-    pub fn deciding_limit(&self) -> Option<GroupLimit> {
-        let own = self.levels.first()?;
-        own.group.limits().into_iter().filter(|limit| limit.is_hard).min_by_key(|limit| limit.free_bytes)
+    pub fn has_kill(&self) -> bool {
+        let is_some = |count: Option<u64>| count.is_some_and(|count| count > 0);
+        let events = self.levels.iter().map(Level::events);
+        events.into_iter().any(|events| is_some(events.oom_kill) || is_some(events.oomd_kill))
     }
+
+    /// Events of the level with this path since the first reading.
+    #[must_use]
+    pub fn events_of(&self, path: &str) -> Option<GroupEvents> {
+        self.levels.iter().find(|level| level.group.path() == path).map(Level::events)
+    }
+}
+
+/// Hard limit with the least memory left, among those of a group and of the groups above it.
+#[must_use]
+pub fn deciding_limit(limits: &[GroupLimit]) -> Option<&GroupLimit> {
+    limits.iter().filter(|limit| limit.is_hard).min_by_key(|limit| limit.free_bytes)
 }
 
 #[cfg(test)]
@@ -165,8 +178,9 @@ mod tests {
                 ("memory.oom.group", "0\n"),
             ],
         );
-        let levels = Levels::of(&GroupFolder::copied(top.path(), "pod/web", true));
-        let limit = levels.deciding_limit().unwrap();
+        let group = GroupFolder::copied(top.path(), "pod/web", true);
+        let (levels, limits) = (Levels::of(&group), group.limits());
+        let limit = deciding_limit(&limits).unwrap();
         assert_eq!((limit.path.as_str(), limit.limit_bytes, limit.free_bytes), ("/pod", 1000, 100));
         fs::write(pod.join("memory.events"), "max 7\noom 1\noom_kill 2\noom_group_kill 1\n").unwrap();
         fs::write(web.join("memory.events"), "max 0\noom 0\noom_kill 1\noom_group_kill 0\n").unwrap();
@@ -177,8 +191,11 @@ mod tests {
         );
         assert_eq!((above.events.limit_hits, above.events.oom_group_kill), (Some(7), Some(1)));
         assert!(above.is_killed_whole && above.limit_bytes == Some(1000));
+        assert!(levels.has_kill());
+        assert_eq!(levels.events_of("/pod").and_then(|events| events.limit_hits), Some(7));
         let mut next = Levels::of(&GroupFolder::copied(top.path(), "pod/web", true));
         assert_eq!(next.more()[0].events.oom_kill, Some(0));
+        assert!(!next.has_kill());
         next.start_from(&levels.counters());
         assert_eq!(next.more()[0].events.oom_kill, Some(1));
     }

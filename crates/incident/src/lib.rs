@@ -33,7 +33,7 @@ pub use climb::{Climb, OwnClimb, OwnLimit, Rules, State, Trigger};
 pub use course::{Course, Point};
 pub use ending::{Ending, signal_name};
 pub use group_events::GroupEvents;
-pub use group_levels::{Levels, More};
+pub use group_levels::{Levels, More, deciding_limit};
 pub use incident::{
     Account, AccountLine, GroupFacts, GroupProcess, Holder, HolderKind, Incident, Kind, Lowered,
     ProcessNamed, Recording, SCHEMA, WallTime,

@@ -91,7 +91,7 @@ pub use large_blocks::keep_large_blocks_in;
 #[doc(hidden)]
 pub use made_to_die::die_at;
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
-pub use own_memory::give_back_memory;
+pub use own_memory::{give_back_code, give_back_memory};
 pub use program_start::{
     WaitingChild, file_bytes_max, has_small_stack, leave_given_limits, start_as_given, wait_before_exec,
     with_given_limits,

@@ -44,6 +44,8 @@ const ROUND_CALM: Duration = Duration::from_millis(500);
 /// Longest sleep of such a session after [`ASLEEP_ROUNDS`] rounds without any event.
 const ROUND_ASLEEP: Duration = Duration::from_secs(1);
 const ASLEEP_ROUNDS: u32 = 60;
+/// Shortest time between two times at which a session that falls asleep gives its code back, ns.
+const GIVE_BACK_EVERY_NS: u64 = 300_000_000_000;
 /// Number of events per round below which there are hardly any.
 const CALM_EVENTS: u64 = 256;
 
@@ -57,6 +59,7 @@ pub struct Session {
     is_busy: bool,
     /// Rounds without an event since the last one that had some.
     idle_rounds: u32,
+    next_give_back_ns: u64,
     spare_time: SpareTime,
     /// True if requests wake the session, so that rounds may be far apart.
     may_rest: bool,
@@ -165,6 +168,7 @@ impl Session {
             inside,
             tasks: (Letterbox::new(tasks, bell.clone()), wanted),
             idle_rounds: 0,
+            next_give_back_ns: 0,
             may_rest: false,
             bell,
             exec_holds: ExecHolds::default(),
@@ -238,6 +242,10 @@ impl Session {
             (None, true) => ROUND_BUSY,
             (None, false) => ROUND_IDLE,
         };
+        if longest == ROUND_ASLEEP && now_ns >= self.next_give_back_ns {
+            self.next_give_back_ns = now_ns + GIVE_BACK_EVERY_NS;
+            heapr_inject::give_back_code();
+        }
         reader::sleep(self.recorder.pool(), longest.as_nanos() as u64);
     }
 

@@ -17,6 +17,7 @@ use super::replacements::Replacements;
 use super::report::Report;
 use super::scan::Watched;
 use super::targets::Targets;
+use super::ticks::Ticks;
 use super::waiting::Signals;
 use super::watcher::Watcher;
 
@@ -72,10 +73,12 @@ pub(crate) fn run(arguments: WatchArguments) -> anyhow::Result<ExitCode> {
         is_graph: arguments.graph,
         watched: Watched::default(),
         pending: Vec::new(),
+        ticks: Ticks::begin(),
         next_scan: now,
         next_reading: now,
         next_own: now,
         next_journal: now,
+        next_give_back: now,
         is_journal_old: true,
         death_count: 0,
     };

@@ -7,7 +7,7 @@
 //!  account, readings ─────────────────────┴── incident <── deaths, warnings <───────┘
 //!  journal (on disk) ──> the next watcher makes the incidents of the time between
 //! ```
-//! The watcher waits for notices. Timers are seldom, and slower the farther a limit is.
+//! The watcher waits for notices. Timers are seldom, slower the farther a limit is, and coincide.
 
 mod account;
 mod arguments;
@@ -35,6 +35,7 @@ mod room;
 mod scan;
 mod starts;
 mod targets;
+mod ticks;
 mod unseen;
 mod waiting;
 mod warnings;

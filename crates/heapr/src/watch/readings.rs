@@ -11,7 +11,7 @@ impl Watcher {
         let mut has_read = false;
         for place in 0..self.watched.groups.len() {
             let group = &mut self.watched.groups[place];
-            if group.next > now || !group.read() {
+            if group.next > now || !group.read(self.ticks) {
                 continue;
             }
             // A group at rest is read whole, too, from time to time.
@@ -22,7 +22,7 @@ impl Watcher {
         }
         if now >= self.next_own {
             self.read_own();
-            self.next_own = now + IDLE;
+            self.next_own = self.ticks.after(now, IDLE);
             has_read = true;
         }
         if has_read {
@@ -30,7 +30,7 @@ impl Watcher {
         }
         // A reading may have found a heap near its limit.
         if self.watched.processes.iter().any(WatchedProcess::is_near_own_limit) {
-            self.next_own = self.next_own.min(now + NEAR_OWN);
+            self.next_own = self.next_own.min(self.ticks.after(now, NEAR_OWN));
         }
         let groups = self.watched.groups.iter().map(|group| group.next);
         self.next_reading = groups.min().map_or(self.next_own, |next| next.min(self.next_own));
@@ -57,8 +57,8 @@ impl Watcher {
         }
         let group = &self.watched.groups[place];
         // Soft limits count, too: above them the kernel slows the processes down.
-        let limits = group.folder.limits();
-        let left_bytes = limits.iter().map(|limit| limit.limit_bytes.saturating_sub(limit.used_bytes)).min();
+        let left_bytes =
+            group.limits.iter().map(|limit| limit.limit_bytes.saturating_sub(limit.used_bytes)).min();
         let folder = self.report.store.folder().path();
         let members = self.watched.processes.iter_mut();
         for process in members.filter(|process| process.group.as_ref() == Some(&group.folder)) {

@@ -6,7 +6,7 @@ use heapr_proc::GroupFolder;
 
 use super::recorder::{Recorder, recorded};
 use super::room::Room;
-use super::starts::Starts;
+use super::starts::{Look, Starts};
 use super::targets::Targets;
 use super::watched_group::WatchedGroup;
 use super::watched_process::WatchedProcess;
@@ -22,10 +22,16 @@ pub(super) struct Watched {
 impl Watched {
     /// Does what [`Self::scan`] does, if a process may be new or may be recorded only now.
     pub(super) fn scan_if_due(&mut self, targets: &Targets, recorder: Option<&Recorder>) -> bool {
-        let may_be_new = self.starts.may_be_new();
         // A process may become flagged by an exec, and room comes without any notice.
         let is_due = targets.has_flagged || self.processes.iter().any(|process| process.lacks_room);
-        (may_be_new || is_due) && self.scan(targets, recorder)
+        match self.starts.look(self.groups.len()) {
+            Look::None if !is_due => false,
+            Look::Among(mut started) if !is_due && targets.are_groups_alone() => {
+                started.retain(|&pid| self.processes.iter().all(|process| process.pid() != pid));
+                self.add(targets.members_among(&started), targets, recorder)
+            }
+            _ => self.scan(targets, recorder),
+        }
     }
 
     /// Adds the processes that the targets mean now, and has them recorded. Returns true if any was
@@ -37,7 +43,11 @@ impl Watched {
             }
             _ => Vec::new(),
         };
-        let mut members = targets.members(&by_session);
+        self.add(targets.members(&by_session), targets, recorder)
+    }
+
+    /// Adds the members that are new.
+    fn add(&mut self, mut members: BTreeSet<u32>, targets: &Targets, recorder: Option<&Recorder>) -> bool {
         // The recorder may be in a watched group, as the watcher may.
         recorder.map(|recorder| members.remove(&recorder.pid));
         let known: BTreeSet<u32> = self.processes.iter().map(WatchedProcess::pid).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use heapr_proc::GroupFolder;
+use heapr_proc::{Fields, GroupFolder};
 use heapr_session::{FlagTarget, ProcessFacts, descendants_of_all};
 
 use super::arguments::WatchArguments;
@@ -98,6 +98,22 @@ impl Targets {
         // The watcher itself may be in a watched group.
         found.remove(&std::process::id());
         found
+    }
+
+    /// Whether the groups of a process tell all about whether it is meant.
+    pub(super) fn are_groups_alone(&self) -> bool {
+        self.pids.is_empty() && !self.has_containers && !self.has_flagged
+    }
+
+    /// Processes of named groups among these numbers, which may be those of threads.
+    pub(super) fn members_among(&self, pids: &[u32]) -> BTreeSet<u32> {
+        let is_process =
+            |pid: u32| Fields::of_process(pid).is_ok_and(|fields| fields.number("Tgid") == Some(pid));
+        let is_member = |pid: &u32| {
+            let group = GroupFolder::of_process(*pid);
+            group.is_some_and(|group| self.covers(&group.path())) && is_process(*pid)
+        };
+        pids.iter().copied().filter(|&pid| pid != std::process::id()).filter(is_member).collect()
     }
 }
 

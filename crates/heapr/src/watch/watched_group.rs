@@ -3,22 +3,26 @@
 use std::time::{Duration, Instant};
 
 use heapr_incident::{
-    Climb, Course, GroupEvents, GroupFacts, JournalGroup, Levels, Notices, Point, State, unix_ns,
+    Climb, Course, GroupEvents, GroupFacts, JournalGroup, Levels, Notices, Point, State, deciding_limit,
+    unix_ns,
 };
-use heapr_proc::{Fields, GroupFolder};
+use heapr_proc::{Fields, GroupFolder, GroupLimit, GroupNumber};
+
+use super::ticks::Ticks;
 
 /// Shares of the limit, in hundredths, at which version 1 sends a notice.
 const NOTICED_PERCENT: [u64; 3] = [70, 85, 95];
 /// Readings are this far apart, by the share of the limit.
 const NEAR: Duration = Duration::from_secs(1);
 const MIDDLE: Duration = Duration::from_secs(3);
-const FAR: Duration = Duration::from_secs(10);
+const FAR: Duration = Duration::from_secs(9);
 /// Time for which a new group is read as often as one near its limit: programs mostly grow first.
 const YOUNG: Duration = Duration::from_secs(60);
 /// Least change of usage, as a part of the limit, for a reading of all counters.
 const CHANGE_PART: u64 = 100;
-/// Longest time without a reading of all counters.
+/// Longest time without a reading of all counters, and that of a group far from its limit.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
+const WHOLE_FAR_EVERY: Duration = Duration::from_secs(180);
 /// Time after a notice for which further ones wait.
 const QUIET: Duration = Duration::from_millis(50);
 /// Time for which further notices wait, as a multiple of the time that the last ones took. Groups
@@ -40,6 +44,10 @@ pub(super) struct WatchedGroup {
     pub(super) facts: GroupFacts,
     /// Processes at the last reading of all counters.
     pub(super) pids: Vec<u32>,
+    /// Limits of the group and of those above it, at that reading.
+    pub(super) limits: Vec<GroupLimit>,
+    /// File of the usage.
+    usage: Option<GroupNumber>,
     noticed_limit: Option<u64>,
     begun: Instant,
     /// Time until which notices wait: pressure may send hundreds a second.
@@ -69,6 +77,8 @@ impl WatchedGroup {
             climb: Climb::default(),
             facts: GroupFacts::default(),
             pids: Vec::new(),
+            limits: Vec::new(),
+            usage: None,
             noticed_limit: None,
             begun: Instant::now(),
             quiet_until: Instant::now(),
@@ -115,17 +125,27 @@ impl WatchedGroup {
     }
 
     /// Reads usage, and all counters if it has changed. Returns true after such a reading.
-    pub(super) fn read(&mut self) -> bool {
+    pub(super) fn read(&mut self, ticks: Ticks) -> bool {
         let has_changed = self.read_usage();
-        self.next = Instant::now() + self.pause();
+        self.next = ticks.after(Instant::now(), self.pause());
         has_changed
     }
 
+    /// Usage of this moment. A group that is made anew under the same name has another file.
+    fn usage(&mut self) -> Option<u64> {
+        let known = self.usage.as_ref().and_then(GroupNumber::read);
+        known.or_else(|| {
+            let file = if self.folder.is_v2() { "memory.current" } else { "memory.usage_in_bytes" };
+            self.usage = GroupNumber::open(&self.folder, file);
+            self.usage.as_ref()?.read()
+        })
+    }
+
     fn read_usage(&mut self) -> bool {
-        let file = if self.folder.is_v2() { "memory.current" } else { "memory.usage_in_bytes" };
-        let Some(usage) = self.folder.number(file) else { return false };
+        let Some(usage) = self.usage() else { return false };
         let least = self.facts.limit_bytes.unwrap_or(usage) / CHANGE_PART;
-        let is_old = self.read.is_none_or(|read| read.elapsed() >= WHOLE_EVERY);
+        let whole_every = if self.pause() == FAR { WHOLE_FAR_EVERY } else { WHOLE_EVERY };
+        let is_old = self.read.is_none_or(|read| read.elapsed() >= whole_every);
         self.is_moving = usage.abs_diff(self.usage_bytes) > least;
         if !self.is_moving && !is_old {
             // An unchanged group has points, too, so that a rise has a beginning.
@@ -140,12 +160,8 @@ impl WatchedGroup {
 
     /// Lets go of counted kills that no watched process has died of: a later death is not theirs.
     fn forget_old_kills(&mut self) {
-        let is_some = |count: Option<u64>| count.is_some_and(|count| count > 0);
-        let more = self.levels.more();
-        let has_kill =
-            more.iter().any(|level| is_some(level.events.oom_kill) || is_some(level.events.oomd_kill));
         match self.counted {
-            _ if !has_kill => self.counted = None,
+            _ if !self.levels.has_kill() => self.counted = None,
             None => self.counted = Some(Instant::now()),
             Some(counted) if counted.elapsed() >= KILL_KEPT => {
                 self.levels.restart();
@@ -163,7 +179,8 @@ impl WatchedGroup {
         if memory.pids.is_empty() && !self.pids.is_empty() {
             return;
         }
-        let limit = self.levels.deciding_limit();
+        self.limits = self.folder.limits();
+        let limit = deciding_limit(&self.limits);
         let parts = memory.parts;
         self.usage_bytes = usage_bytes;
         self.read = Some(Instant::now());
@@ -172,8 +189,8 @@ impl WatchedGroup {
             path: memory.path,
             version: if self.folder.is_v2() { 2 } else { 1 },
             read_unix_ns: unix_ns(),
-            limit_bytes: limit.as_ref().map(|limit| limit.limit_bytes),
-            limited_group: limit.map(|limit| limit.path),
+            limit_bytes: limit.map(|limit| limit.limit_bytes),
+            limited_group: limit.map(|limit| limit.path.clone()),
             lowered: None,
             usage_bytes: Some(usage_bytes),
             anonymous_bytes: parts.anonymous_bytes,
@@ -232,7 +249,7 @@ impl WatchedGroup {
         // A limit above the group is shared with others: what they hold counts, too.
         let is_own = self.facts.limited_group.as_deref() == Some(self.path().as_str());
         let held_bytes = self.held_bytes();
-        let held_bytes = match self.levels.deciding_limit() {
+        let held_bytes = match deciding_limit(&self.limits) {
             Some(limit) if !is_own => held_bytes.max(limit.limit_bytes.saturating_sub(limit.free_bytes)),
             _ => held_bytes,
         };
@@ -249,11 +266,9 @@ impl WatchedGroup {
     /// Soft limit with the least left, and the times that it was met since the group is watched.
     /// Version 1 does not count these.
     fn soft_limit(&self) -> Option<(u64, u64)> {
-        let limits = self.folder.is_v2().then(|| self.folder.limits())?;
-        let nearest =
-            limits.into_iter().filter(|limit| !limit.is_hard).min_by_key(|limit| limit.free_bytes)?;
-        let of_it = self.levels.more().into_iter().find(|level| level.path == nearest.path)?;
-        Some((nearest.limit_bytes, of_it.events.high?))
+        let soft = self.limits.iter().filter(|limit| self.folder.is_v2() && !limit.is_hard);
+        let nearest = soft.min_by_key(|limit| limit.free_bytes)?;
+        Some((nearest.limit_bytes, self.levels.events_of(&nearest.path)?.high?))
     }
 
     /// Rate of the last minute. `None` before the group was watched for half of it, and while it

@@ -17,6 +17,7 @@ use super::replacements::Replacements;
 use super::report::Report;
 use super::scan::Watched;
 use super::targets::Targets;
+use super::ticks::Ticks;
 use super::waiting::{Signals, wait};
 use super::watched_process::WatchedProcess;
 
@@ -27,10 +28,12 @@ const SETTLE: Duration = Duration::from_millis(200);
 const SCAN_EVERY: Duration = Duration::from_secs(3);
 /// Times between two writings of the journal: if readings have changed, and in any case.
 const JOURNAL_EVERY: Duration = Duration::from_secs(5);
+/// Time after which code that was needed for a while is given back.
+const GIVE_BACK_EVERY: Duration = Duration::from_secs(60);
 /// Time between two readings while a process is near a limit of its own.
 pub(super) const NEAR_OWN: Duration = Duration::from_secs(1);
 /// Longest wait without a group.
-pub(super) const IDLE: Duration = Duration::from_secs(10);
+pub(super) const IDLE: Duration = Duration::from_secs(9);
 
 /// State of a watch.
 #[derive(Debug)]
@@ -55,12 +58,14 @@ pub(super) struct Watcher {
     pub(super) is_graph: bool,
     pub(super) watched: Watched,
     pub(super) pending: Vec<Pending>,
+    pub(super) ticks: Ticks,
     pub(super) next_scan: Instant,
     pub(super) next_reading: Instant,
     /// Time of the next reading of processes without a group, and of those near limits of their
     /// own.
     pub(super) next_own: Instant,
     pub(super) next_journal: Instant,
+    pub(super) next_give_back: Instant,
     pub(super) is_journal_old: bool,
     /// Number of deaths that were told.
     pub(super) death_count: u64,
@@ -133,7 +138,7 @@ impl Watcher {
         if now >= self.next_scan && self.pending.is_empty() {
             self.is_journal_old |= self.watched.scan_if_due(&self.targets, self.recorder.as_ref());
             self.watched.drop_groups(&self.targets);
-            self.next_scan = now + SCAN_EVERY;
+            self.next_scan = self.ticks.after(now, SCAN_EVERY);
             let lifeless = self.watched.without_life();
             self.note_ends(&lifeless);
         }
@@ -150,6 +155,10 @@ impl Watcher {
         if self.is_journal_old && now >= self.next_journal {
             self.write_journal();
             self.next_journal = now + JOURNAL_EVERY;
+        }
+        if now >= self.next_give_back {
+            heapr_inject::give_back_code();
+            self.next_give_back = now + GIVE_BACK_EVERY;
         }
     }
 
