@@ -153,6 +153,7 @@ impl WatchedProcess {
         // A process that ends has no memory any more; its last size counts.
         let Some(rss_bytes) = heapr_proc::resident_bytes(self.pid()) else { return };
         self.progress = Some(progress);
+        self.follow_exec();
         self.named.rss_bytes = Some(rss_bytes);
         if let Some((most, mapped)) = address_space(self.pid()) {
             (self.address_space, self.mapped) = (Some(most), Some(mapped));
@@ -176,6 +177,21 @@ impl WatchedProcess {
             self.account = found.filter(|found| !is_worse(found)).or(self.account.take());
             self.note_heap(begin.elapsed());
         }
+    }
+
+    /// Takes over the program that an exec has put in place of the one before. Most processes are
+    /// first seen as those that start them.
+    fn follow_exec(&mut self) {
+        let is_same = |path: std::path::PathBuf| path.to_string_lossy() == self.named.executable.as_str();
+        if heapr_proc::executable(self.pid()).map_or(true, is_same) {
+            return;
+        }
+        let Some(facts) = ProcessFacts::of(self.pid()) else { return };
+        self.named.name = facts.name().to_owned();
+        self.named.executable = facts.executable.to_string_lossy().into_owned();
+        self.limits = OwnLimits::of(self.pid());
+        (self.account, self.address_space, self.mapped) = (None, None, None);
+        (self.heap, self.own_climbs) = (HeapCourse::default(), Vec::new());
     }
 
     /// Notes the heap of the last account, which took `took`.
@@ -276,4 +292,36 @@ pub(super) fn has_first_namespace() -> bool {
     /// Inode number of the machine's first pid namespace, which is a constant of the kernel.
     const FIRST: u32 = 0xEFFF_FFFC;
     heapr_proc::namespace(std::process::id(), "pid") == Some(FIRST)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_process_has_the_name_of_the_program_that_its_shell_execs() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "read line; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut process = WatchedProcess::of(shell.id()).unwrap();
+        let before = process.named.name.clone();
+        process.read(false);
+        assert_eq!(process.named.name, before);
+        let mut input = shell.stdin.take().unwrap();
+        input.write_all(b"go\nhere\n").unwrap();
+        // The answer is that of the other program.
+        let mut answer = String::new();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut answer).unwrap();
+        process.read(false);
+        assert_eq!((answer.as_str(), process.named.name.as_str()), ("here\n", "cat"));
+        assert!(process.named.executable.ends_with("cat") && before != "cat");
+        drop(input);
+        shell.wait().unwrap();
+    }
 }
