@@ -699,6 +699,8 @@ export interface OwnFrame {
 
 export interface OwnFunctionRow extends Amounts {
   frame: Frame | null;
+  /** Function that the frame calls in the largest stack, where the frame has no symbol. */
+  called?: string;
   /** Id of the largest stack. */
   stack: string | null;
   stack_count: number;

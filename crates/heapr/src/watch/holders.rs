@@ -241,7 +241,7 @@ impl Reader {
         for row in answer["own_functions"].as_array().into_iter().flatten() {
             let text = |name: &str| row["frame"][name].as_str().unwrap_or_default().to_owned();
             let sum = amounts.entry((text("module"), text("symbol"))).or_default();
-            sum.add(Amount { name: name(&row["frame"]), ..amount(row) });
+            sum.add(Amount { name: name(&row["frame"], row["called"].as_str()), ..amount(row) });
         }
         Ok((amounts, amount(&answer["all"])))
     }
@@ -273,8 +273,9 @@ fn amount(row: &Value) -> Amount {
     }
 }
 
-/// Name of a function in sentences, with its source location.
-fn name(frame: &Value) -> String {
+/// Name of a function in sentences, with its source location. `called`: function that it calls, if
+/// it has no symbol.
+fn name(frame: &Value, called: Option<&str>) -> String {
     let text = |name: &str| frame[name].as_str().filter(|text| !text.is_empty());
     let (module, symbol) = (text("module"), text("symbol"));
     if frame.is_null() {
@@ -288,7 +289,8 @@ fn name(frame: &Value) -> String {
         (Some(symbol), None, _) if is_language => symbol.to_owned(),
         (Some(symbol), None, _) => plain_symbol(symbol),
         (None, _, Some(module)) => {
-            format!("{}+{:#x}", file_name(module), frame["offset"].as_u64().unwrap_or(0))
+            let code = format!("{}+{:#x}", file_name(module), frame["offset"].as_u64().unwrap_or(0));
+            called.map_or(code.clone(), |called| format!("{code} (calls {})", plain_symbol(called)))
         }
         (None, _, None) => "code without a name".to_owned(),
     };
@@ -307,11 +309,13 @@ mod tests {
     #[test]
     fn functions_have_the_names_that_findings_give_them() {
         let frame = json!({"module": "/a/leak", "symbol": "OrderCache::remember(unsigned long)", "file": "/s/leak.cpp", "line": 7});
-        assert_eq!(name(&frame), "OrderCache::remember (leak.cpp:7)");
+        assert_eq!(name(&frame, None), "OrderCache::remember (leak.cpp:7)");
         let script = json!({"module": "javascript", "symbol": "handle /srv/app.js:5:49"});
-        assert_eq!(name(&script), "handle (app.js:5)");
-        assert_eq!(name(&json!({"module": "/lib/x.so", "symbol": null, "offset": 16})), "x.so+0x10");
-        assert_eq!(name(&Value::Null), "code without a stack");
+        assert_eq!(name(&script, None), "handle (app.js:5)");
+        let stripped = json!({"module": "/bin/x", "symbol": null, "offset": 16});
+        assert_eq!(name(&stripped, None), "x+0x10");
+        assert_eq!(name(&stripped, Some("y_open(int)")), "x+0x10 (calls y_open)");
+        assert_eq!(name(&Value::Null, None), "code without a stack");
     }
 
     #[test]

@@ -20,7 +20,8 @@ use crate::request::{Answer, Context, read_with};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum AnsweringFrame {
-    /// Innermost frame of user code; in stacks without user code the innermost frame.
+    /// Innermost frame of user code; in stacks without user code the innermost frame of a script,
+    /// or else the innermost frame.
     #[default]
     Own,
     /// Innermost frame, after culling.
@@ -44,6 +45,9 @@ struct OwnFunctionsRequest {
 #[derive(Serialize)]
 struct OwnFunctionRow {
     frame: Option<FrameJson>,
+    /// Function that the frame calls in the largest stack, where the frame has no symbol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    called: Option<String>,
     /// Id of the largest stack.
     stack: Option<String>,
     stack_count: usize,
@@ -82,7 +86,7 @@ pub(super) fn own_functions(context: &Context<'_>, body: &[u8]) -> Result<Answer
     let (selection, ranking) = file.rank(&request.filter, &read, GroupBy::Stacks, sort, context.cancel)?;
     let explorer = file.named(false, context.cancel)?;
     let place = |frames: &[FrameView<'_>]| match request.of {
-        AnsweringFrame::Own => file.own.place(frames).or((!frames.is_empty()).then_some(0)),
+        AnsweringFrame::Own => file.own.place(frames).or_else(|| without_own(frames)),
         AnsweringFrame::Innermost => (!frames.is_empty()).then_some(0),
     };
     let mut sums: HashMap<FunctionKey, FunctionSum<'_>> = HashMap::new();
@@ -111,6 +115,7 @@ pub(super) fn own_functions(context: &Context<'_>, body: &[u8]) -> Result<Answer
         let frames = explorer.frames(sum.largest);
         OwnFunctionRow {
             frame: place(&frames).map(|place| (&frames[place]).into()),
+            called: place(&frames).and_then(|place| called(&frames, place)),
             stack: explorer.stack_key(sum.largest).map(stack_id),
             stack_count: sum.stack_count,
             amounts: (&sum.amounts).into(),
@@ -126,4 +131,48 @@ pub(super) fn own_functions(context: &Context<'_>, body: &[u8]) -> Result<Answer
         offset: page.offset,
         own_functions: page.of(&found, request.descending).map(row).collect(),
     })
+}
+
+/// Frame that answers for a stack without user code: a script of the language itself may be the
+/// program.
+fn without_own(frames: &[FrameView<'_>]) -> Option<usize> {
+    frames.iter().position(FrameView::is_of_language).or((!frames.is_empty()).then_some(0))
+}
+
+/// Function that a frame without a symbol calls: a stripped program is known by what it asks of
+/// its libraries.
+fn called(frames: &[FrameView<'_>], place: usize) -> Option<String> {
+    let inner = frames.get(..place).filter(|_| frames[place].symbol.is_none())?.last()?;
+    inner.symbol.map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame<'a>(module: &'a str, symbol: Option<&'a str>) -> FrameView<'a> {
+        FrameView { module: Some(module), symbol, file: None, line: None, is_inlined: false, offset: 16 }
+    }
+
+    #[test]
+    fn a_stripped_program_is_told_with_the_function_that_it_calls() {
+        let frames = [
+            frame("/usr/lib/libsqlite3.so.0", Some("sqlite3Malloc")),
+            frame("/usr/lib/libsqlite3.so.0", Some("sqlite3_step")),
+            frame("/usr/bin/sqlite3", None),
+        ];
+        assert_eq!(called(&frames, 2).as_deref(), Some("sqlite3_step"));
+        assert_eq!([called(&frames, 1), called(&frames[2..], 0)], [None, None]);
+    }
+
+    #[test]
+    fn a_script_answers_for_a_stack_of_its_language_alone() {
+        let frames = [
+            frame("/usr/lib/libpython3.11.so.1.0", Some("PyUnicode_New")),
+            frame("python", Some("raw_decode")),
+            frame("python", Some("main")),
+        ];
+        assert_eq!((without_own(&frames), without_own(&frames[..1])), (Some(1), Some(0)));
+        assert_eq!(without_own(&[]), None);
+    }
 }
