@@ -5,7 +5,7 @@ use heapr_table::quantity::{bytes, bytes_within};
 use crate::cause::{CauseKind, Certainty};
 use crate::ending::{Ending, signal_name};
 use crate::incident::{GroupFacts, Holder, HolderKind, Incident, Kind};
-use crate::wall_clock::clock_text;
+use crate::wall_clock::{clock_text, span_text};
 use crate::warning_sentence::{near_limit, so_held};
 
 /// Least share of the memory, in hundredths, of a holder that the first sentence names.
@@ -202,7 +202,13 @@ fn holder_sentence(incident: &Incident) -> Option<String> {
         return incident.holders.is_empty().then(|| "What held the memory is unknown.".to_owned());
     };
     let amount = bytes_within(holder.bytes, holder.bytes_plus_minus);
-    let mut text = format!("{percent} % of it: {} held {amount}", in_process(holder, incident));
+    let surely_bytes = holder.bytes.saturating_sub(holder.bytes_plus_minus);
+    // Blocks count where they are written, and may be much larger.
+    let held = match whole_bytes(incident).is_some_and(|whole| surely_bytes > whole) {
+        true => "had allocated (only what is written counts)",
+        false => "held",
+    };
+    let mut text = format!("{percent} % of it: {} {held} {amount}", in_process(holder, incident));
     if let (Some(rate), Some(span)) = (holder.bytes_per_minute, holder.change_ns)
         && rate > 0
     {
@@ -212,18 +218,6 @@ fn holder_sentence(incident: &Incident) -> Option<String> {
         text += &format!("; held by {path}");
     }
     Some(text + ".")
-}
-
-/// Span of time in words.
-fn span_text(span_ns: u64) -> String {
-    let seconds = span_ns / 1_000_000_000;
-    match seconds {
-        0 => "less than a second".to_owned(),
-        1 => "a second".to_owned(),
-        2..120 => format!("{seconds} seconds"),
-        120..7200 => format!("{} minutes", seconds / 60),
-        _ => format!("{} hours", seconds / 3600),
-    }
 }
 
 /// Parts of the group's memory outside of processes' own memory: name and bytes.

@@ -21,6 +21,18 @@ pub fn clock_text(time_unix_ns: u64, near_unix_ns: u64) -> String {
     time.strftime(form).to_string()
 }
 
+/// Span of time in words.
+pub(crate) fn span_text(span_ns: u64) -> String {
+    let seconds = span_ns / 1_000_000_000;
+    match seconds {
+        0 => "less than a second".to_owned(),
+        1 => "a second".to_owned(),
+        2..120 => format!("{seconds} seconds"),
+        120..7200 => format!("{} minutes", seconds / 60),
+        _ => format!("{} hours", seconds / 3600),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

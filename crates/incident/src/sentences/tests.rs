@@ -77,6 +77,22 @@ fn a_kill_in_a_group_is_told_with_its_holder_the_rest_and_the_climb() {
 }
 
 #[test]
+fn blocks_that_are_larger_than_the_limit_are_told_as_allocated() {
+    let mut incident = incident();
+    let holder = &mut incident.holders[0];
+    (holder.bytes, holder.bytes_per_minute) = (2048 * MIB, None);
+    tell(&mut incident);
+    assert_eq!(
+        incident.sentences[1],
+        "100 % of it: OrderCache.remember (cache.py:31) had allocated (only what is written counts) 2.00 GiB ± 9.00 MiB."
+    );
+    // An estimate may be a little more than the limit.
+    incident.holders[0].bytes = 520 * MIB;
+    tell(&mut incident);
+    assert!(incident.sentences[1].contains(" held 520.0 MiB"), "{}", incident.sentences[1]);
+}
+
+#[test]
 fn a_limit_that_was_lowered_is_told_with_the_one_before() {
     let mut incident = incident();
     let time_unix_ns = incident.time_unix_ns;
