@@ -14,6 +14,10 @@ use serde_json::Value;
 const ROOTS: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 
+/// Longest times until a watch watches, and until it has ended: an emulated machine is slow.
+const BEGIN_MAX: Duration = Duration::from_secs(300);
+const END_MAX: Duration = Duration::from_secs(300);
+
 /// Control group with a limit. It is removed, with its processes, where it is dropped.
 pub(crate) struct MemoryGroup {
     folder: PathBuf,
@@ -151,7 +155,7 @@ impl Watch {
 
     fn told_to_end(&mut self) -> bool {
         let _ = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).stderr(Stdio::null()).status();
-        waited(Duration::from_secs(60), || Ok(self.0.try_wait()?.is_some())).unwrap_or(false)
+        waited(END_MAX, || Ok(self.0.try_wait()?.is_some())).unwrap_or(false)
     }
 }
 
@@ -210,7 +214,7 @@ impl Trial {
             if text.contains("heapr: watching") {
                 return Ok(watch);
             }
-            ensure!(started.elapsed() < Duration::from_secs(120), "the watch does not begin: {text}");
+            ensure!(started.elapsed() < BEGIN_MAX, "the watch does not begin: {text}");
             if let Some(status) = watch.0.try_wait()? {
                 bail!("the watch ended ({status}): {text}");
             }

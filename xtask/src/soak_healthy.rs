@@ -12,9 +12,9 @@ use crate::memory_group::{MemoryGroup, Trial};
 /// Default time in minutes.
 const MINUTES: u64 = 15;
 /// Time without growth by a thirtieth that ends the load before the limits are set, and the longest
-/// such load.
-const STEADY: Duration = Duration::from_secs(90);
-const WARM_UP_MAX: Duration = Duration::from_secs(900);
+/// such load. V8's old generation rests for minutes before it grows once more.
+const STEADY: Duration = Duration::from_secs(300);
+const WARM_UP_MAX: Duration = Duration::from_secs(1800);
 /// Time in which the watch has attached to all.
 const SETTLED: Duration = Duration::from_secs(10);
 /// Share of its limit that the most of a server's memory has then, in hundredths: a garbage

@@ -18,8 +18,9 @@ use programs::Programs;
 
 /// Step of a limit that is lowered in version 1.
 const STEP_BYTES: u64 = 4 << 20;
-/// Longest time that a program takes to die.
-const LIMIT: Duration = Duration::from_secs(120);
+/// Longest time that a program takes to die. An emulated machine may have a small part of a
+/// processor.
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Number of deaths of which one may be told wrong: the bar is twelve of fourteen.
 const DEATHS_A_MISS: usize = 7;
