@@ -34,13 +34,13 @@ pub fn give_back_code() {
             continue;
         };
         let start: *mut libc::c_void = std::ptr::with_exposed_provenance_mut(start);
-        // SAFETY: `is_own` guarantees that the mapping is a segment of this program, which stays
-        // until its end, is not writable and has no written page: the file has the same bytes.
+        // SAFETY: `is_own` guarantees a segment of this program's file. It stays until the program
+        // ends, is not writable and has no written page, so that the file has the same bytes.
         let _ = unsafe { libc::madvise(start, bytes, libc::MADV_DONTNEED) };
     }
 }
 
-/// True for segments of this program's file that nobody has written to: not even a debugger.
+/// True for segments of this program's file without a written page. A debugger may have written.
 fn is_own(found: &MappingPages) -> bool {
     let mapping = &found.mapping;
     let is_unwritten = found.pages.anonymous_bytes == 0 && found.pages.swapped_bytes == 0;

@@ -10,7 +10,7 @@ use crate::group_folder::GroupFolder;
 pub struct GroupNumber(File);
 
 impl GroupNumber {
-    /// Opens a file of a group; `None` if there is none.
+    /// Opens a file of a group; `None` without such a file.
     pub fn open(group: &GroupFolder, name: &str) -> Option<Self> {
         File::open(group.folder().join(name)).ok().map(Self)
     }

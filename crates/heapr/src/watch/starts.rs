@@ -14,7 +14,7 @@ const ALL_EVERY: Duration = Duration::from_secs(30);
 pub(super) enum Look {
     /// No process has started.
     None,
-    /// Those with these numbers, which threads have, too.
+    /// Processes with these numbers, which threads have, too.
     Among(Vec<u32>),
     /// All processes of the groups.
     All,
