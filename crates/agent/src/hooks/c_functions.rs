@@ -7,7 +7,7 @@ use heapr_wire::{HEAP_MMAP, called};
 use super::caller::{Caller, NO_STACK};
 use super::real::REAL;
 use super::recording::{
-    about_to_free, aligned_block, allocated, free_plainly, freed, new_block, reallocated,
+    about_to_free, aligned_block, allocated, allocated_by_malloc, free_plainly, freed, new_block, reallocated,
 };
 use super::{Pointer, look_inside};
 use crate::arch::entry::Entry;
@@ -19,7 +19,7 @@ use crate::record::writing::Records;
 
 pub(crate) unsafe extern "C" fn malloc<const NESTS: bool>(size: usize, entry: Entry, bp: usize) -> Pointer {
     let caller = Caller::new(entry, bp, const { called("malloc") });
-    new_block::<NESTS>(caller, || REAL.malloc(size), |block| allocated(block, size, caller))
+    new_block::<NESTS>(caller, || REAL.malloc(size), |block| allocated_by_malloc(block, size, caller))
 }
 
 pub(crate) unsafe extern "C" fn free<const NESTS: bool>(block: Pointer, entry: Entry, bp: usize) {

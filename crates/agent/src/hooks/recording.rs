@@ -14,6 +14,7 @@ use super::around::{
 use super::caller::{Caller, node_of, stack_for};
 use super::{Pointer, sampling};
 use crate::arch::entry::Entry;
+use crate::frames::frame::Start;
 use crate::languages;
 use crate::record::events;
 use crate::record::thread::Scope;
@@ -30,12 +31,31 @@ pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
     }
 }
 
+/// Records what [`allocated`] does, without a call for programs with language frames: for the
+/// function from which nearly all blocks come.
+#[inline(always)]
+pub(crate) fn allocated_by_malloc(block: Pointer, size: usize, caller: Caller) {
+    let is_recorded = if size < AGENT.plain_bytes_end.load(Relaxed) {
+        allocated_plainly::<false>(block, size, caller)
+    } else {
+        is_plain_with_frames(size) && allocated_plainly::<true>(block, size, caller)
+    };
+    if !is_recorded {
+        allocated_in_general(block, size, caller.entry, caller.bp, caller.called);
+    }
+}
+
+#[inline(always)]
+fn is_plain_with_frames(size: usize) -> bool {
+    languages::are_spoken() && size <= PACKED_SIZE_MAX
+}
+
 /// Slow path of [`allocated`]: large blocks, special flags, or language frames.
 #[cold]
 #[inline(never)]
 extern "C" fn allocated_otherwise(block: Pointer, size: usize, entry: Entry, bp: usize, called: u8) {
-    let is_plain = languages::are_spoken() && size <= PACKED_SIZE_MAX;
-    if !is_plain || !allocated_plainly::<true>(block, size, Caller::new(entry, bp, called)) {
+    let caller = Caller::new(entry, bp, called);
+    if !is_plain_with_frames(size) || !allocated_plainly::<true>(block, size, caller) {
         allocated_in_general(block, size, entry, bp, called);
     }
 }
@@ -53,7 +73,8 @@ fn allocated_plainly<const SPEAKS: bool>(block: Pointer, size: usize, caller: Ca
     }
     let mut node = stack::capture_plainly(&mut scope, caller.start());
     if SPEAKS {
-        node = languages::whole_stack_inline(&mut scope, caller.start(), node);
+        let Start { pc, sp, bp } = caller.start();
+        node = languages::whole_stack_plainly(scope.handle(), pc, sp, bp, node);
     }
     events::alloc_of_malloc(&mut scope, block as usize, size as u32, stack_word(node, caller.called));
     true

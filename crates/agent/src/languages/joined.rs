@@ -6,22 +6,31 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::frames::frame::{Frame, Start};
 use crate::languages::joined_runs::{self, RunFrame};
 use crate::languages::level_cache;
+use crate::languages::pairs::Pair;
 use crate::languages::python::cached_frames::CachedPython;
 use crate::languages::python::layout::{self, Layout, Style};
 use crate::languages::verifying;
 use crate::modules::interpreters::PYTHON;
-use crate::record::thread::Scope;
+use crate::record::thread::{Scope, ScopeHandle};
 use crate::stack;
 use crate::tree;
 
+/// Fast path of [`node`] if no stack is verified.
+#[inline(never)]
+pub(crate) fn node_plainly(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, native: u32) -> u32 {
+    node::<true>(&mut handle.scope(), Start { pc, sp, bp }, native)
+}
+
 /// Returns the node of the stack that begins at `start`, with the language frames.
+///
+/// `IS_PLAIN`: no stack is verified.
 #[inline(always)]
-pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
+pub(crate) fn node<const IS_PLAIN: bool>(scope: &mut Scope, start: Start, native: u32) -> u32 {
     let Some(layout) = layout::chosen().filter(|_| native != tree::ROOT) else { return native };
     // SAFETY: all zero is an empty cache, the only one of a process with Python.
     let Some(kept) = (unsafe { level_cache::of_level::<CachedPython>(scope) }) else { return native };
     kept.follow(scope, layout);
-    if kept.hash() != 0 && verifying::is_due(scope) {
+    if !IS_PLAIN && kept.hash() != 0 && verifying::is_due(scope) {
         verifying::count(kept.hash(), kept.hash_anew(scope, layout));
     }
     match kept.pairs.find(native, kept.hash()) {
@@ -37,7 +46,7 @@ fn build(
     scope: &mut Scope,
     kept: &mut CachedPython,
     layout: &Layout,
-    (start, native, pair): (Start, u32, u64),
+    (start, native, pair): (Start, u32, Pair),
 ) -> u32 {
     stack::settle(scope, start, native);
     // SAFETY: no code here changes the cached stack.

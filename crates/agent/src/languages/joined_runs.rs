@@ -6,7 +6,7 @@
 //! hashes. The frames are joined only for a new pair.
 
 use crate::frames::frame::Frame;
-use crate::languages::pairs::Pairs;
+use crate::languages::pairs::{Pair, Pairs};
 use crate::languages::path::Path;
 
 /// A language frame with its native position.
@@ -24,7 +24,7 @@ pub(super) struct RunFrame {
 pub(super) fn join(
     natives: &[Frame],
     (frames, shown): (impl Iterator<Item = RunFrame>, usize),
-    (pairs, pair): (&mut Pairs, u64),
+    (pairs, pair): (&mut Pairs, Pair),
 ) -> Option<u32> {
     let mut path = Path::of_frames(natives.len().wrapping_add(shown));
     let mut frames = frames.peekable();
@@ -45,7 +45,7 @@ pub(super) fn join(
         add_runs(&mut path, native.sp);
     }
     add_runs(&mut path, 0);
-    let node = path.finish(pair)?;
+    let node = path.finish(pair.hash())?;
     pairs.keep(pair, node);
     Some(node)
 }

@@ -42,7 +42,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use heapr_wire::{FLAG_NO_LANGUAGES, PACKED_SIZE_MAX};
 
 use crate::frames::frame::Start;
-use crate::record::thread::Scope;
+use crate::record::thread::{Scope, ScopeHandle};
 use crate::state::{AGENT, own_stack};
 
 /// Language whose frames are read.
@@ -94,14 +94,28 @@ pub(crate) fn are_in_blocks() -> bool {
     are_spoken() && SPOKEN.load(Relaxed) == WALKED
 }
 
-/// Fast path of [`whole_stack`], without a call for Python and walked interpreters.
-#[inline(always)]
-pub(crate) fn whole_stack_inline(scope: &mut Scope, start: Start, native: u32) -> u32 {
+/// Fast path of [`whole_stack`] if no stack is verified; must return the same node (heapr's tests
+/// `scripts` and `python` compare both).
+///
+/// (Its arguments are in registers: see [`stack::capture`].)
+#[inline(never)]
+pub(crate) fn whole_stack_plainly(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, native: u32) -> u32 {
+    let mut scope = handle.scope();
+    let start = Start { pc, sp, bp };
     match SPOKEN.load(Relaxed) {
-        PYTHON if python::is_known() && is_roomy(scope, start) => joined::node(scope, start, native),
-        WALKED if is_roomy(scope, start) => walked::node(scope, start, native),
-        _ => whole_stack(scope, start, native),
+        PYTHON if python::is_known() && is_roomy(&mut scope, start) => {
+            joined::node_plainly(handle, pc, sp, bp, native)
+        }
+        WALKED if walked::has_none(&mut scope, native) => native,
+        WALKED if is_roomy(&mut scope, start) => walked::node(handle, (pc, sp, bp), native),
+        JAVASCRIPT if is_roomy(&mut scope, start) => v8::node(handle, pc, sp, bp, native),
+        _ => whole_stack_of(handle, pc, sp, bp, native),
     }
+}
+
+#[inline(never)]
+fn whole_stack_of(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, native: u32) -> u32 {
+    whole_stack(&mut handle.scope(), Start { pc, sp, bp }, native)
 }
 
 /// Returns the node of the stack that begins at `start`, whose native frames have the node
@@ -125,11 +139,12 @@ fn is_roomy(scope: &mut Scope, start: Start) -> bool {
 }
 
 fn whole_stack_here(scope: &mut Scope, start: Start, native: u32) -> u32 {
+    let Start { pc, sp, bp } = start;
     match SPOKEN.load(Relaxed) {
-        PYTHON if python::is_known() => joined::node(scope, start, native),
-        JAVASCRIPT => v8::node(scope, start, native),
+        PYTHON if python::is_known() => joined::node::<false>(scope, start, native),
+        JAVASCRIPT => v8::node(scope.handle(), pc, sp, bp, native),
         JAVA => java::node(scope, start, native),
-        WALKED => walked::node(scope, start, native),
+        WALKED => walked::node(scope.handle(), (pc, sp, bp), native),
         _ => {
             tell_unknown(scope);
             native

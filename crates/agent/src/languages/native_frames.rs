@@ -10,7 +10,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::frames::frame::Frame;
-use crate::languages::pairs::Pairs;
+use crate::languages::pairs::{Pair, Pairs};
 use crate::languages::path::Path;
 use crate::state::AGENT;
 use crate::tree;
@@ -149,7 +149,7 @@ impl<D: Copy> NativeFrames<D> {
     /// the joined stack, which is stored under `pair`; `None` if it cannot be made.
     #[cold]
     #[inline(never)]
-    pub(super) fn join(&mut self, natives: &[Frame], pair: u64) -> Option<u32> {
+    pub(super) fn join(&mut self, natives: &[Frame], pair: Pair) -> Option<u32> {
         let depth = natives.len().wrapping_add(self.places_end).wrapping_sub(self.depth);
         let mut path = Path::of_frames(depth);
         let mut frames = self.frames().iter().peekable();
@@ -160,7 +160,7 @@ impl<D: Copy> NativeFrames<D> {
                 None => path.add(native.pc as u64),
             }
         }
-        let node = path.finish(pair)?;
+        let node = path.finish(pair.hash())?;
         self.pairs.keep(pair, node);
         Some(node)
     }

@@ -17,7 +17,6 @@
 use heapr_ring::sys;
 
 use crate::languages::pairs::Pairs;
-use crate::languages::python::code;
 use crate::languages::python::frame::{FrameNow, PythonFrame, check_of, is_last};
 use crate::languages::python::layout::{Layout, Style};
 use crate::languages::python::reading::{Reading, part};
@@ -87,7 +86,12 @@ impl CachedPython {
     /// versions.
     #[inline(always)]
     fn enter(&mut self, state: State, layout: &Layout) -> usize {
-        self.reading.interpreter = state.interpreter_part(&mut self.reading.readable);
+        let interpreter = state.interpreter_part(&mut self.reading.readable);
+        if self.reading.interpreter != interpreter {
+            // Code of another interpreter may have the same address and version.
+            self.reading.interpreter = interpreter;
+            (self.depth, self.hash) = (0, 0);
+        }
         state.frame(layout).0
     }
 
@@ -104,47 +108,42 @@ impl CachedPython {
         {
             return false;
         }
-        let interpreter = self.reading.interpreter;
-        let mut index = self.depth;
+        let outermost = self.frames;
+        // SAFETY: there is at least one frame.
+        let mut at = unsafe { outermost.add(self.depth.wrapping_sub(1)) };
         loop {
-            index = index.wrapping_sub(1);
-            // SAFETY: below the depth.
-            let kept = unsafe { self.frame(index) };
+            // SAFETY: one of the cached frames.
+            let kept = unsafe { &*at };
             // SAFETY: a frame was read at this address, and one of the thread's frames is there
             // now, whose fields have the same offsets.
             let now = unsafe { FrameNow::read::<STYLE>(layout, kept.address) };
             // SAFETY: the cached frame's code is the present one's, which holds it.
-            let check = |code: usize| unsafe { check_of::<STYLE>(code) }.wrapping_add(interpreter);
-            let is_same = now.leads::<STYLE>(kept) && check(kept.code) == kept.check;
-            if !is_same {
-                let address = kept.address;
-                if !self.replace(scope, layout, index, address) || !self.leads_outwards::<STYLE>(index) {
+            let is_same = now.leads::<STYLE>(kept) && unsafe { check_of::<STYLE>(kept.code) } == kept.check;
+            if !is_same || now.instruction != kept.instruction {
+                // SAFETY: both are cached frames.
+                let index = unsafe { at.offset_from_unsigned(outermost) };
+                let instruction = is_same.then_some(now.instruction);
+                if !self.change::<STYLE>(scope, layout, index, instruction) {
                     return false;
                 }
-            } else if now.instruction != kept.instruction {
-                let (code, check) = (kept.code, kept.check);
-                let parts = (&mut self.reading.readable, &mut self.reading.known);
-                // SAFETY: as above.
-                let place = unsafe { code::place(scope, layout, parts, (code, check, now.instruction)) };
-                self.set_place(index, now.instruction, place);
             }
             // A cached frame still leads where it led when it was read: to the next one. Only a
             // frame on the evaluating function's stack may lie between them.
-            // SAFETY: below the depth.
-            let kept = unsafe { self.frame(index) };
-            if STYLE >= 2 && kept.is_entry && index != 0 {
-                // SAFETY: that frame, which was read before; below the depth.
+            // SAFETY: one of the cached frames, as before.
+            let kept = unsafe { &*at };
+            if STYLE >= 2 && kept.is_entry && at != outermost {
+                // SAFETY: that frame, which was read before; the next cached one.
                 let is_next = unsafe {
-                    word(kept.previous.wrapping_add(layout.previous))
-                        == self.frame(index.wrapping_sub(1)).address
+                    word(kept.previous.wrapping_add(layout.previous)) == (*at.wrapping_sub(1)).address
                 };
                 if !is_next {
                     return false;
                 }
             }
-            if index == 0 {
+            if at == outermost {
                 break;
             }
+            at = at.wrapping_sub(1);
         }
         // SAFETY: below the depth, and a frame of the interpreter that was read before.
         unsafe {
@@ -156,6 +155,27 @@ impl CachedPython {
             };
             outer == 0 || is_last(layout, outer)
         }
+    }
+
+    /// Notes that a cached frame is at another instruction, or (`None`) that another one is at its
+    /// address. Returns `false` if the cached stack is invalid.
+    #[inline(never)]
+    fn change<const STYLE: u8>(
+        &mut self,
+        scope: &mut Scope,
+        layout: &Layout,
+        index: usize,
+        instruction: Option<usize>,
+    ) -> bool {
+        // SAFETY: below the depth.
+        let &mut PythonFrame { address, code, check, .. } = unsafe { self.frame(index) };
+        let Some(instruction) = instruction else {
+            return self.replace(scope, layout, index, address) && self.leads_outwards::<STYLE>(index);
+        };
+        // SAFETY: the frame's code, as before.
+        let place = unsafe { self.reading.place(scope, layout, (code, check, instruction)) };
+        self.set_place(index, instruction, place);
+        true
     }
 
     /// True if a frame that has just been read has the next cached one outwards of it.

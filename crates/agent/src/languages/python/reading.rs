@@ -82,12 +82,29 @@ impl Reading {
         }
         // SAFETY: a code object.
         unsafe {
-            frame.check = check_of_any(layout, frame.code).wrapping_add(self.interpreter);
-            let parts = (&mut self.readable, &mut self.known);
-            frame.place = code::place(scope, layout, parts, (frame.code, frame.check, frame.instruction));
+            frame.check = check_of_any(layout, frame.code);
+            frame.place = self.place(scope, layout, (frame.code, frame.check, frame.instruction));
         }
         frame.part = part(index, frame.place, frame.is_entry);
         Some(frame)
+    }
+
+    /// Returns function and line of an instruction of a code object with this check.
+    ///
+    /// # Safety
+    /// 1. A frame of the current interpreter holds the code object.
+    #[inline(always)]
+    pub(super) unsafe fn place(
+        &mut self,
+        scope: &mut Scope,
+        layout: &Layout,
+        (code, check, instruction): (usize, u64, usize),
+    ) -> u64 {
+        let check = check.wrapping_add(self.interpreter);
+        // SAFETY: (1).
+        unsafe {
+            code::place(scope, layout, (&mut self.readable, &mut self.known), (code, check, instruction))
+        }
     }
 }
 

@@ -29,9 +29,6 @@ impl State {
     pub(crate) fn current(layout: &Layout, readable: &mut Readable) -> Option<Self> {
         let thread_pointer = thread_pointer::thread_pointer();
         let offset = VALUE_OFFSET.load(Relaxed);
-        if layout.thread_key == 0 {
-            return Self::of_variable(layout, thread_pointer, readable);
-        }
         if offset == 0 {
             return Self::find(layout, thread_pointer, readable);
         }
@@ -70,10 +67,13 @@ impl State {
         thread_pointer::is_handle_of(handle, thread_pointer).then_some(Self(state))
     }
 
-    /// Returns the thread state before the value's offset is known, and determines the offset.
-    #[cold]
+    /// Returns the thread state before the value's offset is known, and determines the offset if
+    /// there is one.
     #[inline(never)]
     fn find(layout: &Layout, thread_pointer: usize, readable: &mut Readable) -> Option<Self> {
+        if layout.thread_key == 0 {
+            return Self::of_variable(layout, thread_pointer, readable);
+        }
         let key = PYTHON.runtime.load(Relaxed).wrapping_add(layout.thread_key);
         // SAFETY: inside the interpreter's variable.
         let (is_made, key) = unsafe { (half(key), half(key.wrapping_add(4))) };

@@ -145,8 +145,9 @@ impl CachedV8 {
                 break;
             }
             let native = natives.get(index)?;
-            // SAFETY: as in `follow`.
-            if !unsafe { frame.facts.still_stand(layout, native) } {
+            // SAFETY: as in `follow`. The path to the frame is the same, being part of the covered
+            // one.
+            if !unsafe { frame.facts.still_stand_here(layout, native) } {
                 return None;
             }
             hash = hash.wrapping_add(frame.part);
@@ -179,8 +180,16 @@ impl Facts {
     #[inline(always)]
     unsafe fn still_stand(&self, layout: &'static Layout, native: &Frame) -> bool {
         // SAFETY: the caller's condition.
-        native.hash == self.native_hash
-            && native.bp == self.fp
-            && unsafe { self.words.still_stand(layout, self.fp, native.pc) }
+        native.hash == self.native_hash && unsafe { self.still_stand_here(layout, native) }
+    }
+
+    /// True if the frame is the present one of a native frame with the same path.
+    ///
+    /// # Safety
+    /// 1. A native frame with the same path and frame pointer is a frame of JavaScript.
+    #[inline(always)]
+    unsafe fn still_stand_here(&self, layout: &'static Layout, native: &Frame) -> bool {
+        // SAFETY: the caller's condition.
+        native.bp == self.fp && unsafe { self.words.still_stand(layout, self.fp, native.pc) }
     }
 }

@@ -75,21 +75,25 @@ impl Words {
     /// 1. A frame of JavaScript is on the calling thread's stack, with this frame pointer.
     #[inline(always)]
     pub(crate) unsafe fn still_stand(&self, layout: &Layout, fp: usize, pc: usize) -> bool {
-        let Self { start, function, shared, name, script, at } = *self;
+        // (Each word is read where it is compared: together they need too many registers.)
         // SAFETY: (1): the words of a frame, and the objects that it holds.
         unsafe {
-            if word(fp.wrapping_sub(FUNCTION_BELOW)) != function
-                || word(function.wrapping_sub(1).wrapping_add(layout.shared)) != shared
-                || word(shared.wrapping_sub(1).wrapping_add(layout.name)) != name
-                || word(shared.wrapping_sub(1).wrapping_add(layout.script)) != script
+            let function = word(fp.wrapping_sub(FUNCTION_BELOW));
+            if function != self.function {
+                return false;
+            }
+            let shared = word(function.wrapping_sub(1).wrapping_add(layout.shared));
+            if shared != self.shared
+                || word(shared.wrapping_sub(1).wrapping_add(layout.name)) != self.name
+                || word(shared.wrapping_sub(1).wrapping_add(layout.script)) != self.script
             {
                 return false;
             }
-            if start == 0 {
-                let [instruction, _] = at;
+            if self.start == 0 {
+                let [instruction, _] = self.at;
                 return word(fp.wrapping_sub(INSTRUCTION_BELOW)) == instruction;
             }
-            made_code::still_has(layout, start, pc, at)
+            made_code::still_has(layout, self.start, pc, self.at)
         }
     }
 

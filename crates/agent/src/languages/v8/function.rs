@@ -30,8 +30,8 @@ const LOCALS_INLINED: usize = 75;
 const NAME_BYTES_MAX: usize = 512;
 const FILE_BYTES_MAX: usize = 1024;
 /// Number of characters between two stored positions of a source, and number of stored positions.
-const STRIDE: usize = 1 << 14;
-const PLACES: usize = 1024;
+const STRIDE: usize = 1 << 12;
+const PLACES: usize = 1 << 12;
 
 /// Buffers for texts, and cached line counts.
 #[derive(Debug)]

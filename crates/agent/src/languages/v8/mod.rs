@@ -37,7 +37,7 @@ use crate::languages::unknown;
 use crate::languages::v8::cached_frames::CachedV8;
 use crate::languages::verifying;
 use crate::modules::interpreters::V8;
-use crate::record::thread::Scope;
+use crate::record::thread::{Scope, ScopeHandle};
 use crate::stack;
 use crate::stack::suffix_cache::found_base;
 use crate::tree;
@@ -68,7 +68,9 @@ pub(super) fn look() -> bool {
 }
 
 /// The node of the stack that begins at `start`, with the frames of JavaScript.
-pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
+#[inline(never)]
+pub(super) fn node(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, native: u32) -> u32 {
+    let (scope, start) = (&mut *handle.scope(), Start { pc, sp, bp });
     let Some(layout) = layout::chosen().filter(|_| native != tree::ROOT) else { return native };
     // SAFETY: all zero is an empty cache, the only one of a process with V8.
     let Some(kept) = (unsafe { level_cache::of_level::<CachedV8>(scope) }) else { return native };

@@ -18,11 +18,12 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::frames::frame::{Frame, Start};
 use crate::languages::joined_runs::{self, RunFrame};
 use crate::languages::level_cache;
+use crate::languages::pairs::Pair;
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
 use crate::languages::verifying;
 use crate::languages::walked::cached_frames::{CachedWalk, WalkedFrame};
-use crate::record::thread::Scope;
+use crate::record::thread::{Scope, ScopeHandle};
 use crate::stack;
 use crate::tree;
 
@@ -80,6 +81,9 @@ pub(crate) trait Dialect {
     /// Whether a frame depends on the one outwards. Then `more` is the outer one's code and `calls`
     /// the outer one's instruction, unless the second words of their positions differ.
     const LOOKS_OUTWARDS: bool = false;
+    /// Whether frames are found by the native stack. The nodes of native stacks without them are
+    /// cached then.
+    const IS_BY_NATIVES: bool = false;
     /// Returns the position of the innermost frame of the calling thread; `None` or [`END`] if it
     /// has no frames.
     fn first(walk: &mut Walk) -> Option<Position>;
@@ -133,28 +137,38 @@ pub(super) fn look() -> bool {
 
 /// Returns the node of the stack that begins at `start`, with the language's frames.
 #[inline(always)]
-pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
+pub(super) fn node(handle: ScopeHandle, (pc, sp, bp): (usize, usize, usize), native: u32) -> u32 {
     match CHOSEN.load(Relaxed) {
-        RUBY => node_of::<ruby::Ruby>(scope, start, native),
-        PHP => node_of::<php::Php>(scope, start, native),
-        PERL => node_of::<perl::Perl>(scope, start, native),
-        LUA => node_of::<lua::Lua>(scope, start, native),
-        LUAJIT => node_of::<lua::LuaJit>(scope, start, native),
+        RUBY => node_of::<ruby::Ruby>(handle, pc, sp, bp, native),
+        PHP => node_of::<php::Php>(handle, pc, sp, bp, native),
+        PERL => node_of::<perl::Perl>(handle, pc, sp, bp, native),
+        LUA => node_of::<lua::Lua>(handle, pc, sp, bp, native),
+        LUAJIT => node_of::<lua::LuaJit>(handle, pc, sp, bp, native),
         _ => native,
     }
 }
 
+/// True if the native stack of a node is known to have no frames of the language.
+#[inline(always)]
+pub(super) fn has_none(scope: &mut Scope, native: u32) -> bool {
+    // SAFETY: null, or the level's cache, which is of this type in a process with such a language.
+    let kept = unsafe { scope.level().language.cast::<CachedWalk>().as_ref() };
+    kept.is_some_and(|kept| kept.walk.slots.has_none(native))
+}
+
 #[inline(never)]
-fn node_of<D: Dialect>(scope: &mut Scope, start: Start, native: u32) -> u32 {
+fn node_of<D: Dialect>(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, native: u32) -> u32 {
     if native == tree::ROOT {
         return native;
     }
+    let (scope, start) = (&mut *handle.scope(), Start { pc, sp, bp });
     // SAFETY: all zero is an empty cache, the only one of a process with this language.
     let Some(kept) = (unsafe { level_cache::of_level::<CachedWalk>(scope) }) else { return native };
     (kept.walk.start, kept.walk.native) = (start, native);
+    let had_none = D::IS_BY_NATIVES && kept.walk.slots.has_none(native);
     kept.follow::<D>(scope);
-    if kept.hash() != 0 && verifying::is_due(scope) {
-        let hash = kept.hash();
+    if (kept.hash() != 0 || D::IS_BY_NATIVES) && verifying::is_due(scope) {
+        let hash = if had_none { 0 } else { kept.hash() };
         kept.forget();
         kept.follow::<D>(scope);
         verifying::count(hash, kept.hash());
@@ -171,7 +185,7 @@ fn node_of<D: Dialect>(scope: &mut Scope, start: Start, native: u32) -> u32 {
 fn build<D: Dialect>(
     scope: &mut Scope,
     kept: &mut CachedWalk,
-    (start, native, pair): (Start, u32, u64),
+    (start, native, pair): (Start, u32, Pair),
 ) -> u32 {
     stack::settle(scope, start, native);
     // SAFETY: no code here changes the cached stack.

@@ -48,6 +48,7 @@ fn learn(natives: &[Frame], runs: usize) {
 impl Dialect for Lua {
     const NUMBER: u8 = LANGUAGE_LUA;
     const LOOKS_OUTWARDS: bool = true;
+    const IS_BY_NATIVES: bool = true;
 
     fn evaluates() -> (usize, usize) {
         EVAL.range()
@@ -99,6 +100,7 @@ impl Dialect for Lua {
 
 impl Dialect for LuaJit {
     const NUMBER: u8 = LANGUAGE_LUA;
+    const IS_BY_NATIVES: bool = true;
 
     fn evaluates() -> (usize, usize) {
         EVAL.range()

@@ -89,6 +89,8 @@ impl Threads {
 }
 
 const ENTRIES: usize = 1024;
+/// Number of native stacks without threads that are cached.
+const NONES: usize = 2048;
 /// Number of entries among which a node's may be. With a single one, two stacks that take turns
 /// could displace each other at every event.
 const TOGETHER: usize = 4;
@@ -108,6 +110,8 @@ const REGISTERS: u16 = 6;
 #[repr(C)]
 pub(crate) struct Slots {
     entries: [Entry; ENTRIES],
+    /// Nodes of native stacks on which no thread runs, by their numbers.
+    nones: [u32; NONES],
     epoch: usize,
     replaced_count: usize,
 }
@@ -139,6 +143,20 @@ struct Entry {
 const VARIES: u16 = u16::MAX;
 
 impl Slots {
+    /// True if no thread runs on the native stack of a node.
+    #[inline(always)]
+    pub(crate) fn has_none(&self, node: u32) -> bool {
+        self.nones.get(node as usize % NONES).is_some_and(|&none| none == node)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_none(&mut self, node: u32) {
+        if let Some(none) = self.nones.get_mut(node as usize % NONES) {
+            *none = node;
+        }
+    }
+
     #[inline(always)]
     fn entry(&mut self, node: u32) -> &mut Entry {
         let hash = (node as usize).wrapping_mul(0x9e37_79b1) >> 12;
@@ -182,6 +200,7 @@ impl Slots {
         for entry in &mut self.entries {
             *entry = Entry { node: entry.node, saved: entry.saved, ..Entry::default() };
         }
+        self.nones.fill(0);
     }
 
     /// Drops all offsets that were determined in another epoch.
@@ -339,6 +358,9 @@ fn running(walk: &mut Walk, shape: &Shape) -> Threads {
             }
         }
         if threads.count == usize::from(entry.count) {
+            if entry.count == 0 {
+                walk.slots.note_none(native);
+            }
             return threads;
         }
     } else if entry.skipped_count != 0 {
