@@ -17,6 +17,7 @@ mod late_owners;
 mod lost_entries;
 mod own_bytes;
 mod ownership;
+mod passing_nodes;
 mod ranking;
 mod threads;
 mod timers;

@@ -5,6 +5,7 @@ mod growth;
 mod made_heap;
 mod matching;
 mod names;
+mod rows;
 mod waste;
 
 use made_heap::MadeHeap;

@@ -3,7 +3,8 @@
 //! ```text
 //! class Shop.Registry: ById (Dictionary)      [static var System.Object[].cache]: (Shop.Line)
 //! ```
-//! There are no names of fields: a reference is named by the class that it leads to. Arrays of
+//! References have the names of fields, as far as these are known. Others are named by the class that
+//! they lead to. Arrays of
 //! objects, and the parts of collections, are stores: kind `array`.
 
 use super::{Language, Step};
@@ -20,6 +21,25 @@ pub(crate) static DOTNET: Dotnet = Dotnet;
 const NAMED: [&str; 3] = ["class ", "(", "["];
 /// Name of the root of objects that nothing leads to.
 const GARBAGE: &str = "(garbage, or held by the runtime)";
+
+/// Reference that is named by a class, without the namespaces: `(List<Shop.Line>)` is `(List<Line>)`.
+fn without_namespaces(name: &str) -> String {
+    if !name.starts_with('(') {
+        return name.to_owned();
+    }
+    let mut short = String::with_capacity(name.len());
+    let mut begin = 0;
+    for letter in name.chars() {
+        match letter {
+            '.' => short.truncate(begin),
+            _ => short.push(letter),
+        }
+        if matches!(letter, '(' | '<' | ',' | ' ' | '[' | '+') {
+            begin = short.len();
+        }
+    }
+    short
+}
 
 impl Language for Dotnet {
     fn name(&self) -> &'static str {
@@ -40,7 +60,7 @@ impl Language for Dotnet {
             (NodeKind::ARRAY, ..) if leads_to_store => None,
             (NodeKind::ARRAY, ..) | (_, EdgeKind::ELEMENT, _) => Some("[…]".to_owned()),
             (_, EdgeKind::INTERNAL, _) => None,
-            (_, _, name) => name.map(ToOwned::to_owned),
+            (_, _, name) => name.map(without_namespaces),
         }
     }
 

@@ -12,6 +12,18 @@ use crate::NodeKind;
 use crate::languages::Step;
 use crate::objects::{EdgeName, Objects};
 
+/// Fields at the begin of a name that is too long, which say whose it is.
+const FIELDS_BEFORE: usize = 3;
+
+/// Leaves fields in the middle of a long name out: its begin says whose an object is, its end what.
+fn elide(fields: &mut Vec<String>) {
+    if fields.len() > MAX_FIELDS_IN_NAME {
+        let behind = fields.len() - (MAX_FIELDS_IN_NAME - FIELDS_BEFORE);
+        fields.drain(FIELDS_BEFORE..behind);
+        fields[FIELDS_BEFORE].insert(0, '…');
+    }
+}
+
 impl<H: Objects + ?Sized> Naming<'_, H> {
     pub(super) fn call_in_other_language(&self, node: u32) -> Called {
         let mut way = Way { at: node, fields: Vec::new(), context: None };
@@ -19,11 +31,13 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         // Name of a reference that the name begins with.
         let mut by_reference = None;
         let is_root = self.begins_names(node);
+        let begins_at_objects = self.heap.meta().language().begins_at_program_objects();
         // Nearest holder of a class of the program, and the number of fields from there.
         let mut of_program = None;
         for _ in 0..MAX_HOLDERS_OF_A_NAME {
             let is_named = way.at != node && self.begins_names(way.at);
-            if is_root || is_named || way.fields.len() >= MAX_FIELDS_IN_NAME || passed.contains(&way.at) {
+            let is_full = begins_at_objects && way.fields.len() >= MAX_FIELDS_IN_NAME;
+            if is_root || is_named || is_full || passed.contains(&way.at) {
                 break;
             }
             if of_program.is_none() && way.at != node && self.is_of_program_class(way.at) {
@@ -38,7 +52,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             way.fields.extend(self.field_in_other_language(edge));
             way.at = self.heap.source(edge);
         }
-        if self.heap.meta().language().begins_at_program_objects()
+        if begins_at_objects
             && by_reference.is_none()
             && !is_root
             && !self.begins_names(way.at)
@@ -49,6 +63,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         }
         let Way { at, mut fields, .. } = way;
         fields.reverse();
+        elide(&mut fields);
         let is_by_reference = by_reference.is_some();
         let base = by_reference.unwrap_or_else(|| self.own_name(at));
         let text = match fields.is_empty() {

@@ -36,7 +36,7 @@ pub(in super::super) fn is_global_class(name: &str) -> bool {
 pub(super) fn joined(fields: &[String]) -> String {
     let mut text = String::new();
     for field in fields {
-        if !text.is_empty() && !field.starts_with('[') {
+        if !text.is_empty() && !field.starts_with(['[', '…']) {
             text.push('.');
         }
         text.push_str(field);

@@ -9,7 +9,7 @@ use super::super::heap_view::HeapView;
 use super::super::matching::{Matching, NOT_THERE};
 use super::super::storage::is_storage;
 use super::growth::{Growth, Holding};
-use super::ownership::{NONE, has_field_name, is_collection};
+use super::ownership::{NONE, has_field_name, is_collection, is_row};
 use crate::{EdgeKind, NodeKind};
 
 /// Least number of items for which a common holder is looked for.
@@ -21,6 +21,8 @@ const MAX_RETAINERS: usize = 64;
 const MAX_HOLDERS_OF_A_LINK: usize = 8;
 /// Least share of the items that a holder must refer to, in percent, to be their owner.
 const LEAST_SHARE_PERCENT: usize = 60;
+/// The same where only a root holds all of them: it says nothing of who does.
+const LEAST_SHARE_BELOW_ROOTS_PERCENT: usize = 25;
 
 /// Moves growth from common ancestors to the holders of the items, one class of items at a time.
 pub(super) fn move_to_holders<H: HeapView>(
@@ -101,8 +103,13 @@ fn holders_of<H: HeapView>(
             *counts.entry(holder).or_default() += 1;
         }
     }
+    let least_percent = if is_row(heap, ancestor) && heap.kind(ancestor) != NodeKind::SYNTHETIC {
+        LEAST_SHARE_BELOW_ROOTS_PERCENT
+    } else {
+        LEAST_SHARE_PERCENT
+    };
     let mut holders: Vec<(u32, usize)> =
-        counts.into_iter().filter(|&(_, count)| count * 100 >= items.len() * LEAST_SHARE_PERCENT).collect();
+        counts.into_iter().filter(|&(_, count)| count * 100 >= items.len() * least_percent).collect();
     holders.sort_by_key(|&(node, count)| (std::cmp::Reverse(count), heap.distance(node), node));
     holders
 }

@@ -113,6 +113,15 @@ pub(super) fn can_own(heap: &impl HeapView, node: u32) -> bool {
     }
 }
 
+/// Whether a node is a root that holds things of all kinds, rather than an object of the program.
+pub(super) fn is_row(heap: &impl HeapView, node: u32) -> bool {
+    match heap.kind(node) {
+        NodeKind::SYNTHETIC => true,
+        NodeKind::NATIVE => heap.meta().dialect.is_some() && heap.name(node).starts_with('('),
+        _ => false,
+    }
+}
+
 /// Whether the node holds its contents under keys or positions, rather than in fields; or as one
 /// thing, whatever the field.
 pub(in crate::analysis) fn is_collection(heap: &impl HeapView, node: u32) -> bool {

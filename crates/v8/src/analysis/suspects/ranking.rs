@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use heapr_table::SortRows as _;
+use heapr_table::quantity::plural;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::classes::Names;
@@ -10,7 +11,8 @@ use super::super::heap_view::{HeapView, field};
 use super::super::naming::Naming;
 use super::super::scripts::Place;
 use super::growth::{ClassGrowth, Growth, Holding};
-use super::ownership::NONE;
+use super::ownership::{NONE, is_row};
+use super::passing_nodes::PassingNodes;
 use super::{Collected, Confidence, threads, timers};
 use crate::NodeKind;
 
@@ -36,6 +38,8 @@ pub(super) struct Group {
     is_of_the_program: bool,
     hangs_on_the_runtime: bool,
     is_root: bool,
+    /// Why nothing that only its root leads to is a leak.
+    no_leak: Option<&'static str>,
     /// Whether the items are open handles of Node, held by a root.
     is_of_open_handles: bool,
     score: f64,
@@ -63,7 +67,8 @@ pub(super) fn ranked_groups<H: HeapView>(
     top: usize,
 ) -> Vec<Group> {
     let Some(final_growth) = series.last() else { return Vec::new() };
-    let mut groups: FxHashMap<String, Group> = FxHashMap::default();
+    let passing = PassingNodes::of(last);
+    let mut groups: FxHashMap<(String, Option<&'static str>), Group> = FxHashMap::default();
     for (&holding, growth) in final_growth {
         let Holding { owner, field, item_class } = holding;
         let called = naming.call(owner);
@@ -72,7 +77,8 @@ pub(super) fn ranked_groups<H: HeapView>(
             NONE => called.whole(field),
             class => name_at_root(names.name(class)),
         };
-        let group = groups.entry(name.clone()).or_insert_with(|| Group {
+        let no_leak = passing.no_leak(owner);
+        let group = groups.entry((name.clone(), no_leak)).or_insert_with(|| Group {
             name,
             owner,
             owner_count: 0,
@@ -87,7 +93,8 @@ pub(super) fn ranked_groups<H: HeapView>(
             owner_bytes: i64::MIN,
             is_of_the_program: false,
             hangs_on_the_runtime: naming.hangs_on_the_runtime(&called),
-            is_root: last.kind(owner) == NodeKind::SYNTHETIC,
+            is_root: is_row(last, owner),
+            no_leak,
             is_of_open_handles: item_class != NONE && OPEN_HANDLES.contains(&names.name(item_class)),
             score: 0.0,
         });
@@ -250,7 +257,7 @@ impl Group {
             .to_owned(),
         );
         self.reasons.push(match self.count {
-            MANY.. => format!("collects {} objects", self.count),
+            MANY.. => format!("collects {}", plural(self.count.unsigned_abs(), "object")),
             _ => "collects few objects".to_owned(),
         });
         self.reasons.push(self.holder(holds_of_the_program).to_owned());
@@ -286,8 +293,8 @@ impl Group {
     fn judge_in_other_language<H: HeapView>(&mut self, naming: &Naming<'_, H>) {
         let heap = naming.heap();
         let language = heap.meta().language();
-        let by_root = language.no_leak(&self.name).or_else(|| language.no_leak(&heap.name(self.owner)));
-        if let Some(reason) = by_root {
+        let by_name = language.no_leak(&self.name).or_else(|| language.no_leak(&heap.name(self.owner)));
+        if let Some(reason) = by_name.or(self.no_leak) {
             self.confidence = Confidence::Low;
             self.score *= 0.01;
             self.reasons.push(reason.to_owned());
