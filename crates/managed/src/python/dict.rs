@@ -26,6 +26,8 @@ pub(super) struct Keys {
     pub(super) entry_count: u64,
     /// Number of entries that fit.
     pub(super) capacity: u64,
+    /// Number of entries that instances which share the table have room for now.
+    shared_room: u64,
     /// Bytes of the table.
     pub(super) bytes: u64,
 }
@@ -36,7 +38,7 @@ impl Keys {
         if !is_pointer(keys_avma) {
             return None;
         }
-        let (index_bytes, first, entry_bytes, capacity, entry_count);
+        let (index_bytes, first, entry_bytes, capacity, entry_count, shared_room);
         if layout.has_small_keys() {
             let [size, index, kind] = [8, 9, 10].map(|offset| pages.byte(keys_avma + offset));
             let (size, index, kind) = (u32::from(size?), u32::from(index?), kind?);
@@ -48,6 +50,7 @@ impl Keys {
             entry_bytes = if kind == 0 { 24 } else { 16 };
             capacity = (1_u64 << size) * 2 / 3;
             entry_count = pages.word(keys_avma + 24)?;
+            shared_room = entry_count.saturating_add(pages.word(keys_avma + 16)?).min(SHARED_KEYS_MAX);
         } else {
             let size = pages.word(keys_avma + 8)?;
             if !size.is_power_of_two() || size > 1 << 40 {
@@ -64,6 +67,7 @@ impl Keys {
             entry_bytes = 24;
             capacity = size * 2 / 3;
             entry_count = pages.word(keys_avma + 32)?;
+            shared_room = capacity;
         }
         // The table without entries has a size of 1.
         if entry_count > capacity || entry_count > ENTRIES_MAX {
@@ -75,6 +79,7 @@ impl Keys {
             key_offset: if entry_bytes == 24 { 8 } else { 0 },
             entry_count,
             capacity,
+            shared_room,
             bytes: first + index_bytes + capacity * entry_bytes,
         })
     }
@@ -138,7 +143,29 @@ pub(super) fn entries_while(
             break;
         }
     }
-    keys.capacity * 8
+    match layout.values {
+        Values::None => keys.capacity * 8,
+        Values::Beside | Values::Tagged => bytes_with_prefix(pages, Some(&keys), values_avma),
+        Values::Inline => inline_bytes(pages, values_avma),
+    }
+}
+
+/// Bytes of the values of an instance before 3.13. One byte each for the order of the values lies
+/// before them, and the number of these bytes, which is rounded up.
+fn bytes_with_prefix(pages: &Pages<'_>, keys: Option<&Keys>, first_avma: u64) -> u64 {
+    let prefix = u64::from(pages.byte(first_avma.wrapping_sub(1)).unwrap_or(0));
+    let most = prefix.saturating_sub(2);
+    // The room is that of the instance's beginning, which is not told. The class has the room of now.
+    let room = keys.map_or(most, |keys| keys.shared_room.clamp(most.saturating_sub(7), most));
+    prefix + room * 8
+}
+
+/// Bytes of the values of an instance from 3.13 on, if they lie outside of it.
+fn inline_bytes(pages: &Pages<'_>, values_avma: u64) -> u64 {
+    let [capacity, _, is_inside, _] =
+        [0, 1, 2, 3].map(|at| pages.byte(values_avma.wrapping_add(at)).unwrap_or(0));
+    let capacity = u64::from(capacity);
+    if is_inside == 0 { 8 + capacity * 8 + capacity.next_multiple_of(8) } else { 0 }
 }
 
 /// Attributes of an instance.
@@ -180,14 +207,13 @@ pub(super) fn managed(
     pages: &Pages<'_>,
     layout: &Layout,
     object_avma: u64,
+    keys_avma: u64,
     inline_at_avma: Option<u64>,
 ) -> Attributes {
     let before = |offset: u64| pages.word_or_zero(object_avma.wrapping_sub(offset));
     let array = |first_avma: u64| {
-        // Before the values lie one byte each for the order, and the number of these bytes.
-        let prefix = u64::from(pages.byte(first_avma.wrapping_sub(1)).unwrap_or(0));
-        let bytes = prefix + prefix.saturating_sub(2) * 8;
-        Attributes::Values { first_avma, bytes }
+        let keys = Keys::at(pages, layout, keys_avma);
+        Attributes::Values { first_avma, bytes: bytes_with_prefix(pages, keys.as_ref(), first_avma) }
     };
     match layout.values {
         Values::None => Attributes::None,

@@ -19,7 +19,7 @@ impl Reader<'_, '_> {
         if of.has(flag::MANAGED_DICT) && self.layout.values != Values::None {
             let inline = of.has(flag::INLINE_VALUES) && self.layout.values == Values::Inline;
             let inline_at_avma = inline.then_some(avma + of.basic_bytes);
-            return dict::managed(self.pages, self.layout, avma, inline_at_avma);
+            return dict::managed(self.pages, self.layout, avma, of.cached_keys, inline_at_avma);
         }
         let offset = match of.dict_offset {
             0 => return Attributes::None,
