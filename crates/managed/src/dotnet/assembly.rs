@@ -7,6 +7,7 @@
 //! ```
 //! The file is of any origin: each offset is checked, and a table that does not fit gives nothing.
 
+use super::members::{self, Members};
 use super::tables::{Tables, number};
 
 /// Largest number of classes inside of each other.
@@ -31,6 +32,10 @@ pub(super) struct Assembly {
     /// Names, with those of outer classes: `Shop.Cart+Line`.
     pub(super) classes: Vec<String>,
     pub(super) variables: Vec<Variable>,
+    /// Fields of the classes' objects; empty if they cannot be read.
+    pub(super) members: Vec<Members>,
+    /// Names of classes of other files, to which the fields refer.
+    pub(super) elsewhere: Vec<String>,
 }
 
 /// Reads an assembly. `None`: the file has no metadata that can be read.
@@ -43,8 +48,10 @@ pub(super) fn read(file: &[u8]) -> Option<Assembly> {
     let strings = stream("#Strings")?;
     let name_bytes_max = file.len().saturating_mul(NAME_BYTES_PER_BYTE);
     let classes = classes(&tables, strings, name_bytes_max)?;
-    let variables = variables(&tables, strings, stream("#Blob").unwrap_or_default(), name_bytes_max)?;
-    Some(Assembly { classes, variables })
+    let blobs = stream("#Blob").unwrap_or_default();
+    let variables = variables(&tables, strings, blobs, name_bytes_max)?;
+    let (members, elsewhere) = members::read(&tables, strings, blobs, name_bytes_max).unwrap_or_default();
+    Some(Assembly { classes, variables, members, elsewhere })
 }
 
 /// Metadata of a PE file.
@@ -88,7 +95,7 @@ fn streams(metadata: &[u8]) -> Option<Vec<(String, &[u8])>> {
 }
 
 /// Text up to its 0; empty outside of the bytes.
-fn text(bytes: &[u8], at: usize) -> String {
+pub(super) fn text(bytes: &[u8], at: usize) -> String {
     let rest = bytes.get(at..).unwrap_or_default();
     let end = rest.iter().take(1024).position(|&byte| byte == 0).unwrap_or(0);
     String::from_utf8_lossy(&rest[..end]).into_owned()

@@ -104,7 +104,8 @@ impl DotnetHeap {
         read.map_err(|error| timed_out(error, longest))?;
         walk.check()?;
         stopped?;
-        static_classes::find(process.pid, &mut walk);
+        let assemblies = static_classes::assemblies(process.pid);
+        static_classes::name(&assemblies, &mut walk.statics);
         let mut notes = Vec::new();
         let unnamed = walk.type_ids.iter().filter(|id| !walk.types.contains_key(id)).count();
         if unnamed > 0 {
@@ -120,7 +121,14 @@ impl DotnetHeap {
             ));
         }
         let pause = walk.pause_ns.map(Duration::from_nanos);
-        let snapshot = live_graph::build(&mut walk)?.snapshot(&process.runtime())?;
+        let objects = live_graph::build(&mut walk, &assemblies)?;
+        if objects.contradictions > 0 {
+            notes.push(format!(
+                "{} objects have references that do not fit the fields of their classes, and have no names",
+                objects.contradictions
+            ));
+        }
+        let snapshot = objects.snapshot(&process.runtime())?;
         Ok(Self { heap: DumpedHeap { snapshot, notes, cut_at: None }, pause, event_bytes: timed.bytes })
     }
 }

@@ -12,7 +12,6 @@
 use std::io::Read;
 
 use heapr_v8::NodeKind;
-use rustc_hash::FxHashMap;
 
 use super::objects::{Class, Objects};
 use super::type_names::{is_collection, is_of_dotnet, readable};
@@ -205,7 +204,7 @@ impl Graph {
         }
         let classes = self.types.iter().map(class).collect();
         let mut objects = Objects::new(classes, class_of, own_bytes)?;
-        let (mut names, mut targets, mut sum) = (FxHashMap::default(), Vec::new(), 0_usize);
+        let (mut targets, mut sum) = (Vec::new(), 0_usize);
         for (object, mut place) in lists.into_iter().enumerate() {
             targets.clear();
             let count = self.number(&mut place)?;
@@ -219,7 +218,7 @@ impl Graph {
                 let target = u32::try_from(target).ok().filter(|&it| (it as usize) < self.places.len());
                 targets.push(target.ok_or(at(place))?);
             }
-            objects.push_edges(object, targets.iter().copied(), &mut names)?;
+            objects.push_edges(object, targets.iter().map(|&target| (target, None)))?;
         }
         if (self.root as usize) < self.places.len() {
             let (name, targets) = (ROOTS.to_owned(), vec![self.root]);

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use heapr_v8::{EdgeKind, NodeKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::assembly::Assembly;
+use super::field_names::FieldNames;
 use super::objects::{Class, Objects};
 use super::type_names::{is_collection, is_of_dotnet, readable};
 use super::walk::{Type, Walk};
@@ -30,7 +32,7 @@ fn row_of(kind: u8) -> (&'static str, bool) {
 }
 
 /// Builds the graph.
-pub(super) fn build(walk: &mut Walk) -> Result<Objects> {
+pub(super) fn build(walk: &mut Walk, assemblies: &[Assembly]) -> Result<Objects> {
     let mut map = IdMap::new();
     for &address in &walk.addresses {
         map.insert(address);
@@ -39,15 +41,24 @@ pub(super) fn build(walk: &mut Walk) -> Result<Objects> {
     let (classes, class_of) = classes(walk);
     let mut objects = Objects::new(classes, class_of, std::mem::take(&mut walk.own_bytes))?;
     let dependent = dependent(walk, &map);
-    let mut names = FxHashMap::default();
+    let mut fields = FieldNames::of(assemblies, walk);
     let mut rest = &walk.edges[..];
-    for object in 0..walk.addresses.len() {
+    let (mut types, mut named) = (Vec::new(), Vec::new());
+    for (object, &id) in walk.type_ids.iter().enumerate() {
         let own;
         (own, rest) = rest.split_at((walk.edge_counts[object] as usize).min(rest.len()));
-        let own = own.iter().filter_map(|&address| map.get(address));
-        let also = dependent.get(&(object as u32)).into_iter().flatten().copied();
-        objects.push_edges(object, own.chain(also), &mut names)?;
+        let own = || own.iter().filter_map(|&address| map.get(address));
+        types.clear();
+        types.extend(own().map(|target| walk.type_ids[target as usize]));
+        named.clear();
+        let texts = &mut objects.texts;
+        fields.names(id, &types, |name| named.push(name.map(|name| texts.number(name)).transpose()));
+        let names = named.drain(..).collect::<Result<Vec<_>>>()?;
+        let own = own().zip(names);
+        let also = dependent.get(&(object as u32)).into_iter().flatten().map(|&value| (value, None));
+        objects.push_edges(object, own.chain(also))?;
     }
+    objects.contradictions = fields.contradictions;
     detach_statics(walk, &map, &mut objects);
     add_statics(walk, &map, &mut objects)?;
     add_roots(walk, &map, &mut objects);
@@ -85,12 +96,12 @@ fn is_program(known: &Type) -> bool {
 }
 
 fn class(walk: &Walk, known: &Type, modules: &FxHashSet<u64>) -> Class {
-    let item = walk.types.get(&known.item);
+    let item = walk.types.get(&known.item());
     let is_store = known.is_array && item.is_none_or(|item| !item.is_primitive);
     let mut element = known;
     // Arrays of arrays are those of their last items; the bound is against circles.
     for _ in 0..32 {
-        match walk.types.get(&element.item).filter(|_| element.is_array) {
+        match walk.types.get(&element.item()).filter(|_| element.is_array) {
             Some(item) => element = item,
             None => break,
         }

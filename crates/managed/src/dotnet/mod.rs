@@ -8,17 +8,22 @@
 //!  walk         events -> types, objects, roots
 //!  recorded     the same events in a file
 //!  static_classes, assembly, tables    classes of static variables, from the files
+//!  field_names, slots, members         fields of objects, from the files
 //!  live_graph, objects                 -> Snapshot
 //! ```
-//! Neither has names of fields: a reference is named by the class that it leads to.
+//! Neither has names of fields. Where the files do not tell them, a reference is named by the class
+//! that it leads to.
 
 mod assembly;
 mod collection;
 mod error;
+mod field_names;
 mod gcdump;
 mod live_graph;
+mod members;
 mod objects;
 mod recorded;
+mod slots;
 mod socket;
 mod static_classes;
 mod stream;

@@ -40,6 +40,10 @@ pub(super) struct Objects {
     pub(super) own_bytes: Vec<u64>,
     pub(super) columns: GraphColumns,
     pub(super) texts: Texts,
+    /// Numbers of the names of references that are named by the classes that they lead to.
+    by_class: FxHashMap<u32, u32>,
+    /// Objects whose references are in no order that their class could have.
+    pub(super) contradictions: u64,
     pub(super) rows: Vec<Row>,
 }
 
@@ -58,29 +62,39 @@ impl Objects {
             columns.kinds.push(kind);
             columns.names.push(name);
         }
-        Ok(Self { classes, class_of, own_bytes, columns, texts, rows: Vec::new() })
+        Ok(Self {
+            classes,
+            class_of,
+            own_bytes,
+            columns,
+            texts,
+            by_class: FxHashMap::default(),
+            contradictions: 0,
+            rows: Vec::new(),
+        })
     }
 
-    /// Adds the references of the next object, named by the classes that they lead to.
+    /// Adds the references of the next object: their targets, and the numbers of their names. Others
+    /// are named by the classes that they lead to.
     pub(super) fn push_edges(
         &mut self,
         object: usize,
-        targets: impl Iterator<Item = u32>,
-        names: &mut FxHashMap<u32, u32>,
+        targets: impl Iterator<Item = (u32, Option<u32>)>,
     ) -> Result<()> {
         let holder = self.columns.kinds[object];
         self.columns.first_edges.push(self.columns.targets.len() as u32);
-        for (position, target) in (0..).zip(targets) {
+        for (position, (target, field)) in (0..).zip(targets) {
             let (kind, name) = if holder == NodeKind::ARRAY {
                 (EdgeKind::ELEMENT, position)
             } else {
                 let class = self.class_of[target as usize];
-                let name = match names.get(&class) {
-                    Some(&known) => known,
-                    None => {
+                let name = match (field, self.by_class.get(&class)) {
+                    (Some(field), _) => field,
+                    (None, Some(&known)) => known,
+                    (None, None) => {
                         let number =
                             self.texts.number(&format!("({})", self.classes[class as usize].name))?;
-                        *names.entry(class).or_insert(number)
+                        *self.by_class.entry(class).or_insert(number)
                     }
                 };
                 let leads_to_store = self.columns.kinds[target as usize] == NodeKind::ARRAY;

@@ -25,6 +25,6 @@ pub fn read_nettrace(reader: impl Read) -> Result<DumpedHeap> {
     let mut walk = Walk::default();
     Stream::begin(reader)?.read(|event| walk.event(event))?;
     walk.check()?;
-    let snapshot = live_graph::build(&mut walk)?.snapshot(".NET, nettrace")?;
+    let snapshot = live_graph::build(&mut walk, &[])?.snapshot(".NET, nettrace")?;
     Ok(DumpedHeap { snapshot, notes: Vec::new(), cut_at: None })
 }

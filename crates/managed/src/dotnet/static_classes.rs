@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 
 use super::assembly::{self, Assembly};
 use super::type_names::readable;
-use super::walk::{StaticVariable, Walk};
+use super::walk::StaticVariable;
 
 /// Largest size of all files that are read, in bytes.
 const FILES_BYTES_MAX: u64 = 1 << 30;
@@ -25,14 +25,8 @@ const LOOKS_MAX: usize = 1 << 26;
 /// Class of an assembly: numbers of the file and of the class in it.
 type Place = (u32, u32);
 
-/// Names the classes of all static variables, as far as the files of a process tell them.
-pub(super) fn find(pid: u32, walk: &mut Walk) {
-    let assemblies = assemblies(pid);
-    name(&assemblies, &mut walk.statics);
-}
-
 /// Reads the assemblies that a process has mapped.
-fn assemblies(pid: u32) -> Vec<Assembly> {
+pub(super) fn assemblies(pid: u32) -> Vec<Assembly> {
     let mut seen = FxHashSet::default();
     let mut rest = FILES_BYTES_MAX;
     let mut found = Vec::new();
@@ -63,8 +57,8 @@ fn contents(path: &str, bytes_max: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Names the classes of variables.
-fn name(assemblies: &[Assembly], variables: &mut [StaticVariable]) {
+/// Names the classes of variables, as far as the files tell them.
+pub(super) fn name(assemblies: &[Assembly], variables: &mut [StaticVariable]) {
     let mut by_name: FxHashMap<&str, Vec<Place>> = FxHashMap::default();
     for (file, assembly) in (0..).zip(assemblies) {
         for variable in &assembly.variables {

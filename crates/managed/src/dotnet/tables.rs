@@ -95,8 +95,10 @@ pub(super) struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     /// Numbers of the tables that are read.
+    pub(super) const REFERENCES: usize = 0x01;
     pub(super) const TYPES: usize = 0x02;
     pub(super) const FIELDS: usize = 0x04;
+    pub(super) const SPECIFIED: usize = 0x1b;
     pub(super) const NESTED: usize = 0x29;
 
     /// Reads the header of a stream of tables.

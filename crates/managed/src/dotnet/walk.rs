@@ -19,6 +19,8 @@ mod number {
     pub(super) const STATICS: u32 = 38;
 }
 
+/// Largest number of generic arguments that are kept.
+const PARAMETERS_MAX: usize = 64;
 /// Largest number of characters of a name.
 const NAME_MAX: usize = 1024;
 
@@ -30,10 +32,21 @@ pub(super) struct Type {
     pub(super) module: u64,
     pub(super) is_array: bool,
     pub(super) is_delegate: bool,
-    /// Type of the items of an array.
-    pub(super) item: u64,
+    /// Number of the class in its file, from 1; 0 if that is unknown.
+    pub(super) number: u32,
+    /// Whether it is a structure.
+    pub(super) is_structure: bool,
+    /// Type of the items of an array, or types of the generic arguments.
+    pub(super) parameters: Vec<u64>,
     /// Whether values of it have no references: numbers and such.
     pub(super) is_primitive: bool,
+}
+
+impl Type {
+    /// Type of the items of an array; 0 of others.
+    pub(super) fn item(&self) -> u64 {
+        self.parameters.first().copied().filter(|_| self.is_array).unwrap_or(0)
+    }
 }
 
 /// Reference from outside of the heap.
@@ -166,25 +179,30 @@ impl Walk {
         const ARRAY: u32 = 8;
         /// Flag of delegates, and of events with all of their handlers.
         const DELEGATE: u32 = 1;
+        /// Element type of structures.
+        const STRUCTURE: u8 = 0x11;
         /// Largest number of an element type of numbers, characters and truth values.
         const LAST_NUMBER: u8 = 0x0d;
         let (count, _clr) = (values.u32()?, values.u16()?);
         for _ in 0..count {
             let (id, module) = (values.u64()?, values.u64()?);
-            let (_token, flags, element) = (values.u32()?, values.u32()?, values.u8()?);
+            let (token, flags, element) = (values.u32()?, values.u32()?, values.u8()?);
             let (name, parameter_count) = (values.text()?, values.u32()?);
-            let mut item = 0;
-            for parameter in 0..parameter_count {
+            let mut parameters = Vec::new();
+            for _ in 0..parameter_count {
                 let id = values.u64()?;
-                if parameter == 0 {
-                    item = id;
+                if parameters.len() < PARAMETERS_MAX {
+                    parameters.push(id);
                 }
             }
             let name = name.chars().take(NAME_MAX).collect();
             let is_array = flags & ARRAY != 0;
             let is_delegate = flags & DELEGATE != 0;
             let is_primitive = (2..=LAST_NUMBER).contains(&element) || matches!(element, 0x18 | 0x19);
-            self.types.insert(id, Type { name, module, is_array, is_delegate, item, is_primitive });
+            let (number, is_structure) = (token & 0xff_ffff, element == STRUCTURE);
+            let told =
+                Type { name, module, number, is_structure, is_array, is_delegate, parameters, is_primitive };
+            self.types.insert(id, told);
         }
         Some(())
     }
