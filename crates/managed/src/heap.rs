@@ -129,6 +129,15 @@ pub struct NativeBlock {
     pub usable_bytes: u64,
 }
 
+/// Room of a page of the runtime that no object has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreeRoom {
+    /// Address of the page.
+    pub page_avma: u64,
+    /// Bytes.
+    pub free_bytes: u64,
+}
+
 /// A reference of an object or a root.
 #[derive(Debug, Clone, Copy)]
 pub struct Edge {
@@ -188,6 +197,9 @@ pub struct ManagedHeap {
     pub(crate) labels: Labels,
     /// Bytes by which the allocator rounds the sizes of objects and their parts up.
     pub rounding_bytes: u64,
+    /// Room in the runtime's own pages that no object has. Empty where a runtime's pools are known
+    /// without its objects.
+    pub free_rooms: Vec<FreeRoom>,
     /// Own size in bytes of each node of 4 GiB or more.
     pub large: FxHashMap<u32, u64>,
     /// Bits of the contents of nodes that never change; 0, and missing at the end, where they may.

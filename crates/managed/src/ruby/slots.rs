@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::values::{Kind, Values};
 use crate::error::{Error, Result};
+use crate::heap::FreeRoom;
 
 /// In the record of a page: size and number of slots, flags, start.
 const SLOT_COUNT: u64 = 2;
@@ -110,6 +111,16 @@ impl Slots {
 
     pub(super) fn is_empty(&self) -> bool {
         self.pages.is_empty()
+    }
+
+    /// Room of each page that no object has.
+    pub(super) fn free_rooms(&self) -> impl Iterator<Item = FreeRoom> {
+        self.pages.iter().map(|page| {
+            let slots = &self.nodes[page.first..page.first + page.slot_count as usize];
+            let used = slots.iter().filter(|&&node| node != NO_NODE).count() as u64;
+            let page_avma = page.start_avma / self.page_bytes * self.page_bytes;
+            FreeRoom { page_avma, free_bytes: self.page_bytes - used * page.slot_bytes }
+        })
     }
 
     /// Numbers the objects in the slots, and returns them in this order.
