@@ -31,7 +31,7 @@ fn what_only_garbage_holds_is_no_leak_however_deep_it_is() {
     let (name, confidence) = grown("(garbage, not yet collected)");
     assert_eq!(confidence, Confidence::Low, "{name}");
     let (name, confidence) = grown("(modules)");
-    assert_eq!(name, "(modules): next.next.next….next.next.next (list)");
+    assert_eq!(name, "(modules): next.next.next…next.next.next (list)");
     assert!(confidence > Confidence::Low);
 }
 
