@@ -2,7 +2,7 @@
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -29,12 +29,13 @@ impl Existing {
     }
 }
 
-/// A file under a temporary name until [`NewFile::keep`]; removed if dropped before.
+/// A file under a temporary name, or under none, until [`NewFile::keep`]; removed if dropped before.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
     folder: OwnedFd,
-    partial: PathBuf,
+    /// Temporary name; `None` of a file without a name.
+    partial: Option<PathBuf>,
     path: PathBuf,
     existing: Existing,
     is_kept: bool,
@@ -62,6 +63,21 @@ impl NewFile {
         Self::in_folder(folder, path.to_owned(), existing)
     }
 
+    /// Variant of [`NewFile::create`] for files of no use until they are complete: nothing is left of
+    /// them even if the process is killed, where the file system can do that.
+    ///
+    /// # Errors
+    /// The errors of [`NewFile::create`].
+    pub fn create_unnamed(path: &Path, existing: Existing) -> io::Result<Self> {
+        let mut new = Self::create(path, existing)?;
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        if let Ok(file) = rustix::fs::openat(&new.folder, ".", flags, Mode::RUSR | Mode::WUSR) {
+            new.remove_partial();
+            new.file = file.into();
+        }
+        Ok(new)
+    }
+
     /// Variant of [`NewFile::create`] in a checked folder; replaces an existing file.
     ///
     /// # Errors
@@ -72,30 +88,18 @@ impl NewFile {
     }
 
     fn in_folder(folder: OwnedFd, path: PathBuf, existing: Existing) -> io::Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let Some(name) = path.file_name() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidFilename, "the path names no file"));
-        };
-        // (Names have at most 255 bytes.)
-        let start: String = name.to_string_lossy().chars().take(50).collect();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut outcome = Err(Errno::EXIST);
-        let mut partial = PathBuf::new();
-        for _ in 0..TRIES {
-            let number = NEXT.fetch_add(1, Relaxed);
-            partial = format!(".{start}.{}-{number}.partial", std::process::id()).into();
-            outcome = rustix::fs::openat(&folder, &partial, flags, Mode::RUSR | Mode::WUSR);
-            if !matches!(outcome, Err(Errno::EXIST)) {
-                break;
-            }
-        }
-        Ok(Self { file: outcome?.into(), folder, partial, path, existing, is_kept: false })
+        let made = with_free_name(&path, |partial| {
+            rustix::fs::openat(&folder, partial, flags, Mode::RUSR | Mode::WUSR)
+        });
+        let (file, partial) = made?;
+        Ok(Self { file: file.into(), folder, partial: Some(partial), path, existing, is_kept: false })
     }
 
-    /// Path of the file before [`NewFile::keep`].
+    /// Path of the file before [`NewFile::keep`]; its later path if it has none.
     #[must_use]
     pub fn partial_path(&self) -> PathBuf {
-        self.path.with_file_name(&self.partial)
+        self.partial.as_ref().map_or_else(|| self.path.clone(), |partial| self.path.with_file_name(partial))
     }
 
     /// The file, through a duplicated descriptor.
@@ -150,8 +154,13 @@ impl NewFile {
     }
 
     fn rename(mut self) -> io::Result<PathBuf> {
+        let Some(from) = self.partial.clone().map_or_else(|| self.link(), |partial| Ok(Some(partial)))?
+        else {
+            self.is_kept = true;
+            return Ok(self.path.clone());
+        };
         let name = self.path.file_name().unwrap_or_default();
-        let (folder, from) = (self.folder.as_fd(), self.partial.as_path());
+        let (folder, from) = (self.folder.as_fd(), from.as_path());
         match self.existing {
             Existing::Replaced => rustix::fs::renameat(folder, from, folder, name)?,
             Existing::Kept => {
@@ -168,6 +177,50 @@ impl NewFile {
         self.is_kept = true;
         Ok(self.path.clone())
     }
+
+    /// Gives a file without a name its own one, where that must be free. Else a temporary one, which
+    /// is returned.
+    fn link(&mut self) -> io::Result<Option<PathBuf>> {
+        let of_file = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let link = |name: &Path| {
+            rustix::fs::linkat(rustix::fs::CWD, &*of_file, &self.folder, name, AtFlags::SYMLINK_FOLLOW)
+        };
+        if self.existing == Existing::Kept {
+            link(Path::new(self.path.file_name().unwrap_or_default()))?;
+            return Ok(None);
+        }
+        let ((), partial) = with_free_name(&self.path, link)?;
+        self.partial = Some(partial);
+        Ok(self.partial.clone())
+    }
+
+    fn remove_partial(&mut self) {
+        if let Some(partial) = self.partial.take() {
+            let _ = rustix::fs::unlinkat(&self.folder, partial, AtFlags::empty());
+        }
+    }
+}
+
+/// Makes something under a free temporary name, which is returned, too.
+fn with_free_name<T>(
+    path: &Path,
+    mut make: impl FnMut(&Path) -> rustix::io::Result<T>,
+) -> io::Result<(T, PathBuf)> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let Some(name) = path.file_name() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidFilename, "the path names no file"));
+    };
+    // (Names have at most 255 bytes.)
+    let start: String = name.to_string_lossy().chars().take(50).collect();
+    for _ in 0..TRIES {
+        let number = NEXT.fetch_add(1, Relaxed);
+        let partial = PathBuf::from(format!(".{start}.{}-{number}.partial", std::process::id()));
+        match make(&partial) {
+            Err(Errno::EXIST) => {}
+            other => return Ok((other?, partial)),
+        }
+    }
+    Err(Errno::EXIST.into())
 }
 
 impl Write for NewFile {
@@ -183,7 +236,7 @@ impl Write for NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.is_kept {
-            let _ = rustix::fs::unlinkat(&self.folder, &self.partial, AtFlags::empty());
+            self.remove_partial();
         }
     }
 }
@@ -222,12 +275,44 @@ mod tests {
     }
 
     #[test]
+    fn a_file_without_a_name_shows_when_it_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let names = || std::fs::read_dir(folder.path()).unwrap().count();
+        for (existing, text) in [(Existing::Kept, "new"), (Existing::Replaced, "newer")] {
+            let before = names();
+            drop(NewFile::create_unnamed(&path, Existing::Replaced).unwrap());
+            let mut file = NewFile::create_unnamed(&path, existing).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            // (A file system may lack files without names.)
+            assert_eq!(names() - before, usize::from(file.partial.is_some()));
+            file.keep().unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(names(), 1);
+        }
+        assert!(NewFile::create_unnamed(&path, Existing::Kept).is_err());
+        let file = NewFile::create_unnamed(&folder.path().join("taken"), Existing::Kept).unwrap();
+        std::fs::write(folder.path().join("taken"), "another's").unwrap();
+        assert_eq!(file.keep().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
     fn names_that_are_taken_are_passed_over_and_what_is_not_kept_goes() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("file"), folder.path().join("other"));
         std::fs::write(&other, "other").unwrap();
         let probe = NewFile::create(&path, Existing::Kept).unwrap();
-        let number: u32 = probe.partial.to_string_lossy().split(['-', '.']).nth(3).unwrap().parse().unwrap();
+        let number: u32 = probe
+            .partial
+            .as_ref()
+            .unwrap()
+            .to_string_lossy()
+            .split(['-', '.'])
+            .nth(3)
+            .unwrap()
+            .parse()
+            .unwrap();
         for number in number + 1..number + 20 {
             let name = format!(".file.{}-{number}.partial", std::process::id());
             std::os::unix::fs::symlink(&other, folder.path().join(name)).unwrap();

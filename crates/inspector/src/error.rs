@@ -62,7 +62,7 @@ pub enum Error {
     /// The program contains no V8 and has no debugging port open.
     #[error(
         "process {pid} ({program}) is no Node process and has no debugging port open: heapr takes V8 snapshots from \
-         Node, Deno, Electron, Chrome and workerd (all but Node started with their inspector open); --native is for other heaps"
+         Node, Deno, Electron, Chrome and workerd (all but Node started with their inspector open); --heap names the heap of another program: python, ruby, java, dotnet or native"
     )]
     NotV8 {
         /// Process id.

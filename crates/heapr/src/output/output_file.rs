@@ -34,6 +34,12 @@ impl OutputFile {
         Ok(Self { file: file.map_err(|error| refusal(path, error))?, path: path.to_owned() })
     }
 
+    /// Creates the file by [`NewFile::create_unnamed`].
+    pub(crate) fn create_unnamed(path: &Path, may_replace: bool) -> anyhow::Result<Self> {
+        let file = NewFile::create_unnamed(path, Existing::replaced_if(may_replace));
+        Ok(Self { file: file.map_err(|error| refusal(path, error))?, path: path.to_owned() })
+    }
+
     /// Wraps a file that is being written already.
     pub(super) fn of(file: NewFile, path: &Path) -> Self {
         Self { file, path: path.to_owned() }

@@ -85,3 +85,17 @@ fn a_running_ruby_is_taken_with_the_names_of_its_variables() {
     let events = collects.iter().find(|it| it["class"] == "Event").unwrap_or_else(|| panic!("{first:#}"));
     assert_eq!(events["count"], 20_000, "{first:#}");
 }
+
+#[test]
+fn all_memory_of_a_ruby_is_one_sum_with_its_objects() {
+    let stage = Stage::new(HEAPR);
+    let Some(program) = events(&stage) else { return };
+    let explained = stage.json(&["explain", &program.pid().to_string(), "--objects"]);
+    let sum = &explained["resident"]["objects"];
+    let of = |key: &str| sum[key].as_i64().unwrap_or_else(|| panic!("{key}: {explained}"));
+    assert!(of("object_count") > 20_000, "{sum}");
+    let parts = ["object_bytes", "native_bytes", "rounding_bytes", "kept_bytes", "other_bytes"];
+    let explained_bytes: i64 = parts.iter().map(|key| of(key)).sum();
+    assert_eq!(explained_bytes + of("unexplained_bytes"), of("rss_bytes"), "{sum}");
+    assert!(of("unexplained_bytes").abs() * 50 <= of("rss_bytes"), "more than 2 % of all: {sum}");
+}

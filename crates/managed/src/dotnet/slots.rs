@@ -100,7 +100,7 @@ impl<'a> Classes<'a> {
                 }
                 let name = self.name(wanted);
                 if ANY.contains(&name) || known.is_array {
-                    return ANY[0] == name || known.is_array && name == "System.Array" || !known.is_array;
+                    return ANY[0] == name || name == "System.Array" || !known.is_array;
                 }
                 let Some(&place) = self.places.get(&id) else { return true };
                 self.is_heir(place, wanted)

@@ -44,7 +44,7 @@ pub(crate) struct ResidentArguments {
     /// stands still for milliseconds; a large heap is read while it runs
     #[arg(long)]
     deep: bool,
-    /// Read the objects of Python, too: all memory in one sum, and what holds the native blocks.
+    /// Read the objects of Python or Ruby, too: all memory in one sum, and what holds the native blocks.
     /// Implies --deep
     #[arg(long, conflicts_with = "every")]
     objects: bool,

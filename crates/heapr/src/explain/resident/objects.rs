@@ -111,6 +111,8 @@ impl ObjectSum {
         let places = Pieces::of(account, states);
         let (mut objects, mut native) = (Amount::default(), Amount::default());
         let mut elsewhere_bytes = 0_u64;
+        let is_of_heaps =
+            |class: Option<Class>| class.is_some_and(|it| OF_HEAPS.contains(&it) || KEPT.contains(&it));
         for (number, node) in heap.nodes.iter().enumerate() {
             let own_bytes = heap.own_bytes(number as u32);
             let class = places.class_at(node.address_avma);
@@ -118,7 +120,15 @@ impl ObjectSum {
             let resident_bytes =
                 if is_block { places.resident(node.address_avma, own_bytes) } else { own_bytes };
             if is_block { &mut native } else { &mut objects }.add(resident_bytes);
-            if !class.is_some_and(|class| OF_HEAPS.contains(&class) || KEPT.contains(&class)) {
+            if !is_of_heaps(class) {
+                elsewhere_bytes = elsewhere_bytes.saturating_add(resident_bytes);
+            }
+        }
+        let mut room_bytes = 0_u64;
+        for room in &heap.free_rooms {
+            let resident_bytes = places.resident(room.page_avma, room.free_bytes);
+            room_bytes = room_bytes.saturating_add(resident_bytes);
+            if !is_of_heaps(places.class_at(room.page_avma)) {
                 elsewhere_bytes = elsewhere_bytes.saturating_add(resident_bytes);
             }
         }
@@ -126,7 +136,7 @@ impl ObjectSum {
         let of = |classes: &[Class]| classes.iter().map(|&class| account.bytes(class)).sum::<u64>();
         let free_in_pools_bytes =
             account.bytes(Class::PythonArenas).saturating_sub(account.python.used_bytes);
-        let kept_bytes = of(KEPT) + free_in_pools_bytes;
+        let kept_bytes = of(KEPT) + free_in_pools_bytes + room_bytes;
         let other_bytes = all_bytes.saturating_sub(of(OF_HEAPS) + of(KEPT)).saturating_sub(elsewhere_bytes);
         let explained_bytes = objects
             .bytes

@@ -19,7 +19,7 @@ pub(super) fn create(path: &Path, overwrites: bool) -> anyhow::Result<OutputFile
     if !overwrites && path.symlink_metadata().is_ok() {
         return Err(already_exists(path));
     }
-    OutputFile::create(path, overwrites)
+    OutputFile::create_unnamed(path, overwrites)
 }
 
 /// Writes a heap into its file, which is kept then.

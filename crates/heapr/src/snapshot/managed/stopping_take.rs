@@ -154,7 +154,7 @@ fn take_one<R: StoppingRuntime>(
     if !asked.force && path.symlink_metadata().is_ok() {
         return Err(crate::output::already_exists(&path));
     }
-    let file = OutputFile::create(&path, asked.force)?;
+    let file = OutputFile::create_unnamed(&path, asked.force)?;
     let begin = Instant::now();
     let runtime = R::attach(pid, options.contents)?;
     let used_bytes = told_before(pid, &runtime, asked, options)?;

@@ -168,11 +168,12 @@ pub(super) fn take_one(
 /// # Errors
 /// It runs no interpreter whose heap can be read, or may not be stopped.
 pub(crate) fn heap_with_stacks(pid: u32) -> anyhow::Result<(ManagedHeap, Duration)> {
-    if interpreter_of(pid) != Some(Interpreter::Python) {
-        bail!("it runs no CPython, and objects of others are not read here");
-    }
+    let Some(interpreter) = interpreter_of(pid) else {
+        bail!("it runs neither CPython nor Ruby, and objects of others are not read here");
+    };
     let recorded = RecordedStacks::before(pid);
-    let ManagedTaken { mut heap, pause, .. } = managed_heap(pid, &NativeTakeOptions::usual_managed())?;
+    let request = ManagedRequest { interpreter, ..NativeTakeOptions::usual_managed() };
+    let ManagedTaken { mut heap, pause, .. } = managed_heap(pid, &request)?;
     if let Some(recorded) = recorded {
         recorded.add_to(&mut heap);
     }
