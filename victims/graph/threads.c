@@ -43,6 +43,7 @@ static void *key_thread(void *unused) {
   __atomic_add_fetch(&ready, 1, __ATOMIC_SEQ_CST);
   for (;;) pause();
 }
+#if defined(__x86_64__)
 static void *general_thread(void *unused) {
   __asm__ volatile("call in_general_register\n mov %%rax, %%r13\n xor %%eax, %%eax\n lock incl %0\n 1: pause\n jmp 1b\n"
                    : "+m"(ready) : : "rax", "r13", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
@@ -59,6 +60,27 @@ static void *red_zone_thread(void *unused) {
   __asm__ volatile("mov %1, -120(%%rsp)\n xor %1, %1\n lock incl %0\n 1: pause\n jmp 1b\n" : "+m"(ready), "+r"(p) : : "memory");
   return 0;
 }
+#elif defined(__aarch64__)
+// Adds 1 to the word at register 0 and stays.
+#define SPIN "2: ldaxr w9,[%0]\n add w9,w9,#1\n stlxr w10,w9,[%0]\n cbnz w10,2b\n 1: yield\n b 1b\n"
+static void *general_thread(void *unused) {
+  __asm__ volatile("bl in_general_register\n mov x20,x0\n mov x0,xzr\n" SPIN
+                   : : "r"(&ready) : "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12",
+                     "x13", "x14", "x15", "x16", "x17", "x18", "x20", "x30", "memory");
+  return 0;
+}
+static void *vector_thread(void *unused) {
+  void *p = in_vector_register();
+  __asm__ volatile("ins v11.d[1],%1\n mov %1,xzr\n" SPIN : : "r"(&ready), "r"(p) : "v11", "x9", "x10", "memory");
+  return 0;
+}
+// There is no red zone: the word lies above the stack pointer.
+static void *red_zone_thread(void *unused) {
+  void *p = in_red_zone();
+  __asm__ volatile("str %1,[sp,#-16]!\n mov %1,xzr\n" SPIN : : "r"(&ready), "r"(p) : "x9", "x10", "memory");
+  return 0;
+}
+#endif
 static void *argument_thread(void *argument) {
   argument = 0;
   forget();

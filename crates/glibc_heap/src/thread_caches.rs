@@ -5,13 +5,14 @@
 //! if it has an entry. The entries are chunks of that bin's size.
 //!
 //! An empty cache looks like any block of zeros. It counts if it is the first chunk of its heap,
-//! where a thread's first allocation puts it. It also counts if a word at the right distance below
+//! where a thread's first allocation puts it. It also counts if a word at the right distance from
 //! a thread's control block points to it. The distance is right if the words there point to other
 //! threads' caches.
 
 use std::collections::HashSet;
 use std::thread;
 
+use heapr_known::machine::{HERE, ThreadLocalPlace};
 use heapr_proc::page_bytes;
 
 use super::chunk_lists::{ChunkList, follow};
@@ -71,7 +72,7 @@ impl CacheCandidates {
         if self.empty.is_empty() && self.first_empty.is_empty() {
             return Vec::new();
         }
-        thread_pointers.iter().map(|pointer| words_below(memory, *pointer)).collect()
+        thread_pointers.iter().map(|pointer| words_beside(memory, *pointer)).collect()
     }
 
     /// Adds all chunks in caches, and the caches' own chunks, to `free`. `threads`: words from
@@ -249,22 +250,31 @@ impl Known {
     }
 }
 
-/// Words below a thread pointer, downwards, where the libraries' thread-local variables lie.
-fn words_below(memory: &impl HeapMemory, thread_pointer: u64) -> Vec<u64> {
-    /// Number of pages read. libc's variables begin within one page unless the program has large
+/// Words beside a thread pointer, away from it, where the libraries' thread-local variables lie.
+fn words_beside(memory: &impl HeapMemory, thread_pointer: u64) -> Vec<u64> {
+    /// Number of pages read. libc's variables lie within one page unless the program has large
     /// ones before them.
-    const PAGES_BELOW: u64 = 4;
+    const PAGES: u64 = 4;
     let mut words = Vec::new();
-    let mut end_avma = thread_pointer & !7;
-    for _ in 0..PAGES_BELOW {
-        // Page by page: memory below the lowest mapped page does not exist.
-        let start_avma = end_avma.saturating_sub(1) & !(page_bytes() - 1);
-        let mut bytes = vec![0; (end_avma - start_avma) as usize];
-        if memory.read(start_avma, &mut bytes) < bytes.len() {
+    let mut near_avma = thread_pointer & !7;
+    for _ in 0..PAGES {
+        // Page by page: memory outside of the mapping does not exist.
+        let page_avma = |avma: u64| avma & !(page_bytes() - 1);
+        let far_avma = match HERE.thread_locals {
+            ThreadLocalPlace::BeforeThreadPointer => page_avma(near_avma.saturating_sub(1)),
+            ThreadLocalPlace::BehindThreadPointer { .. } => page_avma(near_avma).saturating_add(page_bytes()),
+        };
+        let mut bytes = vec![0; near_avma.abs_diff(far_avma) as usize];
+        if memory.read(near_avma.min(far_avma), &mut bytes) < bytes.len() {
             break;
         }
-        words.extend(bytes.chunks_exact(8).rev().map(|bytes| word(bytes, 0)));
-        end_avma = start_avma;
+        let page = bytes.chunks_exact(8).map(|bytes| word(bytes, 0));
+        if far_avma < near_avma {
+            words.extend(page.rev());
+        } else {
+            words.extend(page);
+        }
+        near_avma = far_avma;
     }
     words
 }

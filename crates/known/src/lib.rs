@@ -16,3 +16,4 @@ pub mod machine;
 mod machine_facts;
 pub mod musl;
 pub mod runtimes;
+mod thread_descriptor;

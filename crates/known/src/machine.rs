@@ -6,6 +6,7 @@
 use crate::arch::ALL;
 pub use crate::arch::HERE;
 pub use crate::machine_facts::{Columns, Machine, ThreadLocalPlace, ThreadRegisters};
+pub use crate::thread_descriptor::{OwnValue, SignatureWord, ThreadDescriptor};
 
 /// Size in bytes of the smallest page of all processors. Offsets and addresses of a file's segments
 /// are equal modulo this. The kernel's own size is `heapr_proc::page_bytes`.
@@ -19,6 +20,13 @@ pub const ADDRESS_LIMIT_MAX: u64 = 1 << 48;
 #[must_use]
 pub fn of_elf(number: u16) -> Option<&'static Machine> {
     ALL.iter().copied().find(|machine| machine.elf_number == number)
+}
+
+impl Default for &'static Machine {
+    /// The processor that heapr is built for.
+    fn default() -> Self {
+        &HERE
+    }
 }
 
 #[cfg(test)]

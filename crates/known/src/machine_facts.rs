@@ -1,5 +1,7 @@
 //! Types of the facts about a processor; see [`crate::machine`].
 
+use crate::thread_descriptor::ThreadDescriptor;
+
 /// Facts about a processor and Linux on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
@@ -25,6 +27,8 @@ pub struct Machine {
     pub columns: Columns,
     /// Location of a program's thread-local variables.
     pub thread_locals: ThreadLocalPlace,
+    /// Descriptors of threads in glibc.
+    pub descriptor: ThreadDescriptor,
 }
 
 /// Registers of a thread that may hold an address, in the order in which heapr keeps them.

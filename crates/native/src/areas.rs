@@ -12,7 +12,7 @@
 //! Memory that is known to be dead is left out: free chunks, the unused part of stacks, the agent.
 //! Memory in doubt is scanned: a missed leak does no harm, a wrong one does.
 
-use heapr_known::machine::HERE;
+use heapr_known::machine::Machine;
 use heapr_proc::Mapping;
 use heapr_proc::ranges::joined;
 use heapr_trace::{RootArea, RootClass};
@@ -22,11 +22,9 @@ pub use crate::modules::Regions;
 use crate::block_map::BlockMap;
 use crate::memory::Memory;
 use crate::modules::{is_looked_through, is_private_anonymous, without};
-use crate::stacks::{Descriptors, stack_block};
+use crate::stacks::{Descriptors, StackBlock, stack_block};
 use crate::thread_modules::{LocalPlace, ThreadModule, local_places};
 
-/// Bytes below the stack pointer in which leaf functions keep data.
-const RED_ZONE_BYTES: u64 = HERE.red_zone_bytes;
 /// Bytes of a thread's vector of thread-local blocks before the address in its descriptor. The
 /// vector's heap block begins there.
 const THREAD_VECTOR_HEAD_BYTES: u64 = 16;
@@ -60,6 +58,8 @@ pub struct FrameFacts {
 /// A stopped process.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessFacts {
+    /// The processor of the process; a core file may be of another one than heapr.
+    pub machine: &'static Machine,
     /// Mappings, by address.
     pub mappings: Vec<Mapping>,
     /// All threads.
@@ -159,13 +159,14 @@ fn of_thread(
     if let Some(hit) = map.find(sp_avma) {
         registers.words.push(map.start_avma(hit.block as usize));
     }
-    let mut stack = kernel_made_stack(facts, sp_avma, memory, thread.thread_pointer);
-    let mut local_avma = None;
-    if let Some((start_avma, end_avma)) = stack_block(memory, thread.thread_pointer) {
-        stack = Some((start_avma, end_avma));
-        local_avma = Some(thread.thread_pointer);
-    }
-    if let Some(vector_avma) = memory.word(thread.thread_pointer.wrapping_add(8)) {
+    let descriptor = &facts.machine.descriptor;
+    let block = stack_block(descriptor, memory, thread.thread_pointer);
+    let stack = match block {
+        Some(block) => Some((block.start_avma, block.end_avma)),
+        None => kernel_made_stack(facts, thread),
+    };
+    let vector_at_avma = thread.thread_pointer.wrapping_add(descriptor.variables_list_at);
+    if let Some(vector_avma) = memory.word(vector_at_avma) {
         registers.words.push(vector_avma.wrapping_sub(THREAD_VECTOR_HEAD_BYTES));
     }
     let push = |areas: &mut Vec<Area>, mut area: Area| {
@@ -174,19 +175,18 @@ fn of_thread(
         areas.push(area);
     };
     push(areas, registers);
-    let pointer = thread.thread_pointer;
-    let locals = local_places(&facts.thread_modules, &thread.name, pointer, map, memory);
+    let locals = local_places(&facts.thread_modules, &thread.name, vector_at_avma, map, memory);
     let in_locals = locals.iter().filter(|place| place.block.is_none());
     let in_locals: Vec<_> = in_locals.map(|place| (place.start_avma, place.end_avma)).collect();
     taken.extend(&in_locals);
     locals.iter().for_each(|place| of_locals(thread.tid, place, map, areas));
     let Some((start_avma, end_avma)) = stack else { return };
-    let end_of_frames = local_avma.unwrap_or(end_avma);
+    let end_of_frames = block.map_or(end_avma, |block| block.descriptor_avma);
     let is_own = (start_avma..end_avma).contains(&sp_avma);
     // A thread that runs on another stack may return to any depth of this one: all of it is
     // scanned.
-    let first_avma =
-        if is_own { sp_avma.saturating_sub(RED_ZONE_BYTES).max(start_avma) & !7 } else { start_avma };
+    let low_avma = sp_avma.saturating_sub(facts.machine.red_zone_bytes);
+    let first_avma = if is_own { low_avma.max(start_avma) & !7 } else { start_avma };
     let mut rest_avma = first_avma;
     if is_own {
         for (number, frame) in thread.frames.iter().enumerate() {
@@ -238,38 +238,30 @@ fn of_ended_threads(
     taken: &mut Vec<(u64, u64)>,
 ) {
     const MAPPINGS_MAX: usize = 20_000;
-    let live: Vec<(u64, u32)> =
-        facts.threads.iter().map(|thread| (thread.thread_pointer, thread.tid)).collect();
-    let Some(descriptors) = Descriptors::of(memory, &live) else { return };
+    let live: Vec<u64> = facts.threads.iter().map(|thread| thread.thread_pointer).collect();
+    let Some(descriptors) = Descriptors::of(&facts.machine.descriptor, memory, &live) else { return };
     let anonymous = facts
         .mappings
         .iter()
         .filter(|mapping| is_private_anonymous(mapping) && mapping.is_writable && mapping.name.is_empty());
     for mapping in anonymous.take(MAPPINGS_MAX) {
         let Some(ended) = descriptors.ended_before(memory, mapping.end_avma) else { continue };
-        let (start_avma, end_avma) = ended.block;
+        let StackBlock { start_avma, descriptor_avma, end_avma } = ended.block;
         taken.push((start_avma, end_avma));
         if !ended.is_done {
-            let mut area =
-                Area::new(RootClass::ThreadLocal, (ended.thread_pointer, end_avma), "ended thread");
+            let mut area = Area::new(RootClass::ThreadLocal, (descriptor_avma, end_avma), "ended thread");
             area.root.tid = 0;
             areas.push(area);
         }
     }
 }
 
-/// Bounds of the first thread's stack, if the thread is the first one.
-fn kernel_made_stack(
-    facts: &ProcessFacts,
-    sp_avma: u64,
-    memory: &impl Memory,
-    thread_pointer: u64,
-) -> Option<(u64, u64)> {
+/// Bounds of the first thread's stack, if this thread, whose stack the kernel made, is the first.
+fn kernel_made_stack(facts: &ProcessFacts, thread: &ThreadFacts) -> Option<(u64, u64)> {
     let mapping = facts.mappings.iter().find(|mapping| mapping.name == "[stack]")?;
     let range = (mapping.start_avma, mapping.end_avma);
-    let is_first = mapping.contains(sp_avma)
-        || (stack_block(memory, thread_pointer).is_none()
-            && facts.threads.first().is_some_and(|first| first.thread_pointer == thread_pointer));
+    let is_first = mapping.contains(thread.stack_pointer)
+        || facts.threads.first().is_some_and(|first| first.thread_pointer == thread.thread_pointer);
     is_first.then_some(range)
 }
 

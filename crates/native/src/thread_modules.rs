@@ -1,9 +1,9 @@
 //! Thread-local variables of modules: their addresses for each thread.
 //!
 //! ```text
-//! descriptor +8 --> vector:  -1: how many | 0: - | 1: where | 2: where ...    (16 bytes each)
+//! a word of the descriptor --> vector:  -1: how many | 0: - | 1: where | 2: where ...    (16 bytes each)
 //! ```
-//! Variables of modules that were loaded at the start lie before the descriptor. Others lie in heap
+//! Variables of modules that were loaded at the start lie beside the descriptor. Others lie in heap
 //! blocks, allocated at a thread's first access.
 
 use crate::block_map::BlockMap;
@@ -42,15 +42,16 @@ pub(crate) struct LocalPlace {
     pub(crate) name: String,
 }
 
-/// Locations of a thread's variables, by module.
+/// Locations of a thread's variables, by module. `vector_at_avma`: address of the word with the
+/// vector's address.
 pub(crate) fn local_places(
     modules: &[ThreadModule],
     name: &str,
-    thread_pointer: u64,
+    vector_at_avma: u64,
     map: &BlockMap,
     memory: &impl Memory,
 ) -> Vec<LocalPlace> {
-    let Some(vector_avma) = memory.word(thread_pointer.wrapping_add(8)) else { return Vec::new() };
+    let Some(vector_avma) = memory.word(vector_at_avma) else { return Vec::new() };
     let count = memory.word(vector_avma.wrapping_sub(16)).filter(|&count| count <= NUMBER_MAX).unwrap_or(0);
     let known = modules.iter().filter(|module| (1..=count).contains(&module.number));
     let places = known.filter_map(|module| {

@@ -1,13 +1,14 @@
 //! Stacks of threads, recognised by a stack pointer or by the thread's descriptor in them.
 //!
 //! ```text
-//! | guard ---p | ... stack ... | thread-local data | thread block: its own address at 0 and 16 |
+//! | guard ---p | ... stack ... | thread-local data | descriptor: words with its own address |
 //! ```
+//! On aarch64 the thread-local data lies behind the descriptor.
 
 use std::ops::Range;
 
 use heapr_glibc_heap::HeapMemory;
-use heapr_known::glibc::find_descriptor;
+use heapr_known::machine::HERE;
 use heapr_proc::Mapping;
 use heapr_proc::smaps::MappingPages;
 
@@ -65,8 +66,9 @@ fn is_guard(mapping: &Mapping) -> bool {
 
 /// For each mapping, whether its upper end holds a thread's descriptor.
 fn have_thread_blocks(mappings: &[(&Mapping, &str)], memory: &impl HeapMemory) -> Vec<bool> {
-    /// Bytes read at the upper end of a stack, which ends with the descriptor.
-    const STACK_BYTES: u64 = 4 << 10;
+    /// Bytes read at the upper end of a stack, which ends with the descriptor, or with variables
+    /// behind it.
+    const STACK_BYTES: u64 = if HERE.descriptor.begins_below == 0 { 4 << 10 } else { 16 << 10 };
     /// Bytes read at the upper end of the first thread's local data: the descriptor and the memory
     /// behind it fit in them.
     const LOCAL_DATA_BYTES: u64 = 16 << 10;
@@ -82,7 +84,7 @@ fn have_thread_blocks(mappings: &[(&Mapping, &str)], memory: &impl HeapMemory) -
     let looked = ends.iter().zip(read).map(|(end, read)| {
         let (own, behind) = rest.split_at(length(end).min(rest.len()));
         rest = behind;
-        find_descriptor(end.start, own.get(..read).unwrap_or_default()).is_some()
+        HERE.descriptor.all_in(end.start, own.get(..read).unwrap_or_default()).next().is_some()
     });
     looked.collect()
 }

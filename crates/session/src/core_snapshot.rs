@@ -82,6 +82,7 @@ pub fn snapshot_of_core(request: &CoreRequest) -> Result<CoreTaken, Error> {
         FrameWalker::new(core.machine(), mapped_code(core.mappings(), |path| PathBuf::from(path)));
     let threads = core.threads().iter().map(|thread| thread_facts(&held(thread), &mut walker, &core));
     let facts = ProcessFacts {
+        machine: core.machine(),
         mappings: core.mappings().to_vec(),
         threads: threads.collect(),
         heap: Some(rundown.memory()),

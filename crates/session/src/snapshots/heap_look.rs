@@ -238,6 +238,7 @@ impl Prepared {
         notes.extend(of_served(served));
         let known = Known::of(blocks, rundown, &mut notes);
         let mut facts = ProcessFacts {
+            machine: &HERE,
             mappings: std::mem::take(mappings),
             threads: Vec::new(),
             heap: known.heap,

@@ -5,6 +5,7 @@
 pub(crate) mod c_library;
 
 use crate::machine_facts::{Columns, Machine, ThreadLocalPlace, ThreadRegisters};
+use crate::thread_descriptor::{OwnValue, SignatureWord, ThreadDescriptor};
 
 /// Facts about the processor.
 pub(crate) const MACHINE: Machine = Machine {
@@ -75,4 +76,17 @@ pub(crate) const MACHINE: Machine = Machine {
         preserved: &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
     },
     thread_locals: ThreadLocalPlace::BehindThreadPointer { head_bytes: 16 },
+    descriptor: ThreadDescriptor {
+        begins_below: crate::glibc::DESCRIPTOR_BYTES as u64,
+        alignment: 16,
+        // Offset of a mutex's word from its link in the list of robust mutexes, and the address of
+        // the first values of thread keys.
+        signature: &[
+            SignatureWord { at: 0xe8, value: OwnValue::Constant(0_u64.wrapping_sub(32)) },
+            SignatureWord { at: 0x310, value: OwnValue::AddressOf(0x110) },
+        ],
+        id_at: 0xd0,
+        variables_list_at: 0,
+        stack_end_above: 1 << 20,
+    },
 };

@@ -5,6 +5,7 @@
 pub(crate) mod c_library;
 
 use crate::machine_facts::{Columns, Machine, ThreadLocalPlace, ThreadRegisters};
+use crate::thread_descriptor::{OwnValue, SignatureWord, ThreadDescriptor};
 
 /// Facts about the processor.
 pub(crate) const MACHINE: Machine = Machine {
@@ -36,4 +37,16 @@ pub(crate) const MACHINE: Machine = Machine {
         preserved: &[3, 6, 12, 13, 14, 15],
     },
     thread_locals: ThreadLocalPlace::BeforeThreadPointer,
+    descriptor: ThreadDescriptor {
+        begins_below: 0,
+        alignment: 64,
+        // `tcb` and `self`
+        signature: &[
+            SignatureWord { at: 0, value: OwnValue::AddressOf(0) },
+            SignatureWord { at: 0x10, value: OwnValue::AddressOf(0) },
+        ],
+        id_at: 0x2d0,
+        variables_list_at: 8,
+        stack_end_above: 0x2000,
+    },
 };
