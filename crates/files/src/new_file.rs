@@ -29,7 +29,8 @@ impl Existing {
     }
 }
 
-/// A file under a temporary name, or under none, until [`NewFile::keep`]; removed if dropped before.
+/// A file under a temporary name, or under none, until [`NewFile::keep`]. It is removed if dropped
+/// before.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
@@ -63,8 +64,8 @@ impl NewFile {
         Self::in_folder(folder, path.to_owned(), existing)
     }
 
-    /// Variant of [`NewFile::create`] for files of no use until they are complete: nothing is left of
-    /// them even if the process is killed, where the file system can do that.
+    /// Variant of [`NewFile::create`] for files of no use until they are complete. Where the file system
+    /// knows files without names, nothing is left even if the process is killed.
     ///
     /// # Errors
     /// The errors of [`NewFile::create`].
@@ -96,7 +97,7 @@ impl NewFile {
         Ok(Self { file: file.into(), folder, partial: Some(partial), path, existing, is_kept: false })
     }
 
-    /// Path of the file before [`NewFile::keep`]; its later path if it has none.
+    /// Path of the file before [`NewFile::keep`]: the temporary one, or the later one without a name.
     #[must_use]
     pub fn partial_path(&self) -> PathBuf {
         self.partial.as_ref().map_or_else(|| self.path.clone(), |partial| self.path.with_file_name(partial))
@@ -178,8 +179,8 @@ impl NewFile {
         Ok(self.path.clone())
     }
 
-    /// Gives a file without a name its own one, where that must be free. Else a temporary one, which
-    /// is returned.
+    /// Gives a file without a name its own one, where that must be free. Else a temporary one,
+    /// which is returned.
     fn link(&mut self) -> io::Result<Option<PathBuf>> {
         let of_file = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let link = |name: &Path| {

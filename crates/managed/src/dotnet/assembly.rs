@@ -8,7 +8,7 @@
 //! The file is of any origin: each offset is checked, and a table that does not fit gives nothing.
 
 use super::members::{self, Members};
-use super::tables::{Tables, number};
+use super::tables::{Tables, number, text};
 
 /// Largest number of classes inside of each other.
 const NESTING_MAX: usize = 32;
@@ -92,13 +92,6 @@ fn streams(metadata: &[u8]) -> Option<Vec<(String, &[u8])>> {
         streams.push((name, metadata.get(begin..begin.checked_add(bytes)?)?));
     }
     Some(streams)
-}
-
-/// Text up to its 0; empty outside of the bytes.
-pub(super) fn text(bytes: &[u8], at: usize) -> String {
-    let rest = bytes.get(at..).unwrap_or_default();
-    let end = rest.iter().take(1024).position(|&byte| byte == 0).unwrap_or(0);
-    String::from_utf8_lossy(&rest[..end]).into_owned()
 }
 
 /// Names of all classes; `None` if they are larger than allowed.

@@ -3,8 +3,7 @@
 //! Signatures are those of ECMA-335, II.23.2. What is not known has no type: an object of such a
 //! class gets no names of fields.
 
-use super::assembly::text;
-use super::tables::Tables;
+use super::tables::{Tables, text};
 
 /// Largest number of types inside of each other in a signature.
 const DEPTH_MAX: usize = 16;
@@ -67,8 +66,8 @@ struct Signatures<'a> {
     blobs: &'a [u8],
 }
 
-/// Members of all classes, and the names of classes of other files; `None` if their names are larger
-/// than allowed.
+/// Members of all classes, and the names of classes of other files; `None` if their names are
+/// larger than allowed.
 pub(super) fn read(
     tables: &Tables<'_>,
     strings: &[u8],

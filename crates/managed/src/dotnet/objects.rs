@@ -74,8 +74,8 @@ impl Objects {
         })
     }
 
-    /// Adds the references of the next object: their targets, and the numbers of their names. Others
-    /// are named by the classes that they lead to.
+    /// Adds the references of the next object: their targets, and the numbers of their names.
+    /// Others are named by the classes that they lead to.
     pub(super) fn push_edges(
         &mut self,
         object: usize,

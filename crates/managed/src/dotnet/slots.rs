@@ -75,7 +75,7 @@ impl<'a> Classes<'a> {
         let files = files(assemblies, walk);
         let places = walk.types.iter().filter_map(|(&id, known)| {
             let file = *files.get(&known.module)?;
-            has_class(&assemblies[file as usize], known).then_some((id, (file, known.number - 1)))
+            has_class(&assemblies[file as usize], known).then(|| (id, (file, known.number - 1)))
         });
         Self { assemblies, by_name, places: places.collect(), looks: Cell::new(0) }
     }

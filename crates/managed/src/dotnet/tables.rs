@@ -154,3 +154,10 @@ impl<'a> Tables<'a> {
         }
     }
 }
+
+/// Text up to its 0; empty outside of the bytes.
+pub(super) fn text(bytes: &[u8], at: usize) -> String {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let end = rest.iter().take(1024).position(|&byte| byte == 0).unwrap_or(0);
+    String::from_utf8_lossy(&rest[..end]).into_owned()
+}

@@ -34,7 +34,7 @@ pub(super) struct Type {
     pub(super) is_delegate: bool,
     /// Number of the class in its file, from 1; 0 if that is unknown.
     pub(super) number: u32,
-    /// Whether it is a structure.
+    /// True for structures.
     pub(super) is_structure: bool,
     /// Type of the items of an array, or types of the generic arguments.
     pub(super) parameters: Vec<u64>,

@@ -155,7 +155,7 @@ pub(super) fn entries_while(
 fn bytes_with_prefix(pages: &Pages<'_>, keys: Option<&Keys>, first_avma: u64) -> u64 {
     let prefix = u64::from(pages.byte(first_avma.wrapping_sub(1)).unwrap_or(0));
     let most = prefix.saturating_sub(2);
-    // The room is that of the instance's beginning, which is not told. The class has the room of now.
+    // The room is that of the instance's beginning, which is not told. The class has that of now.
     let room = keys.map_or(most, |keys| keys.shared_room.clamp(most.saturating_sub(7), most));
     prefix + room * 8
 }

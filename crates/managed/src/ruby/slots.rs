@@ -119,7 +119,10 @@ impl Slots {
             let slots = &self.nodes[page.first..page.first + page.slot_count as usize];
             let used = slots.iter().filter(|&&node| node != NO_NODE).count() as u64;
             let page_avma = page.start_avma / self.page_bytes * self.page_bytes;
-            FreeRoom { page_avma, free_bytes: self.page_bytes - used * page.slot_bytes }
+            FreeRoom {
+                page_avma,
+                free_bytes: self.page_bytes.saturating_sub(used.saturating_mul(page.slot_bytes)),
+            }
         })
     }
 

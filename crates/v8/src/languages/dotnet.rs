@@ -3,9 +3,8 @@
 //! ```text
 //! class Shop.Registry: ById (Dictionary)      [static var System.Object[].cache]: (Shop.Line)
 //! ```
-//! References have the names of fields, as far as these are known. Others are named by the class that
-//! they lead to. Arrays of
-//! objects, and the parts of collections, are stores: kind `array`.
+//! References have the names of fields, as far as these are known. Others are named by the class
+//! that they lead to. Arrays of objects, and the parts of collections, are stores: kind `array`.
 
 use super::{Language, Step};
 use crate::{EdgeKind, NodeKind};
@@ -22,7 +21,8 @@ const NAMED: [&str; 3] = ["class ", "(", "["];
 /// Name of the root of objects that nothing leads to.
 const GARBAGE: &str = "(garbage, or held by the runtime)";
 
-/// Reference that is named by a class, without the namespaces: `(List<Shop.Line>)` is `(List<Line>)`.
+/// Reference that is named by a class, without the namespaces: `(List<Shop.Line>)` is
+/// `(List<Line>)`.
 fn without_namespaces(name: &str) -> String {
     if !name.starts_with('(') {
         return name.to_owned();

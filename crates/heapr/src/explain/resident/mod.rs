@@ -44,8 +44,8 @@ pub(crate) struct ResidentArguments {
     /// stands still for milliseconds; a large heap is read while it runs
     #[arg(long)]
     deep: bool,
-    /// Read the objects of Python or Ruby, too: all memory in one sum, and what holds the native blocks.
-    /// Implies --deep
+    /// Read the objects of Python or Ruby, too: all memory in one sum, and what holds the native
+    /// blocks. Implies --deep
     #[arg(long, conflicts_with = "every")]
     objects: bool,
     /// Ask V8 what its heap holds. It is asked over the process's inspector, which is opened for it

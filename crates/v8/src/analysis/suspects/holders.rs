@@ -21,7 +21,7 @@ const MAX_RETAINERS: usize = 64;
 const MAX_HOLDERS_OF_A_LINK: usize = 8;
 /// Least share of the items that a holder must refer to, in percent, to be their owner.
 const LEAST_SHARE_PERCENT: usize = 60;
-/// The same where only a root holds all of them: it says nothing of who does.
+/// Least share, in percent, where only a root holds all of the items: it says nothing of who does.
 const LEAST_SHARE_BELOW_ROOTS_PERCENT: usize = 25;
 
 /// Moves growth from common ancestors to the holders of the items, one class of items at a time.
