@@ -64,8 +64,8 @@ impl NewFile {
         Self::in_folder(folder, path.to_owned(), existing)
     }
 
-    /// Variant of [`NewFile::create`] for files of no use until they are complete. Where the file system
-    /// knows files without names, nothing is left even if the process is killed.
+    /// Variant of [`NewFile::create`] for files of no use until they are complete. Where the file
+    /// system knows files without names, nothing is left even if the process is killed.
     ///
     /// # Errors
     /// The errors of [`NewFile::create`].
@@ -97,7 +97,8 @@ impl NewFile {
         Ok(Self { file: file.into(), folder, partial: Some(partial), path, existing, is_kept: false })
     }
 
-    /// Path of the file before [`NewFile::keep`]: the temporary one, or the later one without a name.
+    /// Path of the file before [`NewFile::keep`]: the temporary one, or the later one without a
+    /// name.
     #[must_use]
     pub fn partial_path(&self) -> PathBuf {
         self.partial.as_ref().map_or_else(|| self.path.clone(), |partial| self.path.with_file_name(partial))
