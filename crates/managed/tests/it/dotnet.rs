@@ -73,7 +73,7 @@ fn a_dictionary_of_a_static_variable_is_named_by_its_class() {
 
 #[test]
 fn handlers_of_an_event_are_named_by_the_variable_that_holds_the_bus() {
-    let owner = "class Desk.Bus: Main.(System.EventHandler) (EventHandler)";
+    let owner = "class Desk.Bus: Main.Resized (EventHandler)";
     leaks("event-handlers", "Handlers", owner, "Desk.View", 2_000);
 }
 
