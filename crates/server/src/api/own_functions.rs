@@ -169,8 +169,8 @@ mod tests {
     fn a_script_answers_for_a_stack_of_its_language_alone() {
         let frames = [
             frame("/usr/lib/libpython3.11.so.1.0", Some("PyUnicode_New")),
-            frame("python", Some("raw_decode")),
-            frame("python", Some("main")),
+            frame("py", Some("raw_decode")),
+            frame("py", Some("main")),
         ];
         assert_eq!((without_own(&frames), without_own(&frames[..1])), (Some(1), Some(0)));
         assert_eq!(without_own(&[]), None);
