@@ -59,7 +59,7 @@ impl ThreadDescriptor {
         })
     }
 
-    /// Whether bytes that begin at an address begin with a descriptor.
+    /// True if bytes that begin at an address begin with a descriptor.
     #[must_use]
     pub fn is_at(&self, avma: u64, bytes: &[u8]) -> bool {
         self.signature.iter().all(|word| {
@@ -71,7 +71,7 @@ impl ThreadDescriptor {
         })
     }
 
-    /// Whether a word at this offset is one of those that tell the descriptor.
+    /// True if a word at this offset is one of those that tell the descriptor.
     #[must_use]
     pub fn is_of_signature(&self, at: usize) -> bool {
         self.signature.iter().any(|word| word.at == at)

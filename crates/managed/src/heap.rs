@@ -129,13 +129,23 @@ pub struct NativeBlock {
     pub usable_bytes: u64,
 }
 
-/// Room of a page of the runtime that no object has.
+/// Memory in which the runtime itself has its objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FreeRoom {
-    /// Address of the page.
-    pub page_avma: u64,
-    /// Bytes.
+pub struct RuntimePage {
+    /// Address of its first byte.
+    pub start_avma: u64,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Bytes of it that no object has.
     pub free_bytes: u64,
+}
+
+impl RuntimePage {
+    /// True if the page has the byte at an address.
+    #[must_use]
+    pub fn has(&self, avma: u64) -> bool {
+        avma.checked_sub(self.start_avma).is_some_and(|offset| offset < self.bytes)
+    }
 }
 
 /// A reference of an object or a root.
@@ -197,9 +207,8 @@ pub struct ManagedHeap {
     pub(crate) labels: Labels,
     /// Bytes by which the allocator rounds the sizes of objects and their parts up.
     pub rounding_bytes: u64,
-    /// Room in the runtime's own pages that no object has. Empty where a runtime's pools are known
-    /// without its objects.
-    pub free_rooms: Vec<FreeRoom>,
+    /// Pages of the runtime, by address. Empty where its pools are known without its objects.
+    pub runtime_pages: Vec<RuntimePage>,
     /// Own size in bytes of each node of 4 GiB or more.
     pub large: FxHashMap<u32, u64>,
     /// Bits of the contents of nodes that never change; 0, and missing at the end, where they may.

@@ -38,8 +38,8 @@ pub use dump_error::DumpError;
 pub use dumped_heap::DumpedHeap;
 pub use error::{Error, Result};
 pub use heap::{
-    Edge, EdgeKind, EdgeName, FreeRoom, Label, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root,
-    RootKind,
+    Edge, EdgeKind, EdgeName, Label, ManagedHeap, NativeBlock, Node, NodeKind, Place, Root, RootKind,
+    RuntimePage,
 };
 pub use hotspot::{AttachError, Attached, HeapDump, check_hotspot};
 pub use hprof::{HPROF_BEGINNING_BYTES, OpenDump, is_hprof, read_hprof};

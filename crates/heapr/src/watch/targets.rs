@@ -100,7 +100,7 @@ impl Targets {
         found
     }
 
-    /// Whether the groups of a process tell all about whether it is meant.
+    /// True if a process is meant by its groups alone.
     pub(super) fn are_groups_alone(&self) -> bool {
         self.pids.is_empty() && !self.has_containers && !self.has_flagged
     }

@@ -91,14 +91,17 @@ fn each_block_of_a_lua_program_has_its_function_and_line() {
 
 /// System calls of the agent, which the programs themselves rarely use.
 const CALLS: &str = "trace=openat,ioctl,close,pread64,process_vm_readv,msync,getpid,rt_sigprocmask";
-/// Returns the largest number of calls of a run with four times the events: a quarter more, for
-/// memory that is new to it. How much that is depends on its layout: twelve runs of equal work of
-/// Ruby made 17,234 to 20,195 calls. A call at each event would make four times as many. Lua's threads are
+/// Number of pairs of runs of which one must keep the bound. Calls of equal work depend on the
+/// layout of memory: twelve runs of Ruby made 17,234 to 20,195.
+const PAIRS: usize = 3;
+
+/// Returns the largest number of calls of a run with four times the events: a tenth more, for
+/// memory that is new to it. A call at each event would make four times as many. Lua's threads are
 /// searched again when the words that named them change. On some memory layouts that is once in a
 /// thousand events, with thirty calls (1 in 26 was the most).
 fn may_have(is_lua: bool, (calls, events): (usize, u64), more_events: u64) -> usize {
     let searches = if is_lua { more_events.saturating_sub(events) / 10 } else { 0 };
-    calls + calls / 4 + 50 + searches as usize
+    calls + calls / 10 + 50 + searches as usize
 }
 
 /// Returns a program's system calls in a recording, and the recording's events.
@@ -126,12 +129,16 @@ fn frames_cost_system_calls_for_new_memory_and_new_code_alone() {
     ];
     for (language, program) in programs {
         for interpreter in language.interpreters() {
-            let [less, more] = [1000, 4000].map(|rounds| calls_and_events(&interpreter, program, rounds));
-            // LuaJIT allocates its blocks elsewhere.
-            let has_events = more.1 > less.1 + 40_000 || interpreter.ends_with("luajit");
-            assert!(has_events, "{}: {less:?}, {more:?}", interpreter.display());
-            let most = may_have(language.module == LUA.module, less, more.1);
-            assert!(more.0 <= most, "{}: {less:?}, {more:?}", interpreter.display());
+            let mut seen = Vec::new();
+            let is_kept = (0..PAIRS).any(|_| {
+                let [less, more] = [1000, 4000].map(|rounds| calls_and_events(&interpreter, program, rounds));
+                // LuaJIT allocates its blocks elsewhere.
+                let has_events = more.1 > less.1 + 40_000 || interpreter.ends_with("luajit");
+                assert!(has_events, "{}: {less:?}, {more:?}", interpreter.display());
+                seen.push((less, more));
+                more.0 <= may_have(language.module == LUA.module, less, more.1)
+            });
+            assert!(is_kept, "{}: {seen:?}", interpreter.display());
         }
     }
 }

@@ -97,7 +97,5 @@ fn all_memory_of_a_ruby_is_one_sum_with_its_objects() {
     let parts = ["object_bytes", "native_bytes", "rounding_bytes", "kept_bytes", "other_bytes"];
     let explained_bytes: i64 = parts.iter().map(|key| of(key)).sum();
     assert_eq!(explained_bytes + of("unexplained_bytes"), of("rss_bytes"), "{sum}");
-    // What is counted twice would be more than all memory.
-    assert!(of("unexplained_bytes") >= 0, "{sum}");
-    assert!(of("object_bytes") > 1 << 20, "{sum}");
+    assert!(of("unexplained_bytes").abs() * 50 <= of("rss_bytes"), "more than 2 % of all: {sum}");
 }

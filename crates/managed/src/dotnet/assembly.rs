@@ -141,23 +141,18 @@ fn variables(
     blobs: &[u8],
     name_bytes_max: usize,
 ) -> Option<Vec<Variable>> {
-    const STATIC: u32 = 0x10;
     /// Constants, and data that the file has.
     const WITHOUT_PLACE: u32 = 0x40 | 0x100;
-    let field_count = tables.rows(Tables::FIELDS);
     let mut left_bytes = name_bytes_max;
     let mut variables = Vec::new();
-    // A field is of one class: lists that overlap are not read twice.
-    let mut read_to = 0;
-    for class in 0..tables.rows(Tables::TYPES) {
-        let first = |class| Some(tables.get(Tables::TYPES, class, 4)?.saturating_sub(1).min(field_count));
-        let begin = first(class).unwrap_or(0).max(read_to);
-        let end = first(class + 1).unwrap_or(field_count);
-        read_to = read_to.max(end);
-        for field in begin..end {
+    for (class, of_class) in tables.fields_of_classes() {
+        for field in of_class {
             let value = |column| tables.get(Tables::FIELDS, field, column).unwrap_or(0);
             let flags = value(0);
-            if flags & STATIC == 0 || flags & WITHOUT_PLACE != 0 || is_number(blobs, value(2) as usize) {
+            if flags & Tables::STATIC == 0
+                || flags & WITHOUT_PLACE != 0
+                || is_number(blobs, value(2) as usize)
+            {
                 continue;
             }
             let name = text(strings, value(1) as usize);

@@ -11,7 +11,7 @@ pub(super) struct FieldNames<'a> {
     classes: Classes<'a>,
     walk: &'a Walk,
     slots: FxHashMap<u64, Option<Vec<Slot>>>,
-    /// Whether an object of a type can stand in a place of another one.
+    /// Answers to whether an object of a type can stand in a place of another one.
     fitting: FxHashMap<(u64, u32, u64), bool>,
     /// Objects whose references are of no order that their class could have.
     pub(super) contradictions: u64,

@@ -77,21 +77,14 @@ pub(super) fn read(
     const EXPLICIT_LAYOUT: u32 = 0x10;
     const LAYOUT: u32 = 0x18;
     const INTERFACE: u32 = 0x20;
-    const STATIC: u32 = 0x10;
     let signatures = Signatures { tables, blobs };
-    let field_count = tables.rows(Tables::FIELDS);
     let mut left_bytes = name_bytes_max;
     let mut all = Vec::new();
-    let mut read_to = 0;
-    for class in 0..tables.rows(Tables::TYPES) {
-        let first = |class| Some(tables.get(Tables::TYPES, class, 4)?.saturating_sub(1).min(field_count));
-        let begin = first(class).unwrap_or(0).max(read_to);
-        let end = first(class + 1).unwrap_or(field_count);
-        read_to = read_to.max(end);
+    for (class, of_class) in tables.fields_of_classes() {
         let mut fields = Vec::new();
-        for field in begin..end {
+        for field in of_class {
             let value = |column| tables.get(Tables::FIELDS, field, column).unwrap_or(0);
-            if value(0) & STATIC != 0 {
+            if value(0) & Tables::STATIC != 0 {
                 continue;
             }
             let shape = signatures.field(value(2) as usize);

@@ -87,7 +87,7 @@ impl<'a> Classes<'a> {
         self.slots_of(*self.places.get(&id)?, &self.arguments(walk, known, 0), 0)
     }
 
-    /// Whether an object of a type can stand in a place. Unknown ones can.
+    /// True if an object of a type can stand in a place. Unknown ones can.
     pub(super) fn fits(&self, walk: &Walk, wanted: Wanted, id: u64) -> bool {
         let Some(known) = walk.types.get(&id) else { return true };
         match wanted {
@@ -223,7 +223,7 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// Whether a file has a class of a type's number and name.
+/// True if a file has a class of a type's number and name.
 fn has_class(assembly: &Assembly, known: &Type) -> bool {
     let Some(number) = known.number.checked_sub(1) else { return false };
     let outer = known.name.split('[').next().unwrap_or_default();

@@ -18,6 +18,8 @@ enum Column {
     Coded(u8, &'static [u8]),
 }
 
+use std::ops::Range;
+
 use Column::{Blob, Coded, Fixed, Guid, Row, Text};
 
 const TYPE_OR_REFERENCE: Column = Coded(2, &[0x02, 0x01, 0x1b]);
@@ -100,6 +102,8 @@ impl<'a> Tables<'a> {
     pub(super) const FIELDS: usize = 0x04;
     pub(super) const SPECIFIED: usize = 0x1b;
     pub(super) const NESTED: usize = 0x29;
+    /// Flag of a field: a static variable.
+    pub(super) const STATIC: u32 = 0x10;
 
     /// Reads the header of a stream of tables.
     pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
@@ -137,6 +141,19 @@ impl<'a> Tables<'a> {
         let before: usize = COLUMNS[table][..column].iter().map(|&column| self.width(column)).sum();
         let width = self.width(*COLUMNS[table].get(column)?);
         number(self.bytes, begin + row as usize * row_bytes + before, width).map(|value| value as u32)
+    }
+
+    /// Rows of the fields of each class, in order. A field is of one class: lists of a bent file
+    /// that overlap are not told twice.
+    pub(super) fn fields_of_classes(&self) -> impl Iterator<Item = (u32, Range<u32>)> {
+        let field_count = self.rows(Self::FIELDS);
+        let first = move |class| Some(self.get(Self::TYPES, class, 4)?.saturating_sub(1).min(field_count));
+        (0..self.rows(Self::TYPES)).scan(0, move |told_to, class| {
+            let begin = first(class).unwrap_or(0).max(*told_to);
+            let end = first(class + 1).unwrap_or(field_count);
+            *told_to = end.max(*told_to);
+            Some((class, begin..end))
+        })
     }
 
     fn width(&self, column: Column) -> usize {

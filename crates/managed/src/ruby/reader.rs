@@ -77,7 +77,7 @@ impl<'p, 'm> Reader<'p, 'm> {
             });
         }
         let heap = ManagedHeap {
-            free_rooms: slots.free_rooms().collect(),
+            runtime_pages: slots.runtime_pages(),
             runtime: format!("Ruby {}", runtime.version_text),
             language: "ruby",
             ..ManagedHeap::default()

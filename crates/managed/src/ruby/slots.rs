@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::values::{Kind, Values};
 use crate::error::{Error, Result};
-use crate::heap::FreeRoom;
+use crate::heap::RuntimePage;
 
 /// In the record of a page: size and number of slots, flags, start.
 const SLOT_COUNT: u64 = 2;
@@ -113,17 +113,24 @@ impl Slots {
         self.pages.is_empty()
     }
 
-    /// Room of each page that no object has.
-    pub(super) fn free_rooms(&self) -> impl Iterator<Item = FreeRoom> {
-        self.pages.iter().map(|page| {
-            let slots = &self.nodes[page.first..page.first + page.slot_count as usize];
-            let used = slots.iter().filter(|&&node| node != NO_NODE).count() as u64;
-            let page_avma = page.start_avma / self.page_bytes * self.page_bytes;
-            FreeRoom {
-                page_avma,
-                free_bytes: self.page_bytes.saturating_sub(used.saturating_mul(page.slot_bytes)),
-            }
-        })
+    /// All pages, by address.
+    pub(super) fn runtime_pages(&self) -> Vec<RuntimePage> {
+        let mut all: Vec<RuntimePage> = self
+            .pages
+            .iter()
+            .map(|page| {
+                let slots = &self.nodes[page.first..page.first + page.slot_count as usize];
+                let used = slots.iter().filter(|&&node| node != NO_NODE).count() as u64;
+                let used_bytes = used.saturating_mul(page.slot_bytes);
+                RuntimePage {
+                    start_avma: page.start_avma / self.page_bytes * self.page_bytes,
+                    bytes: self.page_bytes,
+                    free_bytes: self.page_bytes.saturating_sub(used_bytes),
+                }
+            })
+            .collect();
+        all.sort_unstable_by_key(|page| page.start_avma);
+        all
     }
 
     /// Numbers the objects in the slots, and returns them in this order.

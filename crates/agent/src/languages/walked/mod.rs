@@ -81,8 +81,8 @@ pub(crate) trait Dialect {
     /// Whether a frame depends on the one outwards. Then `more` is the outer one's code and `calls`
     /// the outer one's instruction, unless the second words of their positions differ.
     const LOOKS_OUTWARDS: bool = false;
-    /// Whether frames are found by the native stack. The nodes of native stacks without them are
-    /// cached then.
+    /// True for languages whose frames are found by the native stack. The nodes of native stacks
+    /// without them are cached then.
     const IS_BY_NATIVES: bool = false;
     /// Returns the position of the innermost frame of the calling thread; `None` or [`END`] if it
     /// has no frames.

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use heapr_managed::{ManagedHeap, NodeKind, write_snapshot};
+use heapr_managed::{ManagedHeap, NodeKind, RuntimePage, write_snapshot};
 use heapr_proc::PageMap;
 use heapr_resident::{Account, Class};
 use heapr_table::quantity::{bytes, duration, plural};
@@ -83,6 +83,12 @@ pub(super) struct ObjectSum {
     notes: Vec<String>,
 }
 
+/// True if one of the pages, which are sorted by address, has an address.
+fn is_in_page(pages: &[RuntimePage], avma: u64) -> bool {
+    let behind = pages.partition_point(|page| page.start_avma <= avma);
+    behind.checked_sub(1).is_some_and(|last| pages[last].has(avma))
+}
+
 impl ObjectSum {
     /// Reads the objects of a process whose resident memory is known.
     ///
@@ -120,15 +126,17 @@ impl ObjectSum {
             let resident_bytes =
                 if is_block { places.resident(node.address_avma, own_bytes) } else { own_bytes };
             if is_block { &mut native } else { &mut objects }.add(resident_bytes);
-            if !is_of_heaps(class) {
+            if !is_of_heaps(class) && !is_in_page(&heap.runtime_pages, node.address_avma) {
                 elsewhere_bytes = elsewhere_bytes.saturating_add(resident_bytes);
             }
         }
         let mut room_bytes = 0_u64;
-        for room in &heap.free_rooms {
-            let resident_bytes = places.resident(room.page_avma, room.free_bytes);
-            room_bytes = room_bytes.saturating_add(resident_bytes);
-            if !is_of_heaps(places.class_at(room.page_avma)) {
+        for page in &heap.runtime_pages {
+            let resident_bytes = places.resident(page.start_avma, page.bytes);
+            // What was never written is mostly room.
+            let absent_bytes = page.bytes.saturating_sub(resident_bytes);
+            room_bytes = room_bytes.saturating_add(page.free_bytes.saturating_sub(absent_bytes));
+            if !is_of_heaps(places.class_at(page.start_avma)) {
                 elsewhere_bytes = elsewhere_bytes.saturating_add(resident_bytes);
             }
         }
