@@ -136,9 +136,9 @@ pub struct HoldReport {
     pub no_copy: Option<String>,
     /// Lifetime of the copy.
     pub copy_life: Option<Duration>,
-    /// Whether the process was resumed while it was read, so that the result is of no single
+    /// Reason why the process was resumed while it was read, so that the result is of no single
     /// moment.
-    pub is_let_go: bool,
+    pub let_go: Option<LetGo>,
     /// Whether another process ended the copy while it was read.
     pub is_copy_lost: bool,
     /// Durations of the last stop's parts.
@@ -232,7 +232,7 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
         match copied {
             None => {
                 held.name_threads(pid);
-                report.is_let_go = look_at_process(&mut stopped, request.longest, &held, looks).is_err();
+                report.let_go = look_at_process(&mut stopped, request.longest, &held, looks).err();
                 report.pause = stopped.resume();
             }
             Some(copied) => {

@@ -102,3 +102,4 @@ pub use run_alone::{RunsAlone, program_starts};
 pub use standstill::{StillProcess, stand_still};
 pub use stopped_process::StoppedProcess;
 pub use thread_modules::{ThreadModule, thread_modules};
+pub use timed_look::LetGo;

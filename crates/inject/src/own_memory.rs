@@ -27,26 +27,30 @@ pub fn give_back_memory() {
 ///
 /// For the same processes: a start and an attach run code that nothing runs for days after them.
 pub fn give_back_code() {
-    for found in smaps::read(std::process::id()).unwrap_or_default().iter().filter(|found| is_own(found)) {
+    for found in own_segments() {
         let (Ok(start), Ok(bytes)) =
             (usize::try_from(found.mapping.start_avma), usize::try_from(found.mapping.bytes()))
         else {
             continue;
         };
         let start: *mut libc::c_void = std::ptr::with_exposed_provenance_mut(start);
-        // SAFETY: `is_own` guarantees a segment of this program's file. It stays until the program
+        // SAFETY: `own_segments` guarantees a segment of this program's file. It stays until the program
         // ends, is not writable and has no written page, so that the file has the same bytes.
         let _ = unsafe { libc::madvise(start, bytes, libc::MADV_DONTNEED) };
     }
 }
 
-/// True for segments of this program's file without a written page. A debugger may have written.
-fn is_own(found: &MappingPages) -> bool {
-    let mapping = &found.mapping;
-    let is_unwritten = found.pages.anonymous_bytes == 0 && found.pages.swapped_bytes == 0;
-    let is_program = std::fs::read_link("/proc/self/exe")
-        .is_ok_and(|program| program.as_os_str() == mapping.name.as_str());
-    is_program && is_unwritten && mapping.inode != 0 && !mapping.is_writable && !mapping.is_shared
+/// Returns the segments of this program's file without a written page. A debugger may have written.
+fn own_segments() -> Vec<MappingPages> {
+    let Ok(program) = std::fs::read_link("/proc/self/exe") else { return Vec::new() };
+    let mut all = smaps::read(std::process::id()).unwrap_or_default();
+    all.retain(|found| {
+        let mapping = &found.mapping;
+        let is_unwritten = found.pages.anonymous_bytes == 0 && found.pages.swapped_bytes == 0;
+        let is_program = program.as_os_str() == mapping.name.as_str();
+        is_program && is_unwritten && mapping.inode != 0 && !mapping.is_writable && !mapping.is_shared
+    });
+    all
 }
 
 #[cfg(test)]
@@ -54,8 +58,7 @@ mod tests {
     use super::*;
 
     fn code_bytes() -> (u64, u64) {
-        let all = smaps::read(std::process::id()).unwrap();
-        let own = all.iter().filter(|found| is_own(found) && found.mapping.is_executable);
+        let own = own_segments().into_iter().filter(|found| found.mapping.is_executable);
         own.fold((0, 0), |(mapped, resident), found| {
             (mapped + found.mapping.bytes(), resident + found.pages.rss_bytes)
         })
@@ -63,8 +66,7 @@ mod tests {
 
     #[test]
     fn code_that_is_given_back_is_not_resident_and_runs_on() {
-        let all = smaps::read(std::process::id()).unwrap();
-        for found in all.iter().filter(|found| is_own(found) && found.mapping.is_executable) {
+        for found in own_segments().iter().filter(|found| found.mapping.is_executable) {
             for address in (found.mapping.start_avma..found.mapping.end_avma).step_by(4096) {
                 let address: *const u8 = std::ptr::with_exposed_provenance(address as usize);
                 // SAFETY: the address lies in a mapped segment of this program, which is readable.

@@ -11,9 +11,12 @@ use crate::urgency::Urgency;
 
 /// Report that the target was resumed before all was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LetGo {
+pub struct LetGo {
     /// Time until the target was resumed.
-    pub(crate) after: Duration,
+    pub after: Duration,
+    /// Whether the time that was allowed is over. If not, the reading thread waited without any
+    /// progress for [`WAITS_FOR`], or ended without a result.
+    pub is_overdue: bool,
 }
 
 /// Interval of checks of the reading thread.
@@ -47,30 +50,32 @@ pub(crate) fn look_in_time<T: Send>(
         let builder = thread::Builder::new().name("heapr-look".to_owned());
         let Ok(thread) = builder.spawn_scoped(scope, reading) else { return None };
         let mut progress = Progress::default();
-        let is_late = loop {
+        let is_overdue = loop {
             let left = longest.map_or(BETWEEN, |longest| longest.saturating_sub(begin.elapsed()));
             if told.recv_timeout(left.min(BETWEEN)) != Err(RecvTimeoutError::Timeout) {
-                break false;
+                break None;
             }
-            let is_over = longest.is_some_and(|longest| begin.elapsed() >= longest);
-            if is_over || progress.is_stuck(reader.load(Relaxed)) {
-                break true;
+            if longest.is_some_and(|longest| begin.elapsed() >= longest) {
+                break Some(true);
+            }
+            if progress.is_stuck(reader.load(Relaxed)) {
+                break Some(false);
             }
         };
-        let after = begin.elapsed();
-        if is_late {
+        let late = is_overdue.map(|is_overdue| LetGo { after: begin.elapsed(), is_overdue });
+        if late.is_some() {
             let_go();
         }
         let found = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Some(if is_late { Err(LetGo { after }) } else { Ok(found) })
+        Some(late.map_or(Ok(found), Err))
     });
     match outcome {
         Some(Ok(Some(found))) => Ok(found),
-        Some(Err(let_go)) => Err(let_go),
+        Some(Err(late)) => Err(late),
         // The closure runs only once.
-        Some(Ok(None)) => Err(LetGo { after: begin.elapsed() }),
+        Some(Ok(None)) => Err(LetGo { after: begin.elapsed(), is_overdue: false }),
         // No other thread can be created.
-        None => work().ok_or_else(|| LetGo { after: begin.elapsed() }),
+        None => work().ok_or_else(|| LetGo { after: begin.elapsed(), is_overdue: false }),
     }
 }
 
@@ -110,7 +115,7 @@ mod tests {
             let (serve, served) = mpsc::channel();
             // Like a page that is supplied only when the target runs again.
             let outcome = look_in_time(longest, move || served.recv(), move || serve.send(1).unwrap());
-            assert!(outcome.is_err(), "{outcome:?}");
+            assert_eq!(outcome.map_err(|late| late.is_overdue), Err(longest.is_some()));
         }
     }
 }

@@ -24,7 +24,9 @@ use heapr_trace::HeapGraph;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::snapshots::heap_look::{NoGraph, Prepared};
+use crate::snapshots::awake_receiver::receive_awake;
+use crate::snapshots::heap_look::Prepared;
+use crate::snapshots::no_graph::{NoGraph, reason_for_letting_go};
 use crate::snapshots::running_look::{self, BETWEEN, Births};
 
 /// Time for which a process stands still for its graph.
@@ -206,29 +208,18 @@ fn capture(
         without_agent: false,
     };
     let report = heapr_inject::hold(pid, hold, &mut looking)?;
-    let found = match (report.is_copy_lost, report.is_let_go) {
-        (true, _) => Err(NoGraph::Cut),
-        (_, true) => Err(NoGraph::TooLong),
-        _ => looking.found,
+    if let Some(late) = report.let_go {
+        return Err(Error::NoGraph {
+            pid,
+            reason: reason_for_letting_go(late.is_overdue, request.max_pause),
+        });
+    }
+    let found = if report.is_copy_lost { Err(NoGraph::Cut) } else { looking.found };
+    let too_long = || match report.copy_life {
+        Some(_) => format!("its copy would have lived for longer than {} ms", request.max_pause.as_millis()),
+        None => reason_for_letting_go(true, request.max_pause),
     };
-    let mut graph = found.map_err(|why| {
-        let reason = match why {
-            NoGraph::TooLong if report.copy_life.is_some() => {
-                format!("its copy would have lived for longer than {} ms", request.max_pause.as_millis())
-            }
-            NoGraph::TooLong => format!(
-                "it would have stood still for longer than {} ms: --max-pause allows more",
-                request.max_pause.as_millis()
-            ),
-            NoGraph::Cut => {
-                "its group came near its limit of memory, or somebody ended its copy, while that was read"
-                    .to_owned()
-            }
-            NoGraph::Gone => "it has ended meanwhile".to_owned(),
-            NoGraph::TooLarge => "it has more than 4 billion references".to_owned(),
-        };
-        Error::NoGraph { pid, reason }
-    })?;
+    let mut graph = found.map_err(|why| Error::NoGraph { pid, reason: why.reason(too_long) })?;
     graph.pause_ns = u64::try_from(report.pause.as_nanos()).unwrap_or(u64::MAX);
     if let Some(reason) = report.no_copy {
         graph.notes.push(format!("it stood still while it was read, as it could not be copied: {reason}"));
@@ -261,9 +252,8 @@ fn capture_running(
         prepared.take_down(pid);
         let found = prepared.look(&held, ReadFrom::Process, places, &goes_on);
         let (graph, map) = found.map_err(|why| match why {
-            NoGraph::TooLong | NoGraph::Cut => none(too_long()),
-            NoGraph::Gone => none("it has ended meanwhile".to_owned()),
-            NoGraph::TooLarge => none("it has more than 4 billion references".to_owned()),
+            NoGraph::Cut => none(too_long()),
+            other => none(other.reason(too_long)),
         })?;
         Ok((graph, map, births))
     };
@@ -302,7 +292,7 @@ impl Looking<'_> {
     }
 
     fn blocks(&self) -> Option<Vec<(u64, u64)>> {
-        self.given.recv_timeout(self.left()).ok().map(|blocks| blocks.places)
+        receive_awake(&self.given, || self.left()).map(|blocks| blocks.places)
     }
 }
 

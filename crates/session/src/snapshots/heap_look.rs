@@ -20,6 +20,7 @@ use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
 use crate::snapshots::copied_memory::{CopiedMemory, Form, WrittenMemory};
 use crate::snapshots::graph_notes::{of_mappings, of_served};
+use crate::snapshots::no_graph::NoGraph;
 
 /// Facts that are found before the process is stopped, because finding them takes longer than the
 /// rest.
@@ -36,19 +37,6 @@ pub(crate) struct Prepared {
     /// Memory that was copied out, and modules found in the copy.
     kept: Option<(CopiedMemory, Vec<ThreadModule>)>,
     texts: Texts,
-}
-
-/// Reason for which there is no graph.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NoGraph {
-    /// Capture would take longer than the process may stand still.
-    TooLong,
-    /// Process has ended.
-    Gone,
-    /// Copy had to be ended.
-    Cut,
-    /// More references than can be numbered.
-    TooLarge,
 }
 
 /// Memory as the scan reads it.

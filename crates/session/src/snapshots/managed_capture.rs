@@ -17,6 +17,7 @@ use heapr_proc::{Mapping, mappings, not_as_it_is_in_forks};
 use crate::Error;
 use crate::snapshots::copied_memory::{CopiedMemory, Form};
 use crate::snapshots::heap_look::Still;
+use crate::snapshots::no_graph::reason_for_letting_go;
 
 /// Largest size of a C heap that is walked while the process stands still or a copy of it lives.
 /// The walk cannot be ended early.
@@ -101,11 +102,8 @@ pub fn managed_heap(pid: u32, request: &ManagedRequest) -> Result<ManagedTaken, 
     if report.is_copy_lost {
         return Err(none("its copy was ended while that was read (memory is short)".to_owned()));
     }
-    if report.is_let_go {
-        let limit = request.max_pause.as_millis();
-        return Err(none(format!(
-            "it would have stood still for longer than {limit} ms: --max-pause allows more"
-        )));
+    if let Some(late) = report.let_go {
+        return Err(none(reason_for_letting_go(late.is_overdue, request.max_pause)));
     }
     match looking.found {
         Some(Ok(heap)) => Ok(ManagedTaken {
