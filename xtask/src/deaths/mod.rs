@@ -109,6 +109,14 @@ fn told_of(death: &Death, programs: &Programs) -> anyhow::Result<(bool, String)>
     let sentence = deaths[0]["sentences"][0].as_str().unwrap_or_default().to_owned();
     let has = |words: &&str| words.split('|').any(|word| sentence.contains(word));
     let is_right = death.expected.iter().all(has);
+    if !is_right {
+        let of_death = |key: &str| serde_json::to_string_pretty(&deaths[0][key]).unwrap_or_default();
+        eprintln!(
+            "{}: {}",
+            death.name,
+            ["sentences", "unknown", "holders", "group"].map(of_death).join("\n")
+        );
+    }
     Ok((is_right, sentence))
 }
 

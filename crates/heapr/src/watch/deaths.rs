@@ -26,13 +26,12 @@ pub(super) struct Circumstances<'a> {
 }
 
 /// Makes the incidents of processes of one group that ended together. The kernel's kills have an
-/// incident each. Processes that were killed with them are named in the first one.
+/// incident each, those of a whole group one for all. Processes that were killed with them are
+/// named in the first one.
 pub(super) fn incidents(all: Vec<Told>, circumstances: &Circumstances<'_>) -> Vec<Incident> {
     let possible = all.iter().filter(|told| is_kill_possible(told.dead.ending));
     let (with_record, without_record): (Vec<_>, Vec<_>) = possible.partition(|told| told.kill.is_some());
     let counts = (with_record.len() as u64, without_record.len() as u64);
-    let mut judged: Vec<Incident> = Vec::new();
-    let mut company: Vec<GroupProcess> = Vec::new();
     let mut all: Vec<Told> = all
         .into_iter()
         .filter(|told| told.kill.is_some() || told.dead.is_incident(circumstances.group))
@@ -42,27 +41,33 @@ pub(super) fn incidents(all: Vec<Told>, circumstances: &Circumstances<'_>) -> Ve
         let killed_bytes = told.kill.as_ref().and_then(|kill| kill.rss_bytes);
         told.dead.named.rss_bytes = killed_bytes.or(told.dead.named.rss_bytes);
     }
-    // The kernel's kills first, then the largest process.
-    all.sort_by_key(|told| (told.kill.is_none(), std::cmp::Reverse(told.dead.named.rss_bytes)));
-    for told in all {
-        let is_first = judged.is_empty();
-        let is_company = !is_first && told.kill.is_none() && is_kill_possible(told.dead.ending);
-        if is_company {
-            company.push(GroupProcess {
-                pid: told.dead.named.pid,
-                name: told.dead.named.name.clone(),
-                rss_bytes: told.dead.named.rss_bytes.unwrap_or(0),
-                is_recorded: told.dead.not_recorded.is_none(),
-            });
-            continue;
-        }
-        judged.push(incident(told, circumstances, counts));
-    }
-    if let Some(first) = judged.first_mut() {
-        first.ended_with = company;
-    }
+    // The kernel's kills first, in their order, then the largest process.
+    all.sort_by_key(|told| {
+        let kill_us = told.kill.as_ref().map_or(u64::MAX, |kill| kill.time_us);
+        (kill_us, std::cmp::Reverse(told.dead.named.rss_bytes))
+    });
+    let mut all = all.into_iter();
+    let Some(first) = all.next() else { return Vec::new() };
+    let is_of_whole_group = |told: &Told| told.kill.as_ref().is_some_and(|kill| kill.is_of_whole_group);
+    let is_whole_group = is_of_whole_group(&first);
+    let (company, others): (Vec<Told>, Vec<Told>) = all.partition(|told| match told.kill {
+        Some(_) => is_whole_group && is_of_whole_group(told),
+        None => is_kill_possible(told.dead.ending),
+    });
+    let company = company.iter().map(|told| member(&told.dead)).collect();
+    let mut judged = vec![incident(first, company, circumstances, counts)];
+    judged.extend(others.into_iter().map(|told| incident(told, Vec::new(), circumstances, counts)));
     judged.iter_mut().for_each(tell);
     judged
+}
+
+fn member(dead: &Dead) -> GroupProcess {
+    GroupProcess {
+        pid: dead.named.pid,
+        name: dead.named.name.clone(),
+        rss_bytes: dead.named.rss_bytes.unwrap_or(0),
+        is_recorded: dead.not_recorded.is_none(),
+    }
 }
 
 /// Whether the kernel may have ended a process so for lack of memory.
@@ -70,8 +75,14 @@ pub(super) fn is_kill_possible(ending: Ending) -> bool {
     ending.is_kill() || ending == Ending::Unknown
 }
 
-/// Makes an incident. `counts`: deaths of the group that the kernel's log tells, and others.
-fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -> Incident {
+/// Makes an incident. `company`: processes that ended with it. `counts`: deaths of the group that
+/// the kernel's log tells, and others.
+fn incident(
+    told: Told,
+    company: Vec<GroupProcess>,
+    circumstances: &Circumstances<'_>,
+    counts: (u64, u64),
+) -> Incident {
     let Told { dead, kill } = told;
     let is_by_itself = kill.is_none() && !is_kill_possible(dead.ending);
     let failed_count = match is_by_itself {
@@ -110,6 +121,7 @@ fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -
         not_before_unix_ns: dead.not_before_unix_ns,
         process: dead.named,
         ending: Some(dead.ending),
+        ended_with: company,
         cause,
         group,
         account: dead.account,
@@ -140,4 +152,50 @@ fn incident(told: Told, circumstances: &Circumstances<'_>, counts: (u64, u64)) -
     }
     add_holders(&mut incident, circumstances.recorded, &accounts, true);
     incident
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_incident::{ProcessNamed, Scope};
+
+    use super::*;
+
+    const KILL: Ending = Ending::Signalled { signal: 9, has_core: false };
+
+    fn killed(pid: u32, is_of_whole_group: bool) -> Told {
+        let named = ProcessNamed { pid, name: "worker".to_owned(), ..ProcessNamed::default() };
+        let kill = KernelKill {
+            time_us: 1,
+            pid,
+            name: "worker".to_owned(),
+            scope: Scope::Group,
+            limited_group: Some("/g".to_owned()),
+            group: Some("/g".to_owned()),
+            is_of_whole_group,
+            rss_bytes: Some(u64::from(pid) << 20),
+        };
+        Told { dead: Dead { named, ending: KILL, ..Dead::default() }, kill: Some(kill) }
+    }
+
+    fn company(is_of_whole_group: bool) -> Vec<(u32, Vec<u32>)> {
+        let circumstances = Circumstances {
+            group: None,
+            recorded: Recorded { path: std::path::Path::new("/nonexistent"), recorder_pid: None },
+            log_not_read: None,
+        };
+        let all = [1, 3, 2].map(|pid| killed(pid, is_of_whole_group)).into();
+        let told = incidents(all, &circumstances);
+        let pids = |incident: &Incident| incident.ended_with.iter().map(|process| process.pid).collect();
+        told.iter().map(|incident| (incident.process.pid, pids(incident))).collect()
+    }
+
+    #[test]
+    fn a_group_that_is_killed_as_a_whole_is_one_incident() {
+        assert_eq!(company(true), [(3, vec![2, 1])]);
+    }
+
+    #[test]
+    fn kills_of_single_processes_are_incidents_of_their_own() {
+        assert_eq!(company(false), [(3, vec![]), (2, vec![]), (1, vec![])]);
+    }
 }

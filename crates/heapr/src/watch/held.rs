@@ -28,8 +28,7 @@ const SLACK_NS: u64 = 10_000_000_000;
 /// Smallest amount of a class or part.
 const BYTES_MIN: u64 = 1 << 20;
 
-/// Adds the holders to an incident. `pids`: processes of the group, the incident's own first.
-/// `is_dead`: the holders are those at the end of that process.
+/// Adds the holders to an incident. `is_dead`: the holders are those at the end of that process.
 pub(super) fn add_holders(
     incident: &mut Incident,
     recorded: Recorded<'_>,
@@ -41,11 +40,17 @@ pub(super) fn add_holders(
     // A crash or an exit is of this process alone.
     let is_of_group = incident.cause.kind.is_of_group();
     let processes = incident.group.iter().filter(|_| is_of_group).flat_map(|group| &group.processes);
-    pids.extend(processes.map(|process| process.pid).filter(|&pid| pid != own));
+    let processes = processes.chain(&incident.ended_with);
+    for process in processes {
+        if !pids.contains(&process.pid) {
+            pids.push(process.pid);
+        }
+    }
     // A process that no scan has seen began after the last scan.
     let began_unix_ns = incident.process.started_unix_ns.unwrap_or(incident.time_unix_ns);
     let age_ns = unix_ns().saturating_sub(began_unix_ns).saturating_add(SLACK_NS);
-    let dead = is_dead.then_some(Ended { pid: own, age_ns });
+    let with: Vec<u32> = incident.ended_with.iter().map(|process| process.pid).collect();
+    let dead = is_dead.then_some(Ended { pid: own, age_ns, with: &with });
     let found = match functions(recorded, &pids, dead, incident.time_unix_ns) {
         Ok(found) => found,
         Err(error) => {

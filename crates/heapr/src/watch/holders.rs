@@ -74,10 +74,12 @@ type Share = (u32, Amounts, Amount);
 
 /// Process whose end is the moment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ended {
+pub(super) struct Ended<'a> {
     pub(super) pid: u32,
     /// Largest time since its start, ns.
     pub(super) age_ns: u64,
+    /// Processes that ended with it: each counts with the blocks of its own end.
+    pub(super) with: &'a [u32],
 }
 
 /// Reads the functions of `pids`. `dead`: process whose end is the moment; without one, or without
@@ -88,7 +90,7 @@ pub(super) struct Ended {
 pub(super) fn functions(
     recorded: Recorded<'_>,
     pids: &[u32],
-    dead: Option<Ended>,
+    dead: Option<Ended<'_>>,
     at_unix_ns: u64,
 ) -> anyhow::Result<Functions> {
     let trace = open(recorded.path)?;
@@ -104,7 +106,10 @@ pub(super) fn functions(
         .and_then(|pid| latest(trace.processes(), pid)?.end_ns)
         // One nanosecond later the process's blocks have ended with it.
         .map_or(last_ns, |end| end.saturating_sub(1).min(end_ns));
-    let ended = own.and_then(|pid| Some((pid, earliest_end_ns(&trace, pid)?.saturating_sub(1))));
+    let together = dead.filter(|_| own.is_some()).map_or(&[][..], |dead| dead.with);
+    let together = own.into_iter().chain(together.iter().copied().filter(|pid| known.contains(pid)));
+    let ended = together.filter_map(|pid| Some((pid, earliest_end_ns(&trace, pid)?.saturating_sub(1))));
+    let ended: Vec<(u32, u64)> = ended.collect();
     let start_ns =
         known.iter().filter_map(|pid| latest(trace.processes(), *pid)).map(|process| process.start_ns).min();
     let start_ns = start_ns.unwrap_or(0).max(moment_ns.saturating_sub(GROWTH_NS));
@@ -161,7 +166,7 @@ pub(super) fn last_moment_ns(at_ns: u64, end_ns: u64) -> u64 {
 
 /// Whether a process of the recording can be the one that is meant. One that had ended before the
 /// dead one began had the same number.
-fn is_it(pid: u32, end_ns: Option<u64>, dead: Option<Ended>, now_ns: u64) -> bool {
+fn is_it(pid: u32, end_ns: Option<u64>, dead: Option<Ended<'_>>, now_ns: u64) -> bool {
     let Some(dead) = dead.filter(|dead| dead.pid == pid) else { return true };
     end_ns.is_none_or(|end_ns| end_ns >= now_ns.saturating_sub(dead.age_ns))
 }
@@ -191,8 +196,8 @@ fn rate(course: &[(u64, u64)]) -> Option<(i64, u64)> {
 /// Answers about one recording.
 pub(super) struct Reader {
     pub(super) files: Arc<Files>,
-    /// Process that has ended, and the last moment at which it has its blocks.
-    ended: Option<(u32, u64)>,
+    /// Processes that have ended, each with the last moment at which it has its blocks.
+    ended: Vec<(u32, u64)>,
 }
 
 impl Reader {
@@ -211,21 +216,28 @@ impl Reader {
             graphs: Vec::new(),
         });
         let files = Files::open_sources(&[Source::File(path.to_owned())], host, Limits::default());
-        Self { files, ended: None }
+        Self { files, ended: Vec::new() }
     }
 
-    /// Amounts of all functions at a moment, and their sum. The process that has ended counts with
-    /// the blocks of its end.
+    /// Amounts of all functions at a moment, and their sum. A process that has ended counts with the
+    /// blocks of its end.
     fn amounts(&self, pids: &[u32], moment_ns: u64) -> anyhow::Result<(Amounts, Amount)> {
-        let ended = self.ended.filter(|(pid, last_ns)| *last_ns < moment_ns && pids.contains(pid));
-        let Some((pid, last_ns)) = ended else { return self.amounts_at(pids, moment_ns) };
-        let (mut amounts, mut all) = self.amounts_at(&[pid], last_ns)?;
-        let others: Vec<u32> = pids.iter().copied().filter(|other| *other != pid).collect();
+        let (mut amounts, mut all) = (Amounts::new(), Amount::default());
+        let mut others = pids.to_vec();
+        let mut parts: Vec<(Vec<u32>, u64)> = Vec::new();
+        for &(pid, last_ns) in self.ended.iter().filter(|(_, last_ns)| *last_ns < moment_ns) {
+            if let Some(place) = others.iter().position(|other| *other == pid) {
+                parts.push((vec![others.remove(place)], last_ns));
+            }
+        }
         // No process at all would mean each process.
         if !others.is_empty() {
-            let (of_others, all_others) = self.amounts_at(&others, moment_ns)?;
-            of_others.into_iter().for_each(|(key, amount)| amounts.entry(key).or_default().add(amount));
-            all.add(all_others);
+            parts.push((others, moment_ns));
+        }
+        for (pids, at_ns) in parts {
+            let (of_part, sum) = self.amounts_at(&pids, at_ns)?;
+            of_part.into_iter().for_each(|(key, amount)| amounts.entry(key).or_default().add(amount));
+            all.add(sum);
         }
         Ok((amounts, all))
     }
@@ -320,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ended_before_the_dead_one_began_is_another_one() {
-        let dead = Some(Ended { pid: 7, age_ns: 20 });
+        let dead = Some(Ended { pid: 7, age_ns: 20, with: &[] });
         assert!(is_it(7, Some(85), dead, 100) && is_it(7, None, dead, 100));
         assert!(!is_it(7, Some(75), dead, 100));
         assert!(is_it(8, Some(75), dead, 100) && is_it(7, Some(75), None, 100));

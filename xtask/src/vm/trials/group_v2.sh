@@ -13,7 +13,11 @@ watched() { # group, further words: starts a watch and waits until it watches
   heapr watch --cgroup /$1 -o $1 "${@:2}" 2> $1.said & watch=$!
   until grep -q 'heapr: watching' $1.said; do sleep 0.2; done
 }
-first() { heapr incidents ${2:-1} --folder $1 --format json; }
+# The first one that is there: an incident of a death takes the place of its warning.
+first() {
+  local number=$(heapr incidents --folder $1 --format json | jq '[.incidents[].number] | min // 1')
+  heapr incidents $number --folder $1 --format json || { cat $1.said; exit 1; }
+}
 
 group whole memory.max=160M memory.oom.group=1
 start whole python3 $victims/workers.py
