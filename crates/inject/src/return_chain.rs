@@ -77,8 +77,8 @@ impl<'a> ReturnChains<'a> {
             // Only the innermost function may have its return address in a register, and no frame.
             let own_link = link.take();
             let caller = rule.caller_with(&HERE.columns, &registers, own_link, &word_at)?;
-            // A signal handler may have a separate stack.
-            if !is_interrupted {
+            // A signal handler may have a separate stack, and the first function has no caller.
+            if !is_interrupted && caller[HERE.columns.return_address].is_some() {
                 let caller_sp = caller[HERE.columns.stack_pointer]?;
                 if caller_sp < sp_avma || caller_sp == sp_avma && own_link.is_none() {
                     return None;

@@ -24,7 +24,7 @@ rounds() {
       { jq -c .loss info.json; echo "$name: lost in round $round"; exit 1; }
     events=$((events + $(jq .event_count info.json)))
     [ $((round % 10)) != 0 ] || echo "= $name: round $round after $((SECONDS - began)) s"
-    test "$(of_agent $pid)" = 0 || { grep -e heapr -e memfd /proc/$pid/maps; echo "$name: left in round $round"; exit 1; }
+    test "$(of_agent $pid)" = 0 || { grep -e heapr -e memfd /proc/$pid/maps; cat start.txt stop.txt; echo "$name: left in round $round"; exit 1; }
   done
   echo "= $name: $count rounds in $((SECONDS - began)) s, $events events, descriptors $descriptors_before before, $(descriptors $pid) after"
 }
