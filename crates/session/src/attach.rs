@@ -16,6 +16,7 @@ use crate::recorder::facts::target_view::sees_file;
 use crate::recorder::go::GoTarget;
 use crate::recorder::inside::{Finder, Inside, Looked, WantedFile, functions_of};
 use crate::recorder::intake::pool_growth;
+use crate::recorder::memory::mebibytes;
 use crate::{Error, Session};
 
 /// Facts that lead a target into the session.
@@ -280,8 +281,21 @@ impl Session {
         if report.stays_loaded {
             self.recorder.process_let_go(pid);
         } else {
-            self.recorder.process_detached(report.process_slot, report.process_generation);
+            let key = (report.process_slot, report.process_generation);
+            if report.bytes_left > 0 {
+                self.recorder.note(key, left_notice(report.bytes_left));
+            }
+            self.recorder.process_detached(key.0, key.1);
         }
         self.step_now();
     }
+}
+
+/// Reason for which an agent's memory stays mapped.
+pub(crate) const STAYS: &str =
+    "a thread may still return into the agent's code, or a filter forbids to unmap it";
+
+/// Says of a process that a detach has left the agent in it.
+pub(crate) fn left_notice(bytes_left: u64) -> String {
+    format!("it keeps {} of heapr's agent mapped, without use: {STAYS}", mebibytes(bytes_left))
 }

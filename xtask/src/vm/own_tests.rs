@@ -40,7 +40,8 @@ pub(super) fn make(
         }
         let trial = format!("{}-{}", place.replace('/', "-"), known_count + names.len());
         let mut strip = Command::new(format!("{}-strip", processor.prefix));
-        crate::run(strip.arg("-o").arg(work.join("bin").join(&trial)).arg(program))?;
+        // Some tests look for their own symbols.
+        crate::run(strip.arg("--strip-debug").arg("-o").arg(work.join("bin").join(&trial)).arg(program))?;
         let folder = crate::root().join("crates").join(name.trim_start_matches("heapr-"));
         // Without a test of such a name a program of tests succeeds.
         let run = format!(

@@ -2,6 +2,7 @@
 
 use heapr_inject::AttachReport;
 
+use crate::attach::{STAYS, left_notice};
 use crate::recorder::memory::mebibytes;
 use crate::{Error, ProcessFacts};
 
@@ -30,12 +31,9 @@ pub(super) fn child_remark(pid: u32, child: u32, outcome: Result<String, Error>)
     }
 }
 
-/// Reason for which an agent's memory stays mapped.
-const STAYS: &str = "a thread may still return into the agent's code";
-
 /// Remark on a detach that left the agent mapped.
 pub(super) fn left_remark(pid: u32, bytes_left: u64) -> String {
-    format!("process {pid} is let go, and keeps {} mapped, without use: {STAYS}", mebibytes(bytes_left))
+    format!("process {pid} is let go; {}", left_notice(bytes_left))
 }
 
 /// Remark on an attach.
