@@ -34,13 +34,15 @@ pub fn give_back_code() {
             continue;
         };
         let start: *mut libc::c_void = std::ptr::with_exposed_provenance_mut(start);
-        // SAFETY: `own_segments` guarantees a segment of this program's file. It stays until the program
-        // ends, is not writable and has no written page, so that the file has the same bytes.
+        // SAFETY: `own_segments` guarantees a segment of this program's file. It stays until the
+        // program ends, is not writable and has no written page, so that the file has the same
+        // bytes.
         let _ = unsafe { libc::madvise(start, bytes, libc::MADV_DONTNEED) };
     }
 }
 
-/// Returns the segments of this program's file without a written page. A debugger may have written.
+/// Returns the segments of this program's file without a written page. A debugger may have
+/// written.
 fn own_segments() -> Vec<MappingPages> {
     let Ok(program) = std::fs::read_link("/proc/self/exe") else { return Vec::new() };
     let mut all = smaps::read(std::process::id()).unwrap_or_default();

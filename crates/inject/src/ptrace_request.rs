@@ -9,8 +9,8 @@ pub(crate) type Request = libc::c_uint;
 pub(crate) type Request = libc::c_int;
 
 /// Makes a request whose answer is 0 or an error. `address` and `data` are numbers, or addresses of
-/// buffers that live until the call returns. The C library's function is not used: it returns the
-/// word of a request that reads one, and leaves the buffer of `data` as it is.
+/// buffers that live until the call returns. The C library's function is not used: it returns a
+/// word that is read, and leaves the buffer of `data` as it is.
 pub(crate) fn request(number: Request, tid: u32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: the address and data of these requests are numbers, or point to the callers' buffers.
     let answer = unsafe { libc::syscall(libc::SYS_ptrace, number as usize, tid as usize, address, data) };

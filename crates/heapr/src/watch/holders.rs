@@ -219,8 +219,8 @@ impl Reader {
         Self { files, ended: Vec::new() }
     }
 
-    /// Amounts of all functions at a moment, and their sum. A process that has ended counts with the
-    /// blocks of its end.
+    /// Amounts of all functions at a moment, and their sum. A process that has ended counts with
+    /// the blocks of its end.
     fn amounts(&self, pids: &[u32], moment_ns: u64) -> anyhow::Result<(Amounts, Amount)> {
         let (mut amounts, mut all) = (Amounts::new(), Amount::default());
         let mut others = pids.to_vec();
