@@ -21,6 +21,8 @@ const FLAGS: &str = "--cfg fuzzing -Zsanitizer=address -Ccodegen-units=1 -Cpasse
                      -Cllvm-args=-sanitizer-coverage-trace-compares";
 /// Bounds of a run: memory, length of an input, and seconds of one input.
 const BOUNDS: [&str; 3] = ["-rss_limit_mb=2048", "-max_len=65536", "-timeout=25"];
+/// Leaks that the sanitizer finds in the C library, in the folder `fuzz`.
+const LEAKS_OF_OTHERS: &str = "leaks-of-others.txt";
 /// Recorded stream of .NET, which the tests have, too.
 const DOTNET_EVENTS: &str = "crates/managed/tests/data/static-map.nettrace";
 
@@ -83,6 +85,7 @@ fn measure(target: &str, seconds: &str) -> anyhow::Result<Outcome> {
     let mut command = Command::new(program);
     command.arg(&corpus).args(seeds.is_dir().then_some(seeds)).args(BOUNDS);
     command.arg(format!("-max_total_time={seconds}")).arg("-print_final_stats=1");
+    command.env("LSAN_OPTIONS", format!("suppressions={}", folder.join(LEAKS_OF_OTHERS).display()));
     command.arg(format!("-artifact_prefix={}/", findings.display()));
     let begun = Instant::now();
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
