@@ -23,8 +23,13 @@ const FLAGS: &str = "--cfg fuzzing -Zsanitizer=address -Ccodegen-units=1 -Cpasse
 const BOUNDS: [&str; 3] = ["-rss_limit_mb=2048", "-max_len=65536", "-timeout=25"];
 /// Leaks that the sanitizer finds in the C library, in the folder `fuzz`.
 const LEAKS_OF_OTHERS: &str = "leaks-of-others.txt";
-/// Recorded stream of .NET, which the tests have, too.
-const DOTNET_EVENTS: &str = "crates/managed/tests/data/static-map.nettrace";
+/// Files that the tests have, too: target, path in the repository.
+const SEEDS_OF_TESTS: &[(&str, &str)] = &[
+    ("dotnet_events", "crates/managed/tests/data/static-map.nettrace"),
+    ("trace_reader", "crates/heapr/tests/it/data/recorded-on-aarch64.heapr"),
+    ("trace_reader", "crates/heapr/tests/it/data/recorded-on-x86_64.heapr"),
+    ("trace_reader", "crates/trace/tests/data/version-1.heapr"),
+];
 
 /// Runs `cargo xtask fuzz [--seconds N] TARGET…`.
 pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
@@ -119,15 +124,12 @@ fn built(target: &str) -> anyhow::Result<PathBuf> {
 
 /// Writes the seeds that are not in `fuzz/seeds`, because others have them.
 fn add_made_seeds(target: &str, corpus: &Path) -> anyhow::Result<()> {
-    match target {
-        "java_dump" => write_small_hprof(&corpus.join("seed.hprof")),
-        "dotnet_events" => {
-            let from = crate::root().join(DOTNET_EVENTS);
-            std::fs::copy(&from, corpus.join("seed.nettrace")).with_context(|| from.display().to_string())?;
-            Ok(())
-        }
-        _ => Ok(()),
+    for (_, path) in SEEDS_OF_TESTS.iter().filter(|(of, _)| *of == target) {
+        let from = crate::root().join(path);
+        let name = from.file_name().context("a seed is a file")?;
+        std::fs::copy(&from, corpus.join(name)).with_context(|| from.display().to_string())?;
     }
+    if target == "java_dump" { write_small_hprof(&corpus.join("seed.hprof")) } else { Ok(()) }
 }
 
 /// Last word after a mark.
