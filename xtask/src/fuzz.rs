@@ -27,7 +27,6 @@ const LEAKS_OF_OTHERS: &str = "leaks-of-others.txt";
 const SEEDS_OF_TESTS: &[(&str, &str)] = &[
     ("dotnet_events", "crates/managed/tests/data/static-map.nettrace"),
     ("trace_reader", "crates/heapr/tests/it/data/recorded-on-aarch64.heapr"),
-    ("trace_reader", "crates/heapr/tests/it/data/recorded-on-x86_64.heapr"),
     ("trace_reader", "crates/trace/tests/data/version-1.heapr"),
 ];
 
