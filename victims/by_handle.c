@@ -13,6 +13,13 @@
 
 #include "victim.h"
 
+// The version of the first glibc for the processor.
+#ifdef __aarch64__
+#define FIRST_VERSION "GLIBC_2.17"
+#else
+#define FIRST_VERSION "GLIBC_2.2.5"
+#endif
+
 extern void *__libc_malloc(size_t);
 extern void __libc_free(void *);
 extern void *__libc_calloc(size_t, size_t);
@@ -41,7 +48,7 @@ int main(void) {
     void *library = dlopen("libc.so.6", RTLD_NOW);
     MUST(library);
     Allocate *by_handle = (Allocate *)dlsym(library, "malloc");
-    Allocate *by_version = (Allocate *)dlvsym(library, "malloc", "GLIBC_2.2.5");
+    Allocate *by_version = (Allocate *)dlvsym(library, "malloc", FIRST_VERSION);
     Calloc *by_next = (Calloc *)dlsym(RTLD_NEXT, "calloc");
     Free *give = (Free *)dlsym(library, "free");
     MUST(by_handle && by_version && by_next && give);

@@ -7,7 +7,7 @@
 
 #include "victim.h"
 
-enum { CALLS = 100000, DEPTH = 6, STACK = 65536 };
+enum { CALLS = 100000, DEPTH = 6, STACK = 131072 };
 
 static uintptr_t low, high;
 static volatile long seen, elsewhere;

@@ -63,7 +63,7 @@ int main(void) {
     many_children();
     pthread_t threads[THREADS];
     pthread_attr_t attributes;
-    MUST(pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, 1 << 16) == 0);
+    MUST(pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, 1 << 17) == 0);
     MUST(pthread_barrier_init(&all_are_there, NULL, THREADS + 1) == 0);
     for (int number = 0; number < THREADS; number++)
         MUST(pthread_create(&threads[number], &attributes, work, NULL) == 0);
