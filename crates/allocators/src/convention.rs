@@ -11,14 +11,17 @@
 //! A function with such a path is thus called by the convention everywhere. For a function without
 //! one the answer is unknown: some of its callees may be in another object.
 
-use heapr_known::allocator_libraries::is_function;
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use heapr_known::allocator_libraries::is_function;
 use heapr_symbols::CodePlaces;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Register};
+
+use crate::arch::aarch64;
+use crate::branch::Branch;
 
 /// Number of x86-64 in a file's header.
 const EM_X86_64: u16 = 62;
@@ -89,9 +92,10 @@ pub(crate) struct Code {
 
 impl Code {
     /// Opens the code of a file. `functions`: start and size in bytes of all named functions.
-    /// `None` also for a file of another processor than x86-64, whose instructions are not decoded.
+    /// `None` also for a file of a processor whose branches are not known.
     pub(crate) fn open(file: &Path, functions: Vec<(u64, u64)>) -> Option<Self> {
-        let places = CodePlaces::read(file).filter(|places| places.machine() == EM_X86_64)?;
+        let is_known = |places: &CodePlaces| [EM_X86_64, aarch64::MACHINE].contains(&places.machine());
+        let places = CodePlaces::read(file).filter(is_known)?;
         let mut functions: Vec<(u64, u64)> =
             functions.into_iter().map(|(svma, bytes)| (svma, svma.saturating_add(bytes))).collect();
         // In a stripped file most functions have no names.
@@ -114,14 +118,28 @@ impl Code {
         self.functions[..behind].last().copied().filter(|&(_, end)| svma < end)
     }
 
-    fn instructions(&self, (start, end): (u64, u64)) -> Vec<Instruction> {
+    /// First bytes of a function.
+    fn bytes(&self, (start, end): (u64, u64)) -> Vec<u8> {
         let bytes = (end - start).min(FUNCTION_BYTES_MAX);
         let Some(offset) = self.places.file_offset(start) else { return Vec::new() };
         let mut code = vec![0; bytes as usize];
         let count = self.file.read_at(&mut code, offset).unwrap_or(0);
         code.truncate(count);
-        let decoder = Decoder::with_ip(64, &code, start, DecoderOptions::NONE);
+        code
+    }
+
+    fn instructions(&self, function: (u64, u64)) -> Vec<Instruction> {
+        let code = self.bytes(function);
+        let decoder = Decoder::with_ip(64, &code, function.0, DecoderOptions::NONE);
         decoder.into_iter().take_while(|found| !found.is_invalid()).collect()
+    }
+
+    /// Branches and calls of a function, in its order.
+    fn branches(&self, function: (u64, u64)) -> Vec<Branch> {
+        if self.places.machine() == aarch64::MACHINE {
+            return aarch64::branches(function.0, &self.bytes(function));
+        }
+        self.instructions(function).iter().filter_map(branch_of).collect()
     }
 
     /// Calls into other files by the function at `svma` and all its callees in its own file. Names
@@ -131,15 +149,15 @@ impl Code {
         let mut todo: VecDeque<(u64, u64)> = self.function_of(svma).into_iter().collect();
         let mut known: HashSet<(u64, u64)> = todo.iter().copied().collect();
         while let Some(function) = todo.pop_front() {
-            for found in self.instructions(function) {
-                let target = match found.flow_control() {
-                    FlowControl::IndirectCall | FlowControl::IndirectBranch => {
-                        elsewhere.add(self.import_of(&found));
+            for branch in self.branches(function) {
+                let target = match branch {
+                    Branch::To(target) => target,
+                    Branch::ByWord(word) => {
+                        elsewhere.add(self.import_at(word));
                         continue;
                     }
-                    _ => found.near_branch_target(),
                 };
-                if target == 0 || (function.0..function.1).contains(&target) {
+                if (function.0..function.1).contains(&target) {
                     continue;
                 }
                 if self.places.is_loaders_stub(target) {
@@ -159,19 +177,23 @@ impl Code {
         elsewhere
     }
 
-    fn import_of(&self, found: &Instruction) -> Option<&str> {
-        let is_by_loader = found.is_ip_rel_memory_operand() && found.segment_prefix() == Register::None;
-        is_by_loader.then(|| self.places.import_at(found.memory_displacement64())).flatten()
+    fn import_at(&self, word: Option<u64>) -> Option<&str> {
+        self.places.import_at(word?)
     }
 
     fn import_of_stub(&self, svma: u64) -> Option<&str> {
-        const STUB_BYTES: u64 = 16;
-        let jump = self.instructions((svma, svma + STUB_BYTES));
-        self.import_of(jump.iter().find(|found| found.flow_control() == FlowControl::IndirectBranch)?)
+        /// Longest stub. What lies behind a shorter one is not reached.
+        const STUB_BYTES: u64 = 24;
+        let by_word = |branch: Branch| if let Branch::ByWord(word) = branch { Some(word) } else { None };
+        self.import_at(self.branches((svma, svma + STUB_BYTES)).into_iter().find_map(by_word)?)
     }
 
-    /// True if the callers of the function at `svma` are known to follow the convention.
+    /// True if the callers of the function at `svma` are known to follow the convention. Unknown,
+    /// and false, for another processor than x86-64.
     pub(crate) fn is_convention_kept(&self, svma: u64) -> bool {
+        if self.places.machine() != EM_X86_64 {
+            return false;
+        }
         let mut todo: VecDeque<(u64, u64)> = self.function_of(svma).into_iter().collect();
         let mut known: HashSet<(u64, u64)> = todo.iter().copied().collect();
         while let Some(function) = todo.pop_front() {
@@ -191,6 +213,17 @@ impl Code {
             }
         }
         false
+    }
+}
+
+/// Returns the branch that an instruction makes, if it makes one.
+fn branch_of(found: &Instruction) -> Option<Branch> {
+    match found.flow_control() {
+        FlowControl::IndirectCall | FlowControl::IndirectBranch => {
+            let is_by_loader = found.is_ip_rel_memory_operand() && found.segment_prefix() == Register::None;
+            Some(Branch::ByWord(is_by_loader.then(|| found.memory_displacement64())))
+        }
+        _ => Some(found.near_branch_target()).filter(|&target| target != 0).map(Branch::To),
     }
 }
 

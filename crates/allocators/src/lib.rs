@@ -4,6 +4,8 @@
 //! The crate reads the symbol tables of files, and accesses no process.
 #![forbid(unsafe_code)]
 
+mod arch;
+mod branch;
 mod convention;
 mod finding;
 mod grammar;

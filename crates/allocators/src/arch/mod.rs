@@ -1,0 +1,3 @@
+//! Branches in the code of processors.
+
+pub(crate) mod aarch64;
