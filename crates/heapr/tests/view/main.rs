@@ -87,7 +87,7 @@ fn run_browser_tests(file: &str) {
     let measures_frames = file == SMOOTH;
     let _alone = measures_frames.then(|| PROCESSORS.write().unwrap_or_else(PoisonError::into_inner));
     let _beside = (!measures_frames).then(shared);
-    let output = run_in_ui(&["node", "--test", file], Duration::from_secs(300));
+    let output = run_in_ui(&["node", "--test", file], Duration::from_secs(900));
     let passed = output
         .lines()
         .find_map(|line| {
