@@ -14,7 +14,7 @@ use crate::urgency::Urgency;
 pub struct LetGo {
     /// Time until the target was resumed.
     pub after: Duration,
-    /// Whether the time that was allowed is over. If not, the reading thread waited without any
+    /// True if the time that was allowed is over. If not, the reading thread waited without any
     /// progress for [`WAITS_FOR`], or ended without a result.
     pub is_overdue: bool,
 }

@@ -74,7 +74,7 @@ impl Instruction {
             Self::Branch { instructions: signed(5, 19) }
         } else if is_of(0x7e00_0000, 0x3600_0000) {
             Self::Branch { instructions: signed(5, 14) }
-        } else if is_of(0xfedf_0000, 0xd61f_0000) || is_of(0xfedf_0000, 0xd61f_0000 | 1 << 21) {
+        } else if is_of(0xfedf_0000, 0xd61f_0000) {
             Self::ByRegister { register: register(5) }
         } else if is_of(0x9f00_0000, 0x9000_0000) {
             let pages = signed(5, 19) << 2 | i64::from(word >> 29 & 3);

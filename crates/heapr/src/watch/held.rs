@@ -39,17 +39,18 @@ pub(super) fn add_holders(
     let mut pids = vec![own];
     // A crash or an exit is of this process alone.
     let is_of_group = incident.cause.kind.is_of_group();
-    let processes = incident.group.iter().filter(|_| is_of_group).flat_map(|group| &group.processes);
-    let processes = processes.chain(&incident.ended_with);
-    for process in processes {
-        if !pids.contains(&process.pid) {
-            pids.push(process.pid);
+    let with: Vec<u32> = incident.ended_with.iter().map(|process| process.pid).collect();
+    if is_of_group {
+        let of_group = incident.group.iter().flat_map(|group| &group.processes).map(|process| process.pid);
+        for pid in of_group.chain(with.iter().copied()) {
+            if !pids.contains(&pid) {
+                pids.push(pid);
+            }
         }
     }
     // A process that no scan has seen began after the last scan.
     let began_unix_ns = incident.process.started_unix_ns.unwrap_or(incident.time_unix_ns);
     let age_ns = unix_ns().saturating_sub(began_unix_ns).saturating_add(SLACK_NS);
-    let with: Vec<u32> = incident.ended_with.iter().map(|process| process.pid).collect();
     let dead = is_dead.then_some(Ended { pid: own, age_ns, with: &with });
     let found = match functions(recorded, &pids, dead, incident.time_unix_ns) {
         Ok(found) => found,

@@ -104,7 +104,7 @@ fn a_filter_that_came_later_does_not_end_the_program_at_the_detach() {
     assert!(report.bytes_left > 0 && report.hooks_removed > 0, "{report:?}");
     lives_on(&mut victim);
     drop(session.stop());
-    // What stays in the program is told in the file.
+    // The file tells what stays in the program.
     let trace = heapr_trace::Trace::open(&folder.path().join("trace.heapr")).unwrap();
     let texts: Vec<_> = trace.notices().iter().map(|notice| notice.text.as_str()).collect();
     assert!(texts.iter().any(|text| text.contains("of heapr's agent mapped, without use")), "{texts:?}");

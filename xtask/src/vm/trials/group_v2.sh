@@ -16,7 +16,7 @@ watched() { # group, further words: starts a watch and waits until it watches
 # The first one that is there: an incident of a death takes the place of its warning.
 first() {
   local number=$(heapr incidents --folder $1 --format json | jq '[.incidents[].number] | min // 1')
-  heapr incidents $number --folder $1 --format json || { cat $1.said; exit 1; }
+  heapr incidents $number --folder $1 --format json || { cat $1.said >&2; exit 1; }
 }
 
 group whole memory.max=160M memory.oom.group=1
