@@ -11,9 +11,8 @@ use std::collections::HashMap;
 
 use heapr_known::machine::HERE;
 use heapr_proc::{Mapping, mappings};
-use heapr_unwind::UnwindRule;
+use heapr_unwind::{StoppedFrame, UnwindRule};
 
-use crate::arch::code_address;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::stop::StoppedThread;
 use crate::unwind_index::UnwindIndex;
@@ -62,29 +61,18 @@ impl<'a> ReturnChains<'a> {
     fn of_thread(&mut self, mappings: &[Mapping], thread: &StoppedThread) -> Option<Vec<u64>> {
         let memory = self.memory;
         let word_at = |avma: u64| memory.read_u64(avma).ok();
-        let mut registers = thread.registers.by_dwarf();
+        let mut frame = StoppedFrame::innermost(&HERE, &thread.registers.words());
         let mut chain = Vec::new();
-        let mut is_interrupted = true;
-        let mut link = thread.registers.link();
         while chain.len() < FRAMES_MAX {
-            let Some(word) = registers[HERE.columns.return_address] else { return Some(chain) };
-            let pc_avma = code_address(word);
-            let sp_avma = registers[HERE.columns.stack_pointer]?;
+            let Some(pc_avma) = frame.pc_avma(&HERE) else { return Some(chain) };
             chain.push(pc_avma);
-            // A return address may lie behind the caller's last instruction, hence minus 1.
-            let rule = self.rule(mappings, pc_avma.wrapping_sub(u64::from(!is_interrupted)))?;
-            is_interrupted = rule.is_of_signal;
-            // Only the innermost function may have its return address in a register, and no frame.
-            let own_link = link.take();
-            let caller = rule.caller_with(&HERE.columns, &registers, own_link, &word_at)?;
-            // A signal handler may have a separate stack, and the first function has no caller.
-            if !is_interrupted && caller[HERE.columns.return_address].is_some() {
-                let caller_sp = caller[HERE.columns.stack_pointer]?;
-                if caller_sp < sp_avma || caller_sp == sp_avma && own_link.is_none() {
-                    return None;
+            frame = match frame.interrupted(&HERE, &word_at) {
+                Some(interrupted) => interrupted,
+                None => {
+                    let rule = self.rule(mappings, frame.lookup_avma(&HERE)?)?;
+                    frame.caller(&HERE, rule, &word_at)?
                 }
-            }
-            registers = caller;
+            };
         }
         None
     }

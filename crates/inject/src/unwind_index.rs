@@ -6,6 +6,7 @@
 use object::elf::{PT_GNU_EH_FRAME, PT_LOAD};
 use object::{LittleEndian as LE, read::elf::ProgramHeader as _};
 
+use heapr_known::machine::HERE;
 use heapr_unwind::UnwindRule;
 
 use crate::elf_in_memory::program_headers;
@@ -38,6 +39,6 @@ impl UnwindIndex {
     pub(crate) fn rule(&self, memory: &impl TargetMemory, avma: u64) -> Option<UnwindRule> {
         let index = heapr_unwind::UnwindIndex { bytes: &self.bytes, address: self.avma };
         let bytes_at = |at: u64, count: usize| memory.read_vec(at, count).ok();
-        UnwindRule::of_entry(&bytes_at, index.entry_address(avma)?, avma)
+        UnwindRule::of_entry(&HERE.columns, &bytes_at, index.entry_address(avma)?, avma)
     }
 }

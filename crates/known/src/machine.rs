@@ -5,7 +5,7 @@
 
 use crate::arch::ALL;
 pub use crate::arch::HERE;
-pub use crate::machine_facts::{Columns, Machine, ThreadLocalPlace, ThreadRegisters};
+pub use crate::machine_facts::{Columns, Machine, SignalReturn, ThreadLocalPlace, ThreadRegisters};
 pub use crate::thread_descriptor::{OwnValue, SignatureWord, ThreadDescriptor};
 
 /// Size in bytes of the smallest page of all processors. Offsets and addresses of a file's segments

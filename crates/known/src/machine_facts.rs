@@ -41,6 +41,8 @@ pub struct ThreadRegisters {
     pub kernel_indices: &'static [usize],
     /// Index of the stack pointer in the lists.
     pub stack_pointer: usize,
+    /// Index of the instruction pointer in the lists.
+    pub instruction_pointer: usize,
     /// Index of the thread pointer in the lists.
     pub thread_pointer: usize,
     /// Type of the note of a core file with the thread pointer; `None` if it is one of the words.
@@ -60,6 +62,24 @@ pub struct Columns {
     pub return_address: usize,
     /// Numbers of the registers that functions preserve for their callers.
     pub preserved: &'static [usize],
+    /// Whether return addresses may be signed, and unwind tables say where
+    /// (`DW_CFA_AARCH64_negate_ra_state`).
+    pub may_sign_return_addresses: bool,
+    /// Code to which signal handlers return, if it has no tables.
+    pub signal_return: Option<SignalReturn>,
+}
+
+/// Code to which signal handlers return, and the interrupted registers that the kernel has left on
+/// the stack (`struct rt_sigframe`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignalReturn {
+    /// The code's bytes.
+    pub code: [u8; 8],
+    /// Offset in bytes of the interrupted registers from the stack pointer, each of 8 bytes, by
+    /// their numbers in unwind tables.
+    pub registers_at: u64,
+    /// Offset in bytes of the interrupted address from the stack pointer.
+    pub address_at: u64,
 }
 
 /// Location of a program's own thread-local variables (Drepper, ELF Handling For Thread-Local

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use heapr_known::machine::{Columns, Machine, SMALLEST_PAGE_BYTES};
-use heapr_unwind::{FrameRegisters, UnwindIndex, UnwindRule};
+use heapr_unwind::{StoppedFrame, UnwindIndex, UnwindRule};
 use memmap2::Mmap;
 use object::{Object as _, ObjectSection as _, ObjectSegment as _};
 
@@ -45,7 +45,7 @@ pub struct WalkedFrame {
 /// Unwinder for the stacks of one process.
 #[derive(Debug)]
 pub struct FrameWalker {
-    columns: Columns,
+    machine: Machine,
     code: Vec<MappedCode>,
     files: HashMap<PathBuf, Option<UnwindFile>>,
 }
@@ -89,7 +89,7 @@ impl UnwindFile {
     }
 
     /// Returns the rule for the code at an address of the file.
-    fn rule(&self, svma: u64) -> Option<UnwindRule> {
+    fn rule(&self, columns: &Columns, svma: u64) -> Option<UnwindRule> {
         let (index_svma, ref index) = self.index;
         let (table_svma, ref table) = self.table;
         let (index, table) = (&self.bytes[index.clone()], &self.bytes[table.clone()]);
@@ -98,7 +98,7 @@ impl UnwindFile {
             Some(table.get(start..start.checked_add(count)?)?.to_vec())
         };
         let entry_svma = UnwindIndex { bytes: index, address: index_svma }.entry_address(svma)?;
-        UnwindRule::of_entry(&bytes_at, entry_svma, svma)
+        UnwindRule::of_entry(columns, &bytes_at, entry_svma, svma)
     }
 }
 
@@ -107,7 +107,7 @@ impl FrameWalker {
     #[must_use]
     pub fn new(machine: &Machine, mut code: Vec<MappedCode>) -> Self {
         code.sort_by_key(|code| code.start_avma);
-        Self { columns: machine.columns, code, files: HashMap::new() }
+        Self { machine: *machine, code, files: HashMap::new() }
     }
 
     /// Frames of a stack from the innermost on, at most `most`. `registers` is the list of a
@@ -119,40 +119,35 @@ impl FrameWalker {
         most: usize,
     ) -> Vec<WalkedFrame> {
         let mut frames: Vec<WalkedFrame> = Vec::new();
-        let register = |&index: &usize| registers.get(index).copied();
-        let mut registers: FrameRegisters = self.columns.thread_indices.iter().map(register).collect();
-        let Columns { stack_pointer, return_address, .. } = self.columns;
-        // A return address may lie behind the caller's last instruction. A function that a signal
-        // has interrupted resumes at its own instruction, and so does the innermost one.
-        let mut is_exact = true;
+        let machine = self.machine;
+        let mut frame = StoppedFrame::innermost(&machine, registers);
         while frames.len() < most
-            && let (Some(pc_avma), Some(start_avma)) = (registers[return_address], registers[stack_pointer])
+            && let (Some(pc_avma), Some(start_avma)) = (frame.pc_avma(&machine), frame.sp_avma(&machine))
         {
-            let looked_up_avma = if is_exact { pc_avma } else { pc_avma.wrapping_sub(1) };
-            let Some((caller, is_of_signal)) = self.step(looked_up_avma, &registers, read) else { break };
-            let (Some(end_avma), Some(_)) = (caller[stack_pointer], caller[return_address]) else { break };
-            if end_avma <= start_avma {
+            let caller = frame.interrupted(&machine, read).or_else(|| self.caller(&frame, read));
+            let Some(caller) = caller else { break };
+            let (Some(end_avma), Some(_)) = (caller.sp_avma(&machine), caller.pc_avma(&machine)) else {
+                break;
+            };
+            // The innermost function may have pushed nothing.
+            if end_avma < start_avma || end_avma == start_avma && !frame.is_exact() {
                 break;
             }
             frames.push(WalkedFrame { pc_avma, start_avma, end_avma });
-            (registers, is_exact) = (caller, is_of_signal);
+            frame = caller;
         }
         frames
     }
 
-    /// Computes the caller's registers. The flag is true if a signal has interrupted the caller.
-    fn step(
-        &mut self,
-        avma: u64,
-        registers: &FrameRegisters,
-        read: &dyn Fn(u64) -> Option<u64>,
-    ) -> Option<(FrameRegisters, bool)> {
+    /// The caller of a frame, by the tables of its code's file.
+    fn caller(&mut self, frame: &StoppedFrame, read: &dyn Fn(u64) -> Option<u64>) -> Option<StoppedFrame> {
+        let avma = frame.lookup_avma(&self.machine)?;
         let behind = self.code.partition_point(|code| code.start_avma <= avma);
         let code = self.code[..behind].last().filter(|code| avma < code.end_avma)?;
         let file = self.files.entry(code.path.clone()).or_insert_with_key(|path| UnwindFile::of(path));
         let file = file.as_ref()?;
-        let rule = file.rule(file.svma(code.file_off.checked_add(avma - code.start_avma)?)?)?;
-        Some((rule.caller(&self.columns, registers, read)?, rule.is_of_signal))
+        let svma = file.svma(code.file_off.checked_add(avma - code.start_avma)?)?;
+        frame.caller(&self.machine, &file.rule(&self.machine.columns, svma)?, read)
     }
 }
 

@@ -13,8 +13,10 @@
 
 mod index;
 mod rule;
+mod stopped_frame;
 #[cfg(test)]
 mod tests;
 
 pub use index::{UnwindIndex, covered_ranges};
 pub use rule::{FrameRegisters, UnwindRule};
+pub use stopped_frame::StoppedFrame;

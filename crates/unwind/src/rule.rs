@@ -2,7 +2,7 @@
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameOffset, EndianSlice, EvaluationResult, LittleEndian, Register,
-    RegisterRule, UnwindContext, UnwindExpression, UnwindSection as _, UnwindTableRow, Value,
+    RegisterRule, UnwindContext, UnwindExpression, UnwindSection as _, UnwindTableRow, Value, Vendor,
 };
 use heapr_known::machine::Columns;
 
@@ -33,6 +33,7 @@ impl UnwindRule {
     /// [`UnwindIndex::entry_address`]: crate::UnwindIndex::entry_address
     #[must_use]
     pub fn of_entry(
+        columns: &Columns,
         bytes_at: &dyn Fn(u64, usize) -> Option<Vec<u8>>,
         entry_address: u64,
         pc: u64,
@@ -49,7 +50,10 @@ impl UnwindRule {
         bytes.get_mut(at + 4..at + 8)?.copy_from_slice(&distance.to_le_bytes());
         // Addresses in the entry are relative to its location.
         let bases = BaseAddresses::default().set_eh_frame(entry_address.wrapping_sub(at as u64));
-        let section = EhFrame::new(&bytes, LittleEndian);
+        let mut section = EhFrame::new(&bytes, LittleEndian);
+        if columns.may_sign_return_addresses {
+            section.set_vendor(Vendor::AArch64);
+        }
         let entry = section.fde_from_offset(&bases, EhFrameOffset(at), EhFrame::cie_from_offset).ok()?;
         if !entry.contains(pc) {
             return None;
@@ -60,19 +64,6 @@ impl UnwindRule {
         Some(Self { bytes, row, is_of_signal })
     }
 
-    /// Registers of the caller of a frame with these registers; `None` if unknown. If the thread
-    /// began with the frame, the caller has no return address. `word_at` reads 8 bytes of the
-    /// thread's memory.
-    #[must_use]
-    pub fn caller(
-        &self,
-        columns: &Columns,
-        registers: &[Option<u64>],
-        word_at: &dyn Fn(u64) -> Option<u64>,
-    ) -> Option<FrameRegisters> {
-        self.caller_with(columns, registers, None, word_at)
-    }
-
     /// Whether a frame has its return address still in a register, as a function that calls nothing
     /// has on some processors.
     #[must_use]
@@ -81,10 +72,11 @@ impl UnwindRule {
         matches!(self.row.register(Register(number)), None | Some(RegisterRule::SameValue))
     }
 
-    /// Registers of the caller like [`Self::caller`]. `link`: the return address of a frame that
-    /// has it still in a register.
+    /// Registers of the caller of a frame with these registers; `None` if unknown. If the thread
+    /// began with the frame, the caller has no return address. `link`: the return address of a
+    /// frame that may have it still in a register. `word_at` reads 8 bytes of the thread's memory.
     #[must_use]
-    pub fn caller_with(
+    pub fn caller(
         &self,
         columns: &Columns,
         registers: &[Option<u64>],

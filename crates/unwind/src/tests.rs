@@ -1,6 +1,6 @@
 //! Tests with tables made byte by byte.
 
-use heapr_known::machine::HERE;
+use heapr_known::machine::{Columns, HERE};
 
 use crate::{FrameRegisters, UnwindIndex, UnwindRule, covered_ranges};
 
@@ -50,12 +50,16 @@ fn index() -> Vec<u8> {
 }
 
 fn rule(index: &[u8], tables: &[u8], pc: u64) -> Option<UnwindRule> {
+    rule_with(&HERE.columns, index, tables, pc)
+}
+
+fn rule_with(columns: &Columns, index: &[u8], tables: &[u8], pc: u64) -> Option<UnwindRule> {
     let bytes_at = |address: u64, count: usize| {
         let start = usize::try_from(address.checked_sub(TABLES)?).ok()?;
         Some(tables.get(start..start.checked_add(count)?)?.to_vec())
     };
     let entry = UnwindIndex { bytes: index, address: INDEX }.entry_address(pc)?;
-    UnwindRule::of_entry(&bytes_at, entry, pc)
+    UnwindRule::of_entry(columns, &bytes_at, entry, pc)
 }
 
 /// Registers with the stack pointer `sp`; the others hold their own numbers.
@@ -71,12 +75,21 @@ fn own_address(address: u64) -> Option<u64> {
 }
 
 #[test]
+fn a_mark_of_signed_return_addresses_is_read_where_they_may_be_signed() {
+    // `DW_CFA_AARCH64_negate_ra_state`
+    let tables = tables(b"zR", &[0x2d]);
+    let read = |columns: &Columns| rule_with(columns, &index(), &tables, FUNCTION + 3).is_some();
+    assert!(read(&Columns { may_sign_return_addresses: true, ..HERE.columns }));
+    assert!(!read(&Columns { may_sign_return_addresses: false, ..HERE.columns }));
+}
+
+#[test]
 fn a_rule_leads_to_the_caller() {
     let columns = &HERE.columns;
     let tables = tables(b"zR", &[]);
     let found = rule(&index(), &tables, FUNCTION + 3).unwrap();
     assert!(!found.is_of_signal);
-    let caller = found.caller(columns, &registers(0x8000), &own_address).unwrap();
+    let caller = found.caller(columns, &registers(0x8000), None, &own_address).unwrap();
     assert_eq!(caller[columns.stack_pointer], Some(0x8008));
     assert_eq!(caller[columns.return_address], Some(0x8000));
     assert_eq!(caller.len(), columns.thread_indices.len());
@@ -87,8 +100,8 @@ fn a_rule_leads_to_the_caller() {
         let kept = columns.preserved.contains(&number).then_some(number as u64);
         assert_eq!(value, kept, "register {number}");
     }
-    assert!(found.caller(columns, &registers(0x8000), &|_| None).is_none(), "unreadable stack");
-    assert!(found.caller(columns, &[], &own_address).is_none(), "no registers");
+    assert!(found.caller(columns, &registers(0x8000), None, &|_| None).is_none(), "unreadable stack");
+    assert!(found.caller(columns, &[], None, &own_address).is_none(), "no registers");
     for pc in [0, FUNCTION - 1, FUNCTION + u64::from(FUNCTION_BYTES), u64::MAX] {
         assert!(rule(&index(), &tables, pc).is_none(), "{pc:#x}");
     }
@@ -104,15 +117,15 @@ fn expressions_lost_registers_and_signals_are_told() {
     let by_expression = tables(b"zRS", &[0x0f, 3, 0x70 + stack, 0x10, 0x06]);
     let found = rule(&index(), &by_expression, FUNCTION).unwrap();
     assert!(found.is_of_signal);
-    let caller = found.caller(columns, &registers(0x8000), &own_address).unwrap();
+    let caller = found.caller(columns, &registers(0x8000), None, &own_address).unwrap();
     assert_eq!(caller[columns.stack_pointer], Some(0x8010));
     // A lost return address: the thread began here.
     let outermost = rule(&index(), &tables(b"zR", &[0x07, back]), FUNCTION).unwrap();
-    let caller = outermost.caller(columns, &registers(0x8000), &own_address).unwrap();
+    let caller = outermost.caller(columns, &registers(0x8000), None, &own_address).unwrap();
     assert_eq!(caller[columns.return_address], None);
     // An expression that jumps back to itself ends.
     let endless = rule(&index(), &tables(b"zR", &[0x0f, 3, 0x2f, 0xfd, 0xff]), FUNCTION).unwrap();
-    assert!(endless.caller(columns, &registers(0x8000), &own_address).is_none());
+    assert!(endless.caller(columns, &registers(0x8000), None, &own_address).is_none());
 }
 
 #[test]
@@ -123,11 +136,11 @@ fn a_return_address_in_its_register_is_taken_where_the_table_has_none() {
     // DW_CFA_same_value
     let leaf = rule(&index(), &tables(b"zR", &[0x08, back]), FUNCTION).unwrap();
     assert!(leaf.keeps_return_address(columns));
-    let caller = leaf.caller_with(columns, &registers(0x8000), link, &own_address).unwrap();
+    let caller = leaf.caller(columns, &registers(0x8000), link, &own_address).unwrap();
     assert_eq!(caller[columns.return_address], link);
     let stored = rule(&index(), &tables(b"zR", &[]), FUNCTION).unwrap();
     assert!(!stored.keeps_return_address(columns));
-    let caller = stored.caller_with(columns, &registers(0x8000), link, &own_address).unwrap();
+    let caller = stored.caller(columns, &registers(0x8000), link, &own_address).unwrap();
     assert_eq!(caller[columns.return_address], Some(0x8000));
 }
 
@@ -138,7 +151,7 @@ fn hostile_tables_cause_no_panic() {
     let ask = |index: &[u8], tables: &[u8]| {
         let _ = covered_ranges(tables, TABLES, 100);
         if let Some(rule) = rule(index, tables, FUNCTION) {
-            let _ = rule.caller(&HERE.columns, &registers(0x8000), &own_address);
+            let _ = rule.caller(&HERE.columns, &registers(0x8000), None, &own_address);
         }
     };
     for bytes in 0..index.len() {

@@ -11,6 +11,8 @@ pub(super) struct Processor {
     pub(super) release: &'static str,
     /// Package of the kernel.
     pub(super) kernel: &'static str,
+    /// Package that gdb needs by a virtual name, which debootstrap does not resolve.
+    pub(super) gdb_needs: &'static str,
     /// Architecture, as Debian names it.
     pub(super) debian: &'static str,
     /// Target, as Rust names it.
@@ -44,6 +46,7 @@ const ALL: &[Processor] = &[
         name: "aarch64",
         release: "bookworm",
         kernel: "linux-image-arm64",
+        gdb_needs: "libboost-regex1.74.0",
         debian: "arm64",
         target: "aarch64-unknown-linux-gnu",
         prefix: "aarch64-linux-gnu",
@@ -56,6 +59,7 @@ const ALL: &[Processor] = &[
         name: "aarch64-16k",
         release: "trixie",
         kernel: "linux-image-arm64-16k",
+        gdb_needs: "libboost-regex1.83.0",
         debian: "arm64",
         target: "aarch64-unknown-linux-gnu",
         prefix: "aarch64-linux-gnu",
@@ -67,6 +71,7 @@ const ALL: &[Processor] = &[
         name: "x86_64",
         release: "bookworm",
         kernel: "linux-image-amd64",
+        gdb_needs: "libboost-regex1.74.0",
         debian: "amd64",
         target: "x86_64-unknown-linux-gnu",
         prefix: "x86_64-linux-gnu",

@@ -39,6 +39,7 @@ const TRIALS: &[(&str, &str, &[Source])] = &[
     ("python_frames", include_str!("trials/python_frames.sh"), &[]),
     ("inside_exact", include_str!("trials/inside_exact.sh"), &[("counts", include_str!("trials/counts.c"))]),
     ("languages", include_str!("trials/languages.sh"), &[]),
+    ("verified_languages", include_str!("trials/verified_languages.sh"), &[]),
     ("kills", include_str!("trials/kills.sh"), &[]),
     ("doctor", include_str!("trials/doctor.sh"), &[]),
     ("deaths_v2", include_str!("trials/deaths_v2.sh"), &[]),
@@ -48,7 +49,7 @@ const TRIALS: &[(&str, &str, &[Source])] = &[
 ];
 
 /// Trials that read the repository's folders and run xtask; those that install the package.
-const WITH_TREE: &[&str] = &["deaths_v2", "group_v2", "kills", "pod", "systemd_unit"];
+const WITH_TREE: &[&str] = &["deaths_v2", "group_v2", "kills", "pod", "systemd_unit", "verified_languages"];
 const WITH_PACKAGE: &[&str] = &["systemd_unit"];
 /// Trials under systemd as the machine's first process.
 const WITH_SYSTEMD: &[&str] = &["systemd_unit"];

@@ -60,7 +60,8 @@ const MODULES: &[&str] = &["virtio_pci", "virtio_mmio", "virtio_blk", "crc32c_ge
 
 /// Text that says of what the disk was made.
 fn contents(processor: &Processor) -> String {
-    format!("{} {} {}\n", processor.release, processor.debian, PACKAGES.join(" "))
+    let packages = [&[processor.kernel, processor.gdb_needs], PACKAGES].concat();
+    format!("{} {} {}\n", processor.release, processor.debian, packages.join(" "))
 }
 
 /// Makes disk, kernel and first file system, unless they are there.
@@ -86,7 +87,7 @@ pub(super) fn make(processor: &Processor, folder: &Path) -> anyhow::Result<()> {
 
 /// Fetches the packages and unpacks them. None of their scripts runs: they are another processor's.
 fn fetch(processor: &Processor, root: &Path) -> anyhow::Result<()> {
-    let packages = [&[processor.kernel], PACKAGES].concat().join(",");
+    let packages = [&[processor.kernel, processor.gdb_needs], PACKAGES].concat().join(",");
     if root.exists() {
         fs::remove_dir_all(root).with_context(|| root.display().to_string())?;
     }

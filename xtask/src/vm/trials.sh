@@ -16,7 +16,7 @@ while read -r trial; do
   begin=$SECONDS
   # What was measured is told at once: a machine that is ended later brings no results.
   : > /results/$trial.txt
-  (tail -f /results/$trial.txt 2> /dev/null | grep --line-buffered '^= ') & told=$!
+  (tail -f /results/$trial.txt 2> /dev/null | grep --line-buffered -E '^(= |test .* \.\.\. )') & told=$!
   (cd /tmp/trial && timeout $(cat /work/seconds) bash -eu /work/trials/$trial.sh) > /results/$trial.txt 2>&1
   echo $? > /results/$trial.status
   sleep 1

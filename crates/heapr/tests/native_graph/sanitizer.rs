@@ -36,6 +36,10 @@ const DIFFERENCES: [(&str, i64, &str); 4] = [
     ("forgotten_by_module", -1, "it does not see allocations in a namespace of dlmopen"),
 ];
 
+/// The same, but on some processors only.
+const ON_SOME_PROCESSORS: [(&str, i64, &str); 1] =
+    [("in_vector_register", 1, "the general registers that it asks the kernel for have no vectors there")];
+
 #[test]
 fn the_compilers_leak_check_says_the_same() {
     let stage = Stage::new();
@@ -78,6 +82,9 @@ fn the_compilers_leak_check_says_the_same() {
             }
         }
     }
+    differences.retain(|function, more| {
+        !ON_SOME_PROCESSORS.iter().any(|&(name, count, _)| (name, count) == (function.as_str(), *more))
+    });
     let explained: BTreeMap<String, i64> =
         DIFFERENCES.iter().map(|&(function, more, _)| (function.to_owned(), more)).collect();
     assert_eq!(differences, explained);

@@ -1,7 +1,6 @@
 //! Registers of a thread.
 
 use heapr_known::machine::HERE;
-use heapr_unwind::FrameRegisters;
 use libc::c_long;
 
 /// Layout of `struct user_pt_regs`.
@@ -68,18 +67,6 @@ impl Registers {
     /// The general registers, for reading them in.
     pub(super) fn general_bytes(&mut self) -> &mut General {
         &mut self.general
-    }
-
-    /// General registers by their numbers in unwind tables.
-    pub(crate) fn by_dwarf(&self) -> FrameRegisters {
-        let words = self.words();
-        let mut frame: FrameRegisters =
-            HERE.columns.thread_indices.iter().map(|&index| words.get(index).copied()).collect();
-        // Before the first step the return address's column has the instruction pointer.
-        if let Some(pc) = frame.get_mut(HERE.columns.return_address) {
-            *pc = Some(self.general.pc);
-        }
-        frame
     }
 
     /// True if the thread is a worker of io_uring, which never leaves the kernel and has no

@@ -1,7 +1,6 @@
 //! Registers of a thread.
 
 use heapr_known::machine::HERE;
-use heapr_unwind::FrameRegisters;
 use libc::c_long;
 
 /// Layout of `struct user_regs_struct`.
@@ -57,12 +56,6 @@ const DIRECTION_FLAG: u64 = 1 << 10;
 const REGISTERS: usize = size_of::<Registers>() / 8;
 
 impl Registers {
-    /// General registers by their numbers in unwind tables.
-    pub(crate) fn by_dwarf(&self) -> FrameRegisters {
-        let words = self.words();
-        HERE.columns.thread_indices.iter().map(|&index| words.get(index).copied()).collect()
-    }
-
     /// True if the thread is a worker of io_uring. It appears in the task list of the process, and
     /// never leaves the kernel. The kernel sets its instruction and stack pointers to zero for
     /// debuggers (Linux, `copy_thread` of x86).
@@ -252,11 +245,9 @@ mod tests {
         let expected =
             [("rax", 1), ("rdx", 7), ("rsp", 2), ("r15", 3), ("rip", 4), ("fs base", 5), ("gs base", 6)];
         assert_eq!(named, expected);
-        let dwarf = registers.by_dwarf();
-        assert_eq!(
-            (dwarf[0], dwarf[1], dwarf[7], dwarf[15], dwarf[16]),
-            (Some(1), Some(7), Some(2), Some(3), Some(4))
-        );
+        let words = registers.words();
+        let dwarf = |number: usize| words[HERE.columns.thread_indices[number]];
+        assert_eq!((dwarf(0), dwarf(1), dwarf(7), dwarf(15), dwarf(16)), (1, 7, 2, 3, 4));
         assert_eq!(registers.sp(), registers.words()[HERE.registers.stack_pointer]);
         assert_eq!(registers.thread_pointer(), registers.words()[HERE.registers.thread_pointer]);
     }

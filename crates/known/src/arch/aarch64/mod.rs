@@ -4,7 +4,7 @@
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod c_library;
 
-use crate::machine_facts::{Columns, Machine, ThreadLocalPlace, ThreadRegisters};
+use crate::machine_facts::{Columns, Machine, SignalReturn, ThreadLocalPlace, ThreadRegisters};
 use crate::thread_descriptor::{OwnValue, SignatureWord, ThreadDescriptor};
 
 /// Facts about the processor.
@@ -60,6 +60,7 @@ pub(crate) const MACHINE: Machine = Machine {
             27, 28, 29, 30, 31, 32, 34,
         ],
         stack_pointer: 31,
+        instruction_pointer: 32,
         thread_pointer: 33,
         thread_pointer_note: Some(0x401),
         vectors_note: 0x405,
@@ -74,6 +75,14 @@ pub(crate) const MACHINE: Machine = Machine {
         return_address: 30,
         // x19 to x29
         preserved: &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
+        may_sign_return_addresses: true,
+        // `mov x8, 139; svc 0` in the kernel's page; `siginfo` (128 bytes), `ucontext` up to its
+        // registers (176), the fault's address, x0 to x30, sp, pc.
+        signal_return: Some(SignalReturn {
+            code: [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4],
+            registers_at: 128 + 176 + 8,
+            address_at: 128 + 176 + 8 + 32 * 8,
+        }),
     },
     thread_locals: ThreadLocalPlace::BehindThreadPointer { head_bytes: 16 },
     descriptor: ThreadDescriptor {

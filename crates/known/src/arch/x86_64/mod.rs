@@ -24,6 +24,7 @@ pub(crate) const MACHINE: Machine = Machine {
         ],
         kernel_indices: &[10, 5, 11, 12, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16, 21, 22],
         stack_pointer: 7,
+        instruction_pointer: 16,
         thread_pointer: 17,
         thread_pointer_note: None,
         vectors_note: 0x202,
@@ -35,6 +36,8 @@ pub(crate) const MACHINE: Machine = Machine {
         return_address: 16,
         // rbx, rbp, r12 to r15
         preserved: &[3, 6, 12, 13, 14, 15],
+        may_sign_return_addresses: false,
+        signal_return: None,
     },
     thread_locals: ThreadLocalPlace::BeforeThreadPointer,
     descriptor: ThreadDescriptor {

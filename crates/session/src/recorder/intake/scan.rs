@@ -188,6 +188,10 @@ impl Recorder {
     pub(crate) fn end_images_before(&mut self, pid: u32, start_ns: u64) {
         for process in &mut self.processes {
             let is_before = process.entry.as_ref().is_none_or(|known| known.start_ns <= start_ns);
+            if process.pid == pid && is_before {
+                // It is seen now, even if its process has ended before this round.
+                process.other_image_ns = None;
+            }
             if process.pid == pid && !process.has_ended && is_before {
                 process.has_ended = true;
                 process.is_end_counted = true;

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
+use heapr_proc::Stat;
 use heapr_trace::Notice;
 use heapr_wire::{FLAG_NO_FOLLOW, ProcessSlot};
 
@@ -31,12 +32,13 @@ pub(crate) fn first_image(process: &ProcessState, parents: Option<[u64; 2]>) -> 
 }
 
 /// Whether a process runs another program than the one that registered. An ended process has no
-/// stack, so this is false.
+/// stack, so this is false. A program that the kernel is still loading has no environment yet
+/// (`env_end` of proc(5) is 0).
 fn has_other_image(process: &ProcessState) -> bool {
-    let images = process.first_image.zip(process_facts::image(process.pid));
-    images.is_some_and(|([first_start, first_stack], [start, stack])| {
-        first_start == start && first_stack != stack && first_stack != 0 && stack != 0
-    })
+    let Some([first_start, first_stack]) = process.first_image else { return false };
+    let Some(stat) = Stat::of_process(process.pid) else { return false };
+    let [start, stack, environment_end] = [22, 28, 51].map(|field| stat.number(field).unwrap_or(0));
+    first_start == start && first_stack != stack && first_stack != 0 && stack != 0 && environment_end != 0
 }
 
 /// Whether the agent has reported the exec.
@@ -65,6 +67,10 @@ impl Recorder {
         // A program seen for the first time may have registered just now.
         let finds_session = heapr_proc::variable(process.pid, VARIABLE).is_some();
         if is_new || finds_session && now_ns.saturating_sub(since_ns) < REGISTERS_NS {
+            return false;
+        }
+        // The environment of a process that ends meanwhile is empty.
+        if !has_other_image(&self.processes[place]) {
             return false;
         }
         self.note_unseen_exec(place, now_ns);
