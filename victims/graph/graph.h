@@ -36,6 +36,14 @@ static APART void forget(void) {
 #endif
 }
 
+// Runs a function below the frames of the wait: what a frame does not write keeps what was there.
+static APART void far_below(void (*function)(void)) {
+  volatile char room[4096];
+  room[0] = 1;
+  function();
+  room[1] = room[0];
+}
+
 #ifdef WITH_SANITIZER
 #ifdef __cplusplus
 extern "C"

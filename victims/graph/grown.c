@@ -14,6 +14,6 @@ static APART void build(void) {
   old = HIDDEN(lost_on_the_way(between));
 }
 int main(void) {
-  build();
+  far_below(build);
   wait_to_be_seen();
 }

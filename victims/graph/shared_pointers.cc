@@ -25,14 +25,7 @@ static APART void build() {
   own(partner, circle_kept());
   join(kept, partner);
 }
-// What a frame does not write keeps what was there: `build` has its own below that of the wait.
-static APART void build_deeper() {
-  volatile char room[4096];
-  room[0] = 1;
-  build();
-  room[1] = room[0];
-}
 int main() {
-  build_deeper();
+  far_below(build);
   wait_to_be_seen();
 }

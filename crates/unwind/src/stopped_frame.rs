@@ -97,8 +97,8 @@ impl StoppedFrame {
         let registers = rule.caller(&machine.columns, &self.registers, self.link, word_at)?;
         let caller = Self { registers, link: None, is_exact: rule.is_of_signal };
         if !rule.is_of_signal && caller.pc_avma(machine).is_some() {
-            // A signal handler may have a separate stack. A function that has pushed nothing has the
-            // stack pointer of its caller.
+            // A signal handler may have a separate stack. A function that has pushed nothing has
+            // its caller's stack pointer.
             let (own, callers) = (self.sp_avma(machine)?, caller.sp_avma(machine)?);
             if callers < own || callers == own && self.link.is_none() {
                 return None;

@@ -36,7 +36,7 @@ const DIFFERENCES: [(&str, i64, &str); 4] = [
     ("forgotten_by_module", -1, "it does not see allocations in a namespace of dlmopen"),
 ];
 
-/// The same, but on some processors only.
+/// Further differences, on some processors only.
 const ON_SOME_PROCESSORS: [(&str, i64, &str); 1] =
     [("in_vector_register", 1, "the general registers that it asks the kernel for have no vectors there")];
 

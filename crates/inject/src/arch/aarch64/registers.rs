@@ -1,6 +1,5 @@
 //! Registers of a thread.
 
-use heapr_known::machine::HERE;
 use libc::c_long;
 
 /// Layout of `struct user_pt_regs`.

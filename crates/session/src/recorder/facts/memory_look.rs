@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use heapr_glibc_heap::HeapMemory;
 use heapr_inject::StoppedProcess;
 use heapr_known::allocator_libraries;
 use heapr_proc::{PageMap, PageState, smaps, stack_pointers};
@@ -14,6 +15,8 @@ use crate::recorder::facts::own_ranges;
 
 /// Largest number of threads whose stack pointers are read one by one.
 const THREADS_MAX: usize = 2048;
+/// Number of readings of which one must be whole.
+const TRIES: usize = 3;
 /// Largest number of files that a reading names, and smallest resident part of such a file.
 const FILES_MAX: usize = 16;
 const FILE_BYTES_MIN: u64 = 1 << 20;
@@ -47,8 +50,13 @@ pub(crate) struct MemoryLook {
 
 impl MemoryLook {
     /// Reads a process. `own_mappings_avma`: address at which the agent lists its mappings.
-    /// `has_go`: the process is known to contain Go's runtime.
+    /// `has_go`: the process is known to contain Go's runtime. `None`: it ends, or its threads end
+    /// faster than they can be looked at.
     pub(crate) fn of(pid: u32, own_mappings_avma: u64, has_go: bool) -> Option<Self> {
+        (0..TRIES).find_map(|_| Self::of_once(pid, own_mappings_avma, has_go))
+    }
+
+    fn of_once(pid: u32, own_mappings_avma: u64, has_go: bool) -> Option<Self> {
         let memory = StoppedProcess::of(pid);
         let mappings = smaps::read(pid).ok()?;
         let own = own_ranges::listed(&memory, own_mappings_avma);
@@ -63,7 +71,21 @@ impl MemoryLook {
             ..Subject::default()
         };
         let account = Account::of_mappings(&subject, &memory, &LazyPages::of(pid));
-        Some(Self::of_account(&account, &subject))
+        let look = Self::of_account(&account, &subject);
+        (!look.has_lost_a_stack(&subject, &memory)).then_some(look)
+    }
+
+    /// Whether a mapping behind an inaccessible one, as a thread's stack is, has gone since the
+    /// mappings were listed. Then it is no longer known what it was.
+    fn has_lost_a_stack(&self, subject: &Subject, memory: &impl HeapMemory) -> bool {
+        let is_mapped = |start_avma| self.mapped.iter().any(|&(start, ..)| start == start_avma);
+        subject.mappings.windows(2).any(|pair| {
+            let [below, own] = pair else { return false };
+            below.mapping.end_avma == own.mapping.start_avma
+                && !below.mapping.is_readable
+                && is_mapped(own.mapping.start_avma)
+                && memory.read(own.mapping.end_avma.saturating_sub(8), &mut [0; 8]) == 0
+        })
     }
 
     /// Bytes of the process without those of its agent.
@@ -178,16 +200,18 @@ impl PageStates for LazyPages {
 
 #[cfg(test)]
 mod tests {
-    use heapr_glibc_heap::HeapMemory;
     use heapr_proc::Mapping;
 
     use super::*;
 
-    /// Memory with single words; other words in the ranges are 0.
+    /// Memory with single words; other words are 0, and none lies from 0x7000_0500_0000 on.
     struct Words(Vec<(u64, u64)>);
 
     impl HeapMemory for Words {
         fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+            if address_avma >= 0x7000_0500_0000 {
+                return 0;
+            }
             for (at, byte) in into.iter_mut().enumerate() {
                 let place_avma = address_avma + at as u64;
                 let word = self.0.iter().find(|(start, _)| (*start..*start + 8).contains(&place_avma));
@@ -255,6 +279,26 @@ mod tests {
         assert_eq!(found.mapped, mapped);
         assert_eq!(found.total_bytes, (12 + 16 + 2048 + 32 + 256 + 1536 + 64 + 128) << 10);
         assert_eq!(found.malloc_libraries, ["libjemalloc.so.2"]);
+    }
+
+    #[test]
+    fn a_stack_that_has_gone_meanwhile_is_not_told_as_the_programs_own_mapping() {
+        let mapped = |start: &str, end: &str| {
+            format!(
+                "700000000000-{start} ---p 00000000 00:00 0\n{start}-{end} rw-p 00000000 00:00 0\n\
+                 Rss: 64 kB\nAnonymous: 64 kB\n"
+            )
+        };
+        let memory = Words(Vec::new());
+        for (start, end, is_lost) in
+            [("700001001000", "700002000000", false), ("700005001000", "700006000000", true)]
+        {
+            let mappings = smaps::parse(mapped(start, end).as_bytes()).unwrap();
+            let subject = Subject { mappings, ..Subject::default() };
+            let found = look(&mapped(start, end), Subject::default(), &memory);
+            assert_eq!(found.mapped.len(), 1);
+            assert_eq!(found.has_lost_a_stack(&subject, &memory), is_lost);
+        }
     }
 
     #[test]

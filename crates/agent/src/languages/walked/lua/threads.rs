@@ -6,6 +6,8 @@
 
 use core::ops::Range;
 
+use heapr_known::machine::HERE;
+
 use crate::arch::ADDRESS_END;
 use crate::languages::copied_memory::CopiedMemory;
 use crate::languages::readable::{Readable, word};
@@ -103,7 +105,7 @@ const SKIPPED_POWER_MAX: u16 = 12;
 const FOUND_ENOUGH: u16 = 8;
 const INSTRUCTION_BYTES: usize = 4;
 /// Number of registers that a function saves for its caller.
-const REGISTERS: u16 = 6;
+const REGISTERS: u16 = HERE.columns.preserved.len() as u16;
 
 /// Offsets of threads on native stacks, by their nodes. All zero: empty.
 #[derive(Debug)]
