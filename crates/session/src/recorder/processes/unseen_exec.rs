@@ -19,6 +19,8 @@ use crate::recorder::state::process_state::ProcessState;
 const REGISTERS_NS: u64 = 5_000_000_000;
 /// One of the variables that lead into the session: either both are passed on or neither.
 const VARIABLE: &str = "HEAPR_SESSION";
+/// Variable by which a program is not to be recorded; any value but 0.
+const DISABLE_VARIABLE: &str = "HEAPR_DISABLE";
 
 /// Returns the image of a process that has just registered. `parents`: image of the process that it
 /// was forked from, whose stack it has.
@@ -58,6 +60,10 @@ impl Recorder {
         }
         let slot = self.pool.process_slot(process.slot);
         if slot.is_none_or(|slot| slot.generation.load(Relaxed) != process.generation || was_seen(slot)) {
+            return false;
+        }
+        if heapr_proc::variable(process.pid, DISABLE_VARIABLE).is_some_and(|value| value != "0") {
+            process.other_image_ns = None;
             return false;
         }
         let is_new = process.other_image_ns.is_none();
