@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use heapr_trace::{Loss, Notice, ResidentSample, RssSample, ThreadIndex};
 use heapr_wire::{
-    DisableReason, MARK_TREE_UNKNOWN, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE,
+    DisableReason, FLAG_LOOK_INSIDE, MARK_TREE_UNKNOWN, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED,
+    THREAD_FREE,
 };
 
 use crate::recorder::Recorder;
@@ -250,8 +251,11 @@ impl Recorder {
             return;
         }
         let mut texts = Vec::new();
-        // The embedded malloc may still be hooked by a search under way.
-        let is_looked_at = slot.looks_wanted.load(Relaxed) == slot.looks_done.load(Relaxed);
+        // The embedded malloc may still be hooked, by a search under way or by the first one, which
+        // the agent asks for some time after it has registered.
+        let does_look = self.pool.control().flags.load(Relaxed) & FLAG_LOOK_INSIDE != 0;
+        let done = slot.looks_done.load(Acquire);
+        let is_looked_at = slot.looks_wanted.load(Relaxed) == done && (done != 0 || !does_look);
         let has_own_malloc = slot.has_own_malloc.load(Relaxed) != 0;
         if !process.is_own_malloc_noted && has_own_malloc && (is_looked_at || process.has_ended) {
             process.is_own_malloc_noted = true;
