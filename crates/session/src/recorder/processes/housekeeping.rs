@@ -251,8 +251,8 @@ impl Recorder {
             return;
         }
         let mut texts = Vec::new();
-        // The embedded malloc may still be hooked, by a search under way or by the first one, which
-        // the agent asks for some time after it has registered.
+        // The embedded malloc may still be hooked by a search under way. The agent asks for the
+        // first one some time after it has registered.
         let does_look = self.pool.control().flags.load(Relaxed) & FLAG_LOOK_INSIDE != 0;
         let done = slot.looks_done.load(Acquire);
         let is_looked_at = slot.looks_wanted.load(Relaxed) == done && (done != 0 || !does_look);
